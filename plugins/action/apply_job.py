@@ -1,0 +1,89 @@
+"""Puts a job that a play was given into the cluster. Documentation: plugins/modules/apply_job.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible_collections.dljob.operator.plugins.module_utils.api.apply import Applied, apply
+from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, connect
+from ansible_collections.dljob.operator.plugins.module_utils.plain import plain
+
+_PARTS = ("apiVersion", "kind", "metadata", "spec")
+
+
+class ActionModule(ActionBase):
+    """Reads the job from the play's variables as they are, before any template in them could be evaluated."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+    _supports_async = False
+
+    def run(self, tmp: None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        arguments = plain(self._task.args)
+        unknown = sorted(set(arguments) - {"watches_file", "namespace", "kubeconfig", "context"})
+        if unknown:
+            raise AnsibleActionFail(f"dljob.operator.apply_job has no argument {unknown[0]!r}")
+        resource = _job(task_vars or {}, str(arguments.get("namespace") or "default"))
+        role = _role(Path(str(arguments["watches_file"])), resource)
+        try:
+            transport = connect(arguments.get("kubeconfig"), arguments.get("context"))
+            applied = apply(transport, resource, self._task.check_mode)
+        except ApiError as e:
+            name = resource["metadata"]["name"]
+            raise AnsibleActionFail(f"{resource['kind']} {name}: {e.message}") from e
+        result.update(changed=applied.changed, resource=_without_managed_fields(applied.after), role=role)
+        if self._task.diff:
+            result["diff"] = _diff(applied)
+        return result
+
+
+def _job(task_vars: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+    missing = [part for part in _PARTS if part not in task_vars]
+    if missing:
+        raise AnsibleActionFail(
+            f"there is no job: the variable {missing[0]!r} is not set. Give the manifest with -e @job.yaml "
+            "(one document a file)"
+        )
+    resource = {part: plain(task_vars[part]) for part in _PARTS}
+    metadata = resource["metadata"]
+    if not isinstance(metadata, dict) or not metadata.get("name"):
+        raise AnsibleActionFail("metadata.name: the job needs a name")
+    metadata.setdefault("namespace", namespace)
+    return resource
+
+
+def _role(watches_file: Path, resource: Mapping[str, Any]) -> str:
+    """The role that watches.yaml gives this kind. Any served version goes: a CRD is watched at one of them."""
+    group, kind = str(resource["apiVersion"]).partition("/")[0], resource["kind"]
+    watches = yaml.safe_load(watches_file.read_text(encoding="utf-8")) or []
+    for watch in watches:
+        if (watch.get("group"), watch.get("kind")) == (group, kind) and watch.get("role"):
+            return str(watch["role"])
+    known = ", ".join(sorted({f"{w.get('kind')}.{w.get('group')}" for w in watches}))
+    raise AnsibleActionFail(f"{watches_file} has no role for {kind}.{group}; it has: {known}")
+
+
+def _without_managed_fields(resource: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = {k: v for k, v in resource["metadata"].items() if k != "managedFields"}
+    return {**resource, "metadata": metadata}
+
+
+def _diff(applied: Applied) -> dict[str, str]:
+    after = applied.after
+    name = f"{after['kind']} {after['metadata']['name']}"
+    return {
+        "before_header": name,
+        "after_header": name,
+        "before": "" if applied.before is None else _yaml(applied.before),
+        "after": _yaml(after),
+    }
+
+
+def _yaml(resource: Mapping[str, Any]) -> str:
+    return str(yaml.safe_dump(plain(_without_managed_fields(resource)), sort_keys=True, allow_unicode=True))

@@ -1,0 +1,139 @@
+"""One pass over jobs of one framework. Documentation: plugins/modules/reconcile.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import yaml
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible.plugins.loader import filter_loader
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, connect
+from ansible_collections.dljob.operator.plugins.module_utils.logic import declare
+from ansible_collections.dljob.operator.plugins.module_utils.plain import plain
+from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Environment, Framework
+
+
+class ActionModule(ActionBase):
+    """Runs in the controller's own process: no module transfer, no second Python, imports inherited from the parent."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+    _supports_async = False
+
+    def run(self, tmp: None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        arguments = plain(self._task.args)
+        unknown = sorted(set(arguments) - {"framework", "jobs", "cluster_domain", "kubeconfig", "context"})
+        if unknown:
+            raise AnsibleActionFail(f"dljob.operator.reconcile has no argument {unknown[0]!r}")
+        try:
+            framework = _framework(arguments.get("framework") or {})
+        except InvalidFramework as e:
+            raise AnsibleActionFail(f"framework: {e}") from e
+        jobs = arguments.get("jobs")
+        if jobs is None:
+            jobs = list(_handed_over(task_vars or {}))
+        if not jobs:  # an engine that warms up
+            return {**result, "changed": False, "dljob": {"jobs": [], "requeue_after": None}}
+        transport = connect(arguments.get("kubeconfig"), arguments.get("context"))
+        outcomes = [self._one(transport, job, framework, arguments) for job in jobs]
+        return {**result, **_combined(outcomes, self._task.diff)}
+
+    def _one(self, transport: Any, job: Mapping[str, Any], framework: Framework, arguments: Mapping[str, Any]) -> Any:
+        try:
+            domain = arguments.get("cluster_domain") or "cluster.local"
+            return reconcile(transport, job, framework, self._task.check_mode, domain)
+        except ApiError as e:
+            return _failed(job, str(e))
+
+
+def _framework(declared: Mapping[str, Any]) -> Framework:
+    environment = declared.get("environment")
+    if isinstance(environment, str):
+        return declare.framework({**declared, "environment": {}}, _filter(environment))
+    return declare.framework(declared)
+
+
+def _filter(name: str) -> Environment:
+    """The environment filter of that name, from a collection or from the role's own ``filter_plugins``."""
+    found = filter_loader.get(name)
+    if found is None:
+        raise InvalidFramework(f"environment: there is no filter {name!r}; give its full name, collection included")
+    function: Environment = found.j2_function
+    return function
+
+
+def _handed_over(task_vars: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    """The jobs that the engine gave us, untouched by any template: a batch, or ansible-operator's ``_<group>_<kind>``."""
+    batch = task_vars.get("dljob_batch")
+    if batch is not None:
+        return [plain(job) for job in batch]
+    meta = plain(task_vars.get("ansible_operator_meta")) or {}
+    for name, value in task_vars.items():
+        if not (name.startswith("_") and f"{name}_spec" in task_vars and isinstance(value, Mapping)):
+            continue
+        job = plain(value)
+        metadata = job.get("metadata") or {}
+        if (metadata.get("name"), metadata.get("namespace")) == (meta.get("name"), meta.get("namespace")):
+            return [job]
+    raise AnsibleActionFail(
+        "there is no job: run by an engine (ansible-operator, dljob-operator run), by playbooks/reconcile.yml, "
+        "or give the argument jobs"
+    )
+
+
+def _failed(job: Mapping[str, Any], message: str) -> Mapping[str, Any]:
+    metadata = job.get("metadata") or {}
+    return {
+        **{key: metadata.get(key, "") for key in ("namespace", "name", "uid")},
+        "ok": False,
+        "changed": False,
+        "message": message,
+        "requeue_after": None,
+    }
+
+
+def _combined(outcomes: list[Any], with_diff: bool) -> dict[str, Any]:
+    results = [o.as_result() if isinstance(o, Outcome) else dict(o) for o in outcomes]
+    waits = [r["requeue_after"] for r in results if r["requeue_after"] is not None]
+    failures = [r for r in results if not r["ok"]]
+    combined: dict[str, Any] = {
+        "changed": any(r["changed"] for r in results),
+        "dljob": {"jobs": results, "requeue_after": min(waits, default=None)},
+    }
+    if failures:
+        combined["msg"] = "; ".join(f"{r['namespace']}/{r['name']}: {r['message']}" for r in failures)
+        # in a batch each job's own result counts; a single job's failure is the task's
+        combined["failed"] = len(results) == len(failures)
+    if with_diff:
+        combined["diff"] = [d for o in outcomes if isinstance(o, Outcome) for d in _diff(o)]
+    return combined
+
+
+def _diff(outcome: Outcome) -> Iterable[dict[str, str]]:
+    """Each change as the object before and after it, in YAML."""
+    plan = outcome.plan
+    for manifest in (*plan.services, *plan.pods):
+        name = f"{manifest['kind']} {manifest['metadata']['name']}"
+        yield {"before_header": name, "after_header": name, "before": "", "after": _yaml(manifest)}
+    for deletion in plan.deletions:
+        name = f"{deletion.kind} {deletion.name}"
+        yield {"before_header": name, "after_header": f"{name} (deleted)", "before": f"{name}\n", "after": ""}
+    if plan.status is not None:
+        metadata = outcome.resource["metadata"]
+        name = f"{outcome.resource['kind']} {metadata['name']} status"
+        before = outcome.resource.get("status")
+        yield {
+            "before_header": name,
+            "after_header": name,
+            "before": _yaml(before) if before else "",
+            "after": _yaml(plan.status),
+        }
+
+
+def _yaml(value: Any) -> str:
+    return str(yaml.safe_dump(plain(value), sort_keys=True, allow_unicode=True))

@@ -1,0 +1,63 @@
+"""The environment of an MXNet process, as a filter."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: mxnet_environment
+short_description: Environment variables of one process of a distributed MXNet job
+version_added: 0.1.0
+description:
+  - Computes what MXNet's parameter server (ps-lite) reads.
+  - C(DMLC_ROLE), C(DMLC_PS_ROOT_URI), C(DMLC_PS_ROOT_PORT), C(DMLC_NUM_SERVER), C(DMLC_NUM_WORKER) and
+    C(DMLC_USE_KUBERNETES) for every job that has a scheduler.
+  - For jobs in the v1 form also C(MX_CONFIG), the whole cluster in JSON, and for workers C(DMLC_WORKER_ID).
+positional: _input
+options:
+  _input:
+    description: The cluster, seen from one task, as M(dljob.operator.reconcile) hands it to every environment filter.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show what the second worker would read
+  ansible.builtin.debug:
+    msg: "{{ cluster | dljob.operator.mxnet_environment }}"
+  vars:
+    cluster:
+      job: {name: digits, namespace: default, form: v1alpha1}
+      replicas:
+        Scheduler: [{host: scheduler-ab12-0, port: 9091, rank: 0}]
+        Server: [{host: server-ab12-0, port: 9091, rank: 1}]
+        Worker: [{host: worker-ab12-0, port: 9091, rank: 2}, {host: worker-ab12-1, port: 9091, rank: 3}]
+      templates: {}
+      total: 4
+      task: {type: Worker, index: 1, rank: 3}
+"""
+
+RETURN = r"""
+_value:
+  description: Variable name to value. Empty for a job without a scheduler (C(jobMode=local)).
+  type: dict
+  sample: {DMLC_ROLE: worker, DMLC_NUM_WORKER: "2"}
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.dmlc import mxnet_environment
+
+
+def _checked(cluster: Any) -> dict[str, str]:
+    missing = [k for k in ("job", "replicas", "task") if not isinstance(cluster, Mapping) or k not in cluster]
+    if missing:
+        raise AnsibleFilterError(f"mxnet_environment: the cluster lacks {missing[0]!r}")
+    return mxnet_environment(cluster)
+
+
+class FilterModule:
+    """Ansible's entry point."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"mxnet_environment": _checked}

@@ -1,0 +1,45 @@
+"""Server-side apply of one object, as ``kubectl apply --server-side`` does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.api import paths
+from ansible_collections.dljob.operator.plugins.module_utils.api.transport import APPLY, ApiError, Transport
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MANAGER
+
+
+@dataclass(frozen=True)
+class Applied:
+    """``before`` is ``None`` where the object is new; ``after`` is what the API server made of it."""
+
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any]
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything but bookkeeping differs."""
+        return self.before is None or _content(self.before) != _content(self.after)
+
+
+def apply(transport: Transport, resource: Mapping[str, Any], dry_run: bool = False) -> Applied:
+    """Create or update ``resource``. With ``dry_run`` the API server checks it and keeps nothing; a new object's uid is
+    then made up. Unknown fields are refused. Raises :class:`ApiError`."""
+    try:
+        before = transport.request("GET", paths.of(resource))
+    except ApiError as e:
+        if e.status != 404:
+            raise
+        before = None
+    query = {"fieldManager": MANAGER, "force": "true", "fieldValidation": "Strict"}
+    if dry_run:
+        query["dryRun"] = "All"
+    return Applied(before, transport.request("PATCH", paths.of(resource), resource, query, APPLY))
+
+
+def _content(resource: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = resource.get("metadata") or {}
+    kept = {k: v for k, v in metadata.items() if k not in ("managedFields", "resourceVersion", "generation")}
+    return {**resource, "metadata": kept}

@@ -1,0 +1,105 @@
+"""One pass over one job: read, parse, plan, write. The only place where the pure logic meets the API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.api import reader
+from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport
+from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, Written
+from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan, refuse
+from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
+
+Resource = Mapping[str, Any]
+
+SOON = 0.5
+"""Seconds until a look at a job that changed under our hands."""
+LATER = 5.0
+"""Seconds until another try of a write that Kubernetes would not do now (quota, a name still being deleted)."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one pass did. ``ok`` is false where it must be done again; ``requeue_after`` are seconds, if any."""
+
+    resource: Resource
+    plan: Plan
+    ok: bool
+    changed: bool
+    message: str
+    requeue_after: float | None
+
+    def as_result(self) -> dict[str, Any]:
+        """For the engine: see the RETURN documentation of ``dljob.operator.reconcile``."""
+        metadata = self.resource["metadata"]
+        return {
+            "namespace": metadata.get("namespace", ""),
+            "name": metadata.get("name", ""),
+            "uid": metadata.get("uid", ""),
+            "ok": self.ok,
+            "changed": self.changed,
+            "message": self.message,
+            "requeue_after": self.requeue_after,
+        }
+
+
+def reconcile(
+    transport: Transport,
+    resource: Resource,
+    framework: Framework,
+    dry_run: bool = False,
+    cluster_domain: str = "cluster.local",
+    now: datetime | None = None,
+) -> Outcome:
+    """Bring the cluster one step closer to what ``resource`` asks for.
+
+    Raises :class:`ApiError` where the API server could not be asked at all.
+    """
+    moment = now or datetime.now(UTC)
+    if resource["metadata"].get("deletionTimestamp"):
+        return Outcome(resource, Plan(), True, False, "being deleted", None)  # the garbage collector does the rest
+    writer = Writer(transport, resource, dry_run)
+    try:
+        job = parse_job(resource, framework)
+    except InvalidJob as e:
+        planned = plan_invalid(resource, e.problems, moment)
+        return _report(writer, resource, planned, Written(), moment, str(e), dry_run)
+    pods, services = reader.owned_objects(transport, job.namespace, job.uid)
+    observed = observe(job.uid, framework.container, pods, services)
+    planned = plan(job, framework, observed, moment, cluster_domain)
+    written = writer.objects(planned)
+    if written.refused:
+        planned = refuse(planned, job, written.refused, moment)
+    if planned.delete_job:
+        writer.delete_job()
+        return Outcome(resource, planned, True, True, "its time to live is over", None)
+    return _report(writer, resource, planned, written, moment, "; ".join(written.refused), dry_run)
+
+
+def _report(
+    writer: Writer, resource: Resource, planned: Plan, written: Written, now: datetime, message: str, dry_run: bool
+) -> Outcome:
+    requeue = planned.requeue_after
+    if planned.status is not None and not dry_run:
+        try:
+            writer.status(planned.status)
+        except ApiError as e:
+            if e.status == 404:  # deleted meanwhile
+                return Outcome(resource, planned, True, written.changed, "", None)
+            if e.status != 409:
+                raise
+            return Outcome(resource, planned, True, written.changed, "changed meanwhile", SOON)
+        writer.events(planned.events, now)
+    if written.postponed:
+        message = "; ".join(written.postponed[:3])
+        requeue = min(LATER, requeue) if requeue is not None else LATER
+    changed = written.changed or planned.status is not None
+    return Outcome(resource, planned, True, changed, message, requeue)

@@ -1,0 +1,29 @@
+"""What the engine's watch already knows, handed to the reconcile in memory.
+
+The embedded engine forks a child per run. Before the play starts the child publishes the objects that the jobs of the
+run own, so that the reconcile reads nothing from the API server. Without a snapshot (ansible-playbook, a cold
+ansible-runner) the reconcile reads for itself.
+
+Shape: ``{job uid: {"Pod": [object, ...], "Service": [object, ...]}}``; the objects are plain dictionaries in the
+API's own form, possibly trimmed to the fields that :mod:`..logic.observe` reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Owned = Mapping[str, Sequence[Mapping[str, Any]]]
+
+_published: Mapping[str, Owned] | None = None
+
+
+def publish(objects: Mapping[str, Owned] | None) -> None:
+    """Make ``objects`` the snapshot of this process and of every process forked from it; ``None`` takes it back."""
+    global _published
+    _published = objects
+
+
+def current() -> Mapping[str, Owned] | None:
+    """The published snapshot, or ``None`` where there is no watch to take one from."""
+    return _published

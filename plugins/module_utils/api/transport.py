@@ -1,0 +1,96 @@
+"""The connection to the API server: the kubernetes client's configuration and connection pool, and JSON on it.
+
+The client's generated methods are passed by on purpose: they build model objects out of every answer, which costs more
+than the reconcile itself, and their signatures differ between the versions that are supported (33 to 37). What is hard
+to get right stays the library's: kubeconfig, exec plugins, token refresh, TLS, the pool.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+from kubernetes import client, config
+
+TIMEOUT = 30.0
+"""Seconds for one request; the API server's own limit for a write is 60."""
+
+JSON = "application/json"
+JSON_PATCH = "application/json-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+
+class ApiError(Exception):
+    """The API server's refusal. ``status`` is the HTTP status (0: no answer), ``reason`` its word (AlreadyExists ...)."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        self.status = status
+        self.reason = reason
+        self.message = message
+        super().__init__(f"{reason or status}: {message}")
+
+    @property
+    def permanent(self) -> bool:
+        """Whether the same request can only be refused again: the object itself is at fault."""
+        return self.status in (400, 422)
+
+
+class Transport:
+    """JSON requests over a pool of kept connections. May be used by several threads."""
+
+    def __init__(self, api: client.ApiClient) -> None:
+        self._configuration = api.configuration
+        self._pool: urllib3.PoolManager = api.rest_client.pool_manager
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        content_type: str = JSON,
+    ) -> dict[str, Any]:
+        """One request; the answer as a dictionary. Raises :class:`ApiError`."""
+        url = self._configuration.host + path + ("?" + urlencode(query) if query else "")
+        headers = {"Accept": JSON, "User-Agent": "dljob-operator"}
+        for setting in self._configuration.auth_settings().values():
+            if setting["in"] == "header" and setting["value"]:
+                headers[setting["key"]] = setting["value"]
+        data = None
+        if body is not None:
+            headers["Content-Type"] = content_type
+            data = json.dumps(body).encode()
+        try:
+            answer = self._pool.request(method, url, body=data, headers=headers, timeout=TIMEOUT)
+        except urllib3.exceptions.HTTPError as e:
+            raise ApiError(0, "NoAnswer", f"{method} {path}: {e}") from e
+        return _decode(answer.status, answer.data)
+
+
+def _decode(status: int, data: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(data) if data else {}
+    except ValueError:
+        content = {"message": data[:500].decode(errors="replace")}
+    if 200 <= status < 300:
+        return content
+    raise ApiError(status, content.get("reason") or "", content.get("message") or f"HTTP status {status}")
+
+
+def connect(kubeconfig: str | None = None, context: str | None = None, connections: int = 8) -> Transport:
+    """Connect as ``kubectl`` would: the given kubeconfig, else ``KUBECONFIG``/``K8S_AUTH_KUBECONFIG``, else the pod's own.
+
+    ``connections`` is how many are kept open at once.
+    """
+    configuration = client.Configuration()
+    try:
+        config.load_kube_config(kubeconfig, context=context, client_configuration=configuration)
+    except config.ConfigException:
+        if kubeconfig:
+            raise
+        config.load_incluster_config(client_configuration=configuration)
+    configuration.connection_pool_maxsize = connections
+    return Transport(client.ApiClient(configuration))

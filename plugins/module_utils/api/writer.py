@@ -1,0 +1,180 @@
+"""Carries a plan out: Services first, then pods in parallel, then deletions, and the status and Events last."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.api import paths
+from ansible_collections.dljob.operator.plugins.module_utils.api.transport import JSON_PATCH, ApiError, Transport
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MANAGER
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Plan
+
+Resource = Mapping[str, Any]
+
+PARALLEL_WRITES = 8
+"""Writes under way at once: what an API server on two cores takes without slowing down (measured, see the design)."""
+
+
+@dataclass
+class Written:
+    """What became of a plan."""
+
+    created: list[str] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    """Objects that Kubernetes refuses for good, in its own words."""
+    postponed: list[str] = field(default_factory=list)
+    """Writes that another try may do: quota, an API server that is busy, a conflict."""
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.created or self.deleted)
+
+
+class Writer:
+    """Writes for one job. With ``dry_run`` the API server checks every write and keeps none."""
+
+    def __init__(self, transport: Transport, resource: Resource, dry_run: bool = False) -> None:
+        self._transport = transport
+        self._resource = resource
+        self._uid = str(resource["metadata"].get("uid") or "")
+        self._namespace = str(resource["metadata"]["namespace"])
+        self._query = {"fieldManager": MANAGER, **({"dryRun": "All"} if dry_run else {})}
+        self._dry_run = dry_run
+        self._lock = threading.Lock()
+
+    def objects(self, plan: Plan) -> Written:
+        """Create and delete what ``plan`` says. Never raises for a single object: what failed is told in the result."""
+        written = Written()
+        for service in plan.services:
+            self._create(service, written)
+        if written.refused:
+            return written  # the pods would be as wrong, and without their names
+        self._each(plan.pods, lambda pod: self._create(pod, written))
+        self._each(plan.deletions, lambda d: self._delete(d, written))
+        return written
+
+    def _each(self, items: Iterable[Any], write: Callable[[Any], None]) -> None:
+        waiting = list(items)
+        if len(waiting) < 2:
+            for item in waiting:
+                write(item)
+            return
+        with ThreadPoolExecutor(min(PARALLEL_WRITES, len(waiting))) as pool:
+            list(pool.map(write, waiting))
+
+    def _create(self, manifest: Resource, written: Written) -> None:
+        name = f"{manifest['kind']}/{manifest['metadata']['name']}"
+        path = paths.collection(manifest["apiVersion"], manifest["kind"], self._namespace)
+        try:
+            self._transport.request("POST", path, manifest, self._query)
+        except ApiError as e:
+            if e.reason == "AlreadyExists":
+                self._check_owner(manifest, name, written)
+            else:
+                self._note(e, f"{name}: {e.message}", written)
+        else:
+            self._add(written.created, name)
+
+    def _check_owner(self, manifest: Resource, name: str, written: Written) -> None:
+        """The name is taken: by an earlier try of ours, which is as good as success, or by a stranger, which is not."""
+        try:
+            present = self._transport.request("GET", paths.of(manifest))
+        except ApiError as e:
+            self._add(written.postponed, f"{name}: {e.message}")
+            return
+        if present["metadata"].get("deletionTimestamp"):
+            self._add(written.postponed, f"{name}: the one of that name is still being deleted")
+        elif not is_owned_by(present, self._uid):
+            self._add(
+                written.refused,
+                f"{name}: an object of that name exists and is not this job's; rename the job or delete it",
+            )
+
+    def _delete(self, deletion: Deletion, written: Written) -> None:
+        name = f"{deletion.kind}/{deletion.name}"
+        path = f"{paths.collection('v1', deletion.kind, self._namespace)}/{deletion.name}"
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        if deletion.uid:
+            body["preconditions"] = {"uid": deletion.uid}  # type: ignore[assignment]
+        if self._dry_run:
+            body["dryRun"] = ["All"]  # type: ignore[assignment]
+        try:
+            self._transport.request("DELETE", path, body)
+        except ApiError as e:
+            if e.status not in (404, 409):  # gone, or already another one of that name
+                self._note(e, f"{name}: {e.message}", written)
+        else:
+            self._add(written.deleted, name)
+
+    def _note(self, error: ApiError, text: str, written: Written) -> None:
+        self._add(written.refused if error.permanent else written.postponed, text)
+
+    def _add(self, target: list[str], text: str) -> None:
+        with self._lock:
+            target.append(text)
+
+    def status(self, status: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace the job's status. Fails with Conflict where the job has changed since it was read: then look again."""
+        patch = [
+            {
+                "op": "replace",
+                "path": "/metadata/resourceVersion",
+                "value": self._resource["metadata"]["resourceVersion"],
+            },
+            {"op": "add", "path": "/status", "value": status},
+        ]
+        return self._transport.request("PATCH", paths.of(self._resource, "status"), patch, self._query, JSON_PATCH)
+
+    def events(self, notes: Iterable[EventNote], now: datetime) -> None:
+        """Write Events on the job. One that fails is not tried again: the status says the same."""
+        metadata = self._resource["metadata"]
+        moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        for note in notes:
+            event = {
+                "apiVersion": "v1",
+                "kind": "Event",
+                "metadata": {"generateName": f"{metadata['name'][:200]}.", "namespace": self._namespace},
+                "involvedObject": {
+                    "apiVersion": self._resource["apiVersion"],
+                    "kind": self._resource["kind"],
+                    "name": metadata["name"],
+                    "namespace": self._namespace,
+                    "uid": self._uid,
+                    "resourceVersion": metadata.get("resourceVersion"),
+                },
+                "type": note.type,
+                "reason": note.reason,
+                "message": note.message,
+                "source": {"component": MANAGER},
+                "reportingComponent": MANAGER,
+                "firstTimestamp": moment,
+                "lastTimestamp": moment,
+                "count": 1,
+            }
+            try:
+                self._transport.request("POST", paths.collection("v1", "Event", self._namespace), event, self._query)
+            except ApiError:
+                continue
+
+    def delete_job(self) -> None:
+        """Delete the job itself, and with it all that it owns."""
+        body: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": self._uid},
+        }
+        if self._dry_run:
+            body["dryRun"] = ["All"]
+        try:
+            self._transport.request("DELETE", paths.of(self._resource), body)
+        except ApiError as e:
+            if e.status not in (404, 409):
+                raise

@@ -1,0 +1,76 @@
+"""Names: functions of what they name, so that creating twice is AlreadyExists and never a second rank."""
+
+from __future__ import annotations
+
+import hashlib
+import string
+from collections.abc import Iterable
+
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import NAME_LIMIT
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+
+_ALPHABET = string.digits + string.ascii_lowercase
+RUNTIME_ID_LENGTH = 8
+"""36**8: among 10,000 jobs of a namespace two alike are a chance of 2 in 100,000 (the seeds' four characters: certain)."""
+_SUFFIX_LENGTH = 5
+
+
+def _digest(parts: Iterable[object], length: int) -> str:
+    """A short, stable name part of lower-case letters and digits."""
+    number = int.from_bytes(hashlib.sha256("/".join(map(str, parts)).encode()).digest()[:16], "big")
+    out = []
+    for _ in range(length):
+        number, digit = divmod(number, len(_ALPHABET))
+        out.append(_ALPHABET[digit])
+    return "".join(out)
+
+
+def runtime_id(uid: str) -> str:
+    """The runtime id of a job that names none: derived from its uid, so that it survives the operator."""
+    return _digest((uid,), RUNTIME_ID_LENGTH)
+
+
+def host_name(job: DLJob, type_: str, index: int) -> str:
+    """The pod's hostname, the same for every attempt: peers keep one name to connect to."""
+    stem = job.name if job.dialect.names == NAMES_JOB else None
+    kind = type_.lower()
+    return f"{stem}-{kind}-{index}" if stem else f"{kind}-{job.runtime_id}-{index}"
+
+
+def pod_name(job: DLJob, type_: str, index: int, attempt: int, spec_hash: str) -> str:
+    """v1: the hostname itself; v1alpha1: the hostname and five characters that differ by attempt, as the seeds print it."""
+    host = host_name(job, type_, index)
+    if job.dialect.names == NAMES_JOB:
+        return host
+    return f"{host}-{_digest((job.uid, type_.lower(), index, attempt, spec_hash), _SUFFIX_LENGTH)}"
+
+
+def service_name(job: DLJob) -> str:
+    """The one headless Service of the job, the subdomain of its pods."""
+    return f"{job.kind.lower()}-{job.runtime_id}"
+
+
+def address(job: DLJob, type_: str, index: int) -> str:
+    """The name by which the job's own pods reach a replica, whatever the cluster's domain."""
+    host = host_name(job, type_, index)
+    return host if job.dialect.names == NAMES_JOB else f"{host}.{service_name(job)}"
+
+
+def too_long(job: DLJob) -> list[str]:
+    """Complaints about names that would not fit, one per replica type; empty where all fit."""
+    complaints = []
+    for group in job.groups:
+        last = max(group.replicas - 1, 0)
+        name = pod_name(job, group.type, last, 0, "")
+        if len(name) > NAME_LIMIT:
+            source = "metadata.name" if job.dialect.names == NAMES_JOB else "spec.RuntimeId"
+            complaints.append(
+                f"{source} is {len(name) - NAME_LIMIT} characters too long: its pods are named like {name}, "
+                f"and a pod's hostname has at most {NAME_LIMIT} characters"
+            )
+    if len(job.name) > NAME_LIMIT:
+        complaints.append(
+            f"metadata.name has {len(job.name)} characters: it is also a label of the pods, which has at most {NAME_LIMIT}"
+        )
+    return complaints

@@ -1,0 +1,89 @@
+"""From the API's own objects to :class:`Observed`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodView, Termination
+
+Resource = Mapping[str, Any]
+
+
+def observe(uid: str, container: str, pods: Iterable[Resource], services: Iterable[Resource]) -> Observed:
+    """The view of those objects that the job ``uid`` owns; ``container`` is the framework's container name."""
+    return Observed(
+        pods=tuple(_pod(p, container) for p in pods if is_owned_by(p, uid)),
+        services={s["metadata"]["name"]: s["metadata"].get("uid", "") for s in services if is_owned_by(s, uid)},
+    )
+
+
+def _pod(pod: Resource, container: str) -> PodView:
+    metadata = pod.get("metadata") or {}
+    labels = metadata.get("labels") or {}
+    spec = pod.get("spec") or {}
+    status = pod.get("status") or {}
+    statuses = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
+    subject = _subject(statuses, container)
+    state = subject.get("state") or {}
+    last = subject.get("lastState") or {}
+    ended = state.get("terminated") or last.get("terminated")
+    return PodView(
+        name=metadata.get("name", ""),
+        uid=metadata.get("uid", ""),
+        type=labels.get(c.LABEL_REPLICA_TYPE, ""),
+        index=_number(labels.get(c.LABEL_REPLICA_INDEX)),
+        attempt=_number(labels.get(c.LABEL_ATTEMPT)),
+        phase=status.get("phase") or "Pending",
+        deleting=metadata.get("deletionTimestamp") or "",
+        spec_hash=(metadata.get("annotations") or {}).get(c.ANNOTATION_SPEC_HASH, ""),
+        node=spec.get("nodeName") or "",
+        restarts=sum(s.get("restartCount") or 0 for s in statuses),
+        restart_policy=spec.get("restartPolicy") or c.RESTART_ALWAYS,
+        container=subject.get("name") or container,
+        ended=_termination(ended) if ended else None,
+        stopped="terminated" in state,
+        reason=status.get("reason") or "",
+        message=status.get("message") or "",
+        waiting=_waiting(statuses, status),
+        disrupted=any(
+            x.get("type") == "DisruptionTarget" and x.get("status") == "True" for x in status.get("conditions") or ()
+        ),
+    )
+
+
+def _subject(statuses: list[Resource], container: str) -> Resource:
+    """The container whose end tells how the pod fared: the framework's; where that never ran, one that failed."""
+    own = next((s for s in statuses if s.get("name") == container), None)
+    if own is not None and ("terminated" in (own.get("state") or {}) or own.get("restartCount")):
+        return own
+    failed = (s for s in statuses if ((s.get("state") or {}).get("terminated") or {}).get("exitCode"))
+    return next(failed, own or {})
+
+
+def _termination(state: Resource) -> Termination:
+    return Termination(
+        code=int(state.get("exitCode") or 0),
+        reason=state.get("reason") or "",
+        message=(state.get("message") or "").strip(),
+        finished_at=state.get("finishedAt") or "",
+    )
+
+
+def _waiting(statuses: list[Resource], status: Resource) -> str:
+    """What keeps the pod from starting, in the kubelet's or the scheduler's words."""
+    for container in statuses:
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        reason = waiting.get("reason") or ""
+        if reason and reason not in ("ContainerCreating", "PodInitializing", "CrashLoopBackOff"):
+            return f"{reason}: {waiting['message']}" if waiting.get("message") else str(reason)
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return f"{condition.get('reason') or 'Unschedulable'}: {condition.get('message') or ''}".rstrip(": ")
+    return ""
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() else 0

@@ -1,0 +1,258 @@
+"""From any dialect to one :class:`DLJob`.
+
+The API server has already refused what the CRD's schema can say; everything is checked here again all the same, for
+jobs that never met the schema (``ansible-playbook`` in check mode, a CRD of somebody else's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
+from ansible_collections.dljob.operator.plugins.module_utils.logic.validate import problems_of
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
+    CLEAN_POLICIES,
+    MODE_DISTRIBUTED,
+    RESTART_POLICIES,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
+    FORM_LIST,
+    FORM_MAP,
+    NAMES_JOB,
+    Dialect,
+    Framework,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import Chief, DLJob, ReplicaGroup, RunPolicy
+
+Entry = tuple[str, str, Any]
+"""(path for messages, the user's spelling of the type, the replica spec)."""
+
+
+def dialect_of(resource: Mapping[str, Any], framework: Framework) -> Dialect:
+    """The dialect that ``resource`` is written in, told by its group and by which field it uses.
+
+    By the shape and not by the version: a CRD that serves two versions of one object shows the other version's too.
+    Where no field tells, the group's last dialect (its newest) is taken, so that a complaint is made in its terms.
+    """
+    group = str(resource.get("apiVersion", "")).partition("/")[0]
+    candidates = [d for d in framework.dialects if group in d.groups]
+    if not candidates:
+        known = sorted({g for d in framework.dialects for g in d.groups})
+        raise InvalidJob(f"apiVersion: {framework.name} knows no group {group!r}; it knows {', '.join(known)}")
+    spec = resource.get("spec")
+    for dialect in candidates:
+        if any(_holds(spec, name) for name in dialect.replicas_fields):
+            return dialect
+    return candidates[-1]
+
+
+def _holds(spec: Any, name: str) -> bool:
+    return isinstance(spec, list) if name == "" else isinstance(spec, Mapping) and name in spec
+
+
+def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
+    """Read ``resource``, a job as the API server holds it.
+
+    Raises :class:`InvalidJob` with every fault that can be found in one pass.
+    """
+    dialect = dialect_of(resource, framework)
+    metadata = resource.get("metadata") or {}
+    spec = resource.get("spec")
+    options: Mapping[str, Any] = spec if isinstance(spec, Mapping) else {}
+    faults: list[str] = []
+
+    groups = tuple(
+        group
+        for path, spelling, entry in _entries(spec, dialect, framework, faults)
+        if (group := _group(path, spelling, entry, options, dialect, framework, faults)) is not None
+    )
+    uid = str(metadata.get("uid") or "")
+    mode = _mode(options, framework, faults)
+    job = DLJob(
+        api_version=str(resource.get("apiVersion")),
+        kind=str(resource.get("kind")),
+        namespace=str(metadata.get("namespace") or "default"),
+        name=str(metadata.get("name") or ""),
+        uid=uid,
+        generation=int(metadata.get("generation") or 0),
+        created=str(metadata.get("creationTimestamp") or ""),
+        runtime_id=str(options.get("RuntimeId") or naming.runtime_id(uid)),
+        mode=mode,
+        groups=groups,
+        chief=_chief(options, groups, framework, faults),
+        run_policy=_run_policy(options, dialect, faults),
+        dialect=dialect,
+        status=resource.get("status") or {},
+    )
+    if not faults:
+        faults.extend(problems_of(job, framework))
+    if faults:
+        raise InvalidJob(*faults)
+    return job
+
+
+def _entries(spec: Any, dialect: Dialect, framework: Framework, faults: list[str]) -> Iterator[Entry]:
+    field = next((n for n in dialect.replicas_fields if _holds(spec, n)), None)
+    if field is None:
+        first = dialect.replicas_fields[0]
+        faults.append(
+            f"spec.{first} is missing: list the job's replicas there" if first else "spec: a list of replicas is needed"
+        )
+        return
+    path = f"spec.{field}" if field else "spec"
+    held = spec[field] if field else spec
+    if dialect.form == FORM_LIST:
+        if not isinstance(held, list):
+            faults.append(f"{path} must be a list of replica specs")
+            return
+        for number, entry in enumerate(held):
+            spelling = entry.get(dialect.type_field) if isinstance(entry, Mapping) else None
+            default = framework.replica_types[0].name if len(framework.replica_types) == 1 else ""
+            yield f"{path}[{number}]", str(spelling or default), entry
+    elif not isinstance(held, Mapping):
+        faults.append(
+            f"{path} must be a map" + (" of replica type to replica spec" if dialect.form == FORM_MAP else "")
+        )
+    elif dialect.form == FORM_MAP:
+        for spelling, entry in held.items():
+            yield f"{path}.{spelling}", str(spelling), entry
+    else:
+        yield path, framework.replica_types[0].name, held
+
+
+def _group(
+    path: str,
+    spelling: str,
+    entry: Any,
+    options: Mapping[str, Any],
+    dialect: Dialect,
+    framework: Framework,
+    faults: list[str],
+) -> ReplicaGroup | None:
+    if not isinstance(entry, Mapping):
+        faults.append(f"{path} must be a map with replicas and template")
+        return None
+    known = ", ".join(t.name.upper() if dialect.form == FORM_LIST else t.name for t in framework.replica_types)
+    where = f"{path}.{dialect.type_field}" if dialect.form == FORM_LIST else path
+    if not spelling:
+        faults.append(f"{where} is missing: it must be one of {known}")
+        return None
+    type_ = framework.type_named(spelling)
+    if type_ is None:
+        faults.append(f"{where}: {spelling!r} is no replica type of {framework.name}; it must be one of {known}")
+        return None
+    replicas = _integer(entry.get("replicas"), 1, f"{path}.replicas", 0, 1_000_000, faults)
+    port = dialect.default_port
+    for name in dialect.port_fields:
+        if name in entry:
+            port = _integer(entry[name], port, f"{path}.{name}", 1, 65535, faults)
+    template = entry.get("template")
+    if not isinstance(template, Mapping):
+        faults.append(f"{path}.template is missing: describe the pod there")
+        return None
+    port = _named_port(template, framework.container, dialect.port_name) or port
+    policy = _restart_policy(path, entry, template, dialect, faults)
+    return ReplicaGroup(type_.name, replicas, template, policy, port, path)
+
+
+def _restart_policy(
+    path: str, entry: Mapping[str, Any], template: Mapping[str, Any], dialect: Dialect, faults: list[str]
+) -> str:
+    """v1 has it on the replica spec (the template's is overruled, as the peer does); v1alpha1 in the pod template."""
+    own = entry.get("restartPolicy")
+    if dialect.names != NAMES_JOB and own is None:
+        pod = template.get("spec")
+        own = pod.get("restartPolicy") if isinstance(pod, Mapping) else None
+    policy = own or dialect.default_restart_policy
+    if policy not in RESTART_POLICIES:
+        faults.append(f"{path}.restartPolicy: {policy!r} is none of {', '.join(RESTART_POLICIES)}")
+        return dialect.default_restart_policy
+    return str(policy)
+
+
+def _named_port(template: Mapping[str, Any], container: str, name: str) -> int | None:
+    """The port that the template itself gives the framework's container under ``name``, as v1 does it."""
+    spec = template.get("spec")
+    containers = spec.get("containers") if name and isinstance(spec, Mapping) else None
+    for candidate in containers if isinstance(containers, list) else ():
+        if isinstance(candidate, Mapping) and candidate.get("name") == container:
+            for port in candidate.get("ports") or ():
+                if port.get("name") == name and isinstance(port.get("containerPort"), int):
+                    return int(port["containerPort"])
+    return None
+
+
+def _integer(value: Any, default: int, path: str, least: int, most: int, faults: list[str]) -> int:
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int):
+        faults.append(f"{path} must be a whole number, not {value!r}")
+        return default
+    if not least <= value <= most:
+        faults.append(f"{path} is {value}: it must be between {least} and {most}")
+        return default
+    return value
+
+
+def _mode(options: Mapping[str, Any], framework: Framework, faults: list[str]) -> str:
+    spelling = options.get("jobMode")
+    if spelling in (None, ""):
+        return MODE_DISTRIBUTED
+    mode = framework.modes.get(str(spelling))
+    if mode is None:
+        faults.append(f"spec.jobMode: {spelling!r} is none of {', '.join(framework.modes)}")
+        return MODE_DISTRIBUTED
+    return mode
+
+
+def _chief(
+    options: Mapping[str, Any], groups: tuple[ReplicaGroup, ...], framework: Framework, faults: list[str]
+) -> Chief:
+    policy = options.get("terminationPolicy")
+    wanted = policy.get("chief") if isinstance(policy, Mapping) else None
+    if isinstance(wanted, Mapping) and wanted.get("replicaName"):
+        spelling = str(wanted["replicaName"])
+        index = _integer(
+            wanted.get("replicaIndex"), 0, "spec.terminationPolicy.chief.replicaIndex", 0, 1_000_000, faults
+        )
+        group = next((g for g in groups if g.type.casefold() == spelling.casefold()), None)
+        if group is None or index >= group.replicas:
+            faults.append(f"spec.terminationPolicy.chief: the job has no replica {spelling} {index}")
+            return Chief(framework.chief[0])
+        return Chief(group.type, index)
+    present = {g.type for g in groups if g.replicas > 0}
+    return Chief(next((c for c in framework.chief if c in present), framework.chief[0]))
+
+
+def _run_policy(options: Mapping[str, Any], dialect: Dialect, faults: list[str]) -> RunPolicy:
+    policy = options.get("runPolicy")
+    path = "spec.runPolicy"
+    if policy is not None and not isinstance(policy, Mapping):
+        faults.append(f"{path} must be a map")
+    policy = policy if isinstance(policy, Mapping) else {}
+    clean = policy.get("cleanPodPolicy")
+    for name in ("cleanPodPolicy", "cleanupPodPolicy"):  # v1beta's place, and seed 001's spelling
+        clean = options.get(name) if clean is None else clean
+    clean = dialect.default_clean_pod_policy if clean in (None, "") else clean
+    if clean not in CLEAN_POLICIES:
+        faults.append(f"{path}.cleanPodPolicy: {clean!r} is none of {', '.join(CLEAN_POLICIES)}")
+        clean = dialect.default_clean_pod_policy
+    scheduling = policy.get("schedulingPolicy")
+    scheduling = scheduling if isinstance(scheduling, Mapping) else {}
+
+    def seconds(name: str, least: int) -> int | None:
+        value = policy.get(name)
+        return None if value is None else _integer(value, least, f"{path}.{name}", least, 2**31 - 1, faults)
+
+    return RunPolicy(
+        clean_pod_policy=clean,
+        ttl_seconds_after_finished=seconds("ttlSecondsAfterFinished", 0),
+        active_deadline_seconds=seconds("activeDeadlineSeconds", 1),
+        backoff_limit=seconds("backoffLimit", 0),
+        suspend=policy.get("suspend") is True,
+        managed_by=policy.get("managedBy"),
+        scheduler_name=options.get("schedulerName"),
+        priority_class=scheduling.get("priorityClass"),
+    )

@@ -1,0 +1,187 @@
+"""One reconcile as a function: from the job, its framework, what is there and the time, to what is to be done.
+
+Pure. The order of the questions is the life of a job: is it ours, is it over, is it suspended, has it just ended, and
+only then which pods it lacks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of
+from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, build_pod
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup, deadlines, failure, replicas
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import has_succeeded, succeeded
+from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
+from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.report import Report, is_finished
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed, Plan
+
+
+def plan(
+    job: DLJob, framework: Framework, observed: Observed, now: datetime, cluster_domain: str = CLUSTER_DOMAIN
+) -> Plan:
+    """What to do for ``job`` at ``now``. With nothing to do the plan is empty: no write, no event."""
+    if job.run_policy.managed_by not in c.MANAGED_BY_US:
+        return Plan()
+    report = Report(job, now)
+    if is_finished(job.status, job.generation):
+        return _finished(job, observed, report, now)
+    if job.run_policy.suspend:
+        return _suspended(job, observed, report)
+    return _active(job, framework, observed, report, now, cluster_domain)
+
+
+def _finished(job: DLJob, observed: Observed, report: Report, now: datetime) -> Plan:
+    """Over: clean up once, then only wait for the end of its time to live."""
+    deletions = cleanup.leftovers(job, observed)
+    if not deletions and cleanup.is_clean(job, observed):
+        report.phase(_last_phase(job.status.get("state")))
+    left = deadlines.time_to_live(job, report.completed_at, now)
+    expired = left is not None and left <= 0
+    return Plan(
+        deletions=deletions,
+        status=None if expired else report.status(),
+        requeue_after=left if left is not None and left > 0 else None,
+        delete_job=expired,
+    )
+
+
+def _suspended(job: DLJob, observed: Observed, report: Report) -> Plan:
+    """No pods, no clock: the job waits for somebody to resume it."""
+    report.suspended()
+    report.phase(c.PHASE_CREATING)
+    counts = replica_statuses.count(job, Observed(), {})
+    report.replicas(counts)
+    gone = tuple(Deletion("Pod", p.name, p.uid) for p in observed.pods if not p.deleting)
+    return Plan(deletions=gone, status=report.status(), events=report.events)
+
+
+def _active(
+    job: DLJob, framework: Framework, observed: Observed, report: Report, now: datetime, cluster_domain: str
+) -> Plan:
+    hashes = {group.type: spec_hash(job, group) for group in job.groups}
+    changed = report.forget_progress(_fingerprint(hashes))
+    report.created()
+    if changed:
+        report.respecified()
+    retries = {} if changed else failure.retries_of(job)
+    completed = {} if changed else completed_.read(job.status.get("completed"))
+    current = _of_this_spec(job, observed, hashes)
+    for pod in current.pods:
+        if has_succeeded(pod) and pod.stopped:
+            completed.setdefault(pod.type, set()).add(pod.index)
+
+    if succeeded(job, framework, current, completed):
+        report.succeeded()
+        return _end(job, observed, current, report, retries, completed)
+    moves = replicas.next_moves(job, observed, hashes, retries, completed, now)
+    left = deadlines.time_left(job, report.started, now)
+    fault = (
+        failure.find_failure(job, current)
+        or failure.over_backoff_limit(job, dict(moves.retries), current.pods)
+        or _overdue(job, left)
+    )
+    if fault:
+        report.failed(fault)
+        return _end(job, observed, current, report, retries, completed)
+
+    if moves.restarted:
+        report.restarting(moves.restarted, [failure.describe(p) for p in moves.restarted])
+    counts = replica_statuses.count(job, current, completed)
+    report.replicas(counts)
+    report.progress(moves.retries, completed)
+    _tell_phase(job, current, report, counts)
+    cluster = cluster_of(job, framework)
+    pods = tuple(
+        build_pod(job, framework, s.group, s.index, s.attempt, hashes[s.group.type], cluster, cluster_domain)
+        for s in moves.starts
+    )
+    services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
+    if pods:
+        report.event("Normal", "SuccessfulCreatePod", _created_text(job, pods))
+    waits = [w for w in (moves.wait, left) if w is not None]
+    return Plan(services, pods, moves.deletions, report.status(), report.events, min(waits, default=None))
+
+
+def _end(
+    job: DLJob,
+    observed: Observed,
+    current: Observed,
+    report: Report,
+    retries: Mapping[str, int],
+    completed: completed_.Completed,
+) -> Plan:
+    """The reconcile that finds the job ended: its last counts are kept, and cleaning up begins."""
+    report.replicas(replica_statuses.count(job, current, completed))
+    report.progress(retries, completed)
+    deletions = cleanup.leftovers(job, observed)
+    state = report.conditions[-1]["type"]
+    report.phase(c.PHASE_CLEANUP if deletions else _last_phase(state))
+    # without an own timer the next look comes with the deletions; a job to be deleted later needs one
+    ttl = job.run_policy.ttl_seconds_after_finished
+    return Plan(
+        deletions=deletions,
+        status=report.status(),
+        events=report.events,
+        requeue_after=None if ttl is None else float(ttl),
+    )
+
+
+def _last_phase(state: object) -> str:
+    return c.PHASE_DONE if state == c.STATE_SUCCEEDED else c.PHASE_FAILED
+
+
+def _of_this_spec(job: DLJob, observed: Observed, hashes: Mapping[str, str]) -> Observed:
+    wanted = {type_.lower(): value for type_, value in hashes.items()}
+    sizes = {group.type.lower(): group.replicas for group in job.groups}
+    pods = tuple(p for p in observed.pods if p.spec_hash == wanted.get(p.type) and p.index < sizes[p.type])
+    return dataclasses.replace(observed, pods=pods)
+
+
+def _overdue(job: DLJob, left: float | None) -> Failure | None:
+    if left is None or left > 0:
+        return None
+    limit = job.run_policy.active_deadline_seconds
+    return Failure(c.REASON_DEADLINE, f"the job ran longer than spec.runPolicy.activeDeadlineSeconds, {limit} s")
+
+
+def _tell_phase(job: DLJob, current: Observed, report: Report, counts: dict[str, Any]) -> None:
+    """Running once every replica is up, and from then on: a restarted worker is no new beginning."""
+    held = conditions.holds(report.conditions, c.CONDITION_RUNNING)
+    if replica_statuses.all_up(job, counts):
+        report.running()
+        held = True
+    restarting = conditions.holds(report.conditions, c.CONDITION_RESTARTING)
+    report.phase(c.PHASE_RUNNING if held or restarting else c.PHASE_CREATING)
+    held_up = next((f"{p.name}: {p.waiting}" for p in current.pods if p.waiting and not p.deleting), "")
+    report.waiting(held_up)
+
+
+def _fingerprint(hashes: Mapping[str, str]) -> str:
+    return hashlib.sha256("".join(f"{t}={h};" for t, h in sorted(hashes.items())).encode()).hexdigest()[:16]
+
+
+def _created_text(job: DLJob, pods: Sequence[Mapping[str, Any]]) -> str:
+    names = [p["metadata"]["name"] for p in pods]
+    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return f"Created {len(names)} of {job.total} pods: {shown}"
+
+
+def refuse(planned: Plan, job: DLJob, problems: Sequence[str], now: datetime) -> Plan:
+    """The plan after Kubernetes refused an object of it for good: the job fails, with Kubernetes' own words."""
+    report = Report(job, now)
+    report.failed(Failure(c.REASON_REFUSED, "; ".join(problems[:3])))
+    report.phase(c.PHASE_FAILED)
+    # at once again: what was created before the refusal is to be cleaned up
+    return Plan(status=report.status(), events=report.events, requeue_after=0.0)

@@ -1,0 +1,101 @@
+"""A replica's pod: the user's template with what makes it a member of the cluster added, and nothing taken away."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import Cluster, placeholders, with_task
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import owner_reference
+from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
+
+CLUSTER_DOMAIN = "cluster.local"
+
+
+def build_pod(
+    job: DLJob,
+    framework: Framework,
+    group: ReplicaGroup,
+    index: int,
+    attempt: int,
+    spec_hash: str,
+    cluster: Cluster,
+    cluster_domain: str = CLUSTER_DOMAIN,
+) -> Mapping[str, Any]:
+    """The Pod manifest of one replica's ``attempt`` (0 is the first)."""
+    seen = with_task(cluster, group.type, index)
+    metadata = copy.deepcopy(dict(group.template.get("metadata") or {}))
+    spec = copy.deepcopy(dict(group.template["spec"]))
+
+    pod_metadata: dict[str, Any] = {
+        "name": naming.pod_name(job, group.type, index, attempt, spec_hash),
+        "namespace": job.namespace,
+        "labels": {**(metadata.get("labels") or {}), **_labels(job, group, index, attempt, seen)},
+        "annotations": {**(metadata.get("annotations") or {}), c.ANNOTATION_SPEC_HASH: spec_hash},
+        "ownerReferences": [owner_reference(job)],
+    }
+    if metadata.get("finalizers"):
+        pod_metadata["finalizers"] = metadata["finalizers"]
+
+    _join_network(spec, job, group, index, cluster_domain)
+    _configure_containers(spec, framework, job, group, framework.environment(seen))
+    spec["restartPolicy"] = c.RESTART_NEVER if group.restart_policy == c.RESTART_EXIT_CODE else group.restart_policy
+    if job.run_policy.scheduler_name:
+        spec.setdefault("schedulerName", job.run_policy.scheduler_name)
+    if job.run_policy.priority_class:
+        spec.setdefault("priorityClassName", job.run_policy.priority_class)
+    # a namespace's Services as environment variables: slow with thousands of them, and they clash with a framework's own
+    spec.setdefault("enableServiceLinks", False)
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}
+
+
+def _labels(job: DLJob, group: ReplicaGroup, index: int, attempt: int, seen: Cluster) -> dict[str, str]:
+    values = {
+        **placeholders(seen),
+        "role": "master" if (group.type, index) == (job.chief.type, job.chief.index) else "",
+    }
+    declared = {name: fill(text, values) for name, text in job.dialect.labels.items()}
+    return {
+        # a label whose text comes out empty by a placeholder says nothing of this replica; a declared "" does
+        **{name: text for name, text in declared.items() if text or job.dialect.labels[name] == ""},
+        c.LABEL_MANAGED_BY: c.MANAGER,
+        c.LABEL_JOB_UID: job.uid,
+        c.LABEL_REPLICA_TYPE: group.type.lower(),
+        c.LABEL_REPLICA_INDEX: str(index),
+        c.LABEL_ATTEMPT: str(attempt),
+    }
+
+
+def _join_network(spec: dict[str, Any], job: DLJob, group: ReplicaGroup, index: int, cluster_domain: str) -> None:
+    subdomain = naming.service_name(job)
+    spec["hostname"] = naming.host_name(job, group.type, index)
+    spec["subdomain"] = subdomain
+    if spec.get("hostNetwork"):
+        # otherwise the pod asks the node's resolver, which knows no pod by name
+        spec.setdefault("dnsPolicy", "ClusterFirstWithHostNet")
+    if job.dialect.names == NAMES_JOB:
+        # v1's short names had a Service each; a search path makes all of them resolve through the one headless Service
+        searches = spec.setdefault("dnsConfig", {}).setdefault("searches", [])
+        searches.append(f"{subdomain}.{job.namespace}.svc.{cluster_domain}")
+
+
+def _configure_containers(
+    spec: dict[str, Any], framework: Framework, job: DLJob, group: ReplicaGroup, environment: Mapping[str, str]
+) -> None:
+    for container in spec["containers"]:
+        named = container.get("name") == framework.container
+        if named or job.dialect.environment_in == "all":
+            own = container.get("env") or []
+            taken = {e.get("name") for e in own}
+            # ours first: the container's own variables may refer to them as $(NAME), and win where both are set
+            container["env"] = [{"name": k, "value": v} for k, v in environment.items() if k not in taken] + own
+        if named and job.dialect.port_name and not spec.get("hostNetwork"):
+            # never with hostNetwork: it would become a port of the node, and two replicas no longer fit one node
+            ports = container.setdefault("ports", [])
+            if all(p.get("name") != job.dialect.port_name for p in ports):
+                ports.append({"name": job.dialect.port_name, "containerPort": group.port})

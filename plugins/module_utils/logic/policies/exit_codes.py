@@ -1,0 +1,25 @@
+"""What a container's end means for the job."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ExitCodes
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Termination
+
+
+class Verdict(Enum):
+    """Success, an error that another try may cure, or one that it will not."""
+
+    SUCCESS = "success"
+    RETRYABLE = "retryable"
+    PERMANENT = "permanent"
+
+
+def judge(end: Termination, codes: ExitCodes) -> Verdict:
+    """Judge ``end``. A process killed for want of memory is permanent: the next one wants as much."""
+    if end.code == 0:
+        return Verdict.SUCCESS
+    if end.reason == "OOMKilled" and not codes.oom_retryable:
+        return Verdict.PERMANENT
+    return Verdict.RETRYABLE if end.code in codes.retryable else Verdict.PERMANENT

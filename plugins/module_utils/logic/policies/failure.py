@@ -1,0 +1,94 @@
+"""Which pods have failed, and whether that is the job's failure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.exit_codes import Verdict, judge
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FAILS_BY_CHIEF
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodView
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a job failed: what its user asks first."""
+
+    reason: str
+    message: str
+    pod: str = ""
+    container: str = ""
+    exit_code: int | None = None
+
+
+def has_failed(pod: PodView) -> bool:
+    """Whether this pod will not run again: the kubelet has given it up, or its main container under policy Never."""
+    if pod.phase == "Failed":
+        return True
+    return pod.stopped and pod.restart_policy == c.RESTART_NEVER and pod.ended is not None and pod.ended.code != 0
+
+
+def find_failure(job: DLJob, observed: Observed) -> Failure | None:
+    """The failure that ends ``job``, or ``None`` while it can still succeed."""
+    for group in job.groups:
+        for pod in observed.pods_of(group.type):
+            if not pod.deleting and _ends_the_job(job, group, pod):
+                return describe(pod)
+    return None
+
+
+def _ends_the_job(job: DLJob, group: ReplicaGroup, pod: PodView) -> bool:
+    if job.dialect.fails_by == FAILS_BY_CHIEF:
+        if (group.type, pod.index) != (job.chief.type, job.chief.index):
+            return False
+        # the container's last end counts even where the kubelet, by the template's OnFailure, has restarted it since
+        if pod.ended is not None and pod.ended.code != 0 and not pod.disrupted:
+            return judge(pod.ended, job.dialect.exit_codes) is Verdict.PERMANENT
+        return False
+    if not has_failed(pod):
+        return False
+    if group.restart_policy == c.RESTART_EXIT_CODE:
+        if pod.disrupted or pod.ended is None:
+            return False
+        return judge(pod.ended, job.dialect.exit_codes) is Verdict.PERMANENT
+    return group.restart_policy == c.RESTART_NEVER
+
+
+def describe(pod: PodView) -> Failure:
+    """The failure of ``pod`` in one sentence: pod, container, exit code, reason and the program's last words."""
+    if pod.ended is None or pod.ended.code == 0:
+        reason = pod.reason or "Error"
+        message = f"pod {pod.name} failed: {reason}"
+        return Failure(reason, f"{message}: {pod.message}" if pod.message else message, pod.name)
+    reason = pod.ended.reason or pod.reason or "Error"
+    message = f"container {pod.container} of pod {pod.name} exited with {pod.ended.code} ({reason})"
+    words = pod.ended.message or pod.message
+    return Failure(reason, f"{message}: {words}" if words else message, pod.name, pod.container, pod.ended.code)
+
+
+def retries_of(job: DLJob) -> dict[str, int]:
+    """Replacement pods made so far, by ``<type>-<index>``: kept in the status, so that the count outlives the pods."""
+    held = job.status.get("retries")
+    return {str(k): int(v) for k, v in held.items()} if isinstance(held, dict) else {}
+
+
+def over_backoff_limit(job: DLJob, retries: dict[str, int], pods: Sequence[PodView]) -> Failure | None:
+    """The failure of a job that was restarted more often than ``backoffLimit`` allows, in place or by a new pod."""
+    limit = job.run_policy.backoff_limit
+    if limit is None:
+        return None
+    spent = sum(retries.values()) + sum(p.restarts for p in pods)
+    if spent <= limit:
+        return None
+    message = f"the job's replicas were restarted {spent} times, spec.runPolicy.backoffLimit allows {limit}"
+    last = max(
+        (p for p in pods if p.ended and p.ended.code),
+        key=lambda p: p.ended.finished_at if p.ended else "",
+        default=None,
+    )
+    if last is None:
+        return Failure(c.REASON_BACKOFF, message)
+    told = describe(last)
+    return Failure(c.REASON_BACKOFF, f"{message}; last: {told.message}", told.pod, told.container, told.exit_code)

@@ -1,0 +1,90 @@
+"""Which pods to create and which to delete so that every replica has its one pod."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import restart
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed, PodView
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A pod to create."""
+
+    group: ReplicaGroup
+    index: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """The next steps. ``retries`` is the whole new count, ``restarted`` names the replicas whose failed pod is replaced."""
+
+    starts: tuple[Start, ...]
+    deletions: tuple[Deletion, ...]
+    retries: Mapping[str, int]
+    restarted: tuple[PodView, ...]
+    wait: float | None
+
+
+def key(type_: str, index: int) -> str:
+    """How the status names a replica: ``worker-0``."""
+    return f"{type_.lower()}-{index}"
+
+
+def next_moves(
+    job: DLJob,
+    observed: Observed,
+    hashes: Mapping[str, str],
+    retries: Mapping[str, int],
+    completed: Mapping[str, set[int]],
+    now: datetime,
+) -> Moves:
+    """Compare the job with its pods.
+
+    A replica whose old pod is still there, even if only terminating, gets no new one: two pods of one rank would both
+    answer to its name. ``hashes`` holds the current spec hash by type.
+    """
+    starts: list[Start] = []
+    deletions: list[Deletion] = []
+    counts = dict(retries)
+    restarted: list[PodView] = []
+    waits: list[float] = []
+    by_replica: dict[str, list[PodView]] = {}
+    for pod in observed.pods:
+        by_replica.setdefault(key(pod.type, pod.index), []).append(pod)
+
+    for group, index in job.tasks():
+        name = key(group.type, index)
+        pods = by_replica.pop(name, [])
+        if not pods:
+            if index not in completed.get(group.type.lower(), ()):
+                starts.append(Start(group, index, counts.get(name, 0)))
+            continue
+        current, *others = sorted(pods, key=lambda p: (not p.deleting, p.attempt), reverse=True)
+        deletions.extend(_delete(p) for p in others if not p.deleting)
+        if current.deleting:
+            continue
+        if current.spec_hash != hashes[group.type]:
+            deletions.append(_delete(current))
+        elif has_failed(current):
+            wait = restart.remaining_delay(current, now)
+            if wait > 0:
+                waits.append(wait)
+                continue
+            # from the pod's own attempt: counting again on a stale view comes to the same number
+            counts[name] = max(counts.get(name, 0), current.attempt + 1)
+            deletions.append(_delete(current))
+            restarted.append(current)
+    # replicas that the job no longer has
+    deletions.extend(_delete(p) for pods in by_replica.values() for p in pods if not p.deleting)
+    return Moves(tuple(starts), tuple(deletions), counts, tuple(restarted), min(waits, default=None))
+
+
+def _delete(pod: PodView) -> Deletion:
+    return Deletion("Pod", pod.name, pod.uid)

@@ -1,0 +1,26 @@
+"""When a job has succeeded."""
+
+from __future__ import annotations
+
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_LOCAL
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_ALL, Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodView
+
+
+def has_succeeded(pod: PodView) -> bool:
+    """Whether the framework's container ended with 0; a sidecar that goes on is no reason to wait."""
+    return pod.phase == "Succeeded" or (pod.ended is not None and pod.ended.code == 0)
+
+
+def succeeded(job: DLJob, framework: Framework, observed: Observed, completed: dict[str, set[int]]) -> bool:
+    """Whether ``job`` is done: its chief, or every replica of the chief's type where the framework or mode says so.
+
+    ``completed`` remembers replicas (by lower-case type) whose pods succeeded and may be gone since.
+    """
+    done = set(completed.get(job.chief.type.lower(), ()))
+    done.update(p.index for p in observed.pods_of(job.chief.type) if has_succeeded(p))
+    if framework.succeeds_by == SUCCEEDS_BY_ALL or job.mode == MODE_LOCAL:
+        group = job.group(job.chief.type)
+        return group is not None and group.replicas > 0 and done.issuperset(range(group.replicas))
+    return job.chief.index in done

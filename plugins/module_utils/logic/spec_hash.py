@@ -1,0 +1,24 @@
+"""A fingerprint of what a pod was made from, to tell a pod of an older spec from a current one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
+
+
+def spec_hash(job: DLJob, group: ReplicaGroup) -> str:
+    """The fingerprint, 16 characters.
+
+    It covers what the user wrote and nothing that this program adds: the template, and the shape of the whole cluster,
+    which every process read when it started. So a new release of the operator leaves running pods alone, and a change
+    of the number of replicas restarts them all, since a parameter-server cluster cannot learn of it any other way.
+    """
+    source = {
+        "template": group.template,
+        "mode": job.mode,
+        "cluster": [[g.type, g.replicas, g.port] for g in job.groups],
+    }
+    text = json.dumps(source, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,41 @@
+"""Which replicas have succeeded, remembered beyond their pods: a deleted pod of a finished replica is not run again.
+
+Written like a batch Job's completedIndexes: ``{"worker": "0-2,5"}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Completed = dict[str, set[int]]
+
+
+def read(held: object) -> Completed:
+    """From the status; what cannot be read counts as nothing, which only means that a replica may run again."""
+    if not isinstance(held, Mapping):
+        return {}
+    return {str(type_): _indexes(str(text)) for type_, text in held.items()}
+
+
+def _indexes(text: str) -> set[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (last.isdecimal() or not last):
+            found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+def write(completed: Completed) -> dict[str, str]:
+    """For the status; types without a completed replica are left out."""
+    return {type_: _ranges(indexes) for type_, indexes in sorted(completed.items()) if indexes}
+
+
+def _ranges(indexes: set[int]) -> str:
+    runs: list[list[int]] = []
+    for index in sorted(indexes):
+        if runs and index == runs[-1][1] + 1:
+            runs[-1][1] = index
+        else:
+            runs.append([index, index])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

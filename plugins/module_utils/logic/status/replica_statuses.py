@@ -1,0 +1,75 @@
+"""How many replicas of each type are in which state, in the two forms that the dialects know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import has_succeeded
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID, LABEL_REPLICA_TYPE
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import STATUS_V1
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodView
+
+PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
+
+
+def state_of(pod: PodView) -> str:
+    """Pending, Running, Succeeded or Failed."""
+    if has_failed(pod):
+        return FAILED
+    if pod.phase == "Succeeded" or (pod.stopped and has_succeeded(pod)):
+        return SUCCEEDED
+    return RUNNING if pod.phase == "Running" else PENDING
+
+
+def count(job: DLJob, observed: Observed, completed: dict[str, set[int]]) -> dict[str, Counter[str]]:
+    """By type: state to number of replicas. A replica whose pod is missing is Pending, or Succeeded once it was."""
+    counts: dict[str, Counter[str]] = {}
+    for group in job.groups:
+        states: dict[int, str] = {}
+        for pod in sorted(observed.pods_of(group.type), key=lambda p: p.attempt):
+            if pod.index < group.replicas and not pod.deleting:
+                states[pod.index] = state_of(pod)
+        for index in completed.get(group.type.lower(), ()):
+            states[index] = SUCCEEDED
+        counts[group.type] = Counter(states.values())
+        counts[group.type][PENDING] += group.replicas - len(states)
+    return counts
+
+
+def render(job: DLJob, counts: dict[str, Counter[str]]) -> Any:
+    """``replicaStatuses`` in the job's dialect: v1alpha1's list (seeds 001, 003) or v1's map."""
+    if job.dialect.status == STATUS_V1:
+        return {g.type: _v1(job, g, counts[g.type]) for g in job.groups}
+    return [_v1alpha1(job, g, counts[g.type]) for g in job.groups]
+
+
+def _v1alpha1(job: DLJob, group: ReplicaGroup, states: Counter[str]) -> dict[str, Any]:
+    present = {state: number for state, number in sorted(states.items()) if number}
+    order = (FAILED, PENDING, RUNNING, SUCCEEDED)
+    return {
+        "ReplicasStates": present,
+        job.dialect.status_type_field: group.type.upper(),
+        "state": next((s for s in order if s in present), SUCCEEDED),
+    }
+
+
+def _v1(job: DLJob, group: ReplicaGroup, states: Counter[str]) -> dict[str, Any]:
+    counted = {"active": states[RUNNING], "succeeded": states[SUCCEEDED], "failed": states[FAILED]}
+    return {
+        **{name: number for name, number in counted.items() if number},
+        "selector": f"{LABEL_JOB_UID}={job.uid},{LABEL_REPLICA_TYPE}={group.type.lower()}",
+    }
+
+
+def summary(job: DLJob, counts: dict[str, Counter[str]]) -> str:
+    """``running-or-done/all``, for the printer column."""
+    up = sum(states[RUNNING] + states[SUCCEEDED] for states in counts.values())
+    return f"{up}/{job.total}"
+
+
+def all_up(job: DLJob, counts: dict[str, Counter[str]]) -> bool:
+    """Whether every replica runs or has succeeded."""
+    return sum(states[RUNNING] + states[SUCCEEDED] for states in counts.values()) == job.total

@@ -1,0 +1,20 @@
+"""Plain Python values out of Ansible's tagged ones, which carry origin and trust and which neither JSON nor YAML want."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def plain(value: Any) -> Any:
+    """A deep copy of ``value`` made of dict, list, str, int, float, bool and None only; nothing is templated."""
+    if isinstance(value, Mapping):
+        return {str.__str__(k) if isinstance(k, str) else k: plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, bool) or value is None:
+        return value
+    for base in (str, int, float):
+        if isinstance(value, base):
+            return base(value) if type(value) is not base else value
+    return value

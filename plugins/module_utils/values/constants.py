@@ -1,0 +1,59 @@
+"""Every name that crosses a boundary: labels, annotations, states, reasons. Nothing here has behaviour."""
+
+from __future__ import annotations
+
+MANAGER = "dljob-operator"
+"""Field manager, event source and value of the managed-by label."""
+
+LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+LABEL_JOB_UID = "dljob.operator/job-uid"
+LABEL_REPLICA_TYPE = "dljob.operator/replica-type"
+LABEL_REPLICA_INDEX = "dljob.operator/replica-index"
+LABEL_ATTEMPT = "dljob.operator/attempt"
+ANNOTATION_SPEC_HASH = "dljob.operator/spec-hash"
+
+NAME_LIMIT = 63
+"""Longest label value, pod hostname and Service name (RFC 1123/1035)."""
+
+# phases and states of the v1alpha1 documents (seeds 001 and 003)
+PHASE_CREATING = "Creating"
+PHASE_RUNNING = "Running"
+PHASE_CLEANUP = "CleanUp"
+PHASE_FAILED = "Failed"
+PHASE_DONE = "Done"
+
+STATE_RUNNING = "Running"
+STATE_SUCCEEDED = "Succeeded"
+STATE_FAILED = "Failed"
+
+# condition types of the v1 API
+CONDITION_CREATED = "Created"
+CONDITION_RUNNING = "Running"
+CONDITION_RESTARTING = "Restarting"
+CONDITION_SUSPENDED = "Suspended"
+CONDITION_SUCCEEDED = "Succeeded"
+CONDITION_FAILED = "Failed"
+
+# restart policies; ExitCode is ours to carry out, the others are Kubernetes' own
+RESTART_ALWAYS = "Always"
+RESTART_ON_FAILURE = "OnFailure"
+RESTART_NEVER = "Never"
+RESTART_EXIT_CODE = "ExitCode"
+RESTART_POLICIES = (RESTART_ALWAYS, RESTART_ON_FAILURE, RESTART_NEVER, RESTART_EXIT_CODE)
+
+CLEAN_ALL = "All"
+CLEAN_RUNNING = "Running"
+CLEAN_NONE = "None"
+CLEAN_POLICIES = (CLEAN_ALL, CLEAN_RUNNING, CLEAN_NONE)
+
+# reasons that a failed job carries, besides what the kubelet says of the pod (Error, OOMKilled, Evicted ...)
+REASON_INVALID = "FailedValidation"
+REASON_REFUSED = "RefusedByKubernetes"
+REASON_DEADLINE = "DeadlineExceeded"
+REASON_BACKOFF = "BackoffLimitExceeded"
+
+MANAGED_BY_US = (None, "", "kubeflow.org/training-operator", "dljob.operator/dljob-operator")
+"""Values of runPolicy.managedBy that leave the job to this operator; any other is somebody else's job."""
+
+MODE_LOCAL = "local"
+MODE_DISTRIBUTED = "dist"

@@ -1,0 +1,102 @@
+"""What makes a framework that framework: the values which a role declares and the common reconcile reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Environment = Callable[[Mapping[str, Any]], Mapping[str, str]]
+"""From a task's cluster (see :func:`..logic.cluster.cluster_of`) to the variables its process reads."""
+
+FORM_LIST = "list"
+FORM_MAP = "map"
+FORM_SINGLE = "single"
+FORMS = (FORM_LIST, FORM_MAP, FORM_SINGLE)
+
+STATUS_V1ALPHA1 = "v1alpha1"
+STATUS_V1 = "v1"
+
+NAMES_RUNTIME_ID = "runtime-id"
+NAMES_JOB = "job"
+
+SUCCEEDS_BY_CHIEF = "chief"
+SUCCEEDS_BY_ALL = "all"
+
+FAILS_BY_CHIEF = "chief"
+FAILS_BY_ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaType:
+    """A role that a process plays, by its canonical (v1) spelling, with the number of replicas that make sense."""
+
+    name: str
+    minimum: int = 0
+    maximum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExitCodes:
+    """Which exit codes of a container end the job (permanent) and which are worth another try (retryable).
+
+    Codes in neither set are permanent: retrying what nobody vouches for hides errors.
+    """
+
+    retryable: frozenset[int]
+    oom_retryable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One way of writing a job of this framework: where things stand in its spec, and what its users expect back."""
+
+    groups: tuple[str, ...]
+    """API groups that speak it."""
+    form: str
+    """list: ``replicas_field`` holds a list (the spec itself where the field is ""); map: type to replica spec;
+    single: one replica spec, whose type is the framework's only one."""
+    replicas_fields: tuple[str, ...]
+    """Spellings of the field, the first is the one that messages name; ("",) means that the spec itself is the list."""
+    type_field: str = "replicaType"
+    port_fields: tuple[str, ...] = ()
+    default_port: int = 2222
+    port_name: str = ""
+    """Name of the containerPort that is added where the template has none of that name; "" adds none."""
+    names: str = NAMES_RUNTIME_ID
+    """How pods are named: runtime-id ``<type>-<runtime id>-<index>-<hash>`` or job ``<job>-<type>-<index>``."""
+    status: str = STATUS_V1ALPHA1
+    status_type_field: str = "replica_type"
+    """The key that names the type in a v1alpha1 replica status."""
+    fails_by: str = FAILS_BY_CHIEF
+    """chief: only the chief's exit fails the job, all others restart; any: each replica by its restart policy."""
+    default_restart_policy: str = "OnFailure"
+    default_clean_pod_policy: str = "Running"
+    exit_codes: ExitCodes = ExitCodes(frozenset(range(128, 256)))
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels of the pods, values in the placeholders of :mod:`..logic.placeholders`."""
+    environment_in: str = "named"
+    """named: only the framework's container gets the environment; all: every container of the pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """A deep-learning framework as its role declares it. Built by :func:`..logic.declare.framework`."""
+
+    name: str
+    kinds: tuple[str, ...]
+    container: str
+    replica_types: tuple[ReplicaType, ...]
+    chief: tuple[str, ...]
+    """Types whose replica 0 decides the outcome; the first that the job has does."""
+    succeeds_by: str
+    """chief: when the chief's container exits with 0; all: when every replica of the chief's type has."""
+    modes: Mapping[str, str]
+    """The user's spelling of spec.jobMode to ``local`` or ``dist``."""
+    dialects: tuple[Dialect, ...]
+    environment: Environment
+
+    def type_named(self, spelling: str) -> ReplicaType | None:
+        """The replica type of that name, whatever its case; ``None`` where the framework has none such."""
+        folded = spelling.casefold()
+        return next((t for t in self.replica_types if t.name.casefold() == folded), None)

@@ -1,0 +1,82 @@
+"""A job in one form, whatever dialect it was written in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Dialect
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaGroup:
+    """All replicas of one type."""
+
+    type: str
+    """Canonical spelling, as the framework declares it (``Worker``)."""
+    replicas: int
+    template: Mapping[str, Any]
+    """The PodTemplateSpec as the user wrote it."""
+    restart_policy: str
+    port: int
+    path: str
+    """Where it stands in the job, for messages (``spec.replicaSpecs[0]``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPolicy:
+    """When a job ends besides by its own doing, and what is left of it then. Durations in seconds."""
+
+    clean_pod_policy: str = "Running"
+    ttl_seconds_after_finished: int | None = None
+    active_deadline_seconds: int | None = None
+    backoff_limit: int | None = None
+    suspend: bool = False
+    managed_by: str | None = None
+    scheduler_name: str | None = None
+    priority_class: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chief:
+    """The replica whose end is the job's end."""
+
+    type: str
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DLJob:
+    """A distributed deep-learning job. Built by :func:`..logic.parse.parse_job`."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    created: str
+    runtime_id: str
+    mode: str
+    groups: tuple[ReplicaGroup, ...]
+    chief: Chief
+    run_policy: RunPolicy
+    dialect: Dialect
+    status: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def api_group(self) -> str:
+        return self.api_version.partition("/")[0]
+
+    @property
+    def total(self) -> int:
+        """Number of replicas of all types."""
+        return sum(g.replicas for g in self.groups)
+
+    def group(self, type_: str) -> ReplicaGroup | None:
+        return next((g for g in self.groups if g.type == type_), None)
+
+    def tasks(self) -> Iterator[tuple[ReplicaGroup, int]]:
+        """Every replica as (group, index), in the order in which the job lists its types."""
+        return ((group, index) for group in self.groups for index in range(group.replicas))

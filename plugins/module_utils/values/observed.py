@@ -1,0 +1,95 @@
+"""What the cluster shows of a job, reduced to what decisions need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Termination:
+    """How a container ended. ``code`` is the process' exit code; ``reason`` the kubelet's word (Error, OOMKilled ...)."""
+
+    code: int
+    reason: str
+    message: str
+    finished_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodView:
+    """A pod that the job owns."""
+
+    name: str
+    uid: str
+    type: str
+    """Lower case, as the label has it."""
+    index: int
+    attempt: int
+    phase: str
+    deleting: str
+    """When deletion was asked for (RFC 3339), "" where it was not."""
+    spec_hash: str
+    node: str
+    restarts: int
+    """Restarts in place, by the kubelet, of all its containers."""
+    restart_policy: str
+    container: str
+    """The container that ``ended`` and ``stopped`` speak of: the framework's, or the pod's first."""
+    ended: Termination | None
+    """Its last end, be it restarted since or not."""
+    stopped: bool
+    """It is not running now and has ended."""
+    reason: str
+    message: str
+    waiting: str
+    """Why its container cannot start (ImagePullBackOff ...), "" where nothing holds it up."""
+    disrupted: bool
+    """The cluster ended it (preemption, eviction, node loss), not the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The objects that a job owns."""
+
+    pods: tuple[PodView, ...] = ()
+    services: Mapping[str, str] = field(default_factory=dict)
+    """Service name to uid."""
+
+    def pods_of(self, type_: str) -> list[PodView]:
+        folded = type_.lower()
+        return [p for p in self.pods if p.type == folded]
+
+
+@dataclass(frozen=True, slots=True)
+class EventNote:
+    """An Event to be written on the job, once its status is."""
+
+    type: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """An object to delete: only that very one, hence the uid."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one reconcile does. Empty where there is nothing to do."""
+
+    services: tuple[Mapping[str, Any], ...] = ()
+    pods: tuple[Mapping[str, Any], ...] = ()
+    deletions: tuple[Deletion, ...] = ()
+    status: Mapping[str, Any] | None = None
+    """The status to write, ``None`` where the present one holds."""
+    events: tuple[EventNote, ...] = ()
+    requeue_after: float | None = None
+    """Seconds until the job must be looked at even though nothing happened."""
+    delete_job: bool = False
