@@ -1,4 +1,4 @@
-"""Plain Python values out of Ansible's tagged ones, which carry origin and trust and which neither JSON nor YAML want."""
+"""Plain Python values out of Ansible's tagged ones, which carry origin and trust that neither JSON nor YAML want."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.writer import W
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan, refuse
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan, postpone, refuse
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
@@ -78,6 +78,8 @@ def reconcile(
     written = writer.objects(planned)
     if written.refused:
         planned = refuse(planned, job, written.refused, moment)
+    elif written.postponed:
+        planned = postpone(planned, job, written.postponed)
     if planned.delete_job:
         writer.delete_job()
         return Outcome(resource, planned, True, True, "its time to live is over", None)
@@ -98,7 +100,7 @@ def _report(
                 raise
             return Outcome(resource, planned, True, written.changed, "changed meanwhile", SOON)
         writer.events(planned.events, now)
-    if written.postponed:
+    if written.postponed or written.waiting:
         message = "; ".join(written.postponed[:3])
         requeue = min(LATER, requeue) if requeue is not None else LATER
     changed = written.changed or planned.status is not None

@@ -30,7 +30,9 @@ class Written:
     refused: list[str] = field(default_factory=list)
     """Objects that Kubernetes refuses for good, in its own words."""
     postponed: list[str] = field(default_factory=list)
-    """Writes that another try may do: quota, an API server that is busy, a conflict."""
+    """Writes that another try may do and that the user should know of: quota, an admission rule, no answer."""
+    waiting: list[str] = field(default_factory=list)
+    """Names that are free as soon as an older object of that name is gone."""
 
     @property
     def changed(self) -> bool:
@@ -90,7 +92,7 @@ class Writer:
             self._add(written.postponed, f"{name}: {e.message}")
             return
         if present["metadata"].get("deletionTimestamp"):
-            self._add(written.postponed, f"{name}: the one of that name is still being deleted")
+            self._add(written.waiting, name)
         elif not is_owned_by(present, self._uid):
             self._add(
                 written.refused,

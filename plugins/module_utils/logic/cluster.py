@@ -62,10 +62,20 @@ def with_task(cluster: Cluster, type_: str, index: int) -> Cluster:
     return {**cluster, "task": {"type": type_, "index": index, "rank": cluster["replicas"][type_][index]["rank"]}}
 
 
+PLACEHOLDERS = frozenset(
+    {
+        *("job", "namespace", "uid", "runtime_id", "kind", "kind_lower"),
+        *("type", "type_lower", "type_upper", "index", "rank", "count", "total"),
+        *("host", "port", "rank0_host", "rank0_port"),
+    }
+)
+"""The names that :func:`placeholders` gives a value."""
+
+
 def placeholders(cluster: Cluster) -> dict[str, object]:
     """What a declared label or variable may name in braces, for the task that ``cluster`` is seen from."""
     task, job, replicas = cluster["task"], cluster["job"], cluster["replicas"]
-    members = sorted((m for group in replicas.values() for m in group), key=lambda m: m["rank"])
+    first = next(member for members in replicas.values() for member in members)  # they stand in rank order
     own = replicas[task["type"]][task["index"]]
     return {
         "job": job["name"],
@@ -83,6 +93,6 @@ def placeholders(cluster: Cluster) -> dict[str, object]:
         "total": cluster["total"],
         "host": own["host"],
         "port": own["port"],
-        "rank0_host": members[0]["host"],
-        "rank0_port": members[0]["port"],
+        "rank0_host": first["host"],
+        "rank0_port": first["port"],
     }

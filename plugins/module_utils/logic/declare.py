@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import placeholders
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import PLACEHOLDERS, placeholders
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
 from ansible_collections.dljob.operator.plugins.module_utils.values import framework as f
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_DISTRIBUTED, MODE_LOCAL
@@ -23,90 +23,133 @@ _CHOICES: Mapping[str, Sequence[str]] = {
     "fails_by": (f.FAILS_BY_CHIEF, f.FAILS_BY_ANY),
     "environment_in": ("named", "all"),
 }
-_CODES = re.compile(r"^(\d{1,3})(?:-(\d{1,3}))?$")
+_CODES = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
 
 
 def framework(declared: Mapping[str, Any], environment: f.Environment | None = None) -> f.Framework:
-    """Build the framework.
+    """Build the framework; raises :class:`InvalidFramework`.
 
     ``declared`` is the role's data, see the documentation of ``dljob.operator.reconcile``. ``environment`` is the
     filter that it names, already looked up; without one the declared mapping of variables, if any, is filled in.
     """
-    unknown = sorted(set(declared) - _KEYS)
-    if unknown:
-        raise InvalidFramework(f"unknown key {unknown[0]!r} in the framework; there are: {', '.join(sorted(_KEYS))}")
+    _known("the framework", declared, _KEYS)
     for key in ("name", "container", "replica_types", "dialects"):
         if not declared.get(key):
             raise InvalidFramework(f"the framework lacks {key!r}")
-    types = tuple(_replica_type(name, bounds or {}) for name, bounds in declared["replica_types"].items())
+    bounds = _mapping("replica_types", declared["replica_types"])
+    types = tuple(_replica_type(name, _mapping(f"replica_types.{name}", b or {})) for name, b in bounds.items())
     names = [t.name for t in types]
-    chief = tuple(declared.get("chief") or names[:1])
-    strangers = [c for c in chief if c not in names]
-    if strangers:
-        raise InvalidFramework(f"chief {strangers[0]!r} is no replica type; there are: {', '.join(names)}")
+    chief = _texts("chief", declared.get("chief") or names[:1])
+    for name in chief:
+        _choice("chief", name, names)
+    dialects = declared["dialects"]
+    if not isinstance(dialects, (list, tuple)):
+        raise InvalidFramework("dialects must be a list")
     return f.Framework(
         name=declared["name"],
-        kinds=tuple(declared.get("kinds") or ()),
+        kinds=_texts("kinds", declared.get("kinds") or ()),
         container=declared["container"],
         replica_types=types,
         chief=chief,
-        succeeds_by=_choice("succeeds_by", declared.get("succeeds_by", "chief"), ("chief", "all")),
-        modes={MODE_LOCAL: MODE_LOCAL, MODE_DISTRIBUTED: MODE_DISTRIBUTED, **(declared.get("modes") or {})},
-        dialects=tuple(_dialect(d) for d in declared["dialects"]),
-        environment=environment or _declared_environment(declared.get("environment") or {}),
+        succeeds_by=_choice(
+            "succeeds_by", declared.get("succeeds_by", f.SUCCEEDS_BY_CHIEF), (f.SUCCEEDS_BY_CHIEF, f.SUCCEEDS_BY_ALL)
+        ),
+        modes=_modes(_mapping("modes", declared.get("modes") or {})),
+        dialects=tuple(_dialect(_mapping(f"dialects[{n}]", d), f"dialects[{n}]") for n, d in enumerate(dialects)),
+        environment=environment or _declared_environment(_mapping("environment", declared.get("environment") or {})),
     )
 
 
 def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
-    unknown = sorted(set(bounds) - {"minimum", "maximum"})
-    if unknown:
-        raise InvalidFramework(f"unknown key {unknown[0]!r} of replica type {name}; there are: minimum, maximum")
-    return f.ReplicaType(name, int(bounds.get("minimum", 0)), bounds.get("maximum"))
+    where = f"replica_types.{name}"
+    _known(where, bounds, ("minimum", "maximum"))
+    least, most = bounds.get("minimum", 0), bounds.get("maximum")
+    for key, value in (("minimum", least), ("maximum", most)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            raise InvalidFramework(f"{where}.{key}: {value!r} is no number of replicas")
+    if most is not None and least > most:
+        raise InvalidFramework(f"{where}: the minimum {least} is above the maximum {most}")
+    return f.ReplicaType(name, least, most)
 
 
-def _dialect(declared: Mapping[str, Any]) -> f.Dialect:
-    known = {field.name for field in fields(f.Dialect)}
-    unknown = sorted(set(declared) - known)
-    if unknown:
-        raise InvalidFramework(f"unknown key {unknown[0]!r} of a dialect; there are: {', '.join(sorted(known))}")
+def _modes(declared: Mapping[str, Any]) -> Mapping[str, str]:
+    for spelling, mode in declared.items():
+        _choice(f"modes.{spelling}", mode, (MODE_LOCAL, MODE_DISTRIBUTED))
+    return {MODE_LOCAL: MODE_LOCAL, MODE_DISTRIBUTED: MODE_DISTRIBUTED, **declared}
+
+
+def _dialect(declared: Mapping[str, Any], where: str) -> f.Dialect:
+    _known(where, declared, [field.name for field in fields(f.Dialect)])
     for key in ("groups", "form", "replicas_fields"):
         if not declared.get(key):
-            raise InvalidFramework(f"a dialect lacks {key!r}")
+            raise InvalidFramework(f"{where} lacks {key!r}")
     values = dict(declared)
     for key, choices in _CHOICES.items():
         if key in values:
-            _choice(key, values[key], choices)
+            _choice(f"{where}.{key}", values[key], choices)
     for key in ("groups", "replicas_fields", "port_fields"):
         if key in values:
-            values[key] = tuple(values[key])
+            values[key] = _texts(f"{where}.{key}", values[key])
     if "exit_codes" in values:
-        values["exit_codes"] = _exit_codes(values["exit_codes"])
+        values["exit_codes"] = _exit_codes(_mapping(f"{where}.exit_codes", values["exit_codes"]), where)
+    values["labels"] = _mapping(f"{where}.labels", values.get("labels") or {})
+    for name, text in values["labels"].items():
+        _check_placeholders(f"{where}.labels.{name}", text, PLACEHOLDERS | {"role"})
     return f.Dialect(**values)
 
 
-def _choice(key: str, value: str, choices: Sequence[str]) -> str:
-    if value not in choices:
-        raise InvalidFramework(f"{key}: {value!r} is none of {', '.join(choices)}")
-    return value
-
-
-def _exit_codes(declared: Mapping[str, Any]) -> f.ExitCodes:
-    """``{"retryable": ["130", "137-138"], "oom_retryable": false}``."""
+def _exit_codes(declared: Mapping[str, Any], where: str) -> f.ExitCodes:
+    """``{"retryable": [130, "137-138"], "oom_retryable": false}``."""
+    _known(f"{where}.exit_codes", declared, [field.name for field in fields(f.ExitCodes)])
     codes: set[int] = set()
     for item in declared.get("retryable") or ():
-        match = _CODES.match(str(item))
-        if not match:
-            raise InvalidFramework(f"exit_codes.retryable: {item!r} is neither a code nor a range like 128-255")
-        first = int(match.group(1))
-        codes.update(range(first, int(match.group(2) or first) + 1))
+        match = _CODES.fullmatch(str(item))
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if not first <= last <= 255:
+            raise InvalidFramework(f"{where}.exit_codes.retryable: {item!r} is neither a code nor a range like 128-255")
+        codes.update(range(first, last + 1))
     return f.ExitCodes(frozenset(codes), bool(declared.get("oom_retryable", False)))
 
 
 def _declared_environment(variables: Mapping[str, Any]) -> f.Environment:
     """An environment that needs no computing: fixed texts with placeholders."""
+    for name, text in variables.items():
+        _check_placeholders(f"environment.{name}", text, PLACEHOLDERS)
 
     def environment(cluster: Mapping[str, Any]) -> Mapping[str, str]:
         values = placeholders(cluster)
         return {name: fill(str(text), values) for name, text in variables.items()}
 
     return environment
+
+
+def _check_placeholders(where: str, text: object, known: Iterable[str]) -> None:
+    """Now, and not when the first job comes."""
+    try:
+        fill(str(text), dict.fromkeys(known, ""))
+    except InvalidFramework as e:
+        raise InvalidFramework(f"{where}: {e}") from None
+
+
+def _known(where: str, declared: Mapping[str, Any], keys: Iterable[str]) -> None:
+    unknown = sorted(set(declared).difference(keys))
+    if unknown:
+        raise InvalidFramework(f"unknown key {unknown[0]!r} in {where}; there are: {', '.join(sorted(keys))}")
+
+
+def _mapping(where: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidFramework(f"{where} must be a mapping, not {value!r}")
+    return value
+
+
+def _texts(where: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+        raise InvalidFramework(f"{where} must be a list of texts, not {value!r}")
+    return tuple(value)
+
+
+def _choice(where: str, value: Any, choices: Sequence[str]) -> str:
+    if value not in choices:
+        raise InvalidFramework(f"{where}: {value!r} is none of {', '.join(choices)}")
+    return str(value)

@@ -8,46 +8,40 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status.report import FINAL_STATES, clip
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.report import clip, is_finished, outcome
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
 
 
 def plan_invalid(resource: Mapping[str, Any], problems: Sequence[str], now: datetime) -> Plan:
     """Say it once per edit. A job that runs already goes on with its last good spec; one that never ran is Failed."""
-    metadata = resource.get("metadata") or {}
-    old: Mapping[str, Any] = resource.get("status") or {}
-    kind = str(resource.get("kind"))
+    metadata, old = _mapping(resource.get("metadata")), _mapping(resource.get("status"))
+    generation = metadata.get("generation")
+    generation = generation if isinstance(generation, int) else 0
+    if is_finished(old, generation):
+        return Plan()  # over already: an edit changes nothing any more
     told = clip("; ".join(problems))
-    reason = f"{kind}FailedValidation"
+    reason = f"{resource.get('kind')}FailedValidation"
     fields: dict[str, Any] = {
         **old,
         "runtimeId": old.get("runtimeId") or naming.runtime_id(str(metadata.get("uid") or "")),
-        "observedGeneration": int(metadata.get("generation") or 0),
+        "observedGeneration": generation,
     }
-    runs = bool(old.get("startTime")) and old.get("state") not in FINAL_STATES
-    if old.get("completionTime") and (old.get("failure") or {}).get("reason") != c.REASON_INVALID:
-        return Plan()  # over already: an edit changes nothing any more
-    if runs:
+    if old.get("startTime") and outcome(old) is None:
         fields["reason"] = clip(f"the spec is invalid, the pods of the last good one go on: {told}")
     else:
+        others = [x for x in conditions.of(old) if x.get("message") == told or x.get("type") != c.CONDITION_FAILED]
         fields |= {
             "phase": c.PHASE_FAILED,
             "state": c.STATE_FAILED,
             "reason": clip(f"{c.REASON_INVALID}: {told}"),
             "failure": {"reason": c.REASON_INVALID, "message": told},
-            "conditions": conditions.put(
-                [
-                    x
-                    for x in old.get("conditions") or ()
-                    if x.get("message") == told or x.get("type") != c.CONDITION_FAILED
-                ],
-                c.CONDITION_FAILED,
-                reason,
-                told,
-                clock.stamp(now),
-            ),
+            "conditions": conditions.put(others, c.CONDITION_FAILED, reason, told, clock.stamp(now)),
         }
     if fields == old:
         return Plan()
     return Plan(status=fields, events=(EventNote("Warning", reason, told),))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -12,7 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 
 _ALPHABET = string.digits + string.ascii_lowercase
 RUNTIME_ID_LENGTH = 8
-"""36**8: among 10,000 jobs of a namespace two alike are a chance of 2 in 100,000 (the seeds' four characters: certain)."""
+"""36**8: among 10,000 jobs of a namespace two alike are a chance of 2 in 100,000 (with four characters: certain)."""
 _SUFFIX_LENGTH = 5
 
 
@@ -39,7 +39,7 @@ def host_name(job: DLJob, type_: str, index: int) -> str:
 
 
 def pod_name(job: DLJob, type_: str, index: int, attempt: int, spec_hash: str) -> str:
-    """v1: the hostname itself; v1alpha1: the hostname and five characters that differ by attempt, as the seeds print it."""
+    """v1: the hostname itself; v1alpha1: the hostname and five characters that differ by attempt, as users know it."""
     host = host_name(job, type_, index)
     if job.dialect.names == NAMES_JOB:
         return host
@@ -60,6 +60,12 @@ def address(job: DLJob, type_: str, index: int) -> str:
 def too_long(job: DLJob) -> list[str]:
     """Complaints about names that would not fit, one per replica type; empty where all fit."""
     complaints = []
+    service = service_name(job)
+    if len(service) > NAME_LIMIT:
+        complaints.append(
+            f"spec.RuntimeId is {len(service) - NAME_LIMIT} characters too long: the job's Service is named {service}, "
+            f"and a Service's name has at most {NAME_LIMIT} characters"
+        )
     for group in job.groups:
         last = max(group.replicas - 1, 0)
         name = pod_name(job, group.type, last, 0, "")
@@ -71,6 +77,7 @@ def too_long(job: DLJob) -> list[str]:
             )
     if len(job.name) > NAME_LIMIT:
         complaints.append(
-            f"metadata.name has {len(job.name)} characters: it is also a label of the pods, which has at most {NAME_LIMIT}"
+            f"metadata.name has {len(job.name)} characters: it is also a label of the pods, "
+            f"which has at most {NAME_LIMIT}"
         )
     return complaints

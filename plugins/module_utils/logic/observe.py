@@ -26,7 +26,8 @@ def _pod(pod: Resource, container: str) -> PodView:
     spec = pod.get("spec") or {}
     status = pod.get("status") or {}
     statuses = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
-    subject = _subject(statuses, container)
+    phase = status.get("phase") or "Pending"
+    subject = _subject(statuses, container, phase)
     state = subject.get("state") or {}
     last = subject.get("lastState") or {}
     ended = state.get("terminated") or last.get("terminated")
@@ -36,7 +37,8 @@ def _pod(pod: Resource, container: str) -> PodView:
         type=labels.get(c.LABEL_REPLICA_TYPE, ""),
         index=_number(labels.get(c.LABEL_REPLICA_INDEX)),
         attempt=_number(labels.get(c.LABEL_ATTEMPT)),
-        phase=status.get("phase") or "Pending",
+        phase=phase,
+        created=metadata.get("creationTimestamp") or "",
         deleting=metadata.get("deletionTimestamp") or "",
         spec_hash=(metadata.get("annotations") or {}).get(c.ANNOTATION_SPEC_HASH, ""),
         node=spec.get("nodeName") or "",
@@ -45,6 +47,7 @@ def _pod(pod: Resource, container: str) -> PodView:
         container=subject.get("name") or container,
         ended=_termination(ended) if ended else None,
         stopped="terminated" in state,
+        busy=_is_busy(status, phase),
         reason=status.get("reason") or "",
         message=status.get("message") or "",
         waiting=_waiting(statuses, status),
@@ -54,13 +57,25 @@ def _pod(pod: Resource, container: str) -> PodView:
     )
 
 
-def _subject(statuses: list[Resource], container: str) -> Resource:
-    """The container whose end tells how the pod fared: the framework's; where that never ran, one that failed."""
-    own = next((s for s in statuses if s.get("name") == container), None)
-    if own is not None and ("terminated" in (own.get("state") or {}) or own.get("restartCount")):
+def _subject(statuses: list[Resource], container: str, phase: str) -> Resource:
+    """The container whose end tells how the pod fared: the framework's, or the one that kept it from running.
+
+    As long as the pod has not failed, nobody else's end tells anything: the kubelet may yet start an init container
+    again, and a sidecar is none of our business.
+    """
+    own = next((s for s in statuses if s.get("name") == container), {})
+    ran = {"terminated", "running"} & set(own.get("state") or {}) or own.get("restartCount")
+    if ran or phase != "Failed":
         return own
     failed = (s for s in statuses if ((s.get("state") or {}).get("terminated") or {}).get("exitCode"))
-    return next(failed, own or {})
+    return next(failed, own)
+
+
+def _is_busy(status: Resource, phase: str) -> bool:
+    if phase in ("Succeeded", "Failed"):
+        return False
+    statuses = status.get("containerStatuses") or ()
+    return not statuses or any("terminated" not in (s.get("state") or {}) for s in statuses)
 
 
 def _termination(state: Resource) -> Termination:

@@ -42,10 +42,10 @@ def dialect_of(resource: Mapping[str, Any], framework: Framework) -> Dialect:
         known = sorted({g for d in framework.dialects for g in d.groups})
         raise InvalidJob(f"apiVersion: {framework.name} knows no group {group!r}; it knows {', '.join(known)}")
     spec = resource.get("spec")
-    for dialect in candidates:
-        if any(_holds(spec, name) for name in dialect.replicas_fields):
-            return dialect
-    return candidates[-1]
+    used = {name: d for d in reversed(candidates) for name in d.replicas_fields if _holds(spec, name)}
+    if len(used) > 1:
+        raise InvalidJob(f"spec has {' and '.join(sorted(used))}, which say the same: keep one of them")
+    return next(iter(used.values()), candidates[-1])
 
 
 def _holds(spec: Any, name: str) -> bool:
@@ -58,25 +58,28 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     Raises :class:`InvalidJob` with every fault that can be found in one pass.
     """
     dialect = dialect_of(resource, framework)
-    metadata = resource.get("metadata") or {}
+    kind = str(resource.get("kind") or "")
+    if framework.kinds and kind not in framework.kinds:
+        raise InvalidJob(f"kind: {kind!r} is no job of {framework.name}; its kinds are: {', '.join(framework.kinds)}")
+    metadata = _mapping(resource.get("metadata"))
     spec = resource.get("spec")
-    options: Mapping[str, Any] = spec if isinstance(spec, Mapping) else {}
+    options = _mapping(spec)
     faults: list[str] = []
 
     groups = tuple(
         group
         for path, spelling, entry in _entries(spec, dialect, framework, faults)
-        if (group := _group(path, spelling, entry, options, dialect, framework, faults)) is not None
+        if (group := _group(path, spelling, entry, dialect, framework, faults)) is not None
     )
     uid = str(metadata.get("uid") or "")
     mode = _mode(options, framework, faults)
     job = DLJob(
         api_version=str(resource.get("apiVersion")),
-        kind=str(resource.get("kind")),
+        kind=kind,
         namespace=str(metadata.get("namespace") or "default"),
         name=str(metadata.get("name") or ""),
         uid=uid,
-        generation=int(metadata.get("generation") or 0),
+        generation=_integer(metadata.get("generation"), 0, "metadata.generation", 0, 2**63 - 1, faults),
         created=str(metadata.get("creationTimestamp") or ""),
         runtime_id=str(options.get("RuntimeId") or naming.runtime_id(uid)),
         mode=mode,
@@ -84,13 +87,17 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         chief=_chief(options, groups, framework, faults),
         run_policy=_run_policy(options, dialect, faults),
         dialect=dialect,
-        status=resource.get("status") or {},
+        status=_mapping(resource.get("status")),
     )
     if not faults:
         faults.extend(problems_of(job, framework))
     if faults:
         raise InvalidJob(*faults)
     return job
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _entries(spec: Any, dialect: Dialect, framework: Framework, faults: list[str]) -> Iterator[Entry]:
@@ -126,7 +133,6 @@ def _group(
     path: str,
     spelling: str,
     entry: Any,
-    options: Mapping[str, Any],
     dialect: Dialect,
     framework: Framework,
     faults: list[str],
@@ -152,7 +158,7 @@ def _group(
     if not isinstance(template, Mapping):
         faults.append(f"{path}.template is missing: describe the pod there")
         return None
-    port = _named_port(template, framework.container, dialect.port_name) or port
+    port = _named_port(template, framework.container, dialect.port_name, f"{path}.template", port, faults)
     policy = _restart_policy(path, entry, template, dialect, faults)
     return ReplicaGroup(type_.name, replicas, template, policy, port, path)
 
@@ -163,8 +169,7 @@ def _restart_policy(
     """v1 has it on the replica spec (the template's is overruled, as the peer does); v1alpha1 in the pod template."""
     own = entry.get("restartPolicy")
     if dialect.names != NAMES_JOB and own is None:
-        pod = template.get("spec")
-        own = pod.get("restartPolicy") if isinstance(pod, Mapping) else None
+        own = _mapping(template.get("spec")).get("restartPolicy")
     policy = own or dialect.default_restart_policy
     if policy not in RESTART_POLICIES:
         faults.append(f"{path}.restartPolicy: {policy!r} is none of {', '.join(RESTART_POLICIES)}")
@@ -172,16 +177,18 @@ def _restart_policy(
     return str(policy)
 
 
-def _named_port(template: Mapping[str, Any], container: str, name: str) -> int | None:
+def _named_port(
+    template: Mapping[str, Any], container: str, name: str, path: str, default: int, faults: list[str]
+) -> int:
     """The port that the template itself gives the framework's container under ``name``, as v1 does it."""
-    spec = template.get("spec")
-    containers = spec.get("containers") if name and isinstance(spec, Mapping) else None
-    for candidate in containers if isinstance(containers, list) else ():
-        if isinstance(candidate, Mapping) and candidate.get("name") == container:
-            for port in candidate.get("ports") or ():
-                if port.get("name") == name and isinstance(port.get("containerPort"), int):
-                    return int(port["containerPort"])
-    return None
+    containers = _mapping(template.get("spec")).get("containers")
+    for candidate in containers if name and isinstance(containers, list) else ():
+        ports = _mapping(candidate).get("ports")
+        for port in ports if _mapping(candidate).get("name") == container and isinstance(ports, list) else ():
+            if _mapping(port).get("name") == name:
+                where = f"{path}.spec.containers: containerPort {name} of {container}"
+                return _integer(port.get("containerPort"), default, where, 1, 65535, faults)
+    return default
 
 
 def _integer(value: Any, default: int, path: str, least: int, most: int, faults: list[str]) -> int:
@@ -193,6 +200,13 @@ def _integer(value: Any, default: int, path: str, least: int, most: int, faults:
     if not least <= value <= most:
         faults.append(f"{path} is {value}: it must be between {least} and {most}")
         return default
+    return value
+
+
+def _text(value: Any, path: str, faults: list[str]) -> str | None:
+    if value is not None and not isinstance(value, str):
+        faults.append(f"{path} must be a text, not {value!r}")
+        return None
     return value
 
 
@@ -210,20 +224,20 @@ def _mode(options: Mapping[str, Any], framework: Framework, faults: list[str]) -
 def _chief(
     options: Mapping[str, Any], groups: tuple[ReplicaGroup, ...], framework: Framework, faults: list[str]
 ) -> Chief:
-    policy = options.get("terminationPolicy")
-    wanted = policy.get("chief") if isinstance(policy, Mapping) else None
-    if isinstance(wanted, Mapping) and wanted.get("replicaName"):
-        spelling = str(wanted["replicaName"])
+    present = {g.type for g in groups if g.replicas > 0}
+    default = next((c for c in framework.chief if c in present), framework.chief[0])
+    wanted = _mapping(_mapping(options.get("terminationPolicy")).get("chief"))
+    if wanted:
+        spelling = str(wanted.get("replicaName") or default)
         index = _integer(
             wanted.get("replicaIndex"), 0, "spec.terminationPolicy.chief.replicaIndex", 0, 1_000_000, faults
         )
         group = next((g for g in groups if g.type.casefold() == spelling.casefold()), None)
         if group is None or index >= group.replicas:
             faults.append(f"spec.terminationPolicy.chief: the job has no replica {spelling} {index}")
-            return Chief(framework.chief[0])
+            return Chief(default)
         return Chief(group.type, index)
-    present = {g.type for g in groups if g.replicas > 0}
-    return Chief(next((c for c in framework.chief if c in present), framework.chief[0]))
+    return Chief(default)
 
 
 def _run_policy(options: Mapping[str, Any], dialect: Dialect, faults: list[str]) -> RunPolicy:
@@ -231,7 +245,7 @@ def _run_policy(options: Mapping[str, Any], dialect: Dialect, faults: list[str])
     path = "spec.runPolicy"
     if policy is not None and not isinstance(policy, Mapping):
         faults.append(f"{path} must be a map")
-    policy = policy if isinstance(policy, Mapping) else {}
+    policy = _mapping(policy)
     clean = policy.get("cleanPodPolicy")
     for name in ("cleanPodPolicy", "cleanupPodPolicy"):  # v1beta's place, and seed 001's spelling
         clean = options.get(name) if clean is None else clean
@@ -239,8 +253,10 @@ def _run_policy(options: Mapping[str, Any], dialect: Dialect, faults: list[str])
     if clean not in CLEAN_POLICIES:
         faults.append(f"{path}.cleanPodPolicy: {clean!r} is none of {', '.join(CLEAN_POLICIES)}")
         clean = dialect.default_clean_pod_policy
-    scheduling = policy.get("schedulingPolicy")
-    scheduling = scheduling if isinstance(scheduling, Mapping) else {}
+    suspend = policy.get("suspend")
+    if suspend is not None and not isinstance(suspend, bool):
+        faults.append(f"{path}.suspend must be true or false, not {suspend!r}")
+    scheduling = _mapping(policy.get("schedulingPolicy"))
 
     def seconds(name: str, least: int) -> int | None:
         value = policy.get(name)
@@ -251,8 +267,8 @@ def _run_policy(options: Mapping[str, Any], dialect: Dialect, faults: list[str])
         ttl_seconds_after_finished=seconds("ttlSecondsAfterFinished", 0),
         active_deadline_seconds=seconds("activeDeadlineSeconds", 1),
         backoff_limit=seconds("backoffLimit", 0),
-        suspend=policy.get("suspend") is True,
-        managed_by=policy.get("managedBy"),
-        scheduler_name=options.get("schedulerName"),
-        priority_class=scheduling.get("priorityClass"),
+        suspend=suspend is True,
+        managed_by=_text(policy.get("managedBy"), f"{path}.managedBy", faults),
+        scheduler_name=_text(options.get("schedulerName"), "spec.schedulerName", faults),
+        priority_class=_text(scheduling.get("priorityClass"), f"{path}.schedulingPolicy.priorityClass", faults),
     )

@@ -1,4 +1,4 @@
-"""``{index}`` and the like in what a role declares: plain substitution, never a template that a job could smuggle in."""
+"""``{index}`` and the like in what a role declares: plain substitution, never a template that a job could bring in."""
 
 from __future__ import annotations
 

@@ -16,16 +16,24 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup, deadlines, failure, replicas
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import has_succeeded, succeeded
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import is_done, succeeded
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status.report import Report, is_finished
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import replica_statuses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.report import (
+    Report,
+    clip,
+    is_finished,
+    outcome,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Observed, Plan
+
+AT_ONCE = 0.0
+"""Seconds until the next look where a step of this one has to be through first."""
 
 
 def plan(
@@ -44,25 +52,20 @@ def plan(
 
 def _finished(job: DLJob, observed: Observed, report: Report, now: datetime) -> Plan:
     """Over: clean up once, then only wait for the end of its time to live."""
-    deletions = cleanup.leftovers(job, observed)
-    if not deletions and cleanup.is_clean(job, observed):
-        report.phase(_last_phase(job.status.get("state")))
     left = deadlines.time_to_live(job, report.completed_at, now)
-    expired = left is not None and left <= 0
-    return Plan(
-        deletions=deletions,
-        status=None if expired else report.status(),
-        requeue_after=left if left is not None and left > 0 else None,
-        delete_job=expired,
-    )
+    if left is not None and left <= 0:
+        return Plan(delete_job=True)
+    deletions = cleanup.leftovers(job, observed)
+    if cleanup.is_clean(job, observed):
+        report.phase(_last_phase(outcome(job.status)))
+    return Plan(deletions=deletions, status=report.status(), requeue_after=_soonest(left, deletions))
 
 
 def _suspended(job: DLJob, observed: Observed, report: Report) -> Plan:
     """No pods, no clock: the job waits for somebody to resume it."""
     report.suspended()
     report.phase(c.PHASE_CREATING)
-    counts = replica_statuses.count(job, Observed(), {})
-    report.replicas(counts)
+    report.replicas(replica_statuses.count(job, Observed(), {}))
     gone = tuple(Deletion("Pod", p.name, p.uid) for p in observed.pods if not p.deleting)
     return Plan(deletions=gone, status=report.status(), events=report.events)
 
@@ -72,35 +75,37 @@ def _active(
 ) -> Plan:
     hashes = {group.type: spec_hash(job, group) for group in job.groups}
     changed = report.forget_progress(_fingerprint(hashes))
-    report.created()
+    report.taken_up()
     if changed:
         report.respecified()
     retries = {} if changed else failure.retries_of(job)
     completed = {} if changed else completed_.read(job.status.get("completed"))
     current = _of_this_spec(job, observed, hashes)
     for pod in current.pods:
-        if has_succeeded(pod) and pod.stopped:
+        if is_done(pod):
             completed.setdefault(pod.type, set()).add(pod.index)
 
     if succeeded(job, framework, current, completed):
         report.succeeded()
-        return _end(job, observed, current, report, retries, completed)
+        report.replicas(replica_statuses.settled(job, replica_statuses.count(job, current, completed)))
+        report.progress(retries, completed)
+        return _end(job, observed, report)
     moves = replicas.next_moves(job, observed, hashes, retries, completed, now)
     left = deadlines.time_left(job, report.started, now)
     fault = (
         failure.find_failure(job, current)
-        or failure.over_backoff_limit(job, dict(moves.retries), current.pods)
+        or failure.over_backoff_limit(job, moves.retries, current.pods)
         or _overdue(job, left)
     )
-    if fault:
-        report.failed(fault)
-        return _end(job, observed, current, report, retries, completed)
-
-    if moves.restarted:
-        report.restarting(moves.restarted, [failure.describe(p) for p in moves.restarted])
     counts = replica_statuses.count(job, current, completed)
     report.replicas(counts)
     report.progress(moves.retries, completed)
+    if fault:
+        report.failed(fault)
+        return _end(job, observed, report)
+
+    if moves.restarted:
+        report.restarting(moves.restarted, [failure.describe(p) for p in moves.restarted])
     _tell_phase(job, current, report, counts)
     cluster = cluster_of(job, framework)
     pods = tuple(
@@ -109,33 +114,27 @@ def _active(
     )
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
     if pods:
-        report.event("Normal", "SuccessfulCreatePod", _created_text(job, pods))
-    waits = [w for w in (moves.wait, left) if w is not None]
+        report.event("Normal", c.EVENT_CREATED, _created_text(job, pods))
+    wait = _soonest(moves.wait, moves.deletions)
+    waits = [w for w in (wait, left) if w is not None]
     return Plan(services, pods, moves.deletions, report.status(), report.events, min(waits, default=None))
 
 
-def _end(
-    job: DLJob,
-    observed: Observed,
-    current: Observed,
-    report: Report,
-    retries: Mapping[str, int],
-    completed: completed_.Completed,
-) -> Plan:
-    """The reconcile that finds the job ended: its last counts are kept, and cleaning up begins."""
-    report.replicas(replica_statuses.count(job, current, completed))
-    report.progress(retries, completed)
-    deletions = cleanup.leftovers(job, observed)
-    state = report.conditions[-1]["type"]
-    report.phase(c.PHASE_CLEANUP if deletions else _last_phase(state))
-    # without an own timer the next look comes with the deletions; a job to be deleted later needs one
+def _end(job: DLJob, observed: Observed, report: Report) -> Plan:
+    """The reconcile that finds the job ended only says so.
+
+    What is left is deleted by the next one, which reads the outcome from the status: were the pods deleted first, a
+    status write that fails would lose it, and the job would train anew.
+    """
+    clean = cleanup.is_clean(job, observed)
+    report.phase(_last_phase(report.state) if clean else c.PHASE_CLEANUP)
     ttl = job.run_policy.ttl_seconds_after_finished
-    return Plan(
-        deletions=deletions,
-        status=report.status(),
-        events=report.events,
-        requeue_after=None if ttl is None else float(ttl),
-    )
+    return Plan(status=report.status(), events=report.events, requeue_after=ttl if clean else AT_ONCE)
+
+
+def _soonest(wait: float | None, deletions: Sequence[Deletion]) -> float | None:
+    """What was deleted may be gone before anybody watches for it, so the next look cannot wait for an event."""
+    return AT_ONCE if deletions else wait
 
 
 def _last_phase(state: object) -> str:
@@ -158,12 +157,10 @@ def _overdue(job: DLJob, left: float | None) -> Failure | None:
 
 def _tell_phase(job: DLJob, current: Observed, report: Report, counts: dict[str, Any]) -> None:
     """Running once every replica is up, and from then on: a restarted worker is no new beginning."""
-    held = conditions.holds(report.conditions, c.CONDITION_RUNNING)
-    if replica_statuses.all_up(job, counts):
+    up = replica_statuses.all_up(job, counts)
+    if up:
         report.running()
-        held = True
-    restarting = conditions.holds(report.conditions, c.CONDITION_RESTARTING)
-    report.phase(c.PHASE_RUNNING if held or restarting else c.PHASE_CREATING)
+    report.phase(c.PHASE_RUNNING if up or job.status.get("phase") == c.PHASE_RUNNING else c.PHASE_CREATING)
     held_up = next((f"{p.name}: {p.waiting}" for p in current.pods if p.waiting and not p.deleting), "")
     report.waiting(held_up)
 
@@ -179,9 +176,22 @@ def _created_text(job: DLJob, pods: Sequence[Mapping[str, Any]]) -> str:
 
 
 def refuse(planned: Plan, job: DLJob, problems: Sequence[str], now: datetime) -> Plan:
-    """The plan after Kubernetes refused an object of it for good: the job fails, with Kubernetes' own words."""
+    """What follows once Kubernetes has refused an object of ``planned`` for good: the job fails, in its words."""
     report = Report(job, now)
+    report.taken_up()
     report.failed(Failure(c.REASON_REFUSED, "; ".join(problems[:3])))
     report.phase(c.PHASE_FAILED)
-    # at once again: what was created before the refusal is to be cleaned up
-    return Plan(status=report.status(), events=report.events, requeue_after=0.0)
+    return Plan(status=report.status(), events=report.events, requeue_after=AT_ONCE)
+
+
+def postpone(planned: Plan, job: DLJob, problems: Sequence[str]) -> Plan:
+    """``planned`` once Kubernetes would not write an object of it for now (quota, admission): the user is told.
+
+    A next try that fares the same comes to the same status, so nothing is written twice.
+    """
+    told = clip("; ".join(problems[:3]))
+    status = {**(job.status if planned.status is None else planned.status), "reason": told}
+    events = [e for e in planned.events if e.reason != c.EVENT_CREATED]
+    if told != job.status.get("reason"):
+        events.append(EventNote("Warning", c.EVENT_NOT_CREATED, told))
+    return dataclasses.replace(planned, status=None if status == job.status else status, events=tuple(events))

@@ -49,7 +49,7 @@ def build_pod(
         spec.setdefault("schedulerName", job.run_policy.scheduler_name)
     if job.run_policy.priority_class:
         spec.setdefault("priorityClassName", job.run_policy.priority_class)
-    # a namespace's Services as environment variables: slow with thousands of them, and they clash with a framework's own
+    # a namespace's Services as variables: slow with thousands of them, and they may clash with a framework's own
     spec.setdefault("enableServiceLinks", False)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}
 
@@ -80,8 +80,9 @@ def _join_network(spec: dict[str, Any], job: DLJob, group: ReplicaGroup, index: 
         spec.setdefault("dnsPolicy", "ClusterFirstWithHostNet")
     if job.dialect.names == NAMES_JOB:
         # v1's short names had a Service each; a search path makes all of them resolve through the one headless Service
-        searches = spec.setdefault("dnsConfig", {}).setdefault("searches", [])
-        searches.append(f"{subdomain}.{job.namespace}.svc.{cluster_domain}")
+        dns = spec.get("dnsConfig") or {}
+        ours = f"{subdomain}.{job.namespace}.svc.{cluster_domain}"
+        spec["dnsConfig"] = {**dns, "searches": [*(dns.get("searches") or ()), ours]}
 
 
 def _configure_containers(
@@ -96,6 +97,6 @@ def _configure_containers(
             container["env"] = [{"name": k, "value": v} for k, v in environment.items() if k not in taken] + own
         if named and job.dialect.port_name and not spec.get("hostNetwork"):
             # never with hostNetwork: it would become a port of the node, and two replicas no longer fit one node
-            ports = container.setdefault("ports", [])
+            ports = container.get("ports") or []
             if all(p.get("name") != job.dialect.port_name for p in ports):
-                ports.append({"name": job.dialect.port_name, "containerPort": group.port})
+                container["ports"] = [*ports, {"name": job.dialect.port_name, "containerPort": group.port}]

@@ -18,6 +18,7 @@ def spec_hash(job: DLJob, group: ReplicaGroup) -> str:
     source = {
         "template": group.template,
         "mode": job.mode,
+        "runtime_id": job.runtime_id,  # part of the names by which the processes find one another
         "cluster": [[g.type, g.replicas, g.port] for g in job.groups],
     }
     text = json.dumps(source, sort_keys=True, separators=(",", ":"), default=str)

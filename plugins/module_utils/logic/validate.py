@@ -9,10 +9,10 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_LOCAL
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, Framework
-from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 
-_DNS_1035 = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
-_LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 def problems_of(job: DLJob, framework: Framework) -> list[str]:
@@ -26,17 +26,18 @@ def _counts(job: DLJob, framework: Framework) -> Iterator[str]:
     seen: dict[str, str] = {}
     for group in job.groups:
         if group.type in seen:
-            yield f"{group.path}: {group.type} is listed twice, at {seen[group.type]} too; put its replicas into one entry"
+            where = f"{seen[group.type]} and {group.path}"
+            yield f"{where}: {group.type} is listed twice; put all its replicas into one entry"
         seen[group.type] = group.path
     for type_ in framework.replica_types:
-        group = job.group(type_.name)
-        count = group.replicas if group else 0
+        present = job.group(type_.name)
+        count = present.replicas if present else 0
         # a local job trains in one process and needs nobody to coordinate it
         minimum = 0 if job.mode == MODE_LOCAL else type_.minimum
         if count < minimum:
             yield f"the job has {count} {type_.name} replicas: it needs {_exactly(minimum, type_.maximum)} {type_.name}"
         elif type_.maximum is not None and count > type_.maximum:
-            where = group.path if group else "spec"
+            where = present.path if present else "spec"
             yield f"{where}.replicas is {count}: a job has {_exactly(minimum, type_.maximum)} {type_.name}"
 
 
@@ -47,32 +48,51 @@ def _exactly(minimum: int, maximum: int | None) -> str:
 
 
 def _names(job: DLJob) -> Iterator[str]:
-    if job.dialect.names == NAMES_JOB and not _DNS_1035.match(job.name):
+    if job.dialect.names == NAMES_JOB and not _DNS_1035.fullmatch(job.name):
         yield (
             f"metadata.name: {job.name!r} must start with a letter and hold only lower-case letters, digits and '-', "
             "because pods and Services are named after it"
         )
-    if not _LABEL.match(job.runtime_id):
+    if not _LABEL.fullmatch(job.runtime_id):
         yield f"spec.RuntimeId: {job.runtime_id!r} must hold only lower-case letters, digits and '-'"
     yield from naming.too_long(job)
 
 
 def _templates(job: DLJob, framework: Framework) -> Iterator[str]:
+    """What is read of a template or written into it must have its shape; all else is for Kubernetes to judge."""
     for group in job.groups:
-        containers = _containers(group)
-        if containers is None:
-            yield f"{group.path}.template.spec.containers must be a list of containers"
+        path = f"{group.path}.template"
+        metadata, spec = group.template.get("metadata"), group.template.get("spec")
+        yield from _maps(metadata, f"{path}.metadata", "labels", "annotations")
+        containers = spec.get("containers") if isinstance(spec, Mapping) else None
+        if not isinstance(spec, Mapping) or not _is_list_of_maps(containers):
+            yield f"{path}.spec.containers must be a list of containers"
             continue
-        if not any(c.get("name") == framework.container for c in containers):
+        yield from _maps(spec, f"{path}.spec", "dnsConfig")
+        searches = spec["dnsConfig"].get("searches") if isinstance(spec.get("dnsConfig"), Mapping) else None
+        if searches is not None and not isinstance(searches, list):
+            yield f"{path}.spec.dnsConfig.searches must be a list of domains"
+        for number, container in enumerate(containers or ()):
+            for field in ("env", "ports"):
+                if container.get(field) is not None and not _is_list_of_maps(container[field]):
+                    yield f"{path}.spec.containers[{number}].{field} must be a list of maps"
+        names = [str(c.get("name")) for c in containers or ()]
+        if framework.container not in names:
             yield (
-                f"{group.path}.template.spec.containers: a container named {framework.container!r} is needed, "
-                f"the one that runs {framework.name}; there are: {', '.join(str(c.get('name')) for c in containers) or 'none'}"
+                f"{path}.spec.containers: a container named {framework.container!r} is needed, "
+                f"the one that runs {framework.name}; there are: {', '.join(names) or 'none'}"
             )
 
 
-def _containers(group: ReplicaGroup) -> list[Mapping[str, Any]] | None:
-    spec = group.template.get("spec")
-    containers = spec.get("containers") if isinstance(spec, Mapping) else None
-    if not isinstance(containers, list) or not all(isinstance(c, Mapping) for c in containers):
-        return None
-    return containers
+def _maps(holder: Any, path: str, *fields: str) -> Iterator[str]:
+    if holder is not None and not isinstance(holder, Mapping):
+        yield f"{path} must be a map"
+        return
+    for field in fields:
+        value = (holder or {}).get(field)
+        if value is not None and not isinstance(value, Mapping):
+            yield f"{path}.{field} must be a map"
+
+
+def _is_list_of_maps(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)

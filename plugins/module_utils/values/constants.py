@@ -52,6 +52,10 @@ REASON_REFUSED = "RefusedByKubernetes"
 REASON_DEADLINE = "DeadlineExceeded"
 REASON_BACKOFF = "BackoffLimitExceeded"
 
+# reasons of Events that are not a condition's
+EVENT_CREATED = "SuccessfulCreatePod"
+EVENT_NOT_CREATED = "FailedCreatePod"
+
 MANAGED_BY_US = (None, "", "kubeflow.org/training-operator", "dljob.operator/dljob-operator")
 """Values of runPolicy.managedBy that leave the job to this operator; any other is somebody else's job."""
 

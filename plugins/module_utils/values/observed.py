@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Termination:
-    """How a container ended. ``code`` is the process' exit code; ``reason`` the kubelet's word (Error, OOMKilled ...)."""
+    """How a container ended. ``code`` is the process' exit code; ``reason`` the kubelet's word (Error, OOMKilled)."""
 
     code: int
     reason: str
@@ -28,19 +28,23 @@ class PodView:
     index: int
     attempt: int
     phase: str
+    created: str
+    """RFC 3339."""
     deleting: str
-    """When deletion was asked for (RFC 3339), "" where it was not."""
+    """Until when it may take to go (RFC 3339), "" where nobody has deleted it."""
     spec_hash: str
     node: str
     restarts: int
     """Restarts in place, by the kubelet, of all its containers."""
     restart_policy: str
     container: str
-    """The container that ``ended`` and ``stopped`` speak of: the framework's, or the pod's first."""
+    """The container that ``ended`` and ``stopped`` speak of: the framework's, or one that kept it from starting."""
     ended: Termination | None
     """Its last end, be it restarted since or not."""
     stopped: bool
     """It is not running now and has ended."""
+    busy: bool
+    """Some container of the pod runs, or is to run (again): the pod still costs something."""
     reason: str
     message: str
     waiting: str
@@ -91,5 +95,5 @@ class Plan:
     """The status to write, ``None`` where the present one holds."""
     events: tuple[EventNote, ...] = ()
     requeue_after: float | None = None
-    """Seconds until the job must be looked at even though nothing happened."""
+    """Seconds until the job must be looked at even though nothing happened; 0 is at once."""
     delete_job: bool = False

@@ -34,7 +34,7 @@ def dmlc_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
 
 
 def mx_config(cluster: Mapping[str, Any]) -> str:
-    """MX_CONFIG: the whole cluster as JSON, with one ``{"url", "port"}`` per replica, types in lower case and sorted."""
+    """MX_CONFIG: the whole cluster as JSON, one ``{"url", "port"}`` per replica, types in lower case and sorted."""
     task = cluster["task"]
     config = {
         "cluster": {
@@ -51,7 +51,7 @@ def mx_config(cluster: Mapping[str, Any]) -> str:
 
 
 def mxnet_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
-    """What a process of an MXJob reads: the DMLC variables; in the v1 form MX_CONFIG and a worker's number (BytePS) too."""
+    """What an MXJob's process reads: the DMLC variables; in v1's form MX_CONFIG and a worker's number (BytePS) too."""
     task = cluster["task"]
     if cluster["job"].get("form") != "v1":
         return dmlc_environment(cluster)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.exit_codes import Verdict, judge
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import has_succeeded
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FAILS_BY_CHIEF
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
@@ -24,9 +25,12 @@ class Failure:
 
 
 def has_failed(pod: PodView) -> bool:
-    """Whether this pod will not run again: the kubelet has given it up, or its main container under policy Never."""
+    """Whether this pod will not run again: the kubelet has given it up, or its main container under policy Never.
+
+    Not where the framework's container had succeeded: a sidecar's failure does not undo its work.
+    """
     if pod.phase == "Failed":
-        return True
+        return not has_succeeded(pod)
     return pod.stopped and pod.restart_policy == c.RESTART_NEVER and pod.ended is not None and pod.ended.code != 0
 
 
@@ -41,7 +45,9 @@ def find_failure(job: DLJob, observed: Observed) -> Failure | None:
 
 def _ends_the_job(job: DLJob, group: ReplicaGroup, pod: PodView) -> bool:
     if job.dialect.fails_by == FAILS_BY_CHIEF:
-        if (group.type, pod.index) != (job.chief.type, job.chief.index):
+        # the replicas of a local job know nothing of one another: each one's result counts
+        chief = group.type == job.chief.type and (pod.index == job.chief.index or job.mode == c.MODE_LOCAL)
+        if not chief:
             return False
         # the container's last end counts even where the kubelet, by the template's OnFailure, has restarted it since
         if pod.ended is not None and pod.ended.code != 0 and not pod.disrupted:
@@ -71,10 +77,10 @@ def describe(pod: PodView) -> Failure:
 def retries_of(job: DLJob) -> dict[str, int]:
     """Replacement pods made so far, by ``<type>-<index>``: kept in the status, so that the count outlives the pods."""
     held = job.status.get("retries")
-    return {str(k): int(v) for k, v in held.items()} if isinstance(held, dict) else {}
+    return {str(k): v for k, v in held.items() if isinstance(v, int)} if isinstance(held, Mapping) else {}
 
 
-def over_backoff_limit(job: DLJob, retries: dict[str, int], pods: Sequence[PodView]) -> Failure | None:
+def over_backoff_limit(job: DLJob, retries: Mapping[str, int], pods: Sequence[PodView]) -> Failure | None:
     """The failure of a job that was restarted more often than ``backoffLimit`` allows, in place or by a new pod."""
     limit = job.run_policy.backoff_limit
     if limit is None:
@@ -82,7 +88,9 @@ def over_backoff_limit(job: DLJob, retries: dict[str, int], pods: Sequence[PodVi
     spent = sum(retries.values()) + sum(p.restarts for p in pods)
     if spent <= limit:
         return None
-    message = f"the job's replicas were restarted {spent} times, spec.runPolicy.backoffLimit allows {limit}"
+    message = (
+        f"the job's replicas ended {spent} times with an error, spec.runPolicy.backoffLimit allows {limit} restarts"
+    )
     last = max(
         (p for p in pods if p.ended and p.ended.code),
         key=lambda p: p.ended.finished_at if p.ended else "",

@@ -23,7 +23,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """The next steps. ``retries`` is the whole new count, ``restarted`` names the replicas whose failed pod is replaced."""
+    """The next steps. ``retries`` is the whole new count, ``restarted`` the failed pods that it newly counts."""
 
     starts: tuple[Start, ...]
     deletions: tuple[Deletion, ...]
@@ -48,7 +48,8 @@ def next_moves(
     """Compare the job with its pods.
 
     A replica whose old pod is still there, even if only terminating, gets no new one: two pods of one rank would both
-    answer to its name. ``hashes`` holds the current spec hash by type.
+    answer to its name. A failed pod is counted first, and deleted by a later pass that finds it counted: whatever goes
+    wrong between the two, the count stands. ``hashes`` holds the current spec hash by type.
     """
     starts: list[Start] = []
     deletions: list[Deletion] = []
@@ -74,13 +75,15 @@ def next_moves(
             deletions.append(_delete(current))
         elif has_failed(current):
             wait = restart.remaining_delay(current, now)
-            if wait > 0:
+            if counts.get(name, 0) <= current.attempt:
+                # from the pod's own attempt: counting again on a stale view comes to the same number
+                counts[name] = current.attempt + 1
+                restarted.append(current)
                 waits.append(wait)
-                continue
-            # from the pod's own attempt: counting again on a stale view comes to the same number
-            counts[name] = max(counts.get(name, 0), current.attempt + 1)
-            deletions.append(_delete(current))
-            restarted.append(current)
+            elif wait > 0:
+                waits.append(wait)
+            else:
+                deletions.append(_delete(current))
     # replicas that the job no longer has
     deletions.extend(_delete(p) for pods in by_replica.values() for p in pods if not p.deleting)
     return Moves(tuple(starts), tuple(deletions), counts, tuple(restarted), min(waits, default=None))

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_LOCAL
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_LOCAL, RESTART_ALWAYS
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_ALL, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodView
 
 
 def has_succeeded(pod: PodView) -> bool:
-    """Whether the framework's container ended with 0; a sidecar that goes on is no reason to wait."""
-    return pod.phase == "Succeeded" or (pod.ended is not None and pod.ended.code == 0)
+    """Whether the framework's container ended with 0, by itself; a sidecar that goes on is no reason to wait.
+
+    A program that is told to go may well exit with 0: in a pod that is deleted or evicted this says nothing.
+    """
+    if pod.deleting:
+        return False
+    return pod.phase == "Succeeded" or (pod.ended is not None and pod.ended.code == 0 and not pod.disrupted)
+
+
+def is_done(pod: PodView) -> bool:
+    """Whether the replica has succeeded and will not run again."""
+    if not has_succeeded(pod):
+        return False
+    return pod.phase in ("Succeeded", "Failed") or (pod.stopped and pod.restart_policy != RESTART_ALWAYS)
 
 
 def succeeded(job: DLJob, framework: Framework, observed: Observed, completed: dict[str, set[int]]) -> bool:

@@ -5,9 +5,13 @@ Written like a batch Job's completedIndexes: ``{"worker": "0-2,5"}``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 Completed = dict[str, set[int]]
+
+_RANGE = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
+"""No more digits than a number of replicas has."""
 
 
 def read(held: object) -> Completed:
@@ -20,9 +24,9 @@ def read(held: object) -> Completed:
 def _indexes(text: str) -> set[int]:
     found: set[int] = set()
     for part in text.split(","):
-        first, _, last = part.partition("-")
-        if first.isdecimal() and (last.isdecimal() or not last):
-            found.update(range(int(first), int(last or first) + 1))
+        match = _RANGE.fullmatch(part)
+        if match:
+            found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
     return found
 
 

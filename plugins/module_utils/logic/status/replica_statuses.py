@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import has_succeeded
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import is_done
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID, LABEL_REPLICA_TYPE
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import STATUS_V1
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
@@ -19,7 +19,7 @@ def state_of(pod: PodView) -> str:
     """Pending, Running, Succeeded or Failed."""
     if has_failed(pod):
         return FAILED
-    if pod.phase == "Succeeded" or (pod.stopped and has_succeeded(pod)):
+    if is_done(pod):
         return SUCCEEDED
     return RUNNING if pod.phase == "Running" else PENDING
 
@@ -61,6 +61,16 @@ def _v1(job: DLJob, group: ReplicaGroup, states: Counter[str]) -> dict[str, Any]
     return {
         **{name: number for name, number in counted.items() if number},
         "selector": f"{LABEL_JOB_UID}={job.uid},{LABEL_REPLICA_TYPE}={group.type.lower()}",
+    }
+
+
+def settled(job: DLJob, counts: dict[str, Counter[str]]) -> dict[str, Counter[str]]:
+    """The last counts of a job that has succeeded: v1 takes the replicas that still ran for done, v1alpha1 does not."""
+    if job.dialect.status != STATUS_V1:
+        return counts
+    return {
+        type_: Counter({**states, RUNNING: 0, SUCCEEDED: states[RUNNING] + states[SUCCEEDED]})
+        for type_, states in counts.items()
     }
 
 

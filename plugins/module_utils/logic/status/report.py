@@ -27,9 +27,20 @@ MESSAGE_LIMIT = 1024
 """Characters of a message, an Event's own limit."""
 
 
+def outcome(status: Mapping[str, Any]) -> str | None:
+    """Succeeded or Failed, ``None`` for a job that is not over.
+
+    A status without a state was written by the peer whose jobs are taken over here: its conditions tell. A job that
+    ended years ago must not run again because the operator was exchanged.
+    """
+    if "state" in status:
+        return status["state"] if status["state"] in FINAL_STATES else None
+    return next((type_ for type_ in FINAL_STATES if conditions.holds(conditions.of(status), type_)), None)
+
+
 def is_finished(status: Mapping[str, Any], generation: int) -> bool:
     """Whether the job of that status is over for good."""
-    if status.get("state") not in FINAL_STATES:
+    if outcome(status) is None:
         return False
     edited = status.get("observedGeneration") != generation
     return not (edited and (status.get("failure") or {}).get("reason") in _MENDABLE)
@@ -40,14 +51,17 @@ class Report:
 
     def __init__(self, job: DLJob, now: datetime) -> None:
         old = job.status
-        mended = old.get("state") in FINAL_STATES and not is_finished(old, job.generation)
+        finished = is_finished(old, job.generation)
+        mended = outcome(old) is not None and not finished
         self._job = job
         self._now = clock.stamp(now)
         self._fields: dict[str, Any] = {} if mended else dict(old)
         self._events: list[EventNote] = []
         self._fields["runtimeId"] = job.runtime_id
         self._fields["observedGeneration"] = job.generation
-        self._fields.setdefault("conditions", [])
+        self._fields["conditions"] = conditions.of(self._fields)
+        if finished:
+            self._fields["state"] = outcome(old)
 
     # --- what is known so far
 
@@ -58,6 +72,11 @@ class Report:
     @property
     def completed_at(self) -> str | None:
         return self._fields.get("completionTime")
+
+    @property
+    def state(self) -> str | None:
+        """The outcome, once there is one."""
+        return self._fields.get("state")
 
     @property
     def conditions(self) -> Sequence[Mapping[str, Any]]:
@@ -80,10 +99,13 @@ class Report:
     # --- transitions
 
     def created(self) -> None:
-        if self.started is None:
-            self._fields["startTime"] = self._now
         if not conditions.holds(self.conditions, c.CONDITION_CREATED):
             self._condition(c.CONDITION_CREATED, f"{self._job.kind} {self._job.name} is created.", event=False)
+
+    def taken_up(self) -> None:
+        self.created()
+        if self.started is None:
+            self._fields["startTime"] = self._now
         if conditions.holds(self.conditions, c.CONDITION_SUSPENDED):
             self._condition(c.CONDITION_SUSPENDED, f"{self._job.kind} {self._job.name} is resumed.", "Resumed", "False")
             self._fields["startTime"] = self._now
@@ -104,6 +126,9 @@ class Report:
         self.event("Normal", f"{self._job.kind}Changed", message)
 
     def suspended(self) -> None:
+        """Its processes start together again one day: none of them may be missing because it was done before."""
+        self.created()
+        self._fields.pop("completed", None)
         self._condition(c.CONDITION_SUSPENDED, f"{self._job.kind} {self._job.name} is suspended.")
         self._fields["reason"] = ""
 
