@@ -1,0 +1,108 @@
+"""Processes that outlive their starter: known by pid *and* start time, so that a reused pid is never hit."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class ProcessId:
+    """A pid and the clock tick (since boot) at which that process started: together unique until the next boot."""
+
+    pid: int
+    start: int
+    boot: str = ""
+    """The boot's id: after a reboot pid and tick may both recur."""
+
+
+def parse_start(stat: str) -> int:
+    """Start tick from the text of /proc/<pid>/stat. The command's name, in parentheses, may contain anything."""
+    return int(stat.rpartition(")")[2].split()[19])
+
+
+def parse_parent(stat: str) -> int:
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def parse_run_state(stat: str) -> str:
+    return stat.rpartition(")")[2].split()[0]
+
+
+def _stat(pid: int) -> str | None:
+    try:
+        return (PROC / str(pid) / "stat").read_text()
+    except OSError:
+        return None
+
+
+def boot_id() -> str:
+    return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+
+
+def identify(pid: int) -> ProcessId | None:
+    """The identity of a running process, None if there is none."""
+    stat = _stat(pid)
+    return None if stat is None else ProcessId(pid, parse_start(stat), boot_id())
+
+
+def alive(process: ProcessId | None) -> bool:
+    if process is None or (process.boot and process.boot != boot_id()):
+        return False
+    stat = _stat(process.pid)
+    return stat is not None and parse_start(stat) == process.start and parse_run_state(stat) not in "ZX"
+
+
+def children(pid: int) -> list[ProcessId]:
+    """The running children of ``pid``, oldest first."""
+    found = []
+    for entry in PROC.iterdir():
+        if entry.name.isdigit() and (stat := _stat(int(entry.name))) and parse_parent(stat) == pid:
+            found.append(ProcessId(int(entry.name), parse_start(stat), boot_id()))
+    return sorted(found, key=lambda p: (p.start, p.pid))
+
+
+def wait_end(process: ProcessId, timeout: float) -> bool:
+    """Wait until the process has ended; False if it is still there after ``timeout`` seconds."""
+    try:
+        fd = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return True
+    try:
+        # opened after the check below, the descriptor could belong to a successor; in this order it cannot be killed
+        if not alive(process):
+            return True
+        ready, _, _ = select.select([fd], [], [], timeout)
+        return bool(ready)
+    finally:
+        os.close(fd)
+
+
+def send(process: ProcessId, number: signal.Signals) -> None:
+    """Signal exactly this process, or nothing: the descriptor pins the process, then its start time is compared."""
+    try:
+        fd = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    try:
+        if alive(process):
+            signal.pidfd_send_signal(fd, number)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(fd)
+
+
+def end(process: ProcessId | None, grace: float) -> None:
+    """SIGTERM, then SIGKILL after ``grace`` seconds; returns when the process is gone."""
+    if process is None or not alive(process):
+        return
+    send(process, signal.SIGTERM)
+    if not wait_end(process, grace):
+        send(process, signal.SIGKILL)
+        wait_end(process, 30)

@@ -1,0 +1,31 @@
+"""What is built, and at which version. A change here changes the cache keys."""
+
+from __future__ import annotations
+
+KUBERNETES = "v1.34.4"
+KIND = "v0.30.0"
+GO_MINIMUM = (1, 25)
+
+ENGINE_PACKAGES = ("docker.io", "containerd", "runc", "tini", "iptables", "nftables", "iproute2")
+BUILD_PACKAGES = ("mmdebstrap", "zstd")
+NODE_PACKAGES = (
+    # kind's own list for its base image, with Debian's container runtime and network plugins for its builds of them;
+    # without the storage clients (NFS, iSCSI) that nothing here mounts
+    "systemd", "conntrack", "iptables", "nftables", "iproute2", "ethtool", "util-linux", "mount", "kmod", "libseccomp2",
+    "bash", "ca-certificates", "curl", "jq", "procps", "containerd", "runc", "containernetworking-plugins", "socat",
+)  # fmt: skip
+KUBE_PROXY_PACKAGES = (
+    "iptables",
+    "nftables",
+    "conntrack",
+    "libc6",
+    "base-files",
+    "kmod",
+    "coreutils",
+    "bash",
+    "dash",
+)
+REGISTRY_PACKAGES = ("docker-registry", "libc6")
+OFFICIAL_REGISTRY_IMAGE = "registry:2"
+
+MIRRORED_REGISTRIES = ("docker.io", "gcr.io", "quay.io", "ghcr.io", "registry.k8s.io")

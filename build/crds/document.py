@@ -1,0 +1,93 @@
+"""From schemas to CustomResourceDefinitions, and to YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from crds.openapi import Rule, Schema, record, string
+from crds.status import COLUMNS, status
+
+_HEADER = "# Written by `make crds`: change build/crds/ instead, then run that.\n---\n"
+_WIDTH = 80
+
+
+def resource(description: str, spec: Schema, rules: Sequence[Rule] = ()) -> Schema:
+    """The schema of a whole object."""
+    return record(
+        description,
+        {
+            "apiVersion": string("Group and version that this object is written in."),
+            "kind": string("Kind of this object."),
+            # the one schema that may have no description; the name is spelt out so that rules can point at it
+            "metadata": {"type": "object", "properties": {"name": string("Name of the job.")}},
+            "spec": spec,
+            "status": status(),
+        },
+        required=["spec"],
+        rules=rules,
+    )
+
+
+def definition(
+    group: str, kind: str, versions: dict[str, Schema], stored: str, short_names: Sequence[str] = ()
+) -> dict[str, Any]:
+    """A CRD that serves ``versions`` (name to schema) and keeps objects in the one named ``stored``."""
+    singular = kind.lower()
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{singular}s.{group}",
+            "labels": {"app.kubernetes.io/part-of": "dljob-operator"},
+        },
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {
+                "kind": kind,
+                "listKind": f"{kind}List",
+                "plural": f"{singular}s",
+                "singular": singular,
+                **({"shortNames": [*short_names]} if short_names else {}),
+                # `kubectl get dljobs` finds the jobs of every kind and group; a plural or short name finds one group's
+                "categories": ["dljobs"],
+            },
+            "conversion": {"strategy": "None"},
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": version == stored,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": COLUMNS,
+                    "schema": {"openAPIV3Schema": schema},
+                }
+                for version, schema in versions.items()
+            ],
+        },
+    }
+
+
+class _Dumper(yaml.SafeDumper):
+    """Block style that yamllint likes, long texts folded, and no aliases: not every reader of a CRD resolves them."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=">" if len(text) > 60 else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def render(document: dict[str, Any]) -> str:
+    """The file's text, the same for the same document."""
+    return _HEADER + yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=_WIDTH, allow_unicode=True)

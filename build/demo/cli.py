@@ -1,0 +1,103 @@
+"""The steps of the demo, in order; each one that starts something is ended on the way out, whatever happens."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import yaml
+from cluster import lifecycle
+from cluster.errors import ClusterError
+from cluster.settings import Settings, settings_from
+from images.errors import ImagesError
+
+from demo import training
+from demo.operator_process import OperatorError, OperatorProcess
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "mxnet-digits.yaml"
+WANTED_ACCURACY = 0.95
+TRAINING_LIMIT = 300.0
+"""Seconds for the training itself; it takes about 20."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="leave the cluster and the operator's CRDs up")
+    keep = parser.parse_args(argv).keep
+    # a terminated demo cleans up like an interrupted one
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    started = time.monotonic()
+    try:
+        with cluster(settings_from(), keep) as settings:
+            accuracy = demonstrate(settings)
+    except (ClusterError, ImagesError, OperatorError, training.TrainingError) as e:
+        print(f"\ndemo failed: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted, and cleaned up", file=sys.stderr)
+        return 130
+    print(
+        f"\ndemo done in {time.monotonic() - started:.0f} s: test accuracy {accuracy:.4f} (at least {WANTED_ACCURACY} wanted)"
+    )
+    return 0
+
+
+@contextlib.contextmanager
+def cluster(settings: Settings, keep: bool) -> Iterator[Settings]:
+    """The local cluster; one that was up before stays up afterwards."""
+    headline("a real Kubernetes cluster (kind)")
+    was_up = all(part.good for part in lifecycle.status(settings))
+    try:
+        lifecycle.up(settings)
+        yield settings
+    finally:
+        if was_up:
+            print("\nthe cluster was up before and stays up: `make cluster-down` ends it")
+        elif keep:
+            print(how_to_use(settings))
+        else:
+            headline("cleaning up")
+            lifecycle.down(settings)
+
+
+def demonstrate(settings: Settings) -> float:
+    """Build, install, run and train; the test accuracy that the training printed."""
+    from images import build_and_push  # needs the engine that the cluster step has brought up
+
+    headline("the example image (MXNet 1.9.1, the UCI digits)")
+    build_and_push(settings, ["mxnet"])
+
+    manifest = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
+    headline("the operator: CRDs, then the embedded engine")
+    with OperatorProcess(settings.kubeconfig, log=settings.state_dir / "operator.log") as operator:
+        operator.wait_ready()
+        print(f"    {operator.ready_line}")
+        headline(f"a distributed job: {EXAMPLE.relative_to(ROOT)}")
+        result = training.run(settings.kubeconfig, manifest, TRAINING_LIMIT)
+    headline("the result")
+    print(result.text())
+    if result.state != "Succeeded":
+        raise training.TrainingError(f"the job ended {result.state}: {result.reason}")
+    if result.accuracy is None or result.accuracy < WANTED_ACCURACY:
+        raise training.TrainingError(f"test accuracy {result.accuracy}, at least {WANTED_ACCURACY} wanted")
+    return result.accuracy
+
+
+def headline(text: str) -> None:
+    print(f"\n==> {text}", flush=True)
+
+
+def how_to_use(settings: Settings) -> str:
+    return f"""
+==> the cluster stays up
+    . {settings.state_dir / "env"}              # KUBECONFIG, docker, kubectl
+    make run                             # the operator, in the foreground
+    kubectl apply -f examples/mxnet-digits.yaml
+    kubectl get mxjobs -w
+    make cluster-down                    # when done"""

@@ -1,0 +1,196 @@
+"""Applies a job and shows, while it lasts, what its pods do and what its first worker prints."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubernetes import client, config, watch
+
+ACCURACY = re.compile(r"test_accuracy=([0-9.]+)")
+
+
+class TrainingError(Exception):
+    """The training did not come to a good end."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """How the job ended. ``accuracy`` is what the training's own log says, ``None`` where it says nothing."""
+
+    state: str
+    reason: str
+    status: Mapping[str, Any]
+    accuracy: float | None
+    seconds: float
+
+    def text(self) -> str:
+        """The status without its bookkeeping, and the accuracy."""
+        shown = {k: v for k, v in self.status.items() if k not in ("specHash", "conditions", "observedGeneration")}
+        held = [f"{x['type']}={x['status']}" for x in self.status.get("conditions") or ()]
+        lines = yaml.safe_dump({"status": shown}, sort_keys=False).splitlines()
+        lines += [f"conditions: {', '.join(held)}", f"test accuracy: {self.accuracy}   (job took {self.seconds:.1f} s)"]
+        return "\n".join(f"    {line}" for line in lines)
+
+
+class Job:
+    """One job in the cluster, by its manifest."""
+
+    def __init__(self, kubeconfig: Path, manifest: Mapping[str, Any]) -> None:
+        api = config.new_client_from_config(str(kubeconfig))
+        self._custom = client.CustomObjectsApi(api)
+        self._core = client.CoreV1Api(api)
+        self._manifest = manifest
+        group, _, version = manifest["apiVersion"].partition("/")
+        self.name: str = manifest["metadata"]["name"]
+        self.namespace: str = manifest["metadata"].get("namespace", "default")
+        self._where = (group, version, self.namespace, manifest["kind"].lower() + "s")
+
+    def create(self) -> str:
+        """Create it, in place of an earlier one of that name; its uid."""
+        self.delete()
+        created = self._custom.create_namespaced_custom_object(*self._where, self._manifest)
+        return str(created["metadata"]["uid"])
+
+    def delete(self) -> None:
+        """Delete it and wait until it and its pods are gone."""
+        try:
+            gone = self._custom.get_namespaced_custom_object(*self._where, self.name)
+            self._custom.delete_namespaced_custom_object(*self._where, self.name, propagation_policy="Foreground")
+        except client.ApiException as e:
+            if e.status == 404:
+                return
+            raise
+        stream = watch.Watch().stream(
+            self._custom.list_namespaced_custom_object,
+            *self._where,
+            field_selector=f"metadata.name={self.name}",
+            resource_version=gone["metadata"]["resourceVersion"],
+            timeout_seconds=120,
+        )
+        if not any(event["type"] == "DELETED" for event in stream):
+            raise TrainingError(f"an earlier {self.name} is still there after 120 s")
+
+    def changes(self, timeout: float) -> Any:
+        """The job's states as they come."""
+        stream = watch.Watch().stream(
+            self._custom.list_namespaced_custom_object,
+            *self._where,
+            field_selector=f"metadata.name={self.name}",
+            timeout_seconds=int(timeout),
+        )
+        return (event["object"] for event in stream)
+
+    def pods(self, uid: str, timeout: float) -> Any:
+        """The job's pods as they change."""
+        stream = watch.Watch().stream(
+            self._core.list_namespaced_pod,
+            self.namespace,
+            label_selector=f"dljob.operator/job-uid={uid}",
+            timeout_seconds=int(timeout),
+        )
+        return ((event["type"], event["object"]) for event in stream)
+
+    def log(self, pod: str, container: str, follow: bool = False) -> Any:
+        """The container's log: a text, or its lines as they come."""
+        if not follow:
+            return self._core.read_namespaced_pod_log(pod, self.namespace, container=container)
+        return watch.Watch().stream(
+            self._core.read_namespaced_pod_log, name=pod, namespace=self.namespace, container=container
+        )
+
+
+class Show:
+    """Prints with the time since the start; lines of several threads do not mix."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._lock = threading.Lock()
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self._started
+
+    def line(self, text: str) -> None:
+        with self._lock:
+            print(f"    {self.elapsed:6.1f} s  {text}", flush=True)
+
+
+def run(kubeconfig: Path, manifest: Mapping[str, Any], limit: float) -> Result:
+    """Apply ``manifest`` and follow it to its end, at most ``limit`` seconds."""
+    job = Job(kubeconfig, manifest)
+    show = Show()
+    uid = job.create()
+    show.line(f"{manifest['kind']} {job.name} created")
+    followers = [
+        threading.Thread(target=follow_pods, args=(job, uid, show, limit), daemon=True),
+    ]
+    for thread in followers:
+        thread.start()
+    status: Mapping[str, Any] = {}
+    shown = ""
+    for current in job.changes(limit):
+        status = current.get("status") or {}
+        line = (
+            f"job: {status.get('phase', '-')}, state {status.get('state', '-')}, replicas {status.get('replicas', '-')}"
+        )
+        if status.get("reason"):
+            line += f" ({status['reason'][:150]})"
+        if line != shown and status:
+            show.line(line)
+            shown = line
+        if status.get("phase") in ("Done", "Failed"):
+            break
+    else:
+        raise TrainingError(f"the job did not end within {limit:.0f} s; last seen: {shown}")
+    return Result(
+        str(status.get("state")),
+        str(status.get("reason") or ""),
+        status,
+        accuracy(kubeconfig, job, uid),
+        show.elapsed,
+    )
+
+
+def follow_pods(job: Job, uid: str, show: Show, limit: float) -> None:
+    """Show each pod's phases, and worker 0's log."""
+    phases: dict[str, str] = {}
+    following: set[str] = set()
+    for event, pod in job.pods(uid, limit):
+        name, phase = pod.metadata.name, "Deleted" if event == "DELETED" else pod.status.phase
+        if phases.get(name) != phase:
+            phases[name] = phase
+            show.line(f"pod {name}: {phase}")
+        first_worker = pod.metadata.labels.get("dljob.operator/replica-type") == "worker" and (
+            pod.metadata.labels.get("dljob.operator/replica-index") == "0"
+        )
+        if first_worker and phase == "Running" and name not in following:
+            following.add(name)
+            threading.Thread(
+                target=follow_log, args=(job, name, pod.spec.containers[0].name, show), daemon=True
+            ).start()
+
+
+def follow_log(job: Job, pod: str, container: str, show: Show) -> None:
+    try:
+        for line in job.log(pod, container, follow=True):
+            show.line(f"worker 0 | {line}")
+    except client.ApiException as e:
+        show.line(f"(the log of {pod} cannot be followed: {e.reason})")
+
+
+def accuracy(kubeconfig: Path, job: Job, uid: str) -> float | None:
+    """The test accuracy that a worker printed."""
+    core = client.CoreV1Api(config.new_client_from_config(str(kubeconfig)))
+    selector = f"dljob.operator/job-uid={uid},dljob.operator/replica-type=worker"
+    for pod in core.list_namespaced_pod(job.namespace, label_selector=selector).items:
+        found = ACCURACY.findall(job.log(pod.metadata.name, pod.spec.containers[0].name))
+        if found:
+            return float(found[-1])
+    return None

@@ -1,0 +1,80 @@
+"""Base images: pulled where that is possible, else made from Debian's packages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from cluster import nodeimage, packages, shell
+from cluster.content_key import content_key
+from cluster.engine import Engine
+from cluster.imagetar import DEFAULT_PATH
+from cluster.progress import Reporter
+
+from images.definition import Base, Debian
+from images.errors import ImagesError
+
+PULL_TIMEOUT = 300.0
+
+
+def local_name(base: Base) -> str:
+    """What the base made from Debian is called in Docker."""
+    debian = base.debian
+    return f"dljob/base-{base.name}:{content_key(debian.release, *debian.packages, debian.setup, os.uname().machine)}"
+
+
+def sources_for(release: str, host_release: str, sources: Sequence[str]) -> list[str]:
+    """The host's one-line apt sources, for another release of the same distribution."""
+    lines = []
+    for line in sources:
+        kind, uri, suite, *components = line.split()
+        lines.append(" ".join((kind, uri, release + suite.removeprefix(host_release), *components)))
+    return lines
+
+
+def mmdebstrap(debian: Debian, sources: Sequence[str], target: Path) -> list[str]:
+    """The command that unpacks the packages into ``target``, a tar file, and runs the setup script on them."""
+    command = nodeimage.mmdebstrap_command("extract", debian.packages, debian.release, target, sources)
+    return [command[0], *([f"--customize-hook={debian.setup}"] if debian.setup else []), *command[1:]]
+
+
+def ensure(base: Base, cache: Path, engine: Engine, report: Reporter) -> str:
+    """The name of a base image that the engine has, by the cheapest way: it is there, it can be pulled, it is made."""
+    made = local_name(base)
+    for name in (base.image, made):
+        if engine.run("image", "inspect", name, check=False).returncode == 0:
+            return name
+    rootfs = cache / "rootfs" / f"{made.removeprefix('dljob/').replace(':', '-')}.tar"
+    if not rootfs.is_file():
+        with report.step(f"pull {base.name}", f"{base.image}, pulled") as step:
+            if engine.run("pull", "--quiet", base.image, check=False, timeout=PULL_TIMEOUT).returncode == 0:
+                return base.image
+            step.skip()
+        _make(base, rootfs, cache, report)
+    with report.step(f"import {base.name}", f"{base.name}, loaded into Docker"):
+        engine.run("import", "--change", f"ENV {DEFAULT_PATH}", rootfs, made)
+    return made
+
+
+def _make(base: Base, target: Path, cache: Path, report: Reporter) -> None:
+    host = packages.distribution()
+    if host.id != "debian" or os.geteuid() != 0:
+        reason = "this user is not root" if host.id == "debian" else "this host is not Debian"
+        raise ImagesError(
+            f"{base.image} cannot be pulled, and cannot be made from Debian's packages: {reason}",
+            f"let Docker reach the registry of {base.image}, or load the image into it, or run this as root on Debian",
+        )
+    report.say(f"  {base.image} cannot be pulled here: making one from Debian's packages (once)")
+    with report.step(f"rootfs {base.name}", f"{base.name}, Debian {base.debian.release} (mmdebstrap)"):
+        tools = packages.tool_env(
+            packages.unpack(cache, "build-tools", nodeimage.TOOL_PACKAGES, with_dependencies=True)
+        )
+        sources = sources_for(base.debian.release, host.codename, packages.apt_sources())
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(f"{target.stem}.{os.getpid()}.tar")
+        try:
+            shell.run(mmdebstrap(base.debian, sources, partial), env=tools)
+            partial.rename(target)
+        finally:
+            partial.unlink(missing_ok=True)

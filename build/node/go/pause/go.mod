@@ -1,0 +1,3 @@
+module dljob.operator/build/pause
+
+go 1.24.0

@@ -1,0 +1,32 @@
+#!/bin/bash
+# Runs inside the node's root file system (chroot), after packages, kind's files and ours are in place: what kind's own
+# base image does to a fresh Debian, for Debian's containerd and network plugins.
+set -eu
+
+# systemd as the init of a container: none of the machine's own services
+find /lib/systemd/system/sysinit.target.wants/ -name systemd-tmpfiles-setup.service -delete
+rm -f /lib/systemd/system/multi-user.target.wants/* /etc/systemd/system/*.wants/* \
+  /lib/systemd/system/local-fs.target.wants/* /lib/systemd/system/basic.target.wants/* \
+  /lib/systemd/system/sockets.target.wants/*udev* /lib/systemd/system/sockets.target.wants/*initctl*
+echo 'ReadKMsg=no' >>/etc/systemd/journald.conf
+ln -sf "$(command -v systemd)" /sbin/init
+
+# kind's units name the places where its own builds lie
+for program in containerd ctr containerd-shim-runc-v2; do
+  ln -sf "/usr/bin/$program" "/usr/local/bin/$program"
+done
+ln -sf /usr/sbin/runc /usr/local/sbin/runc
+rm -rf /opt/cni
+mkdir -p /opt/cni
+ln -s /usr/lib/cni /opt/cni/bin
+
+systemctl enable kubelet.service containerd.service undo-mount-hacks.service kindnet-lite.path
+systemctl mask systemd-binfmt.service # it would register with the whole kernel
+mkdir -p /etc/kubernetes/manifests
+
+# containers start from containerd's default spec, plus kind's hook that hides the machine's product id
+ctr oci spec |
+  jq '.hooks.createContainer += [{"path": "/kind/bin/mount-product-files.sh"}] | del(.process.rlimits)' \
+    >/etc/containerd/cri-base.json
+
+rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/*.log

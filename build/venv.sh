@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# The Python environment in .venv: pinned packages, the runner, and the repository as the collection dljob.operator.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python="${1:-python3}"
+
+if ! "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
+  echo "$python is not Python 3.11 to 3.13, which ansible-core 2.19 needs: install one and say make PYTHON=python3.11" >&2
+  exit 1
+fi
+if ! "$python" -c 'import ensurepip' 2>/dev/null; then
+  echo "$python cannot make virtual environments: install Debian's python3-venv, or a Python built with ensurepip" >&2
+  exit 1
+fi
+
+started=$SECONDS
+echo "==> Python environment (.venv), about a minute the first time"
+[ -x .venv/bin/python ] || "$python" -m venv .venv
+PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet -r requirements-dev.txt
+PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet --no-deps --editable .
+# Ansible and Python both find the collection where installed collections are
+site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+mkdir -p "$site/ansible_collections/dljob"
+ln -sfn "$PWD" "$site/ansible_collections/dljob/operator"
+touch .venv/ready
+echo "    done in $((SECONDS - started)) s"

@@ -1,0 +1,40 @@
+"""Go's duration notation ("1h30m", "500ms"), which Kubernetes and watches.yaml use."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+
+
+def parse_duration(text: object) -> float:
+    """Return the seconds that `text` stands for.
+
+    Raises ValueError, with the notation in its message, for anything but a Go duration of zero or more.
+    """
+    hint = 'write a Go duration such as "30s", "5m" or "1h30m"'
+    if not isinstance(text, str):
+        raise ValueError(f"{text!r} is not a duration; {hint}")
+    if text == "0":
+        return 0.0
+    if text.startswith("-"):
+        raise ValueError(f"{text!r} is negative; {hint}")
+    body = text.removeprefix("+")
+    seconds, position = 0.0, 0
+    for part in _PART.finditer(body):
+        if part.start() != position:
+            break
+        seconds += float(part[1]) * _UNITS[part[2]]
+        position = part.end()
+    if not body or position != len(body):
+        raise ValueError(f"{text!r} is not a duration; {hint}")
+    return seconds
+
+
+def format_seconds(seconds: float) -> str:
+    """Return `seconds` as people read it: "0.06 s", "45 s", "12 min", "10 h"."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 10 or seconds == int(seconds) else f"{seconds:.2f} s"

@@ -1,0 +1,91 @@
+"""The objects of one kind that a watch has shown, found by name, by UID and by their owner's UID."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from dljob_operator.engine.triggers import Change, owner_uid, uid_of
+from dljob_operator.engine.trim import Object
+
+_Name = tuple[str, str]
+
+
+class Store:
+    """Objects as `trim` left them. Safe to use from several threads; what it returns must not be changed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_name: dict[_Name, Object] = {}
+        self._by_uid: dict[str, Object] = {}
+        self._by_owner: dict[str, dict[_Name, Object]] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def get(self, uid: str) -> Object | None:
+        with self._lock:
+            return self._by_uid.get(uid)
+
+    def owned(self, uid: str) -> list[Object]:
+        """Return what the object `uid` controls, in the order of names."""
+        with self._lock:
+            owned = self._by_owner.get(uid, {})
+            return [owned[name] for name in sorted(owned)]
+
+    def put(self, obj: Object) -> Change:
+        """Take in an added or changed object."""
+        with self._lock:
+            return Change(self._put(obj), obj)
+
+    def remove(self, obj: Object) -> Change:
+        """Take out a deleted object; `obj` is its last state."""
+        with self._lock:
+            known = self._by_name.get(_name(obj))
+            # The name may be another object's already.
+            if known is not None and uid_of(known) == uid_of(obj):
+                self._drop(known)
+            return Change(obj, None)
+
+    def replace(self, objs: Iterable[Object]) -> list[Change]:
+        """Hold just `objs` and return what that changes, disappearances first."""
+        with self._lock:
+            listed = {_name(obj): obj for obj in objs}
+            gone = [
+                obj
+                for name, obj in self._by_name.items()
+                if name not in listed or uid_of(listed[name]) != uid_of(obj)
+            ]
+            changes = [Change(obj, None) for obj in gone]
+            for obj in gone:
+                self._drop(obj)
+            changes += [Change(self._put(obj), obj) for obj in listed.values()]
+            return changes
+
+    def _put(self, obj: Object) -> Object | None:
+        name = _name(obj)
+        old = self._by_name.get(name)
+        if old is not None:
+            self._drop(old)
+        self._by_name[name] = obj
+        self._by_uid[uid_of(obj)] = obj
+        owner = owner_uid(obj)
+        if owner is not None:
+            self._by_owner.setdefault(owner, {})[name] = obj
+        return old if old is not None and uid_of(old) == uid_of(obj) else None
+
+    def _drop(self, obj: Object) -> None:
+        name = _name(obj)
+        del self._by_name[name]
+        del self._by_uid[uid_of(obj)]
+        owner = owner_uid(obj)
+        if owner is not None:
+            siblings = self._by_owner[owner]
+            del siblings[name]
+            if not siblings:
+                del self._by_owner[owner]
+
+
+def _name(obj: Object) -> _Name:
+    metadata = obj["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]

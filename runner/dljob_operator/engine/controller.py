@@ -1,0 +1,373 @@
+"""The controller: watches fill the queue, workers run what it gives out, and outcomes go back into it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from dljob_operator.durations import format_seconds
+from dljob_operator.engine import finalizers, trim
+from dljob_operator.engine.discovery import PODS, SERVICES, Resource, find_resource
+from dljob_operator.engine.events import EventRecorder
+from dljob_operator.engine.informer import Informer
+from dljob_operator.engine.kube import ApiError, KubeApi, Unreachable
+from dljob_operator.engine.outcome import JobOutcome, outcomes
+from dljob_operator.engine.queue import WorkQueue
+from dljob_operator.engine.requests import period_of, request_for_many, request_for_one, target_name
+from dljob_operator.engine.status import write_conditions
+from dljob_operator.engine.triggers import (
+    Change,
+    custom_matters,
+    is_leaving,
+    owned_matters,
+    owner_uid,
+    title,
+    uid_of,
+    version_of,
+)
+from dljob_operator.engine.trim import Object
+from dljob_operator.engine.versions import SeenVersions
+from dljob_operator.warm import Ending, RunRequest, RunResult
+from dljob_operator.watches import GVK, Watch
+
+_LOG = logging.getLogger(__name__)
+MANAGED = "app.kubernetes.io/managed-by=dljob-operator"
+LARGEST_BATCH = 25
+_CATCH_UP = 5.0  # seconds that the watch may take to show what a run wrote
+_OUTPUT_SHOWN = 4096
+_OWNED: Mapping[str, tuple[Resource, trim.Trim]] = {
+    "Pod": (PODS, trim.pod),
+    "Service": (SERVICES, trim.service),
+}
+
+
+class Runner(Protocol):
+    """What the controller needs of the warm runner."""
+
+    def run(self, request: RunRequest) -> RunResult: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the controller works. Times are in seconds; no namespaces means all of them."""
+
+    namespaces: tuple[str, ...] = ()
+    max_concurrent: int = 2
+    reconcile_period: float = 36_000.0
+    run_timeout: float = 300.0
+    largest_batch: int = LARGEST_BATCH
+
+
+@dataclass
+class _Kind:
+    """A watched kind: its entry, where its objects are (None: not served yet) and who watches them."""
+
+    watch: Watch
+    resource: Resource | None = None
+    informers: list[Informer] = field(default_factory=list)
+
+    def get(self, uid: str) -> Object | None:
+        return next((obj for one in self.informers if (obj := one.store.get(uid)) is not None), None)
+
+
+class Controller:
+    """Reconciles the objects of every entry of `watches`.
+
+    `start` returns at once; `wait_ready` when every kind has been listed; `stop` when everything has ended.
+    """
+
+    def __init__(
+        self,
+        watches: Sequence[Watch],
+        api: KubeApi,
+        runner: Runner,
+        settings: Settings | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._api = api
+        self._runner = runner
+        self._settings = settings or Settings()
+        self._queue = WorkQueue(clock)
+        self._seen = SeenVersions()
+        self._recorder = EventRecorder(api)
+        self._stopping = threading.Event()
+        self._kinds = {target_name(watch): self._kind(watch) for watch in watches}
+        self._owned = {name: self._owned_informers(name) for name in _OWNED}
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def _informers(self) -> list[Informer]:
+        custom = [informer for kind in self._kinds.values() for informer in kind.informers]
+        return [*custom, *(informer for informers in self._owned.values() for informer in informers)]
+
+    def start(self) -> None:
+        for informer in self._informers:
+            informer.start()
+        for number in range(self._settings.max_concurrent):
+            thread = threading.Thread(target=self._work, name=f"worker {number}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def wait_ready(self) -> tuple[list[GVK], list[GVK]]:
+        """Wait until everything was listed once; return the kinds that are watched, and those not served."""
+        for informer in self._informers:
+            informer.settled.wait()
+        missing = [
+            kind.watch.gvk for kind in self._kinds.values() if any(i.missing_now for i in kind.informers)
+        ]
+        return [kind.watch.gvk for kind in self._kinds.values() if kind.watch.gvk not in missing], missing
+
+    def stop(self, grace: float) -> None:
+        """Begin no more runs, give those in flight `grace` seconds, kill the rest, and end every thread."""
+        self._stopping.set()
+        self._queue.close()
+        deadline = time.monotonic() + grace
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        if any(thread.is_alive() for thread in self._threads):
+            _LOG.warning("ending runs that did not end within %s", format_seconds(grace))
+        self._runner.close()
+        for informer in self._informers:
+            informer.stop()
+        for thread in self._threads:
+            thread.join()
+        for informer in self._informers:
+            informer.join(_CATCH_UP)
+
+    # What is watched
+
+    def _kind(self, watch: Watch) -> _Kind:
+        kind = _Kind(watch)
+        gvk = watch.gvk
+        missing = (
+            f"the cluster has no {gvk.kind} in {gvk.api_version}: its CustomResourceDefinition is not "
+            "installed; run 'kubectl apply --server-side -f crds/' or start with --install-crds"
+        )
+
+        def find() -> Resource | None:
+            kind.resource = find_resource(self._api, gvk)
+            return kind.resource
+
+        for namespace in self._settings.namespaces or ("",):
+            kind.informers.append(
+                Informer(
+                    self._api,
+                    str(gvk),
+                    find,
+                    lambda change: self._custom_changed(kind, change),
+                    trim=trim.custom,
+                    namespace=namespace,
+                    selector=watch.selector,
+                    missing=missing,
+                )
+            )
+        return kind
+
+    def _owned_informers(self, name: str) -> list[Informer]:
+        resource, trimmed = _OWNED[name]
+        return [
+            Informer(
+                self._api,
+                resource.plural,
+                lambda: resource,
+                lambda change: self._owned_changed(name, change),
+                trim=trimmed,
+                namespace=namespace,
+                selector=MANAGED,
+            )
+            for namespace in self._settings.namespaces or ("",)
+        ]
+
+    # What happens (on the informers' threads)
+
+    def _custom_changed(self, kind: _Kind, change: Change) -> None:
+        self._note(change)
+        uid = uid_of(change.obj)
+        if change.new is None:
+            self._queue.forget(uid)
+        elif custom_matters(change):
+            cause = (uid, version_of(change.new))
+            self._queue.add(uid, target_name(kind.watch), cause=cause, urgent=True)
+
+    def _owned_changed(self, name: str, change: Change) -> None:
+        self._note(change)
+        owner = owner_uid(change.obj)
+        if owner is None or not owned_matters(change):
+            return
+        for target, kind in self._kinds.items():
+            if kind.get(owner) is not None and _follows(kind.watch, name):
+                version = None if change.new is None else version_of(change.new)
+                self._queue.add(owner, target, cause=(uid_of(change.obj), version))
+
+    def _note(self, change: Change) -> None:
+        obj = change.obj
+        self._seen.note(uid_of(obj), version_of(obj), leaving=is_leaving(obj), gone=change.new is None)
+
+    # What is done about it (on the workers' threads)
+
+    def _work(self) -> None:
+        for informers in self._owned.values():
+            for informer in informers:
+                informer.settled.wait()
+        while (keys := self._queue.take(self._batch_limit)) is not None:
+            try:
+                self._reconcile(keys)
+            except Exception:
+                _LOG.exception("a reconcile failed in the engine itself")
+                for key in keys:
+                    self._queue.done(key, ok=False)
+
+    def _batch_limit(self, target: object) -> int:
+        return self._settings.largest_batch if self._kinds[str(target)].watch.batchable else 1
+
+    def _reconcile(self, keys: Sequence[str]) -> None:
+        """Run the jobs `keys`, all of one kind, and give each back to the queue."""
+        ordinary: list[Object] = []
+        for key in keys:
+            kind, obj = self._find(key)
+            if kind is None or obj is None:
+                self._queue.done(key, ok=True)
+                continue
+            if is_leaving(obj):
+                self._finalize(kind, obj)
+                continue
+            prepared = self._prepare(kind, obj)
+            if prepared is not None:
+                ordinary.append(prepared)
+        if ordinary:
+            kind, _ = self._find(uid_of(ordinary[0]))
+            assert kind is not None
+            self._run(kind, ordinary)
+
+    def _find(self, uid: str) -> tuple[_Kind | None, Object | None]:
+        for kind in self._kinds.values():
+            obj = kind.get(uid)
+            if obj is not None:
+                return kind, obj
+        return None, None
+
+    def _prepare(self, kind: _Kind, obj: Object) -> Object | None:
+        """Put the entry's finalizer on, where it asks for one; None where that failed."""
+        if not finalizers.needs_finalizer(kind.watch, obj) or kind.resource is None:
+            return obj
+        try:
+            return trim.custom(finalizers.add_finalizer(self._api, kind.resource, kind.watch, obj))
+        except (ApiError, Unreachable) as error:
+            self._conclude(kind, obj, JobOutcome(False, f"the finalizer could not be put on: {error}"))
+            return None
+
+    def _finalize(self, kind: _Kind, obj: Object) -> None:
+        """Deal with an object that is being deleted: only a finalizer of ours asks for anything."""
+        if not finalizers.is_finalizing(kind.watch, obj) or kind.resource is None:
+            self._queue.done(uid_of(obj), ok=True)
+            return
+        request = request_for_one(
+            kind.watch, obj, self._snapshot([obj]), self._settings.run_timeout, finalizing=True
+        )
+        result = self._runner.run(request)
+        outcome = outcomes(result, [uid_of(obj)])[uid_of(obj)]
+        self._log_run(kind, [obj], result)
+        if outcome.ok:
+            try:
+                finalizers.remove_finalizer(self._api, kind.resource, kind.watch, obj)
+            except (ApiError, Unreachable) as error:
+                outcome = JobOutcome(False, f"the finalizer could not be taken off: {error}")
+        self._conclude(kind, obj, outcome, result)
+
+    def _run(self, kind: _Kind, objs: Sequence[Object]) -> None:
+        timeout, snapshot = self._settings.run_timeout, self._snapshot(objs)
+        if len(objs) == 1:
+            request = request_for_one(kind.watch, objs[0], snapshot, timeout)
+        else:
+            request = request_for_many(kind.watch, objs, snapshot, timeout)
+        result = self._runner.run(request)
+        self._log_run(kind, objs, result)
+        came_to = outcomes(result, [uid_of(obj) for obj in objs])
+        self._catch_up(came_to.values())
+        for obj in objs:
+            if kind.watch.manage_status:
+                self._manage_status(kind, obj, result)
+            self._conclude(kind, obj, came_to[uid_of(obj)], result)
+
+    def _snapshot(self, objs: Sequence[Object]) -> dict[str, dict[str, list[Object]]]:
+        return {
+            uid_of(obj): {
+                name: [owned for informer in informers for owned in informer.store.owned(uid_of(obj))]
+                for name, informers in self._owned.items()
+            }
+            for obj in objs
+        }
+
+    def _catch_up(self, came_to: Collection[JobOutcome]) -> None:
+        """Wait until the watches show what the run wrote: the next run must not see the state before it."""
+        wrote = frozenset().union(*(outcome.wrote for outcome in came_to))
+        if not self._seen.wait_for(wrote, _CATCH_UP):
+            _LOG.warning("the watch did not show a run's writes within %s", format_seconds(_CATCH_UP))
+
+    def _manage_status(self, kind: _Kind, obj: Object, result: RunResult) -> None:
+        if kind.resource is None or result.ending is Ending.CANCELLED:
+            return
+        try:
+            write_conditions(self._api, kind.resource, obj, result)
+        except (ApiError, Unreachable) as error:
+            _LOG.warning("%s %s: its conditions could not be written: %s", kind.watch.gvk, title(obj), error)
+
+    def _conclude(
+        self, kind: _Kind, obj: Object, outcome: JobOutcome, result: RunResult | None = None
+    ) -> None:
+        """Give a job back to the queue; a failure is said in the log and in an Event on the job."""
+        uid = uid_of(obj)
+        if result is not None and result.ending is Ending.CANCELLED:
+            self._queue.done(uid, ok=True)
+            return
+        again = _soonest(outcome.requeue_after, self._period(kind, obj)) if outcome.ok else None
+        delay = self._queue.done(
+            uid, ok=outcome.ok, again_after=again, wrote=outcome.wrote, alone=not outcome.told
+        )
+        if outcome.ok:
+            return
+        when = "" if delay is None else f"; trying again in {format_seconds(delay)}"
+        _LOG.error("%s %s: reconcile failed: %s%s", kind.watch.gvk, title(obj), outcome.message, when)
+        self._recorder.warn(obj, "ReconcileFailed", outcome.message)
+
+    def _period(self, kind: _Kind, obj: Object) -> float | None:
+        try:
+            return period_of(kind.watch, obj, self._settings.reconcile_period)
+        except ValueError as error:
+            _LOG.warning("%s %s: its reconcile-period annotation: %s", kind.watch.gvk, title(obj), error)
+            return kind.watch.reconcile_period or self._settings.reconcile_period or None
+
+    @staticmethod
+    def _log_run(kind: _Kind, objs: Sequence[Object], result: RunResult) -> None:
+        who = title(objs[0]) if len(objs) == 1 else f"{len(objs)} objects"
+        verdict = "ok" if result.ok else "failed" if result.ending is Ending.COMPLETED else result.ending
+        counts = ", ".join(f"{count} {name}" for name, count in result.stats.items() if count) or "no tasks"
+        # A run that found nothing to do is the rule, and no news.
+        level = logging.INFO if result.stats.get("changed") or not result.ok else logging.DEBUG
+        spent = format_seconds(result.seconds)
+        _LOG.log(level, "%s %s: %s in %s (%s)", kind.watch.gvk, who, verdict, spent, counts)
+        if result.output:
+            # A failed task has said why; where a run broke off, only what it printed can.
+            broke_off = result.ending in (Ending.CRASHED, Ending.TIMED_OUT)
+            level = logging.WARNING if broke_off else logging.DEBUG
+            _LOG.log(level, "the end of what it printed:\n%s", result.output[-_OUTPUT_SHOWN:].rstrip())
+
+
+def _follows(watch: Watch, kind: str) -> bool:
+    """Whether changes of owned Pods or Services (`kind`) are a reason to reconcile what `watch` is for.
+
+    `watchDependentResources` does not decide it: that is about the watches that ansible-operator sets up by itself,
+    which do not see a pod's status. What carries our label is watched here in any case.
+    """
+    return GVK("", "v1", kind) not in watch.blacklist
+
+
+def _soonest(*delays: float | None) -> float | None:
+    return min((delay for delay in delays if delay is not None), default=None)

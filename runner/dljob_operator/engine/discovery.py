@@ -1,0 +1,46 @@
+"""From a kind to its path on the API server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dljob_operator.engine.kube import ApiError, KubeApi
+from dljob_operator.watches import GVK
+
+
+@dataclass(frozen=True)
+class Resource:
+    """Where objects of a kind are found. `prefix` is "/api/v1" or "/apis/<group>/<version>"."""
+
+    prefix: str
+    plural: str
+    namespaced: bool = True
+
+    def collection(self, namespace: str = "") -> str:
+        """Return the path of the objects in `namespace`, or ("") of all."""
+        if namespace and self.namespaced:
+            return f"{self.prefix}/namespaces/{namespace}/{self.plural}"
+        return f"{self.prefix}/{self.plural}"
+
+    def item(self, namespace: str, name: str) -> str:
+        return f"{self.collection(namespace)}/{name}"
+
+
+PODS = Resource("/api/v1", "pods")
+SERVICES = Resource("/api/v1", "services")
+EVENTS = Resource("/api/v1", "events")
+
+
+def find_resource(api: KubeApi, gvk: GVK) -> Resource | None:
+    """Return where objects of `gvk` are, or None where the server serves no such kind."""
+    prefix = f"/apis/{gvk.api_version}" if gvk.group else f"/api/{gvk.version}"
+    try:
+        listed = api.get(prefix)
+    except ApiError as error:
+        if error.status == 404:
+            return None
+        raise
+    for resource in listed.get("resources", ()):
+        if resource["kind"] == gvk.kind and "/" not in resource["name"]:
+            return Resource(prefix, resource["name"], resource["namespaced"])
+    return None

@@ -1,0 +1,97 @@
+"""Events on the jobs themselves, where `kubectl describe` shows them."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import logging
+from collections import OrderedDict
+from typing import Any
+
+from dljob_operator.engine.discovery import EVENTS
+from dljob_operator.engine.kube import ApiError, KubeApi, Unreachable
+from dljob_operator.engine.triggers import title, uid_of
+from dljob_operator.engine.trim import Object
+
+_LOG = logging.getLogger(__name__)
+_COMPONENT = "dljob-operator"
+_LONGEST_MESSAGE = 1000  # the API server's limit is 1,024 bytes
+_REMEMBERED = 2_000
+
+
+class EventRecorder:
+    """Records events; the same one again only counts up. Failing to record is logged, and nothing else."""
+
+    def __init__(self, api: KubeApi) -> None:
+        self._api = api
+        self._counts: OrderedDict[str, int] = OrderedDict()
+
+    def warn(self, obj: Object, reason: str, message: str) -> None:
+        """Record a Warning about `obj`. `reason` is one word in CamelCase."""
+        message = _shorten(message)
+        namespace = obj["metadata"].get("namespace") or "default"
+        name = _name(obj, reason, message)
+        count = self._counts[name] = self._counts.pop(name, 0) + 1
+        while len(self._counts) > _REMEMBERED:
+            self._counts.popitem(last=False)
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        try:
+            if count == 1 or not self._count_up(namespace, name, count, now):
+                body = _event(obj, namespace, name, reason, message, now)
+                self._api.request("POST", EVENTS.collection(namespace), body)
+        except ApiError as error:
+            if error.status == 409:  # recorded before this process started
+                self._count_up(namespace, name, count, now)
+            else:
+                _LOG.warning("cannot record an event on %s: %s", title(obj), error)
+        except Unreachable as error:
+            _LOG.warning("cannot record an event on %s: %s", title(obj), error)
+
+    def _count_up(self, namespace: str, name: str, count: int, now: str) -> bool:
+        """Raise the count of an event; return whether it is still there."""
+        try:
+            self._api.request(
+                "PATCH",
+                EVENTS.item(namespace, name),
+                {"count": count, "lastTimestamp": now},
+                content_type="application/merge-patch+json",
+            )
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
+
+
+def _event(obj: Object, namespace: str, name: str, reason: str, message: str, now: str) -> dict[str, Any]:
+    metadata = obj["metadata"]
+    involved = {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+    involved |= {
+        key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion") if key in metadata
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": namespace},
+        "involvedObject": involved,
+        "type": "Warning",
+        "reason": reason,
+        "message": message,
+        "source": {"component": _COMPONENT},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }
+
+
+def _name(obj: Object, reason: str, message: str) -> str:
+    """The same trouble has the same name, so that a restarted operator goes on with the same event."""
+    digest = hashlib.sha256("\0".join((uid_of(obj), reason, message)).encode()).hexdigest()[:16]
+    return f"{obj['metadata']['name'][:200]}.{digest}"
+
+
+def _shorten(message: str) -> str:
+    data = message.encode()
+    if len(data) <= _LONGEST_MESSAGE:
+        return message
+    return data[: _LONGEST_MESSAGE - 4].decode(errors="ignore") + " ..."

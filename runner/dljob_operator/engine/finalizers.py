@@ -1,0 +1,53 @@
+"""A watch entry's finalizer: put on before the first run, taken off after the run for the deletion."""
+
+from __future__ import annotations
+
+from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.kube import ApiError, KubeApi
+from dljob_operator.engine.triggers import is_leaving
+from dljob_operator.engine.trim import Object
+from dljob_operator.watches import Watch
+
+
+def finalizers_of(obj: Object) -> list[str]:
+    return list(obj["metadata"].get("finalizers") or ())
+
+
+def is_finalizing(watch: Watch, obj: Object) -> bool:
+    """Whether `obj` is being deleted and waits for `watch`'s finalizer."""
+    return is_leaving(obj) and watch.finalizer is not None and watch.finalizer.name in finalizers_of(obj)
+
+
+def needs_finalizer(watch: Watch, obj: Object) -> bool:
+    """Whether `watch` asks for a finalizer that `obj` lacks."""
+    return (
+        watch.finalizer is not None and not is_leaving(obj) and watch.finalizer.name not in finalizers_of(obj)
+    )
+
+
+def add_finalizer(api: KubeApi, resource: Resource, watch: Watch, obj: Object) -> Object:
+    """Put the finalizer on and return the object as it is then."""
+    assert watch.finalizer is not None
+    return _set(api, resource, obj, [*finalizers_of(obj), watch.finalizer.name])
+
+
+def remove_finalizer(api: KubeApi, resource: Resource, watch: Watch, obj: Object) -> None:
+    """Take the finalizer off; an object that has gone meanwhile needs no more."""
+    assert watch.finalizer is not None
+    try:
+        _set(api, resource, obj, [name for name in finalizers_of(obj) if name != watch.finalizer.name])
+    except ApiError as error:
+        if error.status != 404:
+            raise
+
+
+def _set(api: KubeApi, resource: Resource, obj: Object, finalizers: list[str]) -> Object:
+    """Write the list onto the version that it was read from: nobody else's finalizer must be lost."""
+    metadata = obj["metadata"]
+    body = {"metadata": {"finalizers": finalizers, "resourceVersion": metadata["resourceVersion"]}}
+    return api.request(
+        "PATCH",
+        resource.item(metadata.get("namespace", ""), metadata["name"]),
+        body,
+        content_type="application/merge-patch+json",
+    )

@@ -1,0 +1,183 @@
+"""The work queue: which jobs are to be reconciled next, at most one run a job at a time.
+
+A job is known by its UID; jobs of the same group may be taken together. An event for a job that waits
+changes nothing; one for a job that runs makes it wait again afterwards. A job that failed waits longer each
+time, until it succeeds or somebody changes it.
+"""
+
+from __future__ import annotations
+
+import enum
+import heapq
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable
+from dataclasses import dataclass, field
+
+from dljob_operator.engine.versions import Written
+
+FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 300.0
+SETTLE = 0.05
+"""Seconds that an owned object's event waits for others: pods of one job change in bursts."""
+
+
+class _State(enum.Enum):
+    IDLE = enum.auto()
+    DELAYED = enum.auto()
+    READY = enum.auto()
+    RUNNING = enum.auto()
+
+
+@dataclass
+class _Item:
+    group: Hashable
+    state: _State = _State.IDLE
+    due: float = math.inf
+    failures: int = 0
+    alone: bool = False
+    dirty: set[Written | None] = field(default_factory=set)
+    urgent: bool = False
+
+
+class WorkQueue:
+    """Safe to use from several threads. `clock` gives seconds that only grow."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._items: dict[str, _Item] = {}
+        self._ready: OrderedDict[str, None] = OrderedDict()
+        self._delayed: list[tuple[float, str]] = []
+        self._takers = 0
+        self._closed = False
+
+    def add(self, key: str, group: Hashable, *, cause: Written | None = None, urgent: bool = False) -> None:
+        """Ask for a run of `key`.
+
+        `urgent` is for what somebody did to the job itself: it runs at once, even while it waits after a
+        failure. `cause` is the version of the object whose event this is; see `done`.
+        """
+        with self._changed:
+            item = self._items.setdefault(key, _Item(group))
+            if item.state is _State.RUNNING:
+                item.dirty.add(cause)
+                item.urgent = item.urgent or urgent
+            elif urgent:
+                item.failures = 0
+                self._make_ready(key, item)
+            elif not item.failures:
+                self._delay(key, item, min(item.due, self._clock() + SETTLE))
+
+    def forget(self, key: str) -> None:
+        """Drop a job that is gone; a run in progress ends by itself."""
+        with self._changed:
+            self._items.pop(key, None)
+            self._ready.pop(key, None)
+
+    def take(self, limit: Callable[[Hashable], int], timeout: float | None = None) -> list[str] | None:
+        """Wait for work and return the keys to run together: one, or up to `limit(group)` of the same group.
+
+        What waits is shared out among the threads that wait here. Return [] after `timeout` seconds (0 does
+        not wait at all), None once the queue is closed. Every key must be given back to `done`.
+        """
+        deadline = None if timeout is None else self._clock() + timeout
+        with self._changed:
+            self._takers += 1
+            try:
+                while not self._closed:
+                    self._promote()
+                    if self._ready:
+                        return self._take(limit)
+                    now = self._clock()
+                    if deadline is not None and now >= deadline:
+                        return []
+                    ends = [at for at in (deadline, self._delayed[0][0] if self._delayed else None) if at]
+                    self._changed.wait(max(0.0, min(ends) - now) if ends else None)
+                return None
+            finally:
+                self._takers -= 1
+
+    def done(
+        self,
+        key: str,
+        *,
+        ok: bool,
+        again_after: float | None = None,
+        wrote: Collection[Written] = (),
+        alone: bool = False,
+    ) -> float | None:
+        """Give a key back after its run; return the seconds until its next one, None if none is due.
+
+        `again_after` is when to run a job that is ok in any case; a failed one runs after its backoff.
+        Events that came during the run count, but for those whose cause the run itself `wrote`. `alone`
+        keeps the next run of this job from being shared, for when a shared one ended without telling whose
+        fault it was.
+        """
+        with self._changed:
+            item = self._items.get(key)
+            if item is None or item.state is not _State.RUNNING:
+                return None
+            item.state = _State.IDLE
+            item.alone = alone and not ok
+            news = item.dirty.difference(wrote)
+            urgent, item.dirty, item.urgent = item.urgent and bool(news), set(), False
+            if ok or urgent:
+                item.failures = 0
+            else:
+                item.failures += 1
+            if not ok and not urgent:
+                delay = min(FIRST_BACKOFF * 2 ** min(item.failures - 1, 20), LONGEST_BACKOFF)
+            elif news:
+                delay = 0.0 if urgent else SETTLE
+            elif again_after is not None:
+                delay = again_after
+            else:
+                return None
+            self._delay(key, item, self._clock() + delay)
+            return delay
+
+    def close(self) -> None:
+        """Let every thread that waits in `take` return."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _take(self, limit: Callable[[Hashable], int]) -> list[str]:
+        first = next(iter(self._ready))
+        chosen = self._items[first]
+        keys = [first]
+        if not chosen.alone and (most := limit(chosen.group)) > 1:
+            same = [
+                key
+                for key in self._ready
+                if self._items[key].group == chosen.group and not self._items[key].alone
+            ]
+            keys = same[: min(most, math.ceil(len(same) / self._takers))]
+        for key in keys:
+            del self._ready[key]
+            self._items[key].state = _State.RUNNING
+        return keys
+
+    def _make_ready(self, key: str, item: _Item) -> None:
+        if item.state is not _State.READY:
+            item.state, item.due = _State.READY, math.inf
+            self._ready[key] = None
+            self._changed.notify()
+
+    def _delay(self, key: str, item: _Item, due: float) -> None:
+        if item.state is _State.READY or due == item.due:
+            return
+        item.state, item.due = _State.DELAYED, due
+        heapq.heappush(self._delayed, (due, key))
+        self._changed.notify()
+
+    def _promote(self) -> None:
+        """Make ready what is due; entries that an earlier or later time has replaced are passed over."""
+        now = self._clock()
+        while self._delayed and self._delayed[0][0] <= now:
+            due, key = heapq.heappop(self._delayed)
+            item = self._items.get(key)
+            if item is not None and item.state is _State.DELAYED and item.due == due:
+                self._make_ready(key, item)

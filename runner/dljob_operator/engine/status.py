@@ -1,0 +1,33 @@
+"""Write the conditions of `manageStatus: true`, once after each run."""
+
+from __future__ import annotations
+
+import datetime
+
+from dljob_operator.engine.conditions import after_run
+from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.kube import ApiError, KubeApi
+from dljob_operator.engine.trim import Object
+from dljob_operator.warm import RunResult
+
+
+def write_conditions(api: KubeApi, resource: Resource, obj: Object, result: RunResult) -> None:
+    """Merge the conditions after `result` into the status of `obj`, which may have gone meanwhile.
+
+    The role may have written the status too, so it is read again first.
+    """
+    metadata = obj["metadata"]
+    path = resource.item(metadata.get("namespace", ""), metadata["name"])
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    try:
+        before = api.get(path).get("status", {}).get("conditions") or []
+        conditions = after_run(before, ok=result.ok, message=result.message, stats=result.stats, now=now)
+        api.request(
+            "PATCH",
+            f"{path}/status",
+            {"status": {"conditions": conditions}},
+            content_type="application/merge-patch+json",
+        )
+    except ApiError as error:
+        if error.status != 404:
+            raise

@@ -1,0 +1,68 @@
+"""What a role is handed: ansible-operator's extra variables, from an object and its watch entry.
+
+Two kinds of spec keys are not handed over at the top level, where extra variables win over everything else:
+`ansible_*`, with which whoever may create a job could choose the operator's interpreter or connection, and
+`dljob_*`, which is this engine's own. The whole object, under its `_<group>_<kind>` name, has them still.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dljob_operator.snake import keys_to_snake
+from dljob_operator.watches.model import GVK, Watch
+
+_RESERVED = ("ansible_", "dljob_")
+
+
+@dataclass(frozen=True)
+class RunVariables:
+    """Extra variables by name, and the names whose strings must never be templated."""
+
+    values: Mapping[str, Any]
+    unsafe: frozenset[str]
+
+
+def for_object(watch: Watch, obj: Mapping[str, Any], *, finalizing: bool = False) -> RunVariables:
+    """Return what one object's run is handed. `finalizing` adds the finalizer's variables, which win.
+
+    A spec that is no mapping is handed over within the whole object only, as ansible-operator has it.
+    """
+    metadata = obj.get("metadata", {})
+    spec = obj.get("spec")
+    spec = spec if isinstance(spec, Mapping) else {}
+    shown = keys_to_snake(spec) if watch.snake_case_parameters else spec
+    name = object_variable(watch.gvk)
+    from_object = {key: value for key, value in shown.items() if not key.startswith(_RESERVED)}
+    from_object[name] = obj
+    from_object[f"{name}_spec"] = spec
+    values = {
+        **from_object,
+        "ansible_operator_meta": {"name": metadata.get("name"), "namespace": metadata.get("namespace", "")},
+    }
+    return _with_fixed(watch, values, from_object, finalizing)
+
+
+def for_batch(watch: Watch, objs: Sequence[Mapping[str, Any]]) -> RunVariables:
+    """Return what one run for several objects of the same kind is handed: `dljob_batch`, the list of them."""
+    batch = {"dljob_batch": list(objs)}
+    return _with_fixed(watch, batch, batch, False)
+
+
+def object_variable(gvk: GVK) -> str:
+    """Return the variable that holds the whole object: `_kubeflow_org_mxjob` for kubeflow.org's MXJob."""
+    return re.sub(r"[.-]", "_", f"_{gvk.group}_{gvk.kind.lower()}")
+
+
+def _with_fixed(
+    watch: Watch, values: Mapping[str, Any], from_object: Mapping[str, Any], finalizing: bool
+) -> RunVariables:
+    """Add what the watches file fixes, which its author may write as templates, and so is never unsafe."""
+    fixed = dict(watch.vars)
+    if finalizing and watch.finalizer is not None:
+        fixed.update(watch.finalizer.vars)
+    unsafe = frozenset(from_object).difference(fixed) if watch.mark_unsafe else frozenset()
+    return RunVariables({**values, **fixed}, unsafe)

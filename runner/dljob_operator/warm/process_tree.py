@@ -1,0 +1,63 @@
+"""End a process with all that it started, also what has left its session, as Ansible's workers do."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process; its start time (clock ticks since boot) tells it from a later one of the same number."""
+
+    pid: int
+    started: int
+
+
+def tree(pid: int) -> tuple[Process, ...]:
+    """Return the process `pid` and its descendants, the root first; empty where there is none."""
+    children: dict[int, list[Process]] = {}
+    root = None
+    for entry in _PROC.iterdir() if _PROC.is_dir() else ():
+        if not entry.name.isdigit() or (found := _read(int(entry.name))) is None:
+            continue
+        process, parent = found
+        children.setdefault(parent, []).append(process)
+        if process.pid == pid:
+            root = process
+    found_all = [root] if root else []
+    for process in found_all:
+        found_all += children.get(process.pid, [])
+    return tuple(found_all)
+
+
+def kill(processes: Iterable[Process]) -> None:
+    """Send SIGKILL to those of `processes` that still run."""
+    for process in processes:
+        found = _read(process.pid)
+        if found is not None and found[0] == process:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+
+
+def kill_group(pid: int, signum: int) -> None:
+    """Send `signum` to the process group `pid`, if there still is one."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signum)
+
+
+def _read(pid: int) -> tuple[Process, int] | None:
+    """Return the process and its parent's number."""
+    try:
+        stat = (_PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None
+    # The name, in brackets, may hold anything; after it come state (field 3), parent (4) ... start time (22).
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    return Process(pid, int(fields[19])), int(fields[1])

@@ -1,0 +1,361 @@
+"""The process that forks: started once, warm, and single-threaded, so that no fork copies a held lock.
+
+    python -m dljob_operator.warm.zygote <number of an inherited stream socket>
+
+The engine's first frame is the configuration; then come requests, and answers go back as they arise. The
+end of the stream is the order to end: every running child is killed, and the process exits. See `client`
+for the other side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dljob_operator.warm import process_tree
+from dljob_operator.warm.messages import Ending, Failure, Frame, FrameReader, RunRequest, RunResult, Target
+
+if TYPE_CHECKING:
+    from dljob_operator.warm.play import Plays
+
+_GRACE = 1.0  # seconds from the polite signal of a run that took too long to SIGKILL
+_OUTPUT_KEPT = 16 * 1024
+_CHUNK = 256 * 1024
+_SETTINGS = {
+    "ANSIBLE_RETRY_FILES_ENABLED": "false",
+    "ANSIBLE_LOCALHOST_WARNING": "false",
+    "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
+    "ANSIBLE_NOCOLOR": "true",
+}
+# PEP 302 names of what a reconcile imports at its first use; loaded here, every child has it.
+_PRELOADED = (
+    "kubernetes.client",
+    "kubernetes.config",
+    "kubernetes.dynamic",
+    "yaml",
+    "jinja2.ext",
+    "jmespath",
+)
+
+
+@dataclass
+class _Child:
+    """A running child and the ends of its pipes that the zygote reads."""
+
+    number: int
+    pid: int
+    result_fd: int
+    output_fd: int
+    scratch: Path
+    started: float
+    deadline: float
+    result: bytearray = field(default_factory=bytearray)
+    output: bytearray = field(default_factory=bytearray)
+    doomed: tuple[process_tree.Process, ...] = ()
+    timed_out: bool = False
+    status: int | None = None
+
+
+class Zygote:
+    """Serves requests from `control` until its other end closes."""
+
+    def __init__(self, control: socket.socket, plays: Plays, scratch: Path, concurrency: int) -> None:
+        self._control = control
+        self._plays = plays
+        self._scratch = scratch
+        self._concurrency = concurrency
+        self._waiting: deque[tuple[int, float, bytes]] = deque()
+        self._children: dict[int, _Child] = {}
+        self._reader = FrameReader()
+        self._selector = selectors.DefaultSelector()
+        self._wakeup_read, self._wakeup_write = os.pipe()
+
+    def serve(self) -> None:
+        """Return when the engine has gone and every child has been ended."""
+        for fd in (self._wakeup_read, self._wakeup_write):
+            os.set_blocking(fd, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wakeup_write, warn_on_full_buffer=False)
+        self._selector.register(self._control, selectors.EVENT_READ)
+        self._selector.register(self._wakeup_read, selectors.EVENT_READ)
+        try:
+            with contextlib.suppress(ConnectionError):
+                while self._turn():
+                    pass
+        finally:
+            for child in self._children.values():
+                process_tree.kill(process_tree.tree(child.pid))
+                process_tree.kill_group(child.pid, signal.SIGKILL)
+
+    def send(self, header: dict[str, Any], body: bytes = b"") -> None:
+        """Send a frame, however long it takes: the engine has a thread that does nothing but read."""
+        self._control.sendall(Frame(header, body).encode())
+
+    def _turn(self) -> bool:
+        """Wait for something and deal with it; return whether the engine is still there."""
+        for key, _ in self._selector.select(self._patience()):
+            if key.fileobj is self._control:
+                if not self._receive():
+                    return False
+            elif key.fd == self._wakeup_read:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self._wakeup_read, _CHUNK)
+                self._reap()
+            elif key.data.status is None:
+                self._drain(key.data, key.fd)
+        self._end_overdue()
+        while self._waiting and len(self._children) < self._concurrency:
+            self._fork(*self._waiting.popleft())
+        return True
+
+    def _patience(self) -> float | None:
+        """Return the seconds until the next deadline, or None where there is none."""
+        deadlines = [child.deadline for child in self._children.values()]
+        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+
+    def _receive(self) -> bool:
+        data = self._control.recv(_CHUNK)
+        for frame in self._reader.feed(data):
+            self._waiting.append((frame.header["id"], frame.header["timeout"], frame.body))
+        return bool(data)
+
+    def _fork(self, number: int, timeout: float, body: bytes) -> None:
+        result_read, result_write = os.pipe()
+        output_read, output_write = os.pipe()
+        go_read, go_write = os.pipe()
+        scratch = self._scratch / f"run-{number}"
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            self._become_child((result_read, output_read, go_write), output_write)
+            _child_main(self._plays, scratch, go_read, result_write, body, timeout)
+        for fd in (result_write, output_write, go_read):
+            os.close(fd)
+        with contextlib.suppress(OSError):
+            os.setpgid(pid, pid)
+        for fd in (result_read, output_read):
+            os.set_blocking(fd, False)
+        now = time.monotonic()
+        child = _Child(number, pid, result_read, output_read, scratch, now, now + timeout)
+        self._children[pid] = child
+        self._selector.register(result_read, selectors.EVENT_READ, child)
+        self._selector.register(output_read, selectors.EVENT_READ, child)
+        # The engine must know of a child before the child does anything: if this process is killed, the
+        # engine ends the run, and a child that it was not told of reads the end of the pipe and does
+        # nothing.
+        self.send({"type": "started", "id": number, "pid": pid})
+        with contextlib.suppress(BrokenPipeError):
+            os.write(go_write, b"!")
+        os.close(go_write)
+
+    def _become_child(self, close: tuple[int, ...], output: int) -> None:
+        """Keep nothing of the zygote's: no socket, no signal handler, no other child's pipe."""
+        os.setpgid(0, 0)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for sibling in self._children.values():
+            for fd in (sibling.result_fd, sibling.output_fd):
+                if fd >= 0:
+                    os.close(fd)
+        self._selector.close()
+        self._control.close()
+        for fd in (*close, self._wakeup_read, self._wakeup_write):
+            os.close(fd)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.close(output)
+
+    def _drain(self, child: _Child, fd: int) -> None:
+        """Read what `fd` holds now; forget it at its end."""
+        while True:
+            try:
+                data = os.read(fd, _CHUNK)
+            except BlockingIOError:
+                return
+            if not data:
+                self._forget(child, fd)
+                return
+            if fd == child.result_fd:
+                child.result += data
+            else:
+                child.output += data
+                del child.output[:-_OUTPUT_KEPT]
+
+    def _forget(self, child: _Child, fd: int) -> None:
+        self._selector.unregister(fd)
+        os.close(fd)
+        if fd == child.result_fd:
+            child.result_fd = -1
+        else:
+            child.output_fd = -1
+
+    def _reap(self) -> None:
+        for pid, child in list(self._children.items()):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if not ended:
+                continue
+            for fd in (child.result_fd, child.output_fd):
+                if fd >= 0:
+                    self._drain(child, fd)
+            for fd in (child.result_fd, child.output_fd):
+                if fd >= 0:
+                    self._forget(child, fd)
+            child.status = status
+            del self._children[pid]
+            process_tree.kill(child.doomed)
+            shutil.rmtree(child.scratch, ignore_errors=True)
+            self._answer(child)
+
+    def _answer(self, child: _Child) -> None:
+        ending = Ending.TIMED_OUT if child.timed_out else Ending.COMPLETED if child.result else Ending.CRASHED
+        assert child.status is not None
+        self.send(
+            {
+                "type": "done",
+                "id": child.number,
+                "ending": ending,
+                "exit": os.waitstatus_to_exitcode(child.status),
+                "seconds": time.monotonic() - child.started,
+                "output": child.output.decode(errors="replace"),
+            },
+            bytes(child.result) if ending is Ending.COMPLETED else b"",
+        )
+
+    def _end_overdue(self) -> None:
+        """Ask a run that takes too long to end, and a second later end it with all that it started."""
+        now = time.monotonic()
+        for child in self._children.values():
+            if now < child.deadline:
+                continue
+            child.deadline = now + _GRACE
+            if not child.timed_out:
+                child.timed_out = True
+                # Ansible's workers leave the group; they are noted while their parent still links to them.
+                child.doomed = process_tree.tree(child.pid)
+                process_tree.kill_group(child.pid, signal.SIGTERM)
+            else:
+                process_tree.kill({*child.doomed, *process_tree.tree(child.pid)})
+                process_tree.kill_group(child.pid, signal.SIGKILL)
+
+
+def _child_main(plays: Plays, scratch: Path, go: int, result_fd: int, body: bytes, timeout: float) -> None:
+    """Run one request and leave; never return into the zygote's loop."""
+    code = 1
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if os.read(go, 1):
+            os.close(go)
+            result = _run(plays, scratch, RunRequest.from_body(body, timeout))
+            with os.fdopen(result_fd, "wb") as pipe:
+                pipe.write(result.to_body())
+            code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _run(plays: Plays, scratch: Path, request: RunRequest) -> RunResult:
+    from dljob_operator.warm.play import use_scratch
+
+    use_scratch(scratch)
+    _publish(request.snapshot)
+    return plays.run(request)
+
+
+def _publish(snapshot: Any) -> None:
+    """Hand the watch's objects to our collection, where it is installed; other roles have no use for them."""
+    if snapshot is None:
+        return
+    try:
+        from ansible_collections.dljob.operator.plugins.module_utils.api import snapshot as shared
+    except ImportError:
+        return
+    shared.publish(snapshot)
+
+
+def main(argv: list[str]) -> int:
+    """Configure, warm and serve; the engine is told when that is done, or why it cannot be."""
+    control = socket.socket(fileno=int(argv[0]))
+    frame = _first_frame(control)
+    if frame is None:
+        return 0
+    config = json.loads(frame.body)
+    scratch = Path(config["scratch"])
+    started = time.monotonic()
+    try:
+        plays, failures = _warm(config, scratch)
+    except Exception as error:
+        traceback.print_exc()
+        control.sendall(Frame({"type": "fatal", "message": f"{type(error).__name__}: {error}"}).encode())
+        return 1
+    # Ansible's last play has left handlers for its workers; this process has none.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warnings = [str(failure) for failure in failures]
+    control.sendall(
+        Frame({"type": "ready", "seconds": time.monotonic() - started, "warnings": warnings}).encode()
+    )
+    Zygote(control, plays, scratch, config["concurrency"]).serve()
+    return 0
+
+
+def _warm(config: dict[str, Any], scratch: Path) -> tuple[Plays, list[Failure]]:
+    # A run's files go to its own directory; what Ansible makes at its import is this process's, and goes
+    # with it.
+    tempfile.tempdir = str(scratch)
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
+    os.environ["ANSIBLE_LOCAL_TEMP"] = str(scratch / "ansible")
+    os.environ["ANSIBLE_STDOUT_CALLBACK"] = "dljob_collect"
+    own = str(Path(__file__).with_name("callbacks"))
+    os.environ["ANSIBLE_CALLBACK_PLUGINS"] = ":".join(
+        filter(None, (own, os.getenv("ANSIBLE_CALLBACK_PLUGINS")))
+    )
+    from dljob_operator.warm.play import Plays
+
+    for module in _PRELOADED:
+        with contextlib.suppress(ImportError):
+            __import__(module)
+    plays = Plays(
+        [Target.from_json(data) for data in config["targets"]], scratch, os.getenv("ANSIBLE_INVENTORY")
+    )
+    failures = list(plays.warm())
+    if threading.active_count() > 1:
+        names = ", ".join(thread.name for thread in threading.enumerate())
+        raise RuntimeError(f"an import has left threads behind, and forking is not safe: {names}")
+    gc.collect()
+    gc.freeze()
+    return plays, failures
+
+
+def _first_frame(control: socket.socket) -> Frame | None:
+    reader = FrameReader()
+    while data := control.recv(_CHUNK):
+        for frame in reader.feed(data):
+            return frame
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

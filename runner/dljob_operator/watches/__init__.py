@@ -1,0 +1,9 @@
+"""watches.yaml: which role or playbook reconciles which kind."""
+
+from __future__ import annotations
+
+from dljob_operator.watches.load import load_watches
+from dljob_operator.watches.lookup import Surroundings
+from dljob_operator.watches.model import GVK, Finalizer, Watch, WatchesError
+
+__all__ = ["GVK", "Finalizer", "Surroundings", "Watch", "WatchesError", "load_watches"]

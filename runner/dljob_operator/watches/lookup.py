@@ -1,0 +1,61 @@
+"""Where roles are looked for, and the environment that a watches file may refer to."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a lookup depends on beside the file; an argument, so that a test need not change its process."""
+
+    environ: Mapping[str, str]
+    cwd: Path
+    python_path: tuple[str, ...]
+
+    @classmethod
+    def of_this_process(cls) -> Surroundings:
+        return cls(os.environ, Path.cwd(), tuple(sys.path))
+
+
+def expand_variables(text: str, environ: Mapping[str, str]) -> str:
+    """Replace `${NAME}` and `$NAME` by the environment's value; an unset one stays, as `${NAME}`."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        return environ.get(name, "${" + name + "}")
+
+    return _VARIABLE.sub(value, text)
+
+
+def role_candidates(name: str, around: Surroundings, beside: Path) -> Iterator[Path]:
+    """Yield where a role called `name` may be, in ansible-operator's order.
+
+    Two places are added to its own, each last of its kind: collections on Python's path, where Ansible
+    finds them too, and the directory of the watches file (`beside`), so that the engine can be started from
+    elsewhere.
+    """
+    if Path(name).is_absolute():
+        yield Path(name)
+        return
+    parts = name.split(".")
+    if len(parts) == 3:
+        configured = around.environ.get("ANSIBLE_COLLECTIONS_PATH", "")
+        home = Path(around.environ.get("HOME", "~")).expanduser()
+        defaults = ["/usr/share/ansible/collections", f"{home}/.ansible/collections"]
+        roots = configured.split(":") if configured else defaults
+        for root in [*roots, *around.python_path]:
+            if root:
+                yield around.cwd / root / "ansible_collections" / parts[0] / parts[1] / "roles" / parts[2]
+    for root in filter(None, around.environ.get("ANSIBLE_ROLES_PATH", "").split(":")):
+        yield around.cwd / root / name
+        yield around.cwd / root / "roles" / name
+    yield around.cwd / "roles" / name
+    yield beside / "roles" / name
