@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import sysconfig
 import time
 from pathlib import Path
 
@@ -16,12 +15,9 @@ CODE = ["plugins", "runner", "build", "tests", "examples"]
 LINTERS: dict[str, list[str]] = {
     "ruff check": ["ruff", "check", "--quiet", *CODE],
     "ruff format": ["ruff", "format", "--check", "--quiet", *CODE],
-    "mypy plugins": ["mypy", "plugins/module_utils", "plugins/action", "plugins/filter"],
-    "mypy runner and build": [
-        "mypy",
-        "runner/dljob_operator",
-        *sorted(f"build/{p}" for p in ("cluster", "demo", "images", "crds")),
-    ],
+    "mypy plugins": ["mypy", "-p", "ansible_collections.dljob.operator.plugins"],
+    "mypy runner": ["mypy", "-p", "dljob_operator"],
+    "mypy build": ["mypy", *(f"-p={package}" for package in ("cluster", "crds", "demo", "images"))],
     "import-linter": ["lint-imports", "--no-cache"],
     "yamllint": ["yamllint", "--strict", "."],
     "ansible-lint": ["ansible-lint", "--offline", "--profile", "production", "--strict", "-q", "roles", "playbooks"],
@@ -30,8 +26,12 @@ LINTERS: dict[str, list[str]] = {
 
 
 def main() -> int:
-    site = sysconfig.get_path("purelib")
-    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "MYPYPATH": site, "PYTHONPATH": "build:runner"}
+    environment = {
+        **os.environ,
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "MYPYPATH": ".venv/collections:runner:build",
+        "PYTHONPATH": "build:runner",
+    }
     failed = []
     for name, command in LINTERS.items():
         started = time.monotonic()

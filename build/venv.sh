@@ -20,7 +20,9 @@ PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet -r requi
 PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet --no-deps --editable .
 # Ansible and Python both find the collection where installed collections are
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-mkdir -p "$site/ansible_collections/dljob"
-ln -sfn "$PWD" "$site/ansible_collections/dljob/operator"
+for root in "$site" .venv/collections; do # the second is for mypy, which refuses site-packages as a source
+  mkdir -p "$root/ansible_collections/dljob"
+  ln -sfn "$PWD" "$root/ansible_collections/dljob/operator"
+done
 touch .venv/ready
 echo "    done in $((SECONDS - started)) s"

@@ -87,7 +87,9 @@ class Api:
         separator = "&" if "?" in path else "?"
         query = f"{separator}watch=1&resourceVersion={version}&timeoutSeconds={timeout}"
         try:
-            self.connection.sock.settimeout(timeout + 10)
+            self.connection.timeout = timeout + 10
+            if self.connection.sock is not None:
+                self.connection.sock.settimeout(timeout + 10)
             self.connection.request("GET", path + query)
             answer = self.connection.getresponse()
             while line := answer.readline():

@@ -55,7 +55,7 @@ def run(settings: Settings, arguments: argparse.Namespace) -> int:
             return 0 if all(part.good for part in parts) else 1
         case "env":
             session, _ = lifecycle.existing(settings)
-            print("\n".join(lifecycle.env_lines(session)))
+            print("\n".join(lifecycle.env_lines(settings, session.state)))
         case "kwok":
             with lifecycle.locked(settings):
                 session, _ = lifecycle.existing(settings)

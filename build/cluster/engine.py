@@ -26,8 +26,8 @@ CAP_SYS_ADMIN = 21
 CAP_SYS_RESOURCE = 24
 START_TIMEOUT = 60.0
 STOP_GRACE = 30.0
-PRIVATE_RUN_DIRS = ("/run/containerd", "/run/docker")
-"""Fixed folders of containerd and Docker; in the own engine's namespace each is a tmpfs of its own."""
+PRIVATE_RUN_DIRS = ("/run/containerd", "/run/docker", "/run/runc")
+"""Fixed folders of containerd, Docker and runc; in the own engine's namespace each is a tmpfs of its own."""
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,7 @@ def remove_traces(settings: Settings, made_dirs: tuple[str, ...]) -> None:
     env = packages.tool_env(ensure_packages(settings))
     network.remove_masquerade(settings.nft_table, env)
     for bridge in (settings.bridge, settings.default_bridge):
-        network.remove_link(bridge, env)
+        network.remove_bridge(bridge, env)
     remove_cgroups(settings.cgroup)
     shutil.rmtree(settings.run_dir, ignore_errors=True)
     for path in made_dirs:

@@ -265,6 +265,7 @@ def wait_ready(kind: Kind, seconds: int) -> bool:
     waits = (
         ("wait", "--for=condition=Ready", f"node/{kind.settings.node}"),
         ("-n", "kube-system", "wait", "--for=condition=Available", "deployment/coredns"),
+        ("-n", "kube-system", "wait", "--for=condition=Ready", "pod", "--selector=tier=control-plane"),
         ("-n", "default", "wait", "--for=create", "serviceaccount/default"),
     )
     return all(kind.ctl(*wait, f"--timeout={seconds}s", check=False).returncode == 0 for wait in waits)

@@ -129,5 +129,6 @@ def _wait_ready(api: Api, count: int, timeout: int) -> None:
         if len(ready) >= count:
             return
     raise ClusterError(
-        f"{count - len(ready)} of {count} kwok nodes are not Ready after {timeout} s", "see .cluster/logs/kwok.log"
+        f"{count - len(ready)} of {count} kwok nodes are not Ready after {timeout} s",
+        "see .cluster/logs/kwok.log",
     )

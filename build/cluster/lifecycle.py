@@ -114,15 +114,19 @@ def recorded_engine(session: Session) -> Engine | None:
     return None
 
 
+def users_engine_gone(settings: Settings) -> ClusterError:
+    return ClusterError(
+        "the Docker that this cluster was created on does not answer",
+        f"start it again; or, if it will never come back, forget the cluster: rm -r {settings.state_dir}",
+    )
+
+
 def ensure_engine(session: Session) -> Engine:
     """The recorded engine, started again if it has died; else the user's; else a new one of our own."""
     settings, state = session.settings, session.state
     engine = recorded_engine(session)
     if engine is None and state.engine == "user":
-        raise ClusterError(
-            "the Docker that this cluster was created on does not answer",
-            f"start it again; or forget the cluster: rm -r {settings.state_dir}",
-        )
+        raise users_engine_gone(settings)
     if engine is None and not state.engine:
         engine = engines.user_engine(os.environ)
         if engine is not None:
@@ -316,9 +320,8 @@ def kwok_nodes(session: Session, count: int) -> None:
 # ---- the commands
 
 
-def env_lines(session: Session) -> list[str]:
+def env_lines(settings: Settings, state: State) -> list[str]:
     """Shell lines that make a shell use this cluster."""
-    settings, state = session.settings, session.state
     lines = [
         f"export KUBECONFIG='{settings.kubeconfig}'",
         f"export PATH='{settings.bin_dir}':\"$PATH\"",
@@ -358,7 +361,7 @@ def up(settings: Settings) -> Session:
         ensure_registry(session, engine)
         ensure_node(session, kind)
         ensure_kwok(session)
-        (settings.state_dir / "env").write_text("\n".join(env_lines(session)) + "\n")
+        (settings.state_dir / "env").write_text("\n".join(env_lines(settings, session.state)) + "\n")
         return session
 
 
@@ -373,8 +376,9 @@ def down(settings: Settings) -> None:
             if engine is None and state.engine == "own":
                 # its containers would start again with the next engine: they have to be deleted by this one
                 engine = start_own_engine(session)
-            if engine is not None:
-                _delete_containers(session, engine)
+            if engine is None:
+                raise users_engine_gone(settings)
+            _delete_containers(session, engine)
         if state.engine == "own":
             engines.stop(settings, session.state.supervisor)
             engines.remove_traces(settings, session.state.made_dirs)

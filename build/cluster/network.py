@@ -121,6 +121,20 @@ def add_bridge(name: str, subnet: Network, mtu: int, env: Mapping[str, str]) -> 
     shell.run(["ip", "link", "set", name, "up"], env=env)
 
 
-def remove_link(name: str, env: Mapping[str, str]) -> None:
-    if link_exists(name):
-        shell.run(["ip", "link", "delete", name], env=env)
+def bridge_ports(name: str) -> list[str]:
+    """The links attached to a bridge."""
+    try:
+        return sorted(entry.name for entry in Path("/sys/class/net", name, "brif").iterdir())
+    except OSError:
+        return []
+
+
+def remove_bridge(name: str, env: Mapping[str, str]) -> None:
+    """Remove a bridge and what is attached to it, if it is there.
+
+    A killed container's link stays as long as its last connection is not given up: minutes.
+    """
+    for link in (*bridge_ports(name), name):
+        if link_exists(link):
+            # gone by itself in between is as good
+            shell.run(["ip", "link", "delete", link], env=env, check=False)

@@ -57,7 +57,9 @@ class Reporter:
         total = sum(estimate.expected(name, self.history) for name in self.plan)
         if total >= 60:
             kept = self.history_file.parent
-            self.say(f"{len(self.plan)} steps, {estimate.about(total)} in all; what is built is kept in {kept}")
+            self.say(
+                f"{len(self.plan)} steps, {estimate.about(total)} in all; what is built is kept in {kept}"
+            )
 
     def elapsed(self) -> float:
         """Seconds since this command began."""

@@ -26,6 +26,10 @@ from cluster.settings import Settings
 PREFERRED_PORT = 5001
 """On the host; another is taken if this one is in use."""
 STORAGE = "/var/lib/registry"
+HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")
+PART = r"[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*"
+REPOSITORY = re.compile(f"{PART}(/{PART})*")
+TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
 DOMAIN = re.compile(r"^(?P<host>localhost|[^/]*[.:][^/]*)/(?P<rest>.+)$")
 
 
@@ -54,9 +58,8 @@ def parse_image_name(text: str) -> ImageName:
     repository, _, tag = rest.partition(":")
     if host == "docker.io" and "/" not in repository:
         repository = f"library/{repository}"
-    if not re.fullmatch(r"[a-z0-9]+([._/-]+[a-z0-9]+)*", repository) or not re.fullmatch(
-        r"\w[\w.-]{0,127}", tag or "latest"
-    ):
+    parts = (HOST.fullmatch(host), REPOSITORY.fullmatch(repository), TAG.fullmatch(tag or "latest"))
+    if not all(parts):
         raise ClusterError(
             f"{text}: not an image name", "use [REGISTRY/]REPOSITORY[:TAG], the repository in lower case"
         )

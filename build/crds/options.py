@@ -45,7 +45,7 @@ def options(framework: str, modes: Sequence[str], image_field: str) -> dict[str,
                     f"The replica whose {framework} container ends the job, and decides by its exit code between "
                     "success and failure.",
                     {
-                        "replicaName": string("Its replica type, in any case.", maxLength=32),
+                        "replicaName": string("Its replica type, in any case."),
                         "replicaIndex": integer("Its number within the type, counted from 0.", minimum=0, default=0),
                     },
                     required=["replicaName"],

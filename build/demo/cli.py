@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     try:
         with cluster(settings_from(), keep) as settings:
-            accuracy = demonstrate(settings)
+            accuracy = demonstrate(settings, keep)
     except (ClusterError, ImagesError, OperatorError, training.TrainingError) as e:
         print(f"\ndemo failed: {e}", file=sys.stderr)
         return 1
@@ -66,7 +66,7 @@ def cluster(settings: Settings, keep: bool) -> Iterator[Settings]:
             lifecycle.down(settings)
 
 
-def demonstrate(settings: Settings) -> float:
+def demonstrate(settings: Settings, keep: bool) -> float:
     """Build, install, run and train; the test accuracy that the training printed."""
     from images import build_and_push  # needs the engine that the cluster step has brought up
 
@@ -79,7 +79,7 @@ def demonstrate(settings: Settings) -> float:
         operator.wait_ready()
         print(f"    {operator.ready_line}")
         headline(f"a distributed job: {EXAMPLE.relative_to(ROOT)}")
-        result = training.run(settings.kubeconfig, manifest, TRAINING_LIMIT)
+        result = training.run(settings.kubeconfig, manifest, TRAINING_LIMIT, keep)
     headline("the result")
     print(result.text())
     if result.state != "Succeeded":

@@ -44,8 +44,9 @@ class Job:
 
     def __init__(self, kubeconfig: Path, manifest: Mapping[str, Any]) -> None:
         api = config.new_client_from_config(str(kubeconfig))
-        self._custom = client.CustomObjectsApi(api)
-        self._core = client.CoreV1Api(api)
+        # Any: the client's annotations say that every field of every object may be None
+        self._custom: Any = client.CustomObjectsApi(api)
+        self._core: Any = client.CoreV1Api(api)
         self._manifest = manifest
         group, _, version = manifest["apiVersion"].partition("/")
         self.name: str = manifest["metadata"]["name"]
@@ -105,6 +106,15 @@ class Job:
             self._core.read_namespaced_pod_log, name=pod, namespace=self.namespace, container=container
         )
 
+    def accuracy(self, uid: str) -> float | None:
+        """The test accuracy that a worker printed."""
+        selector = f"dljob.operator/job-uid={uid},dljob.operator/replica-type=worker"
+        for pod in self._core.list_namespaced_pod(self.namespace, label_selector=selector).items:
+            found = ACCURACY.findall(self.log(pod.metadata.name, pod.spec.containers[0].name))
+            if found:
+                return float(found[-1])
+        return None
+
 
 class Show:
     """Prints with the time since the start; lines of several threads do not mix."""
@@ -122,8 +132,8 @@ class Show:
             print(f"    {self.elapsed:6.1f} s  {text}", flush=True)
 
 
-def run(kubeconfig: Path, manifest: Mapping[str, Any], limit: float) -> Result:
-    """Apply ``manifest`` and follow it to its end, at most ``limit`` seconds."""
+def run(kubeconfig: Path, manifest: Mapping[str, Any], limit: float, keep: bool) -> Result:
+    """Apply ``manifest`` and follow it to its end, at most ``limit`` seconds; ``keep`` leaves the job in the cluster."""
     job = Job(kubeconfig, manifest)
     show = Show()
     uid = job.create()
@@ -149,13 +159,11 @@ def run(kubeconfig: Path, manifest: Mapping[str, Any], limit: float) -> Result:
             break
     else:
         raise TrainingError(f"the job did not end within {limit:.0f} s; last seen: {shown}")
-    return Result(
-        str(status.get("state")),
-        str(status.get("reason") or ""),
-        status,
-        accuracy(kubeconfig, job, uid),
-        show.elapsed,
-    )
+    seconds = show.elapsed
+    result = Result(str(status.get("state")), str(status.get("reason") or ""), status, job.accuracy(uid), seconds)
+    if not keep:
+        job.delete()
+    return result
 
 
 def follow_pods(job: Job, uid: str, show: Show, limit: float) -> None:
@@ -183,14 +191,3 @@ def follow_log(job: Job, pod: str, container: str, show: Show) -> None:
             show.line(f"worker 0 | {line}")
     except client.ApiException as e:
         show.line(f"(the log of {pod} cannot be followed: {e.reason})")
-
-
-def accuracy(kubeconfig: Path, job: Job, uid: str) -> float | None:
-    """The test accuracy that a worker printed."""
-    core = client.CoreV1Api(config.new_client_from_config(str(kubeconfig)))
-    selector = f"dljob.operator/job-uid={uid},dljob.operator/replica-type=worker"
-    for pod in core.list_namespaced_pod(job.namespace, label_selector=selector).items:
-        found = ACCURACY.findall(job.log(pod.metadata.name, pod.spec.containers[0].name))
-        if found:
-            return float(found[-1])
-    return None

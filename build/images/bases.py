@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cluster import nodeimage, packages, shell
@@ -21,7 +23,8 @@ PULL_TIMEOUT = 300.0
 def local_name(base: Base) -> str:
     """What the base made from Debian is called in Docker."""
     debian = base.debian
-    return f"dljob/base-{base.name}:{content_key(debian.release, *debian.packages, debian.setup, os.uname().machine)}"
+    key = content_key(debian.release, *debian.packages, debian.setup, os.uname().machine, trees=[Path(__file__)])
+    return f"dljob/base-{base.name}:{key}"
 
 
 def sources_for(release: str, host_release: str, sources: Sequence[str]) -> list[str]:
@@ -31,12 +34,6 @@ def sources_for(release: str, host_release: str, sources: Sequence[str]) -> list
         kind, uri, suite, *components = line.split()
         lines.append(" ".join((kind, uri, release + suite.removeprefix(host_release), *components)))
     return lines
-
-
-def mmdebstrap(debian: Debian, sources: Sequence[str], target: Path) -> list[str]:
-    """The command that unpacks the packages into ``target``, a tar file, and runs the setup script on them."""
-    command = nodeimage.mmdebstrap_command("extract", debian.packages, debian.release, target, sources)
-    return [command[0], *([f"--customize-hook={debian.setup}"] if debian.setup else []), *command[1:]]
 
 
 def ensure(base: Base, cache: Path, engine: Engine, report: Reporter) -> str:
@@ -71,10 +68,21 @@ def _make(base: Base, target: Path, cache: Path, report: Reporter) -> None:
             packages.unpack(cache, "build-tools", nodeimage.TOOL_PACKAGES, with_dependencies=True)
         )
         sources = sources_for(base.debian.release, host.codename, packages.apt_sources())
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_name(f"{target.stem}.{os.getpid()}.tar")
-        try:
-            shell.run(mmdebstrap(base.debian, sources, partial), env=tools)
-            partial.rename(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        _unpack(base.debian, sources, target, tools)
+
+
+def _unpack(debian: Debian, sources: Sequence[str], target: Path, tools: Mapping[str, str]) -> None:
+    """Write the root file system to ``target``, a tar file: the packages' files, then what the setup script did."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    root = Path(tempfile.mkdtemp(prefix=f"{target.stem}.", dir=target.parent))
+    partial = root.with_suffix(".partial")
+    try:
+        # unpacked, not installed: a third of the size and of the time. mmdebstrap runs no hook of ours in this variant
+        shell.run(nodeimage.mmdebstrap_command("extract", debian.packages, debian.release, root, sources), env=tools)
+        if debian.setup:
+            shell.run(["/bin/sh", "-c", debian.setup, "setup", root])
+        shell.run(["tar", "-C", root, "--numeric-owner", "--sort=name", "-cf", partial, "."])
+        partial.rename(target)
+    finally:
+        partial.unlink(missing_ok=True)
+        shutil.rmtree(root, ignore_errors=True)

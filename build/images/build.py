@@ -31,7 +31,7 @@ def build_and_push(settings: Settings, names: Sequence[str] = ()) -> list[str]:
     port = session.state.registry_port
     if not registry.serves(port):
         raise ImagesError(f"the local registry does not answer on 127.0.0.1:{port}", "make cluster")
-    uses = manifests.read(manifests.folders())
+    uses = manifests.read(manifests.folder())
     served = []
     for image in definition.load_all(list(names)):
         served += _build_and_push_one(image, settings, kind.engine, port, uses, session.report)
@@ -111,5 +111,7 @@ def build(image: Definition, key: str, cache: Path, engine: Engine, report: Repo
                 # which of the two holds the failed command's own output depends on the builder
                 output = shell.tail(done.stdout + done.stderr, 30)
                 raise ImagesError(f"docker build of {image.name} failed:\n{output}", f"see {image.dockerfile}")
+        # what this one replaced has lost its name; only our images bear this label
+        engine.run("image", "prune", "--force", "--filter", f"label={context.LABEL}", check=False)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -19,7 +19,7 @@ LABEL = "dljob.operator/content"
 
 def key(definition: Definition, machine: str | None = None, root: Path = REPO_ROOT) -> str:
     """Changes with the image's folder, its base, its sources, and the code that puts them together."""
-    trees = [definition.folder, definition.base.file, Path(__file__)]
+    trees = [definition.folder, definition.base.file, Path(__file__), Path(__file__).with_name("bases.py")]
     for source in definition.sources:
         tree = root / source.origin
         if not tree.exists():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from images.definition import Definition
 from images.errors import ImagesError
 
 VARIABLE = "DLJOB_MANIFESTS"
-DEFAULT_DIRS = (REPO_ROOT / "tests" / "manifests", REPO_ROOT.parent / "shared" / "manifests")
+DEFAULT_FOLDER = REPO_ROOT.parent / "shared" / "manifests"
 
 
 @dataclass(frozen=True)
@@ -64,27 +64,24 @@ def uses_in(manifest: str, documents: Iterable[Any]) -> list[Use]:
     return list(dict.fromkeys(found))
 
 
-def folders(environment: Mapping[str, str] | None = None) -> list[Path]:
-    """$DLJOB_MANIFESTS (one folder or more, separated by ``:``), else those of the usual ones that exist."""
+def folder(environment: Mapping[str, str] | None = None) -> Path | None:
+    """$DLJOB_MANIFESTS, else the usual folder beside the repository; None if that does not exist."""
     text = (os.environ if environment is None else environment).get(VARIABLE, "")
     if not text:
-        return [folder for folder in DEFAULT_DIRS if folder.is_dir()]
-    named = [Path(part) for part in text.split(os.pathsep) if part]
-    for folder in named:
-        if not folder.is_dir():
-            raise ImagesError(f"{VARIABLE}: {folder} is not a folder", f"correct or unset {VARIABLE}")
-    return named
+        return DEFAULT_FOLDER if DEFAULT_FOLDER.is_dir() else None
+    if not Path(text).is_dir():
+        raise ImagesError(f"{VARIABLE}: {text} is not a folder", f"correct or unset {VARIABLE}")
+    return Path(text)
 
 
-def read(places: Sequence[Path]) -> list[Use]:
-    """What all manifests (``*.yaml``, ``*.yml``) in the folders use. One that is no YAML is an ImagesError."""
-    found = []
-    for place in places:
-        for file in sorted((*place.glob("*.yaml"), *place.glob("*.yml"))):
-            try:
-                found += uses_in(file.name, yaml.safe_load_all(file.read_text()))
-            except yaml.YAMLError as error:
-                raise ImagesError(f"{file}: {error}", "mend the manifest, or leave its folder out") from error
+def read(place: Path | None) -> list[Use]:
+    """What all manifests (``*.yaml``, ``*.yml``) in the folder use. One that is no YAML is an ImagesError."""
+    found: list[Use] = []
+    for file in sorted((*place.glob("*.yaml"), *place.glob("*.yml"))) if place else ():
+        try:
+            found += uses_in(file.name, yaml.safe_load_all(file.read_text()))
+        except yaml.YAMLError as error:
+            raise ImagesError(f"{file}: {error}", "mend the manifest, or leave it out") from error
     return list(dict.fromkeys(found))
 
 

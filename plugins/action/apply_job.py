@@ -32,8 +32,8 @@ class ActionModule(ActionBase):
         resource = _job(task_vars or {}, str(arguments.get("namespace") or "default"))
         role = _role(Path(str(arguments["watches_file"])), resource)
         try:
-            transport = connect(arguments.get("kubeconfig"), arguments.get("context"))
-            applied = apply(transport, resource, self._task.check_mode)
+            with connect(arguments.get("kubeconfig"), arguments.get("context")) as transport:
+                applied = apply(transport, resource, self._task.check_mode)
         except ApiError as e:
             name = resource["metadata"]["name"]
             raise AnsibleActionFail(f"{resource['kind']} {name}: {e.message}") from e

@@ -39,8 +39,8 @@ class ActionModule(ActionBase):
             jobs = list(_handed_over(task_vars or {}))
         if not jobs:  # an engine that warms up
             return {**result, "changed": False, "dljob": {"jobs": [], "requeue_after": None}}
-        transport = connect(arguments.get("kubeconfig"), arguments.get("context"))
-        outcomes = [self._one(transport, job, framework, arguments) for job in jobs]
+        with connect(arguments.get("kubeconfig"), arguments.get("context")) as transport:
+            outcomes = [self._one(transport, job, framework, arguments) for job in jobs]
         return {**result, **_combined(outcomes, self._task.diff)}
 
     def _one(self, transport: Any, job: Mapping[str, Any], framework: Framework, arguments: Mapping[str, Any]) -> Any:

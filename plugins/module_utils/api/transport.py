@@ -7,8 +7,13 @@ to get right stays the library's: kubeconfig, exec plugins, token refresh, TLS, 
 
 from __future__ import annotations
 
+import atexit
 import json
+import os
+import shutil
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -41,9 +46,22 @@ class ApiError(Exception):
 class Transport:
     """JSON requests over a pool of kept connections. May be used by several threads."""
 
-    def __init__(self, api: client.ApiClient) -> None:
+    def __init__(self, api: client.ApiClient, folder: str | None = None) -> None:
         self._configuration = api.configuration
         self._pool: urllib3.PoolManager = api.rest_client.pool_manager
+        self._folder = folder
+
+    def __enter__(self) -> Transport:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections and remove what was written to make them."""
+        self._pool.clear()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def request(
         self,
@@ -80,17 +98,51 @@ def _decode(status: int, data: bytes) -> dict[str, Any]:
     raise ApiError(status, content.get("reason") or "", content.get("message") or f"HTTP status {status}")
 
 
-def connect(kubeconfig: str | None = None, context: str | None = None, connections: int = 8) -> Transport:
-    """Connect as ``kubectl`` would: the given kubeconfig, else ``KUBECONFIG``/``K8S_AUTH_KUBECONFIG``, else the pod's own.
+def prepare(kubeconfig: str | None = None, context: str | None = None) -> None:
+    """Read the credentials now, for every later :func:`connect` of this process and of those forked from it.
 
-    ``connections`` is how many are kept open at once.
+    A warm runner calls it before it forks. A kubeconfig that has changed since is read anew by whoever connects.
     """
+    folder = tempfile.mkdtemp(prefix="dljob-credentials-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _prepared[_key(kubeconfig, context)] = _load(kubeconfig, context, folder)
+
+
+def connect(kubeconfig: str | None = None, context: str | None = None, connections: int = 8) -> Transport:
+    """Connect as ``kubectl`` would: the given kubeconfig, else the one that ``KUBECONFIG`` names, else the pod's own.
+
+    ``connections`` is how many are kept open at once. To be used as a context manager: the library writes the
+    certificates in a kubeconfig to files, and a forked Ansible worker never gets to its own clean-up at exit.
+    """
+    prepared = _prepared.get(_key(kubeconfig, context))
+    folder = None if prepared else tempfile.mkdtemp(prefix="dljob-credentials-")
+    try:
+        configuration = prepared or _load(kubeconfig, context, folder)
+    except BaseException:
+        shutil.rmtree(folder or "", ignore_errors=True)
+        raise
+    configuration.connection_pool_maxsize = connections
+    return Transport(client.ApiClient(configuration), folder)
+
+
+_prepared: dict[tuple[object, ...], client.Configuration] = {}
+
+
+def _key(kubeconfig: str | None, context: str | None) -> tuple[object, ...]:
+    """Which credentials, and which state of their files."""
+    files = (kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep)
+    paths_ = [Path(f).expanduser() for f in files]
+    return (context, *((p, p.stat().st_mtime_ns) for p in paths_ if p.is_file()))
+
+
+def _load(kubeconfig: str | None, context: str | None, folder: str | None) -> client.Configuration:
     configuration = client.Configuration()
     try:
-        config.load_kube_config(kubeconfig, context=context, client_configuration=configuration)
+        config.load_kube_config(
+            kubeconfig, context=context, client_configuration=configuration, temp_file_path=folder, persist_config=False
+        )
     except config.ConfigException:
         if kubeconfig:
             raise
         config.load_incluster_config(client_configuration=configuration)
-    configuration.connection_pool_maxsize = connections
-    return Transport(client.ApiClient(configuration))
+    return configuration

@@ -47,7 +47,7 @@ class Writer:
         self._resource = resource
         self._uid = str(resource["metadata"].get("uid") or "")
         self._namespace = str(resource["metadata"]["namespace"])
-        self._query = {"fieldManager": MANAGER, **({"dryRun": "All"} if dry_run else {})}
+        self._query = {"fieldManager": MANAGER, "fieldValidation": "Strict", **({"dryRun": "All"} if dry_run else {})}
         self._dry_run = dry_run
         self._lock = threading.Lock()
 

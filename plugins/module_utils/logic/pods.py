@@ -92,7 +92,7 @@ def _configure_containers(
         named = container.get("name") == framework.container
         if named or job.dialect.environment_in == "all":
             own = container.get("env") or []
-            taken = {e.get("name") for e in own}
+            taken = [e.get("name") for e in own]
             # ours first: the container's own variables may refer to them as $(NAME), and win where both are set
             container["env"] = [{"name": k, "value": v} for k, v in environment.items() if k not in taken] + own
         if named and job.dialect.port_name and not spec.get("hostNetwork"):

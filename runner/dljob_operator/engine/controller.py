@@ -363,8 +363,8 @@ class Controller:
 def _follows(watch: Watch, kind: str) -> bool:
     """Whether changes of owned Pods or Services (`kind`) are a reason to reconcile what `watch` is for.
 
-    `watchDependentResources` does not decide it: that is about the watches that ansible-operator sets up by itself,
-    which do not see a pod's status. What carries our label is watched here in any case.
+    `watchDependentResources` does not decide it: that is about the watches that ansible-operator sets up by
+    itself, which do not see a pod's status. What carries our label is watched here in any case.
     """
     return GVK("", "v1", kind) not in watch.blacklist
 

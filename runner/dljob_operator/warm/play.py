@@ -117,7 +117,7 @@ class Plays:
         try:
             code = executor.run()
         except AnsibleError as error:
-            collected.failures.append(Failure("", str(error)))
+            collected.failures.append(Failure("", _explain(error)))
             code = 0
         if code and not collected.failures:
             collected.failures.append(Failure("", f"Ansible ended with code {code} and named no failed task"))
@@ -143,7 +143,7 @@ class Plays:
                 for block in play.compile():
                     _load_plugins(block)
         except AnsibleError as error:
-            return [Failure("", str(error))]
+            return [Failure("", _explain(error))]
         return []
 
     @contextlib.contextmanager
@@ -186,6 +186,12 @@ def use_scratch(directory: Path) -> None:
     directory.mkdir(mode=0o700)
     C.DEFAULT_LOCAL_TMP = str(directory)
     tempfile.tempdir = str(directory)
+
+
+def _explain(error: AnsibleError) -> str:
+    """Return an error's message with the file and line that it is about; 2.18 has them in the message."""
+    context = getattr(error, "_formatted_source_context", None)
+    return f"{error} ({context.splitlines()[0]})" if context else str(error)
 
 
 def _load_plugins(block: Block) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,25 @@ def kill(processes: Iterable[Process]) -> None:
         if found is not None and found[0] == process:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent, the process `parent`, ends in whatever way (on Linux)."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it ended before that
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def children_die_with_this_process() -> None:
+    """Do the same for each process that this one forks from now on, but not for those that they fork in turn."""
+    this = os.getpid()
+
+    def bind() -> None:
+        if os.getppid() == this:
+            die_with(this)
+
+    os.register_at_fork(after_in_child=bind)
 
 
 def kill_group(pid: int, signum: int) -> None:

@@ -141,9 +141,10 @@ class Zygote:
         scratch = self._scratch / f"run-{number}"
         sys.stdout.flush()
         sys.stderr.flush()
+        zygote = os.getpid()
         pid = os.fork()
         if pid == 0:
-            self._become_child((result_read, output_read, go_write), output_write)
+            self._become_child(zygote, (result_read, output_read, go_write), output_write)
             _child_main(self._plays, scratch, go_read, result_write, body, timeout)
         for fd in (result_write, output_write, go_read):
             os.close(fd)
@@ -164,9 +165,15 @@ class Zygote:
             os.write(go_write, b"!")
         os.close(go_write)
 
-    def _become_child(self, close: tuple[int, ...], output: int) -> None:
-        """Keep nothing of the zygote's: no socket, no signal handler, no other child's pipe."""
+    def _become_child(self, zygote: int, close: tuple[int, ...], output: int) -> None:
+        """Keep nothing of the zygote's: no socket, no signal handler, no other child's pipe.
+
+        The child dies with the zygote, and Ansible's workers, which leave its process group, die with the
+        child.
+        """
         os.setpgid(0, 0)
+        process_tree.die_with(zygote)
+        process_tree.children_die_with_this_process()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for sibling in self._children.values():
@@ -219,6 +226,8 @@ class Zygote:
             child.status = status
             del self._children[pid]
             process_tree.kill(child.doomed)
+            if os.WIFSIGNALED(status):
+                process_tree.kill_group(pid, signal.SIGKILL)
             shutil.rmtree(child.scratch, ignore_errors=True)
             self._answer(child)
 
@@ -302,6 +311,14 @@ def main(argv: list[str]) -> int:
         return 0
     config = json.loads(frame.body)
     scratch = Path(config["scratch"])
+    try:
+        return _serve(control, config, scratch)
+    finally:
+        # The engine does this too, unless it has been killed.
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _serve(control: socket.socket, config: dict[str, Any], scratch: Path) -> int:
     started = time.monotonic()
     try:
         plays, failures = _warm(config, scratch)

@@ -1,0 +1,114 @@
+"""What tests of every level share: the local cluster, brought up once for all of them and ended afterwards."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+from kubernetes import client, config, watch
+
+ROOT = Path(__file__).resolve().parents[1]
+OTHER_API_SERVER = "DLJOB_TEST_KUBECONFIG"
+"""A kubeconfig of another API server on this machine, for the tests that need no more than that."""
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Path]:
+    """The kubeconfig of a running local cluster. One that is up already is used, and left up."""
+    from cluster import lifecycle
+    from cluster.settings import settings_from
+
+    settings = settings_from()
+    was_up = all(part.good for part in lifecycle.status(settings))
+    lifecycle.up(settings)
+    try:
+        yield settings.kubeconfig
+    finally:
+        if not was_up:
+            lifecycle.down(settings)
+
+
+@pytest.fixture(scope="session")
+def images(cluster: Path) -> None:
+    """The example images in the local registry, under the manifests' own names too."""
+    from cluster.settings import settings_from
+    from images import build_and_push
+
+    build_and_push(settings_from())
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(request: pytest.FixtureRequest) -> Path:
+    """An API server to write to. Only on this machine: the tests install CRDs and delete namespaces."""
+    path = Path(os.environ.get(OTHER_API_SERVER) or request.getfixturevalue("cluster"))
+    host = urlsplit(config.new_client_from_config(str(path)).configuration.host).hostname or ""
+    if host != "localhost" and not ip_address(host).is_loopback:
+        pytest.fail(f"{path} is about {host}, and the tests write only to a cluster on this machine", pytrace=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def api(kubeconfig: Path) -> Iterator[client.ApiClient]:
+    """A client with all rights."""
+    with config.new_client_from_config(str(kubeconfig)) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="session")
+def crds(api: client.ApiClient) -> None:
+    """All CRDs of crds/, applied and served. They stay: other tests and a running operator use them too."""
+    definitions = client.ApiextensionsV1Api(api)
+    names = []
+    for path in sorted((ROOT / "crds").glob("*.yaml")):
+        document = yaml.safe_load(path.read_text())
+        names.append(document["metadata"]["name"])
+        definitions.patch_custom_resource_definition(
+            names[-1],
+            document,
+            field_manager="dljob-operator-tests",
+            force=True,
+            _content_type="application/apply-patch+yaml",
+        )
+    for name in names:
+        for event in watch.Watch().stream(
+            definitions.list_custom_resource_definition,
+            field_selector=f"metadata.name={name}",
+            timeout_seconds=60,
+        ):
+            conditions = {c.type: c.status for c in event["object"].status.conditions or ()}
+            if conditions.get("Established") == "True":
+                break
+        else:
+            pytest.fail(f"{name} was not served within 60 s: {conditions}")
+
+
+@contextmanager
+def _namespace(api: client.ApiClient) -> Iterator[str]:
+    core = client.CoreV1Api(api)
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name=name)))
+    try:
+        yield name
+    finally:
+        core.delete_namespace(name)
+
+
+@pytest.fixture
+def namespace(api: client.ApiClient) -> Iterator[str]:
+    """A namespace of the test's own, deleted after it."""
+    with _namespace(api) as name:
+        yield name
+
+
+@pytest.fixture(scope="session")
+def empty_namespace(api: client.ApiClient) -> Iterator[str]:
+    """One namespace for all tests that leave nothing in it: dry runs."""
+    with _namespace(api) as name:
+        yield name

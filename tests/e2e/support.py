@@ -1,0 +1,210 @@
+"""Jobs on a real cluster, and waiting on watches for what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubernetes import client, config, watch
+
+Resource = dict[str, Any]
+
+SHELL_IMAGE = "dljob/shell:1"
+
+
+class Timeout(AssertionError):
+    """What was waited for did not come; the message shows what did."""
+
+
+class Cluster:
+    """A namespace of a cluster, seen through the API."""
+
+    def __init__(self, kubeconfig: Path, namespace: str) -> None:
+        self.kubeconfig = kubeconfig
+        self.namespace = namespace
+        api = config.new_client_from_config(str(kubeconfig))
+        self.core = client.CoreV1Api(api)
+        self.custom = client.CustomObjectsApi(api)
+        self._json = api
+
+    # --- jobs
+
+    def create(self, manifest: Mapping[str, Any]) -> Job:
+        group, _, version = manifest["apiVersion"].partition("/")
+        plural = manifest["kind"].lower() + "s"
+        created = self.custom.create_namespaced_custom_object(group, version, self.namespace, plural, dict(manifest))
+        return Job(self, (group, version, self.namespace, plural), created)
+
+    # --- what they own
+
+    def pods(self, **labels: str) -> list[Resource]:
+        selector = ",".join(f"{k.replace('__', '/').replace('_', '-')}={v}" for k, v in labels.items())
+        found = self.core.list_namespaced_pod(self.namespace, label_selector=selector)
+        return [self._json.sanitize_for_serialization(p) for p in found.items]
+
+    def owned_pods(self, uid: str) -> list[Resource]:
+        found = self.core.list_namespaced_pod(self.namespace, label_selector=f"dljob.operator/job-uid={uid}")
+        return [self._json.sanitize_for_serialization(p) for p in found.items]
+
+    def services(self, uid: str) -> list[Resource]:
+        found = self.core.list_namespaced_service(self.namespace, label_selector=f"dljob.operator/job-uid={uid}")
+        return [self._json.sanitize_for_serialization(s) for s in found.items]
+
+    def wait_pods(
+        self, uid: str, wanted: Callable[[list[Resource]], bool], what: str, timeout: int = 90
+    ) -> list[Resource]:
+        """Until the job's pods are as ``wanted``; looks again at every event of any of them."""
+        pods: dict[str, Resource] = {}
+        listed = self.core.list_namespaced_pod(self.namespace, label_selector=f"dljob.operator/job-uid={uid}")
+        for pod in listed.items:
+            pods[pod.metadata.name] = self._json.sanitize_for_serialization(pod)
+        if wanted(list(pods.values())):
+            return list(pods.values())
+        stream = watch.Watch().stream(
+            self.core.list_namespaced_pod,
+            self.namespace,
+            label_selector=f"dljob.operator/job-uid={uid}",
+            resource_version=listed.metadata.resource_version,
+            timeout_seconds=timeout,
+        )
+        for event in stream:
+            pod = event["raw_object"]
+            if event["type"] == "DELETED":
+                pods.pop(pod["metadata"]["name"], None)
+            else:
+                pods[pod["metadata"]["name"]] = pod
+            if wanted(list(pods.values())):
+                return list(pods.values())
+        raise Timeout(
+            f"{what}: not after {timeout} s; the pods: {[(n, p['status'].get('phase')) for n, p in pods.items()]}"
+        )
+
+    def log(self, pod: str, container: str = "mxnet") -> str:
+        return str(self.core.read_namespaced_pod_log(pod, self.namespace, container=container))
+
+    def events(self, name: str) -> list[tuple[str, str, str]]:
+        """(type, reason, message) of the Events on the object of that name."""
+        found = self.core.list_namespaced_event(self.namespace, field_selector=f"involvedObject.name={name}")
+        return [(e.type, e.reason, e.message) for e in found.items]
+
+
+class Job:
+    """A created job."""
+
+    def __init__(self, cluster: Cluster, where: tuple[str, str, str, str], created: Resource) -> None:
+        self.cluster = cluster
+        self._where = where
+        self.name: str = created["metadata"]["name"]
+        self.uid: str = created["metadata"]["uid"]
+
+    def get(self) -> Resource:
+        return dict(self.cluster.custom.get_namespaced_custom_object(*self._where, self.name))
+
+    @property
+    def status(self) -> Resource:
+        return dict(self.get().get("status") or {})
+
+    def patch(self, body: Any) -> Resource:
+        return dict(self.cluster.custom.patch_namespaced_custom_object(*self._where, self.name, body))
+
+    def delete(self) -> None:
+        self.cluster.custom.delete_namespaced_custom_object(*self._where, self.name)
+
+    def pods(self) -> list[Resource]:
+        return self.cluster.owned_pods(self.uid)
+
+    def pod(self, type_: str, index: int = 0) -> Resource:
+        """The replica's one pod."""
+        found = [
+            p
+            for p in self.pods()
+            if (
+                p["metadata"]["labels"]["dljob.operator/replica-type"],
+                p["metadata"]["labels"]["dljob.operator/replica-index"],
+            )
+            == (type_, str(index))
+        ]
+        assert len(found) == 1, f"{type_}-{index}: {[p['metadata']['name'] for p in found]}"
+        return found[0]
+
+    def wait(self, wanted: Callable[[Resource], bool], what: str, timeout: int = 120) -> Resource:
+        """Until the status is as ``wanted``; the status."""
+        seen: Resource = {}
+        stream = watch.Watch().stream(
+            self.cluster.custom.list_namespaced_custom_object,
+            *self._where,
+            field_selector=f"metadata.name={self.name}",
+            timeout_seconds=timeout,
+        )
+        for event in stream:
+            seen = event["object"].get("status") or {}
+            if event["type"] != "DELETED" and wanted(seen):
+                return seen
+        pods = [(p["metadata"]["name"], p["status"]) for p in self.pods()]
+        raise Timeout(
+            f"{what}: not after {timeout} s; the status: {yaml.safe_dump(seen)}\nthe pods: {yaml.safe_dump(pods)}"
+        )
+
+    def wait_end(self, timeout: int = 180) -> Resource:
+        """Until the job is over and cleaned up; the status."""
+        return self.wait(
+            lambda s: s.get("phase") in ("Done", "Failed") and bool(s.get("completionTime")), "its end", timeout
+        )
+
+    def wait_running(self, timeout: int = 90) -> Resource:
+        return self.wait(lambda s: s.get("phase") == "Running", "phase Running", timeout)
+
+
+def shell_template(script: str, restart_policy: str | None = "OnFailure", container: str = "mxnet") -> Resource:
+    """A pod template whose one container runs ``script`` in a shell."""
+    spec: Resource = {
+        "containers": [
+            {
+                "name": container,
+                "image": SHELL_IMAGE,
+                "command": ["sh", "-c", script],
+                "resources": {"requests": {"cpu": "10m"}},
+            }
+        ],
+        "terminationGracePeriodSeconds": 1,
+    }
+    if restart_policy:
+        spec["restartPolicy"] = restart_policy
+    return {"spec": spec}
+
+
+UNTIL_ENDED = "trap 'exit 0' TERM; while :; do sleep 0.2; done"
+
+
+def v1alpha1_job(name: str, group: str = "kubeflow.org", **scripts: str | tuple[int, str]) -> Resource:
+    """An MXJob in the list form: ``scheduler="exit 0", worker=(2, "sleep 1")``; what is left out waits to be ended."""
+    entries = []
+    for type_ in ("scheduler", "server", "worker"):
+        given = scripts.get(type_, UNTIL_ENDED)
+        count, script = given if isinstance(given, tuple) else (1, given)
+        entries.append({"replicas": count, "mxReplicaType": type_.upper(), "template": shell_template(script)})
+    return {
+        "apiVersion": f"{group}/v1alpha1",
+        "kind": "MXJob",
+        "metadata": {"name": name},
+        "spec": {"replicaSpecs": entries},
+    }
+
+
+def v1_job(name: str, restart_policy: str = "Never", run_policy: Resource | None = None, **scripts: Any) -> Resource:
+    """The same in the v1 form."""
+    replicas = {}
+    for type_ in ("scheduler", "server", "worker"):
+        given = scripts.get(type_, UNTIL_ENDED)
+        count, script = given if isinstance(given, tuple) else (1, given)
+        replicas[type_.title()] = {
+            "replicas": count,
+            "restartPolicy": restart_policy,
+            "template": shell_template(script, None),
+        }
+    spec: Resource = {"jobMode": "MXTrain", "mxReplicaSpecs": replicas}
+    if run_policy:
+        spec["runPolicy"] = run_policy
+    return {"apiVersion": "kubeflow.org/v1", "kind": "MXJob", "metadata": {"name": name}, "spec": spec}

@@ -1,0 +1,78 @@
+"""`ansible-playbook playbooks/reconcile.yml`: one pass without an operator, and a check mode that keeps its word."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+from e2e.support import Cluster, v1_job
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def play(here: Cluster, job_file: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    bin_ = Path(sys.executable).parent
+    command = [str(bin_ / "ansible-playbook"), "playbooks/reconcile.yml", "-e", f"@{job_file}", *arguments]
+    environment = {**os.environ, "KUBECONFIG": str(here.kubeconfig), "PATH": f"{bin_}:{os.environ['PATH']}"}
+    environment["ANSIBLE_NOCOLOR"] = "1"
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def written(tmp_path: Path, here: Cluster, name: str) -> Path:
+    manifest = v1_job(name)
+    manifest["metadata"]["namespace"] = here.namespace
+    path = tmp_path / "job.yaml"
+    path.write_text(yaml.safe_dump(manifest), encoding="utf-8")
+    return path
+
+
+def test_check_mode_shows_everything_and_changes_nothing(
+    cluster: Path, namespace: str, crds: None, tmp_path: Path
+) -> None:
+    here = Cluster(cluster, namespace)
+    job_file = written(tmp_path, here, "dry")
+    done = play(here, job_file, "--check", "--diff")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for shown in (
+        "Pod dry-scheduler-0",
+        "Pod dry-worker-0",
+        "Service dry-scheduler-0",
+        "DMLC_PS_ROOT_URI",
+        "MXJob dry",
+    ):
+        assert shown in done.stdout
+    jobs = here.custom.list_namespaced_custom_object("kubeflow.org", "v1", namespace, "mxjobs")
+    assert jobs["items"] == []
+    assert here.core.list_namespaced_pod(namespace).items == []
+
+
+def test_one_pass_creates_and_a_second_changes_nothing(
+    cluster: Path, namespace: str, crds: None, tmp_path: Path
+) -> None:
+    here = Cluster(cluster, namespace)
+    job_file = written(tmp_path, here, "wet")
+    first = play(here, job_file)
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert "changed=2" in first.stdout
+    pods = here.core.list_namespaced_pod(namespace).items
+    assert {p.metadata.name for p in pods} == {"wet-scheduler-0", "wet-server-0", "wet-worker-0"}
+    owner = pods[0].metadata.owner_references[0]
+    assert (owner.kind, owner.name, owner.controller) == ("MXJob", "wet", True)
+    # until the pods move on, there is nothing to do
+    done = play(here, job_file, "--check", "--diff")
+    assert "Pod wet-" not in done.stdout, done.stdout
+
+
+def test_error_names_the_field(cluster: Path, namespace: str, crds: None, tmp_path: Path) -> None:
+    here = Cluster(cluster, namespace)
+    manifest = v1_job("wrong")
+    manifest["metadata"]["namespace"] = namespace
+    manifest["spec"]["mxReplicaSpecs"]["Worker"]["replicas"] = -1
+    job_file = tmp_path / "job.yaml"
+    job_file.write_text(yaml.safe_dump(manifest), encoding="utf-8")
+    done = play(here, job_file)
+    assert done.returncode != 0
+    assert "replicas" in done.stdout

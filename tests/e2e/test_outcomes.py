@@ -1,0 +1,130 @@
+"""How a job ends, by the exit code of its scheduler and the policies of its dialect, in real pods."""
+
+from __future__ import annotations
+
+import pytest
+from e2e.support import UNTIL_ENDED, Cluster, v1_job, v1alpha1_job
+
+
+def test_scheduler_success_ends_the_job_and_cleans_up(here: Cluster) -> None:
+    job = here.create(v1alpha1_job("ends-well", scheduler="sleep 2", worker=(2, UNTIL_ENDED)))
+    cleaning = job.wait(lambda s: s.get("phase") == "CleanUp", "phase CleanUp")
+    assert (cleaning["state"], cleaning["reason"]) == ("Succeeded", "")
+    status = job.wait_end()
+    assert (status["phase"], status["state"]) == ("Done", "Succeeded")
+    # the seed's own sample: what the others did when the chief ended is kept
+    assert status["replicaStatuses"][0] == {
+        "ReplicasStates": {"Succeeded": 1},
+        "mx_replica_type": "SCHEDULER",
+        "state": "Succeeded",
+    }
+    assert status["replicaStatuses"][2]["ReplicasStates"] == {"Running": 2}
+    left = [p["metadata"]["labels"]["dljob.operator/replica-type"] for p in job.pods()]
+    assert left == ["scheduler"], "cleanPodPolicy Running keeps the finished pod and its log"
+    assert here.services(job.uid) == []
+    reasons = [reason for _, reason, _ in here.events("ends-well")]
+    assert reasons.count("MXJobSucceeded") == 1
+
+
+@pytest.mark.parametrize(
+    ("group", "code"),
+    [
+        pytest.param("fioravanzo.org", 1, id="fioravanzo: 1-127 are permanent"),
+        pytest.param("fioravanzo.org", 127, id="fioravanzo: 127 is the last of them"),
+        pytest.param("kubeflow.org", 139, id="kubeflow: 139 is permanent by its list"),
+    ],
+)
+def test_permanent_exit_code_fails_the_job(here: Cluster, group: str, code: int) -> None:
+    job = here.create(v1alpha1_job("ends-badly", group, scheduler=f"echo boom; exit {code}"))
+    status = job.wait_end()
+    assert (status["phase"], status["state"]) == ("Failed", "Failed")
+    assert status["failure"]["exitCode"] == code
+    assert status["failure"]["container"] == "mxnet"
+    assert f"exited with {code}" in status["reason"]
+    assert any(kind == "Warning" and reason == "MXJobFailed" for kind, reason, _ in here.events("ends-badly"))
+
+
+@pytest.mark.parametrize(
+    ("group", "code"),
+    [
+        pytest.param("fioravanzo.org", 139, id="fioravanzo: all of 128-255"),
+        pytest.param("kubeflow.org", 143, id="kubeflow: a signal"),
+        pytest.param("kubeflow.org", 138, id="kubeflow: the user's own code"),
+    ],
+)
+def test_retryable_exit_code_is_tried_again(here: Cluster, group: str, code: int) -> None:
+    # an emptyDir outlives the container: a marker in it tells the tries apart
+    manifest = v1alpha1_job(
+        "tries-again", group, scheduler=f"[ -e /state/tried ] && exit 0; touch /state/tried; exit {code}"
+    )
+    pod = manifest["spec"]["replicaSpecs"][0]["template"]["spec"]
+    pod["volumes"] = [{"name": "state", "emptyDir": {}}]
+    pod["containers"][0]["volumeMounts"] = [{"name": "state", "mountPath": "/state"}]
+    job = here.create(manifest)
+    status = job.wait_end()
+    assert status["state"] == "Succeeded"
+
+
+def test_failing_worker_is_replaced_when_the_kubelet_does_not_restart_it(here: Cluster) -> None:
+    manifest = v1alpha1_job("worker-fails", worker="exit 3")
+    manifest["spec"]["replicaSpecs"][2]["template"]["spec"]["restartPolicy"] = "Never"
+    job = here.create(manifest)
+    status = job.wait(lambda s: (s.get("retries") or {}).get("worker-0", 0) >= 2, "two retries")
+    assert status["state"] == "Running", "a worker's failure is not the job's"
+    warnings = [message for kind, reason, message in here.events("worker-fails") if reason == "MXJobRestarting"]
+    assert any("exited with 3" in message for message in warnings)
+
+
+def test_v1_never_fails_with_any_replica(here: Cluster) -> None:
+    job = here.create(v1_job("v1-never", worker=(2, "[ $DMLC_WORKER_ID = 1 ] && exit 9; sleep 60")))
+    status = job.wait_end()
+    assert status["state"] == "Failed"
+    assert status["failure"] == {
+        "pod": "v1-never-worker-1",
+        "container": "mxnet",
+        "exitCode": 9,
+        "reason": "Error",
+        "message": "container mxnet of pod v1-never-worker-1 exited with 9 (Error)",
+    }
+    assert [c["type"] for c in status["conditions"]][-1] == "Failed"
+
+
+def test_v1_exit_code_policy(here: Cluster) -> None:
+    job = here.create(v1_job("v1-exit-code", "ExitCode", {"backoffLimit": 2}, worker="exit 130"))
+    status = job.wait_end()
+    assert status["failure"]["reason"] == "BackoffLimitExceeded"
+    assert status["retries"] == {"worker-0": 2} or status["retries"] == {"worker-0": 3}
+    assert any(reason == "MXJobRestarting" for _, reason, _ in here.events("v1-exit-code"))
+
+
+def test_v1_status_conditions_and_counts(here: Cluster) -> None:
+    job = here.create(v1_job("v1-good", scheduler="sleep 3", worker=(2, "sleep 1")))
+    running = job.wait_running()
+    assert running["state"] == "Running"
+    status = job.wait(lambda s: bool(s.get("completionTime")), "its end")
+    assert [(c["type"], c["status"]) for c in status["conditions"]] == [
+        ("Created", "True"),
+        ("Running", "False"),
+        ("Succeeded", "True"),
+    ]
+    assert status["conditions"][-1]["reason"] == "MXJobSucceeded"
+    assert status["replicaStatuses"]["Scheduler"]["succeeded"] == 1
+    assert {p["metadata"]["name"] for p in job.pods()} == {
+        "v1-good-scheduler-0",
+        "v1-good-server-0",
+        "v1-good-worker-0",
+        "v1-good-worker-1",
+    }, "cleanPodPolicy None, v1's default, leaves everything"
+
+
+def test_deadline_fires_without_an_event(here: Cluster) -> None:
+    job = here.create(v1_job("too-long", run_policy={"activeDeadlineSeconds": 4, "cleanPodPolicy": "All"}))
+    status = job.wait_end(60)
+    assert status["failure"]["reason"] == "DeadlineExceeded"
+    here.wait_pods(job.uid, lambda pods: not pods, "all pods deleted")
+
+
+def test_ttl_deletes_the_job_on_time(here: Cluster) -> None:
+    job = here.create(v1_job("short-lived", scheduler="exit 0", run_policy={"ttlSecondsAfterFinished": 3}))
+    job.wait(lambda s: bool(s.get("completionTime")), "its end")
+    here.wait_pods(job.uid, lambda pods: not pods, "the pods gone with the job", 60)

@@ -1,0 +1,68 @@
+"""Real MXNet: the seeds' manifests verbatim, and our own examples."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from e2e.support import Cluster
+from seeds import seed_manifest
+
+ROOT = Path(__file__).resolve().parents[2]
+ACCURACY = re.compile(r"test_accuracy=([0-9.]+)")
+
+pytestmark = pytest.mark.training
+
+
+def best_accuracy(here: Cluster, uid: str) -> float:
+    """What the workers' own logs say."""
+    workers = [p for p in here.owned_pods(uid) if p["metadata"]["labels"]["dljob.operator/replica-type"] == "worker"]
+    found = [float(x) for p in workers for x in ACCURACY.findall(here.log(p["metadata"]["name"]))]
+    assert found, f"no accuracy in the logs of {[p['metadata']['name'] for p in workers]}"
+    return max(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "port"),
+    [
+        pytest.param("mxjob-linear-dist.yaml", "9000", id="fioravanzo.org/v1alpha1"),
+        pytest.param("mx_job_dist.yaml", "9000", id="kubeflow.org/v1alpha1"),
+        pytest.param("dl-operator-mxjob.yaml", "9000", id="mpba.fbk.eu/v1, a bare list"),
+    ],
+)
+def test_seed_manifest_trains_verbatim(here: Cluster, name: str, port: str) -> None:
+    job = here.create(seed_manifest(name))
+    status = job.wait_end(300)
+    assert (status["phase"], status["state"], status["reason"]) == ("Done", "Succeeded", "")
+    assert {r["mx_replica_type"] for r in status["replicaStatuses"]} == {"SCHEDULER", "SERVER", "WORKER"}
+    assert status["runtimeId"]
+    scheduler = job.pod("scheduler")
+    env = {e["name"]: e.get("value") for e in scheduler["spec"]["containers"][0]["env"]}
+    assert env["DMLC_PS_ROOT_PORT"] == port
+    assert env["DMLC_ROLE"] == "scheduler"
+    assert re.fullmatch(rf"scheduler-{status['runtimeId']}-0-[a-z0-9]{{5}}", scheduler["metadata"]["name"])
+    assert best_accuracy(here, job.uid) >= 0.9
+
+
+def test_gpu_manifest_yields_the_right_objects(here: Cluster) -> None:
+    job = here.create(seed_manifest("mxjob-cifar-gpu.yaml"))
+    pods = here.wait_pods(job.uid, lambda pods: len(pods) == 3, "three pods")
+    for pod in pods:
+        type_ = pod["metadata"]["labels"]["dljob.operator/replica-type"]
+        container = pod["spec"]["containers"][0]
+        limits = (container.get("resources") or {}).get("limits") or {}
+        assert limits == ({"alpha.kubernetes.io/nvidia-gpu": "1"} if type_ == "worker" else {})
+        assert {"mountPath": "/", "name": "myshare"} in container["volumeMounts"]
+        volume = next(v for v in pod["spec"]["volumes"] if v["name"] == "myshare")
+        assert volume["azureFile"] == {"secretName": "mxsecret", "shareName": "mxsn"}
+
+
+@pytest.mark.parametrize("name", ["mxnet-digits.yaml", "mxnet-digits-v1alpha1.yaml"])
+def test_example_trains(here: Cluster, name: str) -> None:
+    example = yaml.safe_load((ROOT / "examples" / name).read_text(encoding="utf-8"))
+    job = here.create(example)
+    status = job.wait_end(300)
+    assert status["state"] == "Succeeded", status["reason"]
+    assert best_accuracy(here, job.uid) >= 0.95

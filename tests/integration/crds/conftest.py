@@ -1,0 +1,96 @@
+"""One small, good MXJob per dialect, and the calls that the tests of the schemas make."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes import client
+
+Job = dict[str, Any]
+Submit = Callable[..., Job]
+
+_TEMPLATE: Job = {"spec": {"containers": [{"name": "mxnet", "image": "example/train:1"}]}}
+_JOBS = """
+fioravanzo: &list
+  apiVersion: fioravanzo.org/v1alpha1
+  kind: MXJob
+  metadata: {name: job}
+  spec:
+    replicaSpecs:
+      - {mxReplicaType: SCHEDULER, replicas: 1}
+      - {mxReplicaType: SERVER, replicas: 2}
+      - {mxReplicaType: WORKER, replicas: 2}
+kubeflow-list:
+  <<: *list
+  apiVersion: kubeflow.org/v1alpha1
+mpba:
+  apiVersion: mpba.fbk.eu/v1
+  kind: MXJob
+  metadata: {name: job}
+  spec:
+    - {replicaType: SCHEDULER, replicas: 1}
+    - {replicaType: SERVER, replicas: 2}
+    - {replicaType: WORKER, replicas: 2}
+kubeflow-map:
+  apiVersion: kubeflow.org/v1
+  kind: MXJob
+  metadata: {name: job}
+  spec:
+    jobMode: MXTrain
+    mxReplicaSpecs:
+      Scheduler: {replicas: 1, restartPolicy: Never}
+      Server: {replicas: 2, restartPolicy: Never}
+      Worker: {replicas: 2, restartPolicy: Never}
+"""
+
+
+def _entries(spec: Any) -> list[Job]:
+    if isinstance(spec, list):
+        return spec
+    return spec["replicaSpecs"] if "replicaSpecs" in spec else list(spec["mxReplicaSpecs"].values())
+
+
+@pytest.fixture
+def jobs() -> dict[str, Job]:
+    """Dialect to a job in it: a scheduler, two servers and two workers."""
+    # one by one: copied together, what two dialects share by a YAML alias would stay shared
+    found = {name: copy.deepcopy(job) for name, job in yaml.safe_load(_JOBS).items()}
+    for job in found.values():
+        for entry in _entries(job["spec"]):
+            entry["template"] = copy.deepcopy(_TEMPLATE)
+    return found
+
+
+@pytest.fixture(scope="session")
+def submit(api: client.ApiClient, crds: None, empty_namespace: str) -> Submit:
+    """``submit(job)`` creates it in a dry run, refusing unknown fields as kubectl does; with ``namespace`` for real."""
+    objects = client.CustomObjectsApi(api)
+
+    def create(job: Job, *, namespace: str = "") -> Job:
+        group, version = job["apiVersion"].split("/")
+        options: dict[str, Any] = {"field_validation": "Strict", **({} if namespace else {"dry_run": "All"})}
+        created: Any = objects.create_namespaced_custom_object(
+            group, version, namespace or empty_namespace, "mxjobs", job, **options
+        )
+        return created
+
+    return create
+
+
+@pytest.fixture(scope="session")
+def complaint(submit: Submit) -> Callable[[Job], str]:
+    """``complaint(job)``: what the API server has against the job; "" if nothing."""
+
+    def complain(job: Job) -> str:
+        try:
+            submit(job)
+        except client.ApiException as error:
+            assert error.status in (400, 422), error
+            return str(error.body)
+        return ""
+
+    return complain

@@ -1,0 +1,480 @@
+"""Good MXJobs are accepted as they stand; bad ones are refused at `kubectl apply`, with the field and the fix."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from seeds import MXJOBS, seed_manifest
+
+Job = dict[str, Any]
+Jobs = dict[str, Job]
+Edit = Callable[[Job], object]
+
+BARE, MAP = ("mpba",), ("kubeflow-map",)
+FIORAVANZO = ("fioravanzo",)
+LISTS = (*FIORAVANZO, "kubeflow-list")  # of replicaSpecs
+OBJECTS = (*LISTS, *MAP)  # whose spec has room for options
+DIALECTS = (*OBJECTS, *BARE)
+ABSENT = object()
+
+
+def steps(path: str) -> list[int | str]:
+    """The keys and indices that ``path`` ("spec.0.replicas") goes by."""
+    return [int(part) if part.isdigit() else part for part in path.split(".")]
+
+
+def stands_at(path: str, job: Job) -> Any:
+    """What stands at ``path``."""
+    held: Any = job
+    for part in steps(path):
+        held = held[part]
+    return held
+
+
+def at(path: str, value: Any) -> Edit:
+    """The edit that sets what stands at ``path``, or with ABSENT removes it."""
+
+    def edit(job: Job) -> None:
+        *parents, last = steps(path)
+        holder: Any = job
+        for part in parents:
+            if isinstance(part, str) and part not in holder:
+                holder[part] = {}
+            holder = holder[part]
+        if value is ABSENT:
+            del holder[last]
+        elif isinstance(last, int) and last == len(holder):
+            holder.append(value)
+        else:
+            holder[last] = value
+
+    return edit
+
+
+def entry(dialect: str, number: int) -> str:
+    """Path of the scheduler's (0), the servers' (1) or the workers' (2) entry in that dialect's job."""
+    if dialect == "kubeflow-map":
+        return f"spec.mxReplicaSpecs.{('Scheduler', 'Server', 'Worker')[number]}"
+    return f"spec.{number}" if dialect == "mpba" else f"spec.replicaSpecs.{number}"
+
+
+def spec_of(type_field: str, type_: str, replicas: int = 1) -> Job:
+    return {type_field: type_, "replicas": replicas, "template": template()}
+
+
+def template(name: str = "mxnet") -> Job:
+    return {"spec": {"containers": [{"name": name, "image": "example/train:1"}]}}
+
+
+def map_entry(replicas: int = 1) -> Job:
+    return {"replicas": replicas, "template": template()}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_plain_job(dialect: str, jobs: Jobs, submit: Callable[..., Job]) -> None:
+    assert submit(jobs[dialect])["spec"] == jobs[dialect]["spec"]
+
+
+@pytest.mark.parametrize("name", MXJOBS)
+def test_manifest_verbatim(name: str, submit: Callable[..., Job]) -> None:
+    manifest = seed_manifest(name)
+    assert submit(manifest)["spec"] == manifest["spec"]
+
+
+WHOLE_RUN_POLICY = {
+    "cleanPodPolicy": "None",
+    "ttlSecondsAfterFinished": 0,
+    "activeDeadlineSeconds": 1,
+    "backoffLimit": 0,
+    "suspend": False,
+    "managedBy": "kubeflow.org/training-operator",
+    "schedulingPolicy": {
+        "minAvailable": 5,
+        "queue": "research",
+        "minResources": {"cpu": 4, "memory": "8Gi"},
+        "priorityClass": "high",
+        "scheduleTimeoutSeconds": 60,
+    },
+}
+# what it shows, in which dialects, and how it differs from a plain job
+GOOD: list[tuple[str, tuple[str, ...], list[Edit]]] = [
+    ("no servers", BARE, [at("spec.1.replicas", 0)]),
+    ("scheduler alone", BARE, [at("spec.2", ABSENT), at("spec.1", ABSENT)]),
+    ("a job name of 63 characters", (*BARE, *LISTS), [at("metadata.name", "j" * 63)]),
+    ("the original's port field", FIORAVANZO, [at("spec.replicaSpecs.0.mxPort", 9000)]),
+    ("both ports alike", FIORAVANZO, [at("spec.replicaSpecs.0.mxPort", 1), at("spec.replicaSpecs.0.PsRootPort", 1)]),
+    ("highest port", LISTS, [at("spec.replicaSpecs.0.PsRootPort", 65535)]),
+    ("dist", LISTS, [at("spec.jobMode", "dist")]),
+    ("local job with a scheduler", LISTS, [at("spec.jobMode", "local")]),
+    (
+        "local job of one worker",
+        LISTS,
+        [at("spec.jobMode", "local"), at("spec.replicaSpecs", [spec_of("mxReplicaType", "WORKER")])],
+    ),
+    ("chief", LISTS, [at("spec.terminationPolicy.chief", {"replicaName": "WORKER", "replicaIndex": 1})]),
+    ("chief in any case", OBJECTS, [at("spec.terminationPolicy.chief", {"replicaName": "wORKER", "replicaIndex": 1})]),
+    (
+        "spec as the first operator completed it",
+        ("kubeflow-list",),
+        [
+            at("spec.RuntimeId", "aycw"),
+            at("spec.jobMode", "dist"),
+            at("spec.mxImage", "example/mxnet:1"),
+            *(at(f"spec.replicaSpecs.{n}.PsRootPort", 9091) for n in range(3)),
+            at("spec.terminationPolicy.chief", {"replicaIndex": 0, "replicaName": "SCHEDULER"}),
+        ],
+    ),
+    ("longest RuntimeId", OBJECTS, [at("spec.RuntimeId", "a2345678901234-6")]),
+    ("cleanupPodPolicy", OBJECTS, [at("spec.cleanupPodPolicy", "All")]),
+    ("cleanPodPolicy in its earlier place", OBJECTS, [at("spec.cleanPodPolicy", "None")]),
+    ("scheduler name", OBJECTS, [at("spec.schedulerName", "volcano")]),
+    ("whole run policy", OBJECTS, [at("spec.runPolicy", WHOLE_RUN_POLICY)]),
+    ("absent jobMode", MAP, [at("spec.jobMode", ABSENT)]),
+    ("types in any case", MAP, [at("spec.mxReplicaSpecs", {"SCHEDULER": map_entry(), "worker": map_entry(3)})]),
+    ("exit codes decide", MAP, [at("spec.mxReplicaSpecs.Worker.restartPolicy", "ExitCode")]),
+    (
+        "tuning job",
+        MAP,
+        [
+            at("spec.jobMode", "MXTune"),
+            at("spec.mxReplicaSpecs", {t: map_entry() for t in ("TunerTracker", "TunerServer", "Tuner")}),
+        ],
+    ),
+    ("longest name with scheduler-0", MAP, [at("metadata.name", "j" * 51)]),
+]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "edits"), [pytest.param(d, e, id=f"{d}: {name}") for name, dialects, e in GOOD for d in dialects]
+)
+def test_accepted(dialect: str, edits: list[Edit], jobs: Jobs, complaint: Callable[[Job], str]) -> None:
+    job = jobs[dialect]
+    for edit in edits:
+        edit(job)
+    assert complaint(job) == ""
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_replicas_default_to_one(dialect: str, jobs: Jobs, submit: Callable[..., Job]) -> None:
+    path = f"{entry(dialect, 1)}.replicas"
+    at(path, ABSENT)(jobs[dialect])
+    assert stands_at(path, submit(jobs[dialect])) == 1
+
+
+@pytest.mark.parametrize("dialect", LISTS)
+def test_type_and_chief_default_to_the_first_scheduler(dialect: str, jobs: Jobs, submit: Callable[..., Job]) -> None:
+    job = jobs[dialect]
+    at("spec.replicaSpecs.0.mxReplicaType", ABSENT)(job)
+    at("spec.terminationPolicy.chief", {"replicaName": "SCHEDULER"})(job)
+    held = submit(job)
+    assert stands_at("spec.replicaSpecs.0.mxReplicaType", held) == "SCHEDULER"
+    assert stands_at("spec.terminationPolicy.chief.replicaIndex", held) == 0
+
+
+NO_MXNET = "needs a container named mxnet"
+# what is wrong, the edits that make it so, and what the complaint must hold
+BAD_IN_EVERY_DIALECT = [
+    ("negative replicas", 2, "replicas", -1, ["replicas", "greater than or equal to 0"]),
+    ("replicas in words", 2, "replicas", "two", ["replicas", "integer"]),
+    ("two replicas of the scheduler", 0, "replicas", 2, ["SCHEDULER", "1"]),
+    ("no replica of the scheduler", 0, "replicas", 0, ["SCHEDULER", "1"]),
+    ("no template", 1, "template", ABSENT, ["template: Required value"]),
+    ("no pod spec", 1, "template.spec", ABSENT, ["template.spec: Required value"]),
+    ("misspelt template field", 1, "template.sepc", {}, ["unknown field", "template.sepc"]),
+    ("no containers", 1, "template.spec.containers", ABSENT, ["template.spec.containers: Required value"]),
+    ("empty containers", 1, "template.spec.containers", [], ["template.spec.containers", NO_MXNET]),
+    (
+        "no container mxnet",
+        1,
+        "template.spec.containers.0.name",
+        "trainer",
+        [NO_MXNET, "trainer", "rename or add one"],
+    ),
+    (
+        "container without image",
+        1,
+        "template.spec.containers.0.image",
+        ABSENT,
+        ["containers[0].image: Required value"],
+    ),
+    (
+        "upper-case container name",
+        1,
+        "template.spec.containers.1",
+        {"name": "Logs", "image": "a"},
+        ["containers[1].name", "lower-case letters"],
+    ),
+    (
+        "restart policy of no pod",
+        1,
+        "template.spec.restartPolicy",
+        "ExitCode",
+        ["restartPolicy", "OnFailure"],
+    ),
+    ("unknown field of an entry", 1, "replica", 1, ["unknown field", "replica"]),
+]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    ("number", "field", "value", "expected"),
+    [pytest.param(*case[1:], id=case[0]) for case in BAD_IN_EVERY_DIALECT],
+)
+def test_refused_in_every_dialect(
+    dialect: str,
+    number: int,
+    field: str,
+    value: Any,
+    expected: list[str],
+    jobs: Jobs,
+    complaint: Callable[[Job], str],
+) -> None:
+    at(f"{entry(dialect, number)}.{field}", value)(jobs[dialect])
+    answer = complaint(jobs[dialect])
+    for part in expected:
+        assert part.casefold() in answer.casefold()
+
+
+EXACTLY_ONE = ["exactly one entry must have", "SCHEDULER", "add the missing one or remove the others"]
+# what is wrong, in which dialects, the edits that make it so, and what the complaint must hold
+BAD: list[tuple[str, tuple[str, ...], list[Edit], list[str]]] = [
+    ("no spec", DIALECTS, [at("spec", ABSENT)], ["spec: Required value"]),
+    ("name of 64 characters", DIALECTS, [at("metadata.name", "j" * 64)], ["metadata.name", "64", "shorten"]),
+    # the bare list
+    ("no scheduler", BARE, [at("spec.0", ABSENT)], [*EXACTLY_ONE, "spec", "0 have"]),
+    ("two schedulers", BARE, [at("spec.3", spec_of("replicaType", "SCHEDULER"))], [*EXACTLY_ONE, "2 have"]),
+    ("empty list", BARE, [at("spec", [])], EXACTLY_ONE),
+    ("no list", BARE, [at("spec", {})], ["spec", "must be of type array"]),
+    ("no type", BARE, [at("spec.1.replicaType", ABSENT)], ["spec[1].replicaType: Required value"]),
+    ("misspelt type", BARE, [at("spec.1.replicaType", "SERVRE")], ["spec[1].replicaType", "SERVRE", "WORKER"]),
+    ("type twice", BARE, [at("spec.1.replicaType", "WORKER")], ["WORKER is given more than once", "one entry"]),
+    # replicaSpecs
+    ("no replicas", FIORAVANZO, [at("spec.replicaSpecs", ABSENT)], ["spec.replicaSpecs: Required value"]),
+    ("no scheduler", LISTS, [at("spec.replicaSpecs.0", ABSENT)], [*EXACTLY_ONE, "spec.replicaSpecs", "local"]),
+    (
+        "two schedulers",
+        LISTS,
+        [at("spec.replicaSpecs.3", spec_of("mxReplicaType", "SCHEDULER"))],
+        [*EXACTLY_ONE, "spec.replicaSpecs", "2 have"],
+    ),
+    (
+        "type forgotten beside a scheduler",
+        LISTS,
+        [at("spec.replicaSpecs.1.mxReplicaType", ABSENT)],
+        [*EXACTLY_ONE, "mxReplicaType", "2 have"],
+    ),
+    (
+        "misspelt type",
+        LISTS,
+        [at("spec.replicaSpecs.2.mxReplicaType", "WROKER")],
+        ["spec.replicaSpecs[2].mxReplicaType", "WROKER", "SCHEDULER", "SERVER", "WORKER"],
+    ),
+    (
+        "type twice",
+        LISTS,
+        [at("spec.replicaSpecs.1.mxReplicaType", "WORKER")],
+        ["spec.replicaSpecs", "mxReplicaType WORKER is given more than once", "one entry"],
+    ),
+    (
+        "two schedulers of a local job",
+        LISTS,
+        [at("spec.jobMode", "local"), at("spec.replicaSpecs.3", spec_of("mxReplicaType", "SCHEDULER"))],
+        ["SCHEDULER is given more than once"],
+    ),
+    (
+        "local job of nobody",
+        LISTS,
+        [at("spec.jobMode", "local"), at("spec.replicaSpecs", [spec_of("mxReplicaType", "WORKER", 0)])],
+        ["spec.replicaSpecs", "no entry has a replica", "replicas of 1"],
+    ),
+    *(
+        (
+            f"{field} of {port}",
+            dialects,
+            [at(f"spec.replicaSpecs.0.{field}", port)],
+            [f"spec.replicaSpecs[0].{field}", bound],
+        )
+        for field, dialects in (("PsRootPort", LISTS), ("mxPort", FIORAVANZO))
+        for port, bound in ((0, "greater than or equal to 1"), (70000, "less than or equal to 65535"))
+    ),
+    (
+        "two ports",
+        FIORAVANZO,
+        [at("spec.replicaSpecs.0.mxPort", 1), at("spec.replicaSpecs.0.PsRootPort", 2)],
+        ["spec.replicaSpecs[0].mxPort", "PsRootPort", "keep one"],
+    ),
+    ("mode of the map", LISTS, [at("spec.jobMode", "MXTrain")], ["spec.jobMode", "local", "dist"]),
+    ("misspelt field", LISTS, [at("spec.replicaSpec", [])], ["unknown field", "spec.replicaSpec"]),
+    # mxReplicaSpecs
+    (
+        "both forms",
+        MAP,
+        [at("spec.replicaSpecs", [spec_of("mxReplicaType", "SCHEDULER")]), at("spec.jobMode", ABSENT)],
+        ["exactly one of replicaSpecs", "mxReplicaSpecs", "add or remove one"],
+    ),
+    (
+        "neither form",
+        MAP,
+        [at("spec.mxReplicaSpecs", ABSENT)],
+        ["exactly one of replicaSpecs", "mxReplicaSpecs", "add or remove one"],
+    ),
+    (
+        "no scheduler",
+        MAP,
+        [at("spec.mxReplicaSpecs.Scheduler", ABSENT)],
+        ["spec.mxReplicaSpecs", "exactly one Scheduler", "add it"],
+    ),
+    ("empty map", MAP, [at("spec.mxReplicaSpecs", {})], ["spec.mxReplicaSpecs", "exactly one Scheduler"]),
+    (
+        "misspelt type",
+        MAP,
+        [at("spec.mxReplicaSpecs.Workers", map_entry())],
+        ["spec.mxReplicaSpecs", "unknown replica type", "Workers", "Worker, TunerTracker"],
+    ),
+    (
+        "type twice",
+        MAP,
+        [at("spec.mxReplicaSpecs.worker", map_entry())],
+        ["spec.mxReplicaSpecs", "given twice", "one entry"],
+    ),
+    (
+        "tuning without a Tuner",
+        MAP,
+        [at("spec.jobMode", "MXTune")],
+        ["spec.mxReplicaSpecs", "at least one replica of Tuner", "add it"],
+    ),
+    ("mode of the list", MAP, [at("spec.jobMode", "dist")], ["spec.jobMode", "MXTrain or MXTune"]),
+    (
+        "unknown restart policy",
+        MAP,
+        [at("spec.mxReplicaSpecs.Worker.restartPolicy", "Sometimes")],
+        ["spec.mxReplicaSpecs.Worker.restartPolicy", "ExitCode"],
+    ),
+    (
+        "name of 63 characters",
+        MAP,
+        [at("metadata.name", "j" * 63)],
+        ["metadata.name", "63 characters", "at most 51", "shorten"],
+    ),
+    (
+        "name too long for the thousandth worker",
+        MAP,
+        [
+            at("metadata.name", "j" * 52),
+            at("spec.mxReplicaSpecs.Worker.replicas", 1001),
+            at("spec.jobMode", "MXTune"),
+            at("spec.mxReplicaSpecs.Tuner", map_entry()),
+            at("spec.mxReplicaSpecs.Scheduler", ABSENT),
+        ],
+        ["metadata.name", "52 characters", "at most 51", "shorten"],
+    ),
+    ("name that starts with a digit", MAP, [at("metadata.name", "9-lives")], ["metadata.name", "begin with a letter"]),
+    ("name with a dot", MAP, [at("metadata.name", "my.job")], ["metadata.name", "lower-case letters"]),
+    # options
+    ("unknown mode", OBJECTS, [at("spec.jobMode", "distributed")], ["spec.jobMode", "distributed", "dist"]),
+    ("long RuntimeId", OBJECTS, [at("spec.RuntimeId", "a" * 17)], ["spec.RuntimeId", "16"]),
+    ("upper-case RuntimeId", OBJECTS, [at("spec.RuntimeId", "Ab")], ["spec.RuntimeId", "lower-case letters"]),
+    ("RuntimeId with a final dash", OBJECTS, [at("spec.RuntimeId", "a-")], ["spec.RuntimeId", "both ends"]),
+    (
+        "chief of no such type",
+        OBJECTS,
+        [at("spec.terminationPolicy.chief", {"replicaName": "MASTER"})],
+        ["spec.terminationPolicy.chief", "MASTER 0", "eplicaSpecs has no such replica", "name a type"],
+    ),
+    (
+        "chief beyond the last",
+        OBJECTS,
+        [at("spec.terminationPolicy.chief", {"replicaName": "WORKER", "replicaIndex": 2})],
+        ["spec.terminationPolicy.chief", "WORKER 2", "an index below"],
+    ),
+    (
+        "chief before the first",
+        OBJECTS,
+        [at("spec.terminationPolicy.chief", {"replicaName": "WORKER", "replicaIndex": -1})],
+        ["spec.terminationPolicy.chief.replicaIndex", "greater than or equal to 0"],
+    ),
+    (
+        "chief without a name",
+        OBJECTS,
+        [at("spec.terminationPolicy.chief", {"replicaIndex": 0})],
+        ["spec.terminationPolicy.chief.replicaName: Required value"],
+    ),
+    *(
+        (f"unknown {field}", OBJECTS, [at(f"spec.{field}", "Most")], [f"spec.{field}", "Running"])
+        for field in ("cleanPodPolicy", "cleanupPodPolicy", "runPolicy.cleanPodPolicy")
+    ),
+    (
+        "clean-up given twice",
+        OBJECTS,
+        [at("spec.cleanupPodPolicy", "All"), at("spec.runPolicy.cleanPodPolicy", "All")],
+        ["cleanupPodPolicy", "runPolicy.cleanPodPolicy", "keep one"],
+    ),
+    *(
+        (
+            f"{field} below {least}",
+            OBJECTS,
+            [at(f"spec.runPolicy.{field}", least - 1)],
+            [f"spec.runPolicy.{field}", f"greater than or equal to {least}"],
+        )
+        for field, least in (
+            ("ttlSecondsAfterFinished", 0),
+            ("activeDeadlineSeconds", 1),
+            ("backoffLimit", 0),
+            ("schedulingPolicy.minAvailable", 0),
+            ("schedulingPolicy.scheduleTimeoutSeconds", 0),
+        )
+    ),
+    (
+        "unknown manager",
+        OBJECTS,
+        [at("spec.runPolicy.managedBy", "me")],
+        ["spec.runPolicy.managedBy", "kubeflow.org/training-operator"],
+    ),
+    (
+        "misspelt policy",
+        OBJECTS,
+        [at("spec.runPolicy.backofLimit", 1)],
+        ["unknown field", "spec.runPolicy.backofLimit"],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "edits", "expected"),
+    [pytest.param(d, e, x, id=f"{d}: {name}") for name, dialects, e, x in BAD for d in dialects],
+)
+def test_refused(
+    dialect: str, edits: list[Edit], expected: list[str], jobs: Jobs, complaint: Callable[[Job], str]
+) -> None:
+    job = jobs[dialect]
+    for edit in edits:
+        edit(job)
+    answer = complaint(job)
+    for part in expected:
+        assert part in answer
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_template_survives_verbatim(dialect: str, jobs: Jobs, submit: Callable[..., Job]) -> None:
+    """Whatever a pod may hold: fields that this schema and this Kubernetes have never heard of, nulls, templating."""
+    wild = template()
+    wild["metadata"] = {
+        "creationTimestamp": None,
+        "labels": {"a": "b"},
+        "annotations": {"x/y": "{{ lookup('env', 'HOME') }}"},
+    }
+    wild["spec"] |= {
+        "initContainers": [{"name": "fetch", "image": "fetch"}],
+        "volumes": [{"name": "v", "azureFile": {"secretName": "s", "shareName": "n", "readOnly": False}}],
+        "fieldOfTomorrow": {"deep": [1, 2.5, None, {"er": True}]},
+    }
+    wild["spec"]["containers"][0] |= {
+        "args": ["{{ 7 * 7 }}", "{% raw %}", ""],
+        "env": [{"name": "A", "value": "$(B)"}],
+        "resources": {"limits": {"alpha.kubernetes.io/nvidia-gpu": 1}, "requests": {}},
+    }
+    at(f"{entry(dialect, 2)}.template", copy.deepcopy(wild))(jobs[dialect])
+    assert stands_at(f"{entry(dialect, 2)}.template", submit(jobs[dialect])) == wild

@@ -1,0 +1,156 @@
+"""kind's configuration, the registry's names, and the texts that are taken from other programs."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cluster import kindcluster, nodeimage, registry, versions
+from cluster.errors import ClusterError
+from cluster.registry import ImageName, parse_image_name
+from cluster.settings import Settings
+
+SETTINGS = Settings(Path("/state"), Path("/cache"), "dljob")
+
+
+def config(restrict: bool = False, image: str | None = "kindest/node:x") -> Any:
+    return kindcluster.kind_config(SETTINGS, image, restrict_oom_score=restrict)
+
+
+def test_one_node_with_the_chosen_image_and_the_registry_folder() -> None:
+    (node,) = config()["nodes"]
+    assert node["image"] == "kindest/node:x"
+    assert node["extraMounts"] == [
+        {"hostPath": "/state/certs.d", "containerPath": "/etc/containerd/certs.d", "readOnly": True}
+    ]
+    assert "image" not in config(image=None)["nodes"][0]
+
+
+def test_kubeadm_patches_name_their_document_and_hold_strings() -> None:
+    patches = {p["kind"]: p for p in map(yaml.safe_load, config()["kubeadmConfigPatches"])}
+    kubelet = patches["KubeletConfiguration"]
+    assert kubelet["maxPods"] == 250 and kubelet["imageGCHighThresholdPercent"] == 100
+    cluster = patches["ClusterConfiguration"]
+    for component in (cluster["etcd"]["local"], cluster["controllerManager"], cluster["scheduler"]):
+        assert all(isinstance(value, str) for value in component["extraArgs"].values())
+    assert "apiServer" not in cluster, "the API serves what it does by default"
+
+
+@pytest.mark.parametrize("restrict", [False, True])
+def test_containerd_patch_is_toml(restrict: bool) -> None:
+    cri = tomllib.loads(kindcluster.containerd_patch(restrict))["plugins"]["io.containerd.grpc.v1.cri"]
+    assert cri["registry"]["config_path"] == "/etc/containerd/certs.d"
+    assert cri.get("restrict_oom_score_adj", False) is restrict
+
+
+def test_hosts_file_asks_the_names_own_folder_first() -> None:
+    hosts = tomllib.loads(kindcluster.hosts_toml("dljob-registry", "quay.io"))["host"]
+    first, second = hosts
+    assert first == "http://dljob-registry:5000/v2/quay.io" and hosts[first]["override_path"]
+    assert second == "http://dljob-registry:5000" and "override_path" not in hosts[second]
+    assert all("pull" in host["capabilities"] for host in hosts.values())
+
+
+def test_a_registrys_port_is_no_colon_in_a_repository() -> None:
+    (first, _) = tomllib.loads(kindcluster.hosts_toml("r", "reg.example:5000"))["host"]
+    assert first == "http://r:5000/v2/reg.example-5000"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("busybox", ImageName("docker.io", "library/busybox", "latest")),
+        ("busybox:1.36", ImageName("docker.io", "library/busybox", "1.36")),
+        ("mxjob/mxnet:gpu", ImageName("docker.io", "mxjob/mxnet", "gpu")),
+        ("docker.io/busybox", ImageName("docker.io", "library/busybox", "latest")),
+        ("index.docker.io/a/b:1", ImageName("docker.io", "a/b", "1")),
+        ("gcr.io/a/b/c:v1", ImageName("gcr.io", "a/b/c", "v1")),
+        ("localhost/a", ImageName("localhost", "a", "latest")),
+        ("reg.example:5000/a/b", ImageName("reg.example:5000", "a/b", "latest")),
+        ("reg.example:5000/a/b:x", ImageName("reg.example:5000", "a/b", "x")),
+    ],
+)
+def test_image_names_are_read_as_docker_reads_them(text: str, name: ImageName) -> None:
+    assert parse_image_name(text) == name
+    assert parse_image_name(str(name)) == name
+
+
+@pytest.mark.parametrize("text", ["", "a/B:1", "a:", "a b", "a/b@sha256:" + "0" * 64, "a:ta/g", "/a", "a//b"])
+def test_what_is_no_image_name_is_refused(text: str) -> None:
+    if text == "a:":
+        assert parse_image_name(text).tag == "latest"
+        return
+    with pytest.raises(ClusterError):
+        parse_image_name(text)
+
+
+def test_registry_configuration_is_yaml_for_the_port_that_the_node_asks() -> None:
+    document = yaml.safe_load(registry.registry_config())
+    assert document["http"]["addr"] == f":{kindcluster.REGISTRY_PORT}"
+    assert document["storage"]["filesystem"]["rootdirectory"] == registry.STORAGE
+
+
+def test_default_image_is_read_from_kinds_source() -> None:
+    assert (
+        kindcluster.parse_default_image('// x\nconst Image = "kindest/node:v1@sha256:0"\n')
+        == "kindest/node:v1@sha256:0"
+    )
+    with pytest.raises(ClusterError, match="kind"):
+        kindcluster.parse_default_image("")
+
+
+def test_kubeadms_images_by_their_short_names() -> None:
+    listing = (
+        "W1121 warning: something\nregistry.k8s.io/etcd:3.6.5-0\nregistry.k8s.io/coredns/coredns:v1.12.1\n"
+    )
+    assert nodeimage.pinned_images(listing) == {
+        "etcd": "registry.k8s.io/etcd:3.6.5-0",
+        "coredns": "registry.k8s.io/coredns/coredns:v1.12.1",
+    }
+
+
+def test_sandbox_image_is_read_from_kinds_configuration() -> None:
+    assert (
+        nodeimage.sandbox_image('  sandbox_image = "registry.k8s.io/pause:3.10"\n')
+        == "registry.k8s.io/pause:3.10"
+    )
+    with pytest.raises(ClusterError):
+        nodeimage.sandbox_image("")
+
+
+def test_storing_containerd_is_toml_and_keeps_to_its_folders() -> None:
+    document = tomllib.loads(nodeimage.containerd_config(Path("/w/root"), Path("/w/state")))
+    assert (document["root"], document["state"]) == ("/w/root", "/w/state")
+    assert document["grpc"]["address"] == "/w/state/containerd.sock"
+    assert "io.containerd.grpc.v1.cri" in document["disabled_plugins"]
+
+
+def test_mmdebstrap_gets_the_hosts_own_sources() -> None:
+    command = nodeimage.mmdebstrap_command(
+        "minbase", ("a", "b"), "bookworm", Path("/t.tar"), ["deb http://m.example x main"]
+    )
+    assert command[-3:] == ["bookworm", "/t.tar", "deb http://m.example x main"]
+    assert "--include=a,b" in command and "--skip=output/dev" in command
+
+
+def test_node_image_is_named_by_what_goes_into_it(tmp_path: Path) -> None:
+    build = tmp_path / "build"
+    (build / "node").mkdir(parents=True)
+    (build / "node" / "setup.sh").write_text("1")
+    settings = Settings(Path("/state"), tmp_path, "dljob", build_dir=build)
+    before = nodeimage.image_name(settings)
+    assert before.startswith(f"kindest/node:{versions.KUBERNETES}-dljob-")
+    (build / "node" / "setup.sh").write_text("2")
+    assert nodeimage.image_name(settings) != before
+    assert nodeimage.image_key(settings) in nodeimage.archive_path(settings).name
+
+
+def test_older_node_images_are_forgotten(tmp_path: Path) -> None:
+    settings = Settings(Path("/state"), tmp_path, "dljob")
+    current = nodeimage.archive_path(settings)
+    current.parent.mkdir()
+    for path in (current, current.with_name("node-0000.tar.zst"), current.with_name("other.txt")):
+        path.write_text("")
+    nodeimage.forget_older(settings)
+    assert {p.name for p in current.parent.iterdir()} == {current.name, "other.txt"}

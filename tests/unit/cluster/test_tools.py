@@ -1,0 +1,220 @@
+"""The smaller parts: Go builds, kwok's nodes, advertised GPUs, kubeconfigs, running programs, the command line."""
+
+import base64
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from cluster import api, cli, gobuild, gpu, kwok, lifecycle, shell
+from cluster.errors import ClusterError
+from cluster.settings import REPO_ROOT, Settings, settings_from
+from cluster.state import State
+
+GO_DIR = REPO_ROOT / "build/node/go"
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [("go version go1.26.8 linux/amd64", (1, 26)), ("go1.21", (1, 21)), ("", None), ("gone", None)],
+)
+def test_go_version(text: str, version: tuple[int, int] | None) -> None:
+    assert gobuild.parse_go_version(text) == version
+
+
+def test_kubernetes_is_stamped_with_its_version() -> None:
+    flags = gobuild.kubernetes_ldflags("v1.34.4")
+    assert "-X k8s.io/component-base/version.gitVersion=v1.34.4" in flags
+    assert "gitMajor=1 " in flags and flags.endswith("gitMinor=34")
+
+
+@pytest.mark.parametrize(
+    "program", [gobuild.KUBERNETES, gobuild.KIND, gobuild.KWOK, gobuild.ETCD, gobuild.COREDNS]
+)
+def test_modules_and_their_checksums_are_committed(program: gobuild.Program) -> None:
+    folder = GO_DIR / program.module
+    tracked = subprocess.run(
+        ["git", "check-ignore", folder / "go.mod", folder / "go.sum"], cwd=REPO_ROOT, capture_output=True
+    )
+    assert tracked.returncode == 1, "git ignores a module file"
+    assert (folder / "go.mod").is_file() and (folder / "go.sum").stat().st_size > 0
+
+
+def test_module_versions_are_the_ones_the_tool_speaks_of() -> None:
+    from cluster import versions
+
+    assert f"k8s.io/kubernetes {versions.KUBERNETES} " in (GO_DIR / "kubernetes/go.mod").read_text()
+    assert f"sigs.k8s.io/kind {versions.KIND} " in (GO_DIR / "kind/go.mod").read_text()
+
+
+def test_builds_do_not_change_what_is_locked() -> None:
+    env = gobuild.go_env()
+    assert "-mod=readonly" in env["GOFLAGS"] and env["CGO_ENABLED"] == "0"
+
+
+def test_a_programs_place_depends_on_its_sources_and_flags(tmp_path: Path) -> None:
+    module = tmp_path / "m"
+    module.mkdir()
+    (module / "go.mod").write_text("module m")
+    program = gobuild.Program("m", {".": "m"})
+    first = gobuild.program_dir(tmp_path, tmp_path, program)
+    assert first != gobuild.program_dir(tmp_path, tmp_path, gobuild.Program("m", {".": "m"}, "-s"))
+    (module / "go.mod").write_text("module n")
+    assert first != gobuild.program_dir(tmp_path, tmp_path, program)
+
+
+def test_kwok_node_is_labelled_and_tainted() -> None:
+    node = kwok.node_manifest(7)
+    assert node["metadata"]["name"] == "kwok-0007"
+    assert node["metadata"]["labels"]["type"] == "kwok"
+    assert node["metadata"]["annotations"]["kwok.x-k8s.io/node"] == "fake"
+    assert node["spec"]["taints"] == [{"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}]
+    assert node["spec"]["taints"][0] is not kwok.TAINT
+
+
+def test_kwok_runs_no_other_nodes() -> None:
+    command = kwok.command(Path("/k"), Settings(Path("/s"), Path("/c"), "dljob"))
+    assert "--manage-all-nodes=false" in command
+    assert command[command.index("--manage-nodes-with-label-selector") + 1] == "type=kwok"
+
+
+@pytest.mark.parametrize("status", ["True", "False", "Unknown"])
+def test_readiness_of_a_node(status: str) -> None:
+    node = {
+        "status": {
+            "conditions": [{"type": "DiskPressure", "status": "True"}, {"type": "Ready", "status": status}]
+        }
+    }
+    assert kwok.is_ready(node) is (status == "True")
+    assert not kwok.is_ready({})
+
+
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", gpu.ALPHA_NAME])
+def test_gpu_patch(resource: str) -> None:
+    patch = yaml.safe_load(gpu.status_patch(resource, 4))
+    assert patch["status"]["capacity"] == patch["status"]["allocatable"] == {resource: "4"}
+    assert yaml.safe_load(gpu.status_patch(resource, 0))["status"]["capacity"] == {resource: None}
+
+
+@pytest.mark.parametrize("resource", ["gpu", "nvidia.com/", "/gpu", "a b/gpu"])
+def test_gpu_resource_must_be_an_extended_one(resource: str) -> None:
+    with pytest.raises(ClusterError, match="--resource"):
+        gpu.status_patch(resource, 1)
+
+
+def kubeconfig(**changes: object) -> str:
+    def packed(text: str) -> str:
+        return base64.b64encode(text.encode()).decode()
+
+    document: dict[str, object] = {
+        "current-context": "kind-x",
+        "contexts": [{"name": "kind-x", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [
+            {
+                "name": "c",
+                "cluster": {"server": "https://127.0.0.1:6", "certificate-authority-data": packed("ca")},
+            }
+        ],
+        "users": [
+            {
+                "name": "u",
+                "user": {"client-certificate-data": packed("cert"), "client-key-data": packed("key")},
+            }
+        ],
+    }
+    return yaml.safe_dump({**document, **changes})
+
+
+def test_kubeconfig_is_read() -> None:
+    assert api.parse_kubeconfig(kubeconfig()) == api.Access("https://127.0.0.1:6", "ca", "cert", "key")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"current-context": "other"}, {"users": [{"name": "u", "user": {"token": "t"}}]}]
+)
+def test_kubeconfig_without_a_certificate_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="client certificate"):
+        api.parse_kubeconfig(kubeconfig(**changes))
+
+
+def test_failed_program_is_told_with_its_last_lines() -> None:
+    with pytest.raises(ClusterError) as raised:
+        shell.run(["sh", "-c", "echo first; echo the reason >&2; exit 3"], fix="do that")
+    assert (
+        "the reason" in str(raised.value)
+        and "(3)" in str(raised.value)
+        and "fix: do that" in str(raised.value)
+    )
+
+
+def test_missing_program_is_named() -> None:
+    with pytest.raises(ClusterError, match="no-such-program-here: not found"):
+        shell.run(["no-such-program-here"])
+    assert shell.run(["no-such-program-here"], check=False).returncode == 127
+
+
+def test_a_program_that_does_not_end_is_given_up() -> None:
+    with pytest.raises(ClusterError, match="no end after"):
+        shell.run(["sleep", "60"], timeout=0.1)
+
+
+def test_lines_come_as_they_are_written_and_the_program_ends_with_them() -> None:
+    started = time.monotonic()
+    for line in shell.lines(["sh", "-c", "echo one; exec sleep 60"], timeout=60):
+        assert line == "one"
+        break
+    assert list(shell.lines(["sleep", "60"], timeout=0.1)) == []
+    assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize(("left", "right"), [("false", "cat"), ("true", "false")])
+def test_either_side_of_a_pipe_may_fail_it(left: str, right: str) -> None:
+    with pytest.raises(ClusterError):
+        shell.pipe([left], [right], env={}, producer_env={})
+    shell.pipe(["echo", "x"], ["grep", "x"], env={}, producer_env={})
+
+
+@pytest.mark.parametrize("argv", [["kwok", "-1"], ["kwok"], ["gpu", "x"], ["push"], ["sideways"], []])
+def test_wrong_arguments_are_refused(argv: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.parser().parse_args(argv)
+
+
+def test_status_of_nothing_is_down_and_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DLJOB_CLUSTER_DIR", str(tmp_path / "none"))
+    monkeypatch.setenv("DLJOB_CACHE", str(tmp_path / "cache"))
+    assert cli.main(["status"]) == 1
+    assert "down" in capsys.readouterr().out
+    assert not (tmp_path / "none").exists() and not (tmp_path / "cache").exists()
+
+
+def test_commands_without_a_cluster_say_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DLJOB_CLUSTER_DIR", str(tmp_path / "none"))
+    assert cli.main(["push", "a"]) == 1
+    assert "make cluster" in capsys.readouterr().err
+
+
+def test_environment_lines_are_for_a_shell(tmp_path: Path) -> None:
+    settings = settings_from({"HOME": "/h", "DLJOB_CLUSTER_DIR": str(tmp_path / "with space")})
+    state = State(engine="own", docker_host="unix:///run/x.sock", registry_port=5001)
+    lines = "\n".join(lifecycle.env_lines(settings, state))
+    shown = subprocess.run(
+        ["sh", "-c", f'{lines}\necho "$KUBECONFIG|$DLJOB_REGISTRY|$DOCKER_HOST|$PATH"'],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    config, registry, docker, path = shown.split("|")
+    assert config == str(settings.kubeconfig)
+    assert (registry, docker) == ("127.0.0.1:5001", "unix:///run/x.sock")
+    assert path.split(":")[0] == str(settings.bin_dir)
+
+
+def test_registry_has_a_fixed_address_in_our_own_subnet_only() -> None:
+    assert lifecycle.registry_address(State(block="172.30.104.0/22")) == "172.30.104.250"
+    assert lifecycle.registry_address(State()) == ""

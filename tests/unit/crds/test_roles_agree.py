@@ -1,0 +1,65 @@
+"""A schema must accept what the role reads, and nothing that it does not: both are checked against each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+SCHEMAS = {
+    (document["spec"]["group"], document["spec"]["names"]["kind"]): document["spec"]["versions"][0]["schema"]
+    for document in (yaml.safe_load(path.read_text()) for path in (ROOT / "crds").glob("*.yaml"))
+}
+FRAMEWORKS = [
+    framework
+    for path in sorted((ROOT / "roles").glob("*/vars/main.yml"))
+    for name, framework in yaml.safe_load(path.read_text()).items()
+    if name.endswith("_framework")
+]
+DIALECTS = [
+    pytest.param(framework, kind, group, dialect, id=f"{kind}.{group} {dialect['form']}")
+    for framework in FRAMEWORKS
+    for kind in framework["kinds"]
+    for dialect in framework["dialects"]
+    for group in dialect["groups"]
+]
+# of a replica spec: what every dialect has besides its ports
+COMMON = {"replicas", "template"}
+
+
+def test_every_definition_has_a_role() -> None:
+    assert {(group, kind) for _, kind, group, _ in (p.values for p in DIALECTS)} == set(SCHEMAS)
+
+
+@pytest.mark.parametrize(("framework", "kind", "group", "dialect"), DIALECTS)
+def test_replicas(framework: dict[str, Any], kind: str, group: str, dialect: dict[str, Any]) -> None:
+    spec = SCHEMAS[group, kind]["openAPIV3Schema"]["properties"]["spec"]
+    types = list(framework["replica_types"])
+    ports = set(dialect.get("port_fields", ()))
+    for field in dialect["replicas_fields"]:
+        replicas = spec["properties"][field] if field else spec
+        if dialect["form"] == "map":
+            entry, own = replicas["additionalProperties"], {"restartPolicy"}
+            rules = str(replicas["x-kubernetes-validations"])
+            assert all(f"'{type_.lower()}'" in rules for type_ in types)
+        else:
+            entry, own = replicas["items"], {dialect["type_field"]}
+            listed = entry["properties"][dialect["type_field"]]["enum"]
+            assert {type_.casefold() for type_ in listed} <= {type_.casefold() for type_ in types}
+        assert set(entry["properties"]) == COMMON | own | ports
+        for port in ports:
+            text = entry["properties"][port]["description"]
+            assert f"{dialect['default_port']} where absent" in text or text.startswith("Another name of")
+        containers = entry["properties"]["template"]["properties"]["spec"]["properties"]["containers"]
+        assert f"c.name == '{framework['container']}'" in containers["x-kubernetes-validations"][0]["rule"]
+
+
+@pytest.mark.parametrize(("framework", "kind", "group", "dialect"), DIALECTS)
+def test_modes(framework: dict[str, Any], kind: str, group: str, dialect: dict[str, Any]) -> None:
+    spec = SCHEMAS[group, kind]["openAPIV3Schema"]["properties"]["spec"]
+    if spec["type"] == "object":
+        known = {"local", "dist", *framework.get("modes", ())}
+        assert set(spec["properties"]["jobMode"]["enum"]) <= known

@@ -1,0 +1,64 @@
+"""When Docker is asked to build, and what is said when it cannot."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from cluster.engine import Engine
+from cluster.progress import Reporter
+from images import build, definition
+from images.errors import ImagesError
+
+# stands for the docker client: says which labels an image has, notes each call, and fails a build if told to
+DOCKER = """#!/bin/sh
+echo "$@" >>"$0.calls"
+case "$1 $2" in
+  "image inspect") case "$*" in
+    *--format*) cat "$0.labels" 2>/dev/null;;
+    *) [ "$3" = busybox:1.36 ];;
+  esac;;
+  build*) if [ -e "$0.broken" ]; then echo "step 3: it does not compile"; exit 1; fi;;
+esac
+"""
+
+
+@pytest.fixture
+def docker(tmp_path: Path) -> Path:
+    program = tmp_path / "docker"
+    program.write_text(DOCKER)
+    program.chmod(0o755)
+    return program
+
+
+def run(docker: Path, tmp_path: Path, key: str = "k1") -> list[str]:
+    """Build the image `shell` with that client; the calls it got."""
+    reporter = Reporter(tmp_path / "durations.json", io.StringIO())
+    build.build(definition.load("shell"), key, tmp_path / "cache", Engine("user", docker, {}), reporter)
+    return Path(f"{docker}.calls").read_text().splitlines()
+
+
+def test_an_image_that_docker_has_is_not_built_again(docker: Path, tmp_path: Path) -> None:
+    Path(f"{docker}.labels").write_text('{"dljob.operator/content": "k1"}')
+    assert not [call for call in run(docker, tmp_path) if call.startswith("build")]
+
+
+@pytest.mark.parametrize("labels", ['{"dljob.operator/content": "old"}', "null", "{}"])
+def test_any_other_image_is_built_without_network_and_labelled(docker: Path, tmp_path: Path, labels: str) -> None:
+    Path(f"{docker}.labels").write_text(labels)
+    (call,) = [call for call in run(docker, tmp_path) if call.startswith("build")]
+    assert "--network none" in call
+    assert "--build-arg BASE_IMAGE=busybox:1.36" in call
+    assert "--label dljob.operator/content=k1" in call
+    assert "--tag dljob/shell:1" in call
+    assert list((tmp_path / "cache/work").iterdir()) == [], "the context is removed"
+
+
+def test_a_failed_build_shows_what_docker_said(docker: Path, tmp_path: Path) -> None:
+    Path(f"{docker}.broken").touch()
+    Path(f"{docker}.labels").write_text("null")
+    with pytest.raises(ImagesError, match="it does not compile") as failed:
+        run(docker, tmp_path)
+    assert "shell/Dockerfile" in failed.value.fix
+    assert list((tmp_path / "cache/work").iterdir()) == []

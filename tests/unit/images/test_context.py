@@ -1,0 +1,121 @@
+"""What a build gets to see, and when an image counts as changed."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from images import context, definition, wheels
+from images.errors import ImagesError
+
+BASE = 'image = "python:3.11-slim"\npython = "3.11"\n[debian]\nrelease = "bookworm"\npackages = ["python3"]\n'
+IMAGE = """
+names = ["dljob/one:1"]
+base = "py"
+program = "/opt/one.py"
+programs = ["/usr/src/app/train.py"]
+[[sources]]
+from = "programs"
+to = "app"
+[[from_wheels]]
+requirement = "data==1"
+member = "data/a.csv"
+to = "app/a.csv"
+[[from_wheels]]
+requirement = "data==1"
+member = "data/none.csv"
+to = "none.csv"
+machines = ["other"]
+"""
+
+
+class Repository:
+    """A small repository with one image, and a cache that has its wheels."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.images = root / "build/images"
+        self.cache = root / "cache"
+        for file, text in {
+            "build/images/bases/py.toml": BASE,
+            "build/images/one/image.toml": IMAGE,
+            "build/images/one/Dockerfile": "ARG BASE_IMAGE\nFROM ${BASE_IMAGE}\n",
+            "build/images/one/requirements.txt": "tool==2  # the tool\n",
+            "programs/one.py": "print(1)\n",
+            "programs/__pycache__/one.pyc": "x",
+        }.items():
+            (root / file).parent.mkdir(parents=True, exist_ok=True)
+            (root / file).write_text(text)
+        for requirement in ("data==1", "tool==2", wheels.PIP):
+            self.have(requirement)
+
+    def have(self, requirement: str) -> None:
+        folder = wheels.folder(self.cache, [requirement], "3.11", "m")
+        folder.mkdir(parents=True)
+        name = requirement.replace("==", "-")
+        with zipfile.ZipFile(folder / f"{name}-py3-none-any.whl", "w") as archive:
+            archive.writestr("data/a.csv", "1,2,3")
+
+    def key(self, machine: str = "m") -> str:
+        return context.key(definition.load("one", self.images), machine, self.root)
+
+    def assemble(self) -> Path:
+        target = self.root / "context"
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir()
+        context.assemble(definition.load("one", self.images), target, self.cache, "m", self.root)
+        return target
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path)
+
+
+def test_the_context_holds_all_that_is_copied_and_no_more(repository: Repository) -> None:
+    target = repository.assemble()
+    files = {str(p.relative_to(target)) for p in target.rglob("*") if not p.is_dir()}
+    assert files == {
+        "Dockerfile",
+        "app/one.py",
+        "app/a.csv",
+        "wheels/tool-2-py3-none-any.whl",
+        f"wheels/{wheels.PIP.replace('==', '-')}-py3-none-any.whl",
+        "wheels/requirements.txt",
+        "links/usr/src/app/train.py",
+    }
+    assert (target / "wheels/requirements.txt").read_text() == "tool==2\n"
+    assert (target / "app/a.csv").read_text() == "1,2,3"
+    assert str((target / "links/usr/src/app/train.py").readlink()) == "/opt/one.py"
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "build/images/bases/py.toml",
+        "build/images/one/image.toml",
+        "build/images/one/Dockerfile",
+        "build/images/one/requirements.txt",
+        "programs/one.py",
+    ],
+)
+def test_the_key_changes_with_each_input(repository: Repository, file: str) -> None:
+    before = repository.key()
+    path = repository.root / file
+    path.write_text(path.read_text() + "# changed\n")
+    assert repository.key() != before
+
+
+def test_the_key_changes_with_the_machine_but_not_with_compiled_files(repository: Repository) -> None:
+    before = repository.key()
+    (repository.root / "programs/__pycache__/one.pyc").write_text("y")
+    assert repository.key() == before
+    assert repository.key("other") != before
+
+
+def test_a_source_that_is_gone_is_named(repository: Repository) -> None:
+    shutil.rmtree(repository.root / "programs")
+    with pytest.raises(ImagesError, match="programs does not exist"):
+        repository.key()

@@ -1,0 +1,76 @@
+"""Pins, pip's command, and single files out of wheels."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from cluster.errors import ClusterError
+from images import definition, wheels
+from images.errors import ImagesError
+
+
+def test_pins_are_read_without_their_reasons() -> None:
+    assert wheels.pins("# all\nmxnet==1.9.1   # the framework\n\n numpy==1.23.5\n") == ("mxnet==1.9.1", "numpy==1.23.5")
+
+
+def test_a_requirement_without_a_pin_is_refused() -> None:
+    with pytest.raises(ImagesError, match="numpy>=1: not a pinned requirement"):
+        wheels.pins("numpy>=1")
+
+
+def test_every_pin_of_this_repository_has_its_reason() -> None:
+    for image in definition.load_all():
+        if image.requirements is None:
+            continue
+        for line in image.requirements.read_text().splitlines():
+            if line.strip() and not line.startswith("#"):
+                assert line.partition("#")[2].strip(), f"{image.requirements}: {line}"
+
+
+def test_wheels_are_chosen_for_the_image_not_for_the_host() -> None:
+    command = wheels.download_command(["numpy==1.23.5"], "3.9", "aarch64", Path("/t"))
+    assert "--python-version=3.9" in command
+    assert {"--abi=cp39", "--abi=abi3", "--abi=none"} <= set(command)
+    assert "--platform=manylinux_2_17_aarch64" in command
+    assert not any("x86_64" in word for word in command)
+    assert command[-1] == "numpy==1.23.5"
+
+
+def test_the_place_of_wheels_depends_on_all_that_decides_them(tmp_path: Path) -> None:
+    places = {
+        wheels.folder(tmp_path, requirements, python, machine)
+        for requirements in (["a==1"], ["a==2"], ["a==1", "b==1"])
+        for python in ("3.9", "3.11")
+        for machine in ("x86_64", "aarch64")
+    }
+    assert len(places) == 12
+
+
+def test_a_failed_download_leaves_nothing_that_looks_done(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match="pip download") as failed:
+        wheels.download(tmp_path, ["file:///no-such-folder/x-1-py3-none-any.whl"], "3.11")
+    assert "has a wheel for this machine" in failed.value.fix
+    assert list((tmp_path / "wheels").iterdir()) == []
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with zipfile.ZipFile(tmp_path / "data-1-py3-none-any.whl", "w") as archive:
+        archive.writestr("data.libs/libx-0a1b.so.1.0.0", "library")
+        archive.writestr("data.libs/sub/libx-0a1b.so.1.0.0", "deeper")
+        archive.writestr("data/a.csv", "a")
+        archive.writestr("data/b.csv", "b")
+    return tmp_path
+
+
+def test_one_file_is_taken_out(folder: Path) -> None:
+    wheels.extract(folder, "data.libs/libx-*.so*", folder / "out/lib/libx.so.1")
+    assert (folder / "out/lib/libx.so.1").read_text() == "library"
+
+
+@pytest.mark.parametrize(("pattern", "count"), [("data/*.csv", 2), ("data/c.csv", 0)])
+def test_not_exactly_one_file_is_refused(folder: Path, pattern: str, count: int) -> None:
+    with pytest.raises(ImagesError, match=f"{count} files match"):
+        wheels.extract(folder, pattern, folder / "out")

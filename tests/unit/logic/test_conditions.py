@@ -1,0 +1,71 @@
+"""The algebra of v1's conditions."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.conditions import Condition
+
+
+def told(held: list[Condition]) -> list[tuple[str, str]]:
+    return [(x["type"], x["status"]) for x in held]
+
+
+def story(*types: str) -> list[Condition]:
+    held: list[Condition] = []
+    for second, type_ in enumerate(types):
+        held = conditions.put(held, type_, f"MXJob{type_}", "", f"t{second}")
+    return held
+
+
+def test_the_newest_stands_last() -> None:
+    assert told(story("Created", "Running")) == [("Created", "True"), ("Running", "True")]
+
+
+def test_running_and_restarting_exclude_each_other() -> None:
+    assert told(story("Created", "Running", "Restarting")) == [("Created", "True"), ("Restarting", "True")]
+    assert told(story("Created", "Restarting", "Running")) == [("Created", "True"), ("Running", "True")]
+
+
+@pytest.mark.parametrize("end", ["Succeeded", "Failed", "Suspended"])
+def test_an_end_turns_running_false_and_keeps_it(end: str) -> None:
+    held = story("Created", "Running", end)
+    assert told(held) == [("Created", "True"), ("Running", "False"), (end, "True")]
+    assert held[1]["lastTransitionTime"] == "t2"
+
+
+def test_an_unchanged_condition_is_left_alone() -> None:
+    held = story("Created", "Running")
+    assert conditions.put(held, "Created", "MXJobCreated", "other words", "later") == held
+
+
+def test_a_new_reason_moves_it_to_the_end_and_keeps_its_transition() -> None:
+    held = conditions.put(story("Created", "Running"), "Created", "Again", "words", "t9")
+    assert told(held) == [("Running", "True"), ("Created", "True")]
+    assert held[-1] == {
+        "type": "Created",
+        "status": "True",
+        "reason": "Again",
+        "message": "words",
+        "lastUpdateTime": "t9",
+        "lastTransitionTime": "t0",
+    }
+
+
+def test_a_new_status_is_a_transition() -> None:
+    held = conditions.put(story("Suspended"), "Suspended", "MXJobResumed", "", "t9", "False")
+    assert told(held) == [("Suspended", "False")]
+    assert held[0]["lastTransitionTime"] == "t9"
+    assert not conditions.holds(held, "Suspended")
+
+
+def test_the_old_list_is_not_touched() -> None:
+    held = story("Created", "Running")
+    before = [dict(x) for x in held]
+    conditions.put(held, "Failed", "r", "m", "t")
+    assert held == before
+
+
+@pytest.mark.parametrize("status", [{}, {"conditions": None}, {"conditions": "x"}, {"conditions": [None]}])
+def test_a_status_without_conditions(status: dict[str, object]) -> None:
+    assert conditions.of(status) == []

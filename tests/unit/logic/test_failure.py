@@ -1,0 +1,171 @@
+"""Which pods have failed, and whether that is the job's failure."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import (
+    Failure,
+    describe,
+    find_failure,
+    has_failed,
+    over_backoff_limit,
+    retries_of,
+)
+from builders import MXJob, Pod, mxjob, observed, pod_of
+
+NEVER = mxjob().v1alpha1().servers(1).workers(2).restart("Never").job()
+ON_FAILURE = mxjob().v1alpha1().servers(1).workers(2).restart("OnFailure").job()
+
+
+@pytest.mark.parametrize(
+    ("pod", "failed"),
+    [
+        (pod_of(NEVER, "worker"), False),
+        (pod_of(NEVER, "worker").running(), False),
+        (pod_of(NEVER, "worker").succeeded(), False),
+        (pod_of(NEVER, "worker").failed(1), True),
+        (pod_of(NEVER, "worker").exited(1), True),  # a sidecar goes on, the program will not
+        (pod_of(NEVER, "worker").exited(0), False),
+        (pod_of(NEVER, "worker").refused_by_node(), True),
+        (pod_of(ON_FAILURE, "worker").exited(1), False),  # the kubelet is about to start it again
+        (pod_of(ON_FAILURE, "worker").restarted(1), False),
+        (pod_of(ON_FAILURE, "worker").failed(1), True),  # given up: evicted, say
+    ],
+)
+def test_failed_pods(pod: Pod, failed: bool) -> None:
+    assert has_failed(pod.view()) is failed
+
+
+def failure(job: MXJob, *pods: Pod) -> Failure | None:
+    made = job.job()
+    return find_failure(made, observed(made, pods))
+
+
+# --- v1alpha1: only the chief's end is the job's
+
+
+@pytest.mark.parametrize("dialect", ["v1alpha1", "fioravanzo", "mpba"])
+@pytest.mark.parametrize("type_", ["worker", "server"])
+def test_v1alpha1_no_other_replica_fails_the_job(dialect: str, type_: str) -> None:
+    job = mxjob().dialect(dialect).servers(1).workers(1).restart("Never")
+    assert failure(job, pod_of(job.job(), type_).failed(1)) is None
+
+
+@pytest.mark.parametrize("dialect", ["v1alpha1", "fioravanzo", "mpba"])
+def test_v1alpha1_the_schedulers_permanent_error_does(dialect: str) -> None:
+    job = mxjob().dialect(dialect).restart("OnFailure")
+    chief = pod_of(job.job(), "scheduler")
+    assert failure(job, chief.restarted(1)), "though the kubelet, as it was told, started it again"
+    assert failure(job, chief.failed(1))
+    assert failure(job, chief.failed(137, "OOMKilled"))
+    assert failure(job, chief.restarted(137)) is None
+
+
+def test_v1alpha1_the_chief_of_the_users_choice() -> None:
+    job = mxjob().v1alpha1().workers(2).chief("Worker", 1)
+    assert failure(job, pod_of(job.job(), "scheduler").failed(1), pod_of(job.job(), "worker", 0).failed(1)) is None
+    assert failure(job, pod_of(job.job(), "worker", 1).failed(1))
+
+
+@pytest.mark.parametrize("gone", [lambda p: p.deleting(), lambda p: p.disrupted()])
+def test_v1alpha1_an_end_that_somebody_else_made_is_not_the_programs(gone: object) -> None:
+    job = mxjob().v1alpha1().restart("Never")
+    assert failure(job, gone(pod_of(job.job(), "scheduler").failed(1))) is None  # type: ignore[operator]
+
+
+def test_every_process_of_a_local_job_decides() -> None:
+    job = mxjob().v1alpha1().without("Scheduler").workers(2).option(jobMode="local").restart("Never")
+    assert failure(job, pod_of(job.job(), "worker", 1).failed(1))
+
+
+# --- v1: each replica by its restart policy
+
+
+@pytest.mark.parametrize("type_", ["scheduler", "server", "worker"])
+@pytest.mark.parametrize(
+    ("policy", "code", "fails"),
+    [
+        ("Never", 1, True),
+        ("Never", 137, True),
+        ("ExitCode", 1, True),
+        ("ExitCode", 127, True),
+        ("ExitCode", 128, False),
+        ("ExitCode", 137, False),
+        ("OnFailure", 1, False),
+        ("Always", 1, False),
+    ],
+)
+def test_v1_restart_policy_decides(type_: str, policy: str, code: int, fails: bool) -> None:
+    job = mxjob().v1().servers(1).workers(1).restart(policy)
+    assert bool(failure(job, pod_of(job.job(), type_).failed(code))) is fails
+
+
+def test_v1_never_means_never() -> None:
+    job = mxjob().v1().workers(1)
+    assert failure(job, pod_of(job.job(), "worker").failed(137).disrupted())
+    assert failure(job, pod_of(job.job(), "worker").refused_by_node())
+
+
+def test_v1_exit_code_of_a_disrupted_pod_says_nothing() -> None:
+    job = mxjob().v1().workers(1).restart("ExitCode")
+    assert failure(job, pod_of(job.job(), "worker").failed(1).disrupted()) is None
+    assert failure(job, pod_of(job.job(), "worker").refused_by_node()) is None
+
+
+def test_v1_in_place_restarts_are_no_failure() -> None:
+    job = mxjob().v1().workers(1).restart("OnFailure")
+    assert failure(job, pod_of(job.job(), "worker").restarted(1, times=9)) is None
+
+
+# --- what is said of it
+
+
+def test_the_failure_of_a_container() -> None:
+    pod = pod_of(NEVER, "worker", 1).failed(3, message="loss is NaN").view()
+    assert describe(pod) == Failure(
+        "Error", f"container mxnet of pod {pod.name} exited with 3 (Error): loss is NaN", pod.name, "mxnet", 3
+    )
+
+
+def test_the_failure_of_a_pod_that_never_ran() -> None:
+    pod = pod_of(NEVER, "worker").refused_by_node("OutOfcpu", "no room").view()
+    assert describe(pod) == Failure("OutOfcpu", f"pod {pod.name} failed: OutOfcpu: no room", pod.name)
+
+
+# --- the budget
+
+
+@pytest.mark.parametrize(
+    ("held", "retries"),
+    [({"worker-0": 2}, {"worker-0": 2}), (None, {}), ([], {}), ({"worker-0": "x"}, {}), ({"worker-0": None}, {})],
+)
+def test_retries_in_the_status(held: object, retries: dict[str, int]) -> None:
+    assert retries_of(mxjob().status(retries=held).job()) == retries
+
+
+@pytest.mark.parametrize(
+    ("limit", "retries", "in_place", "over"),
+    [(None, 9, 9, False), (0, 0, 0, False), (0, 1, 0, True), (0, 0, 1, True), (3, 2, 1, False), (3, 2, 2, True)],
+)
+def test_backoff_limit_counts_new_pods_and_restarts_in_place(
+    limit: int | None, retries: int, in_place: int, over: bool
+) -> None:
+    job = mxjob().workers(1).run_policy(backoffLimit=limit).job()
+    pod = pod_of(job, "worker")
+    pods = [(pod.restarted(1, in_place) if in_place else pod.running()).view()]
+    assert bool(over_backoff_limit(job, {"worker-0": retries}, pods)) is over
+
+
+def test_over_the_limit_the_last_error_is_told() -> None:
+    job = mxjob().workers(2).run_policy(backoffLimit=0).job()
+    pods = [pod_of(job, "worker", 0).failed(1, seconds=1).view(), pod_of(job, "worker", 1).failed(2, seconds=5).view()]
+    told = over_backoff_limit(job, {"worker-0": 1}, pods)
+    assert told is not None
+    assert (told.reason, told.pod, told.exit_code) == ("BackoffLimitExceeded", "digits-worker-1", 2)
+    assert "backoffLimit allows 0 restarts; last: container mxnet of pod digits-worker-1 exited with 2" in told.message
+
+
+def test_over_the_limit_with_no_pod_left() -> None:
+    told = over_backoff_limit(mxjob().run_policy(backoffLimit=0).job(), {"worker-0": 1}, [])
+    assert told is not None
+    assert (told.pod, told.exit_code) == ("", None)

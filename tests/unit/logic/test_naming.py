@@ -1,0 +1,90 @@
+"""Names are functions of what they name, and fit where they are used."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
+from builders import mxjob
+
+
+def test_runtime_id_is_a_function_of_the_uid() -> None:
+    assert naming.runtime_id("a") == naming.runtime_id("a")
+    assert naming.runtime_id("a") != naming.runtime_id("b")
+    assert len(naming.runtime_id("a")) == naming.RUNTIME_ID_LENGTH
+
+
+def test_runtime_ids_of_many_jobs_differ() -> None:
+    assert len({naming.runtime_id(str(n)) for n in range(10_000)}) == 10_000
+
+
+@pytest.mark.parametrize("dialect", ["fioravanzo", "v1alpha1"])
+def test_v1alpha1_pods_are_named_by_type_runtime_id_index_and_five_characters(dialect: str) -> None:
+    job = mxjob("digits").dialect(dialect).servers(2).option(RuntimeId="76no").job()
+    assert naming.host_name(job, "Server", 1) == "server-76no-1"
+    host, _, suffix = naming.pod_name(job, "Server", 1, 0, "hash").rpartition("-")
+    assert (host, len(suffix)) == ("server-76no-1", 5)
+
+
+def test_v1_pods_are_named_after_the_job() -> None:
+    job = mxjob("digits").v1().workers(3).job()
+    assert naming.pod_name(job, "Worker", 2, 0, "hash") == "digits-worker-2"
+    assert naming.pod_name(job, "Worker", 2, 5, "other") == "digits-worker-2"
+
+
+@pytest.mark.parametrize("change", [{"attempt": 1}, {"spec_hash": "b"}, {"index": 1}, {"type_": "Server"}])
+def test_v1alpha1_pod_name_differs_by(change: dict[str, object]) -> None:
+    job = mxjob().v1alpha1().job()
+    base = {"type_": "Worker", "index": 0, "attempt": 0, "spec_hash": "a"}
+    assert naming.pod_name(job, **base) == naming.pod_name(job, **base)
+    assert naming.pod_name(job, **{**base, **change}) != naming.pod_name(job, **base)
+
+
+def test_v1alpha1_pod_names_of_two_jobs_of_one_runtime_id_differ() -> None:
+    one, two = (mxjob().v1alpha1().option(RuntimeId="same").uid(uid).job() for uid in ("1", "2"))
+    assert naming.pod_name(one, "Worker", 0, 0, "a") != naming.pod_name(two, "Worker", 0, 0, "a")
+
+
+def test_addresses_do_not_depend_on_the_domain_of_the_cluster() -> None:
+    assert naming.address(mxjob("digits").v1().job(), "Scheduler", 0) == "digits-scheduler-0"
+    job = mxjob().v1alpha1().option(RuntimeId="76no").job()
+    assert naming.address(job, "Scheduler", 0) == "scheduler-76no-0.mxjob-76no"
+
+
+def test_the_service_is_named_after_the_kind_and_the_runtime_id() -> None:
+    assert naming.service_name(mxjob().v1alpha1().option(RuntimeId="76no").job()) == "mxjob-76no"
+
+
+@pytest.mark.parametrize(
+    ("workers", "length", "fits"),
+    # "-scheduler-0" has 12 characters, "-worker-10" and "-worker-999" have fewer
+    [(10, 51, True), (10, 52, False), (1000, 51, True)],
+)
+def test_v1_name_of_a_job_leaves_room_for_its_pods(workers: int, length: int, fits: bool) -> None:
+    job = dataclasses.replace(mxjob().v1().workers(workers).job(), name="j" * length)
+    complaints = naming.too_long(job)
+    assert (not complaints) == fits
+    assert fits or "metadata.name is 1 characters too long" in complaints[0]
+
+
+def test_v1_the_highest_index_counts() -> None:
+    wide = mxjob().v1().workers(100_000).job()
+    assert naming.too_long(dataclasses.replace(wide, name="j" * 50)) == []
+    (complaint,) = naming.too_long(dataclasses.replace(wide, groups=wide.groups[1:], name="j" * 51))
+    assert "1 characters too long" in complaint
+    assert "worker-99999" in complaint
+
+
+def test_v1alpha1_a_name_of_63_characters_is_a_label_and_no_more() -> None:
+    job = mxjob().v1alpha1().job()
+    assert naming.too_long(dataclasses.replace(job, name="j" * 63)) == []
+    (complaint,) = naming.too_long(dataclasses.replace(job, name="j" * 64))
+    assert "metadata.name has 64 characters" in complaint
+
+
+def test_v1alpha1_a_long_runtime_id_is_refused_by_name() -> None:
+    job = dataclasses.replace(mxjob().v1alpha1().job(), runtime_id="r" * 60)
+    complaints = naming.too_long(job)
+    assert any("Service" in text for text in complaints)
+    assert all(text.startswith("spec.RuntimeId is ") for text in complaints)

@@ -1,0 +1,180 @@
+"""From the API's own objects to what decisions need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodView, Termination
+from builders import NOW, UID, mxjob, pod_of, stamp
+
+OWNER = {"apiVersion": "kubeflow.org/v1", "kind": "MXJob", "name": "digits", "uid": UID, "controller": True}
+
+
+def view(status: dict[str, Any] | None = None, **metadata: Any) -> PodView:
+    pod: dict[str, Any] = {"metadata": {"name": "p", "uid": "1", "ownerReferences": [OWNER], **metadata}}
+    if status is not None:
+        pod["status"] = status
+    return observe(UID, "mxnet", [pod], []).pods[0]
+
+
+def container(
+    name: str = "mxnet", restarts: int = 0, last: dict[str, Any] | None = None, **state: Any
+) -> dict[str, Any]:
+    return {"name": name, "restartCount": restarts, "state": state, **({"lastState": last} if last else {})}
+
+
+def end(code: int, reason: str = "Error", message: str = "") -> dict[str, Any]:
+    return {"exitCode": code, "reason": reason, "message": message, "finishedAt": stamp()}
+
+
+def test_a_pod_as_we_make_it() -> None:
+    job = mxjob("digits").v1().workers(3).restart("OnFailure").job()
+    made = pod_of(job, "worker", 2, attempt=1).running().change(lambda p: p["spec"].update(nodeName="n1"))
+    seen = made.view()
+    assert (seen.name, seen.type, seen.index, seen.attempt) == ("digits-worker-2", "worker", 2, 1)
+    assert (seen.phase, seen.node, seen.restart_policy) == ("Running", "n1", "OnFailure")
+    assert seen.spec_hash == made.resource()["metadata"]["annotations"]["dljob.operator/spec-hash"]
+    assert seen.created == stamp()
+    assert (seen.deleting, seen.ended, seen.stopped, seen.disrupted, seen.waiting) == ("", None, False, False, "")
+    assert seen.busy
+
+
+def test_the_least_that_a_pod_can_be() -> None:
+    seen = view()
+    assert (seen.phase, seen.type, seen.index, seen.attempt, seen.restarts) == ("Pending", "", 0, 0, 0)
+    assert seen.restart_policy == "Always"
+    assert seen.busy
+
+
+@pytest.mark.parametrize("label", ["", "x", "-1", "1.5"])
+def test_labels_that_somebody_changed(label: str) -> None:
+    seen = view(labels={"dljob.operator/replica-index": label, "dljob.operator/attempt": label})
+    assert (seen.index, seen.attempt) == (0, 0)
+
+
+def test_objects_of_others_are_not_seen() -> None:
+    stranger = {"metadata": {"name": "s", "uid": "2", "ownerReferences": [{**OWNER, "uid": "other"}]}}
+    seen = observe(UID, "mxnet", [stranger, {"metadata": {"name": "t"}}], [stranger])
+    assert (seen.pods, seen.services) == ((), {})
+
+
+def test_services_by_name() -> None:
+    service = {"metadata": {"name": "s", "uid": "2", "ownerReferences": [OWNER]}}
+    assert observe(UID, "mxnet", [], [service]).services == {"s": "2"}
+
+
+def test_pods_of_a_type_in_any_case() -> None:
+    job = mxjob().workers(1).job()
+    seen = observe(UID, "mxnet", [pod_of(job, t).resource() for t in ("worker", "scheduler")], [])
+    assert [p.type for p in seen.pods_of("Worker")] == ["worker"]
+
+
+# --- whose end counts
+
+
+def test_the_end_of_the_frameworks_container() -> None:
+    seen = view({"phase": "Failed", "containerStatuses": [container(terminated=end(3, message=" last words\n"))]})
+    assert seen.ended == Termination(3, "Error", "last words", stamp())
+    assert (seen.stopped, seen.container, seen.busy) == (True, "mxnet", False)
+
+
+def test_an_end_that_the_kubelet_has_restarted_since() -> None:
+    last = {"terminated": end(137, "OOMKilled")}
+    seen = view({"phase": "Running", "containerStatuses": [container(restarts=2, last=last, running={})]})
+    assert seen.ended and (seen.ended.code, seen.ended.reason) == (137, "OOMKilled")
+    assert (seen.stopped, seen.restarts, seen.busy) == (False, 2, True)
+
+
+def test_waiting_for_its_restart_it_has_not_stopped_for_good() -> None:
+    last = {"terminated": end(1)}
+    waiting = {"reason": "CrashLoopBackOff", "message": "back-off 10s"}
+    seen = view({"phase": "Running", "containerStatuses": [container(restarts=1, last=last, waiting=waiting)]})
+    assert seen.ended and seen.ended.code == 1
+    assert (seen.stopped, seen.waiting, seen.busy) == (False, "", True)
+
+
+@pytest.mark.parametrize("own", [container(running={}), container(waiting={"reason": "ContainerCreating"})])
+def test_a_sidecars_end_is_not_the_programs(own: dict[str, Any]) -> None:
+    statuses = [container("sidecar", terminated=end(1)), own]
+    seen = view({"phase": "Running", "containerStatuses": statuses})
+    assert (seen.ended, seen.stopped) == (None, False)
+
+
+def test_an_init_container_that_will_be_tried_again_has_not_failed() -> None:
+    status = {
+        "phase": "Pending",
+        "containerStatuses": [container(waiting={"reason": "PodInitializing"})],
+        "initContainerStatuses": [container("init", terminated=end(1))],
+    }
+    assert view(status).ended is None
+
+
+def test_an_init_container_that_failed_the_pod_tells_why() -> None:
+    status = {
+        "phase": "Failed",
+        "containerStatuses": [container(waiting={"reason": "PodInitializing"})],
+        "initContainerStatuses": [container("ready", terminated=end(0)), container("fetch", terminated=end(7))],
+    }
+    seen = view(status)
+    assert seen.ended and seen.ended.code == 7
+    assert seen.container == "fetch"
+
+
+def test_a_sidecar_that_fails_later_does_not_undo_the_programs_end() -> None:
+    statuses = [container(terminated=end(0, "Completed")), container("sidecar", terminated=end(1))]
+    seen = view({"phase": "Failed", "containerStatuses": statuses})
+    assert seen.ended and seen.ended.code == 0
+    assert seen.container == "mxnet"
+
+
+def test_a_pod_that_no_node_took() -> None:
+    seen = view({"phase": "Failed", "reason": "OutOfcpu", "message": "not enough"})
+    assert (seen.ended, seen.reason, seen.message, seen.busy) == (None, "OutOfcpu", "not enough", False)
+
+
+def test_a_sidecar_keeps_a_pod_busy() -> None:
+    statuses = [container(terminated=end(0)), container("sidecar", running={})]
+    assert view({"phase": "Running", "containerStatuses": statuses}).busy
+    assert not view({"phase": "Running", "containerStatuses": statuses[:1]}).busy
+
+
+# --- what holds it up
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ({"reason": "ImagePullBackOff", "message": "no such image"}, "ImagePullBackOff: no such image"),
+        ({"reason": "CreateContainerConfigError"}, "CreateContainerConfigError"),
+        ({"reason": "ContainerCreating"}, ""),
+        ({"reason": "PodInitializing"}, ""),
+        ({"reason": "CrashLoopBackOff"}, ""),
+        ({}, ""),
+    ],
+)
+def test_what_keeps_a_container_from_starting(state: dict[str, str], said: str) -> None:
+    assert view({"phase": "Pending", "containerStatuses": [container(waiting=state)]}).waiting == said
+
+
+def test_an_init_container_may_be_what_waits() -> None:
+    status = {"phase": "Pending", "initContainerStatuses": [container("i", waiting={"reason": "ErrImagePull"})]}
+    assert view(status).waiting == "ErrImagePull"
+
+
+def test_no_node_has_room() -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+    assert view({"phase": "Pending", "conditions": [condition]}).waiting == "Unschedulable: 0/1 nodes"
+    assert view({"phase": "Pending", "conditions": [{**condition, "status": "True"}]}).waiting == ""
+
+
+@pytest.mark.parametrize(("status", "disrupted"), [("True", True), ("False", False)])
+def test_disruption(status: str, disrupted: bool) -> None:
+    seen = view({"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": status}]})
+    assert seen.disrupted is disrupted
+
+
+def test_being_deleted() -> None:
+    assert view(deletionTimestamp=stamp(30)).deleting == stamp(30)
+    assert NOW.isoformat().startswith(stamp()[:19])

@@ -1,0 +1,389 @@
+"""Every dialect comes to the same job; whatever is wrong is said with its field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import dialect_of, parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import Chief, RunPolicy
+from builders import MXNET, UID, MXJob, Resource, echo_framework, echo_framework_of_dialect, echojob, mxjob
+from seeds import MXJOBS, seed_manifest
+
+DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
+WITH_OPTIONS = ("v1", "v1alpha1", "fioravanzo")
+
+
+def problems(resource: Resource) -> tuple[str, ...]:
+    with pytest.raises(InvalidJob) as caught:
+        parse_job(resource, MXNET)
+    return caught.value.problems
+
+
+def problem(resource: Resource) -> str:
+    (only,) = problems(resource)
+    return only
+
+
+def spec_of(resource: Resource, type_: str) -> Any:
+    """The replica spec of a type, in whatever dialect."""
+    spec = resource["spec"]
+    if isinstance(spec, dict) and "mxReplicaSpecs" in spec:
+        return spec["mxReplicaSpecs"][type_]
+    entries = spec if isinstance(spec, list) else spec["replicaSpecs"]
+    return next(e for e in entries if type_.upper() in (e.get("mxReplicaType"), e.get("replicaType")))
+
+
+# --- what is read
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_types_and_counts(dialect: str) -> None:
+    job = mxjob().dialect(dialect).servers(2).workers(3).job()
+    assert [(g.type, g.replicas) for g in job.groups] == [("Scheduler", 1), ("Server", 2), ("Worker", 3)]
+    assert job.total == 6
+    assert job.chief == Chief("Scheduler", 0)
+    assert job.runtime_id == naming.runtime_id(UID)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_one_replica_where_no_number_is_given(dialect: str) -> None:
+    resource = mxjob().dialect(dialect).resource()
+    del spec_of(resource, "Scheduler")["replicas"]
+    assert parse_job(resource, MXNET).total == 1
+
+
+@pytest.mark.parametrize("spelling", ["WORKER", "worker", "Worker", "wOrKeR"])
+def test_types_in_any_case(spelling: str) -> None:
+    resource = mxjob().v1().resource()
+    specs = resource["spec"]["mxReplicaSpecs"]
+    specs[spelling] = {**specs["Scheduler"], "replicas": 2}
+    assert [g.type for g in parse_job(resource, MXNET).groups] == ["Scheduler", "Worker"]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "default"), [("v1", 9091), ("v1alpha1", 9091), ("fioravanzo", 9000), ("mpba", 9000)]
+)
+def test_default_port(dialect: str, default: int) -> None:
+    assert {g.port for g in mxjob().dialect(dialect).workers(1).job().groups} == {default}
+
+
+def test_ps_root_port() -> None:
+    job = mxjob().v1alpha1().entry("Scheduler", PsRootPort=9000).job()
+    assert job.groups[0].port == 9000
+
+
+@pytest.mark.parametrize("field", ["PsRootPort", "mxPort"])
+def test_fioravanzo_knows_two_names_of_the_port(field: str) -> None:
+    assert mxjob().fioravanzo().entry("Scheduler", **{field: 9999}).job().groups[0].port == 9999
+
+
+def test_v1_takes_the_named_port_of_the_template() -> None:
+    ports = [{"name": "metrics", "containerPort": 80}, {"name": "mxjob-port", "containerPort": 7777}]
+    assert mxjob().v1().container("Scheduler", ports=ports).job().groups[0].port == 7777
+
+
+def test_v1alpha1_does_not_look_at_the_ports_of_the_template() -> None:
+    ports = [{"name": "", "containerPort": 80}]
+    assert mxjob().v1alpha1().container("Scheduler", ports=ports).job().groups[0].port == 9091
+
+
+@pytest.mark.parametrize(
+    ("dialect", "template", "entry", "policy"),
+    [
+        ("v1", None, None, "Never"),
+        ("v1", "Always", None, "Never"),  # the template's is overruled
+        ("v1", "Always", "OnFailure", "OnFailure"),
+        ("v1", None, "ExitCode", "ExitCode"),
+        ("v1alpha1", None, None, "OnFailure"),
+        ("v1alpha1", "Never", None, "Never"),
+        ("v1alpha1", "Never", "Always", "Always"),
+        ("mpba", "Always", None, "Always"),
+    ],
+)
+def test_restart_policy(dialect: str, template: str | None, entry: str | None, policy: str) -> None:
+    made = mxjob().dialect(dialect)
+    if template:
+        made.pod("Scheduler", restartPolicy=template)
+    if entry:
+        made.entry("Scheduler", restartPolicy=entry)
+    assert made.job().groups[0].restart_policy == policy
+
+
+@pytest.mark.parametrize("dialect", WITH_OPTIONS)
+def test_runtime_id_of_the_spec(dialect: str) -> None:
+    assert mxjob().dialect(dialect).option(RuntimeId="aycw").job().runtime_id == "aycw"
+
+
+@pytest.mark.parametrize(("dialect", "policy"), [("v1", "None"), ("v1alpha1", "Running"), ("mpba", "Running")])
+def test_default_clean_pod_policy(dialect: str, policy: str) -> None:
+    assert mxjob().dialect(dialect).job().run_policy == RunPolicy(clean_pod_policy=policy)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda job: job.run_policy(cleanPodPolicy="All"),
+        lambda job: job.option(cleanPodPolicy="All"),
+        lambda job: job.option(cleanupPodPolicy="All"),
+    ],
+)
+def test_clean_pod_policy_at_each_of_its_places(place: Callable[[MXJob], MXJob]) -> None:
+    assert place(mxjob().v1alpha1()).job().run_policy.clean_pod_policy == "All"
+
+
+def test_run_policy() -> None:
+    job = mxjob().run_policy(
+        ttlSecondsAfterFinished=0,
+        activeDeadlineSeconds=60,
+        backoffLimit=3,
+        suspend=True,
+        managedBy="kueue.x-k8s.io/multikueue",
+        schedulingPolicy={"priorityClass": "high"},
+    )
+    assert job.option(schedulerName="volcano").job().run_policy == RunPolicy(
+        clean_pod_policy="None",
+        ttl_seconds_after_finished=0,
+        active_deadline_seconds=60,
+        backoff_limit=3,
+        suspend=True,
+        managed_by="kueue.x-k8s.io/multikueue",
+        scheduler_name="volcano",
+        priority_class="high",
+    )
+
+
+@pytest.mark.parametrize("spelling", ["Worker", "WORKER"])
+def test_termination_policy_names_the_chief(spelling: str) -> None:
+    assert mxjob().v1alpha1().workers(2).chief(spelling, 1).job().chief == Chief("Worker", 1)
+
+
+def test_termination_policy_without_a_name_means_the_usual_chief() -> None:
+    job = mxjob().v1alpha1().option(terminationPolicy={"chief": {"replicaIndex": 0}}).job()
+    assert job.chief == Chief("Scheduler", 0)
+
+
+def test_local_job_needs_no_scheduler_and_its_worker_decides() -> None:
+    job = mxjob().v1alpha1().without("Scheduler").workers(1).option(jobMode="local").job()
+    assert (job.mode, job.chief) == ("local", Chief("Worker", 0))
+
+
+@pytest.mark.parametrize(
+    ("spelling", "mode"), [("dist", "dist"), ("local", "local"), ("MXTrain", "dist"), ("", "dist")]
+)
+def test_job_mode(spelling: str, mode: str) -> None:
+    assert mxjob().v1alpha1().option(jobMode=spelling).job().mode == mode
+
+
+def test_the_template_is_the_users_own() -> None:
+    resource = mxjob().v1alpha1().resource()
+    job = parse_job(resource, MXNET)
+    assert job.groups[0].template == resource["spec"]["replicaSpecs"][0]["template"]
+
+
+@pytest.mark.parametrize("name", MXJOBS)
+def test_manifests_of_the_early_operators(name: str) -> None:
+    job = parse_job(seed_manifest(name), MXNET)
+    assert [(g.type, g.replicas) for g in job.groups] == [("Scheduler", 1), ("Server", 1), ("Worker", 1)]
+    assert job.groups[0].port == 9000
+
+
+# --- which dialect
+
+
+def test_the_shape_tells_the_dialect_and_not_the_version() -> None:
+    resource = mxjob().v1alpha1().resource()
+    resource["apiVersion"] = "kubeflow.org/v1"  # the version that the CRD stores
+    assert parse_job(resource, MXNET).dialect.status == "v1alpha1"
+
+
+def test_without_a_telling_field_the_newest_dialect_speaks() -> None:
+    assert (
+        problem({**mxjob().resource(), "spec": {}}) == "spec.mxReplicaSpecs is missing: list the job's replicas there"
+    )
+    assert dialect_of({**mxjob().v1alpha1().resource(), "spec": {}}, MXNET).status == "v1"
+
+
+def test_a_bare_list_is_needed_where_it_is_the_spec() -> None:
+    assert problem({**mxjob().mpba().resource(), "spec": {}}) == "spec: a list of replicas is needed"
+
+
+def test_two_dialects_at_once() -> None:
+    resource = mxjob().v1().resource()
+    resource["spec"]["replicaSpecs"] = []
+    assert problem(resource) == "spec has mxReplicaSpecs and replicaSpecs, which say the same: keep one of them"
+
+
+def test_an_unknown_group() -> None:
+    text = problem({**mxjob().resource(), "apiVersion": "example.com/v1"})
+    assert text == (
+        "apiVersion: mxnet knows no group 'example.com'; it knows fioravanzo.org, kubeflow.org, mpba.fbk.eu"
+    )
+
+
+def test_a_kind_of_another_framework() -> None:
+    assert problem({**mxjob().resource(), "kind": "TFJob"}) == "kind: 'TFJob' is no job of mxnet; its kinds are: MXJob"
+
+
+def test_one_replica_spec_where_the_framework_has_one_type() -> None:
+    declared = {"replica_types": {"Worker": {}}, "kinds": []}
+    dialect = {"groups": ["example.com"], "form": "single", "replicas_fields": ["replicaSpecs"]}
+    framework = echo_framework(**declared, dialects=[dialect])
+    resource = echojob()
+    resource["spec"]["replicaSpecs"] = {**resource["spec"]["replicaSpecs"]["Leader"], "replicas": 3}
+    assert [(g.type, g.replicas) for g in parse_job(resource, framework).groups] == [("Worker", 3)]
+
+
+def test_a_list_of_one_type_needs_no_type_field() -> None:
+    dialect = {"groups": ["example.com"], "form": "list", "replicas_fields": ["replica_specs", "replicaSpecs"]}
+    framework = echo_framework(replica_types={"Worker": {}}, dialects=[dialect])
+    resource = echojob()
+    template = resource["spec"]["replicaSpecs"]["Leader"]["template"]
+    resource["spec"] = {"replicaSpecs": [{"template": template}]}
+    assert parse_job(resource, framework).groups[0].type == "Worker"
+
+
+# --- what is wrong
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_scheduler(dialect: str) -> None:
+    text = problem(mxjob().dialect(dialect).without("Scheduler").workers(1).resource())
+    assert text == "the job has 0 Scheduler replicas: it needs exactly 1 Scheduler"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_two_schedulers(dialect: str) -> None:
+    assert problem(mxjob().dialect(dialect).scheduler(2).resource()).endswith(
+        ".replicas is 2: a job has exactly 1 Scheduler"
+    )
+
+
+def test_two_entries_of_schedulers() -> None:
+    resource = mxjob().v1alpha1().resource()
+    resource["spec"]["replicaSpecs"] *= 2
+    assert problem(resource).startswith("spec.replicaSpecs[0] and spec.replicaSpecs[1]: Scheduler is listed twice")
+
+
+def test_misspelt_type_in_a_list() -> None:
+    resource = mxjob().v1alpha1().workers(1).resource()
+    resource["spec"]["replicaSpecs"][1]["mxReplicaType"] = "WROKER"
+    assert problem(resource) == (
+        "spec.replicaSpecs[1].mxReplicaType: 'WROKER' is no replica type of mxnet; it must be one of "
+        "SCHEDULER, SERVER, WORKER, TUNERTRACKER, TUNERSERVER, TUNER"
+    )
+
+
+def test_misspelt_type_in_a_map() -> None:
+    text = problem(mxjob().v1().replicas("Wroker", 1).resource())
+    assert text.startswith(
+        "spec.mxReplicaSpecs.Wroker: 'Wroker' is no replica type of mxnet; it must be one of Scheduler"
+    )
+
+
+def test_type_left_out() -> None:
+    resource = mxjob().mpba().resource()
+    del resource["spec"][0]["replicaType"]
+    assert problem(resource).startswith("spec[0].replicaType is missing: it must be one of SCHEDULER")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_container_of_the_framework(dialect: str) -> None:
+    text = problem(mxjob().dialect(dialect).container("Scheduler", name="main").resource())
+    assert text.endswith(
+        ".template.spec.containers: a container named 'mxnet' is needed, the one that runs mxnet; there are: main"
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (-1, "is -1: it must be between 0 and 1000000"),
+        ("2", "must be a whole number, not '2'"),
+        (1.5, "must be a whole number, not 1.5"),
+        (True, "must be a whole number, not True"),
+    ],
+)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_number_of_replicas(dialect: str, count: Any, said: str) -> None:
+    assert problem(mxjob().dialect(dialect).entry("Scheduler", replicas=count).resource()).endswith(f".replicas {said}")
+
+
+@pytest.mark.parametrize("port", [0, -1, 70000])
+def test_port_out_of_range(port: int) -> None:
+    text = problem(mxjob().v1alpha1().entry("Scheduler", PsRootPort=port).resource())
+    assert text == f"spec.replicaSpecs[0].PsRootPort is {port}: it must be between 1 and 65535"
+
+
+def test_named_port_out_of_range() -> None:
+    ports = [{"name": "mxjob-port", "containerPort": 70000}]
+    text = problem(mxjob().v1().container("Scheduler", ports=ports).resource())
+    assert text == (
+        "spec.mxReplicaSpecs.Scheduler.template.spec.containers: containerPort mxjob-port of mxnet is 70000: "
+        "it must be between 1 and 65535"
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ({"jobMode": "solo"}, "spec.jobMode: 'solo' is none of local, dist, MXTrain, MXTune"),
+        ({"runPolicy": []}, "spec.runPolicy must be a map"),
+        (
+            {"runPolicy": {"cleanPodPolicy": "Some"}},
+            "spec.runPolicy.cleanPodPolicy: 'Some' is none of All, Running, None",
+        ),
+        ({"runPolicy": {"backoffLimit": -1}}, "spec.runPolicy.backoffLimit is -1: it must be between 0 and 2147483647"),
+        ({"runPolicy": {"activeDeadlineSeconds": 0}}, "is 0: it must be between 1 and 2147483647"),
+        ({"runPolicy": {"ttlSecondsAfterFinished": "1h"}}, "must be a whole number, not '1h'"),
+        ({"runPolicy": {"suspend": "true"}}, "spec.runPolicy.suspend must be true or false, not 'true'"),
+        ({"runPolicy": {"suspend": 1}}, "spec.runPolicy.suspend must be true or false, not 1"),
+        ({"runPolicy": {"managedBy": []}}, "spec.runPolicy.managedBy must be a text, not []"),
+        ({"schedulerName": 1}, "spec.schedulerName must be a text, not 1"),
+        ({"RuntimeId": "No_Label"}, "spec.RuntimeId: 'No_Label' must hold only lower-case letters, digits and '-'"),
+        ({"RuntimeId": "newline\n"}, "must hold only lower-case letters, digits and '-'"),
+    ],
+)
+@pytest.mark.parametrize("dialect", WITH_OPTIONS)
+def test_options(dialect: str, option: dict[str, Any], said: str) -> None:
+    assert said in problem(mxjob().dialect(dialect).option(**option).resource())
+
+
+@pytest.mark.parametrize(("type_", "index"), [("Worker", 2), ("Server", 0), ("Boss", 0)])
+def test_a_chief_that_the_job_does_not_have(type_: str, index: int) -> None:
+    text = problem(mxjob().v1alpha1().workers(2).chief(type_, index).resource())
+    assert text == f"spec.terminationPolicy.chief: the job has no replica {type_} {index}"
+
+
+def test_restart_policy_that_there_is_not() -> None:
+    text = problem(mxjob().v1().entry("Scheduler", restartPolicy="Sometimes").resource())
+    assert text.startswith("spec.mxReplicaSpecs.Scheduler.restartPolicy: 'Sometimes' is none of Always, OnFailure")
+
+
+def test_all_faults_are_told_at_once() -> None:
+    resource = mxjob().v1alpha1().workers(-1).entry("Scheduler", PsRootPort=70000).option(jobMode="x").resource()
+    assert len(problems(resource)) == 3
+
+
+@pytest.mark.parametrize("spec", [None, 1, "x", [], {}, {"mxReplicaSpecs": None}, {"mxReplicaSpecs": []}])
+def test_no_spec_to_speak_of(spec: Any) -> None:
+    assert problem({**mxjob().resource(), "spec": spec})
+
+
+@pytest.mark.parametrize("entry", [None, 1, "x", []])
+def test_no_replica_spec_to_speak_of(entry: Any) -> None:
+    resource = mxjob().v1().resource()
+    resource["spec"]["mxReplicaSpecs"]["Worker"] = entry
+    assert problem(resource) == "spec.mxReplicaSpecs.Worker must be a map with replicas and template"
+
+
+def test_a_job_without_replicas() -> None:
+    framework = echo_framework_of_dialect()
+    resource = echojob(0)
+    resource["spec"]["replicaSpecs"]["Leader"]["replicas"] = 0
+    with pytest.raises(InvalidJob) as caught:
+        parse_job(resource, framework)
+    assert caught.value.problems[0] == "the job has no replicas: give at least one replica type a count above 0"

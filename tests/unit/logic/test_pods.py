@@ -1,0 +1,268 @@
+"""A replica's pod: the user's template, and what makes it a member of the cluster."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import build_pod
+from builders import MXNET, UID, echo_framework_of_dialect, echojob, environment_of, manifest_of, mxjob
+from seeds import seed_manifest
+
+DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
+TEMPLATED = "{{ lookup('pipe', 'id') }} {% raw %} {index} {job}"
+
+
+def container_of(pod: dict[str, Any], name: str = "mxnet") -> dict[str, Any]:
+    return next(c for c in pod["spec"]["containers"] if c["name"] == name)
+
+
+# --- who it is
+
+
+def test_owner() -> None:
+    pod = manifest_of(mxjob("digits").v1alpha1().job(), "scheduler")
+    assert pod["metadata"]["ownerReferences"] == [
+        {
+            "apiVersion": "kubeflow.org/v1alpha1",
+            "kind": "MXJob",
+            "name": "digits",
+            "uid": UID,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]
+    assert pod["metadata"]["namespace"] == "default"
+
+
+def test_own_labels() -> None:
+    labels = manifest_of(mxjob().v1().workers(3).job(), "worker", 2, 4)["metadata"]["labels"]
+    assert {k: v for k, v in labels.items() if "dljob" in v or k.startswith("dljob")} == {
+        "app.kubernetes.io/managed-by": "dljob-operator",
+        "dljob.operator/job-uid": UID,
+        "dljob.operator/replica-type": "worker",
+        "dljob.operator/replica-index": "2",
+        "dljob.operator/attempt": "4",
+    }
+
+
+@pytest.mark.parametrize(("dialect", "group"), [("fioravanzo", "fioravanzo.org"), ("v1alpha1", "kubeflow.org")])
+def test_labels_of_v1alpha1(dialect: str, group: str) -> None:
+    job = mxjob("digits").dialect(dialect).servers(2).option(RuntimeId="76no").job()
+    labels = manifest_of(job, "server", 1)["metadata"]["labels"]
+    assert (
+        labels.items()
+        >= {
+            group: "",
+            "job_type": "SERVER",
+            "runtime_id": "76no",
+            "mx_job_name": "digits",
+            "task_index": "1",
+        }.items()
+    )
+
+
+def test_labels_of_v1_mark_the_chief() -> None:
+    job = mxjob("digits").v1().workers(1).job()
+    labels = manifest_of(job, "scheduler")["metadata"]["labels"]
+    assert (
+        labels.items()
+        >= {
+            "training.kubeflow.org/operator-name": "mxjob-controller",
+            "training.kubeflow.org/job-name": "digits",
+            "training.kubeflow.org/replica-type": "scheduler",
+            "training.kubeflow.org/replica-index": "0",
+            "training.kubeflow.org/job-role": "master",
+        }.items()
+    )
+    assert "training.kubeflow.org/job-role" not in manifest_of(job, "worker")["metadata"]["labels"]
+
+
+def test_metadata_of_the_template_is_kept_and_ours_wins() -> None:
+    job = (
+        mxjob()
+        .v1alpha1()
+        .template_metadata(
+            "Scheduler",
+            labels={"team": "vision", "dljob.operator/job-uid": "forged"},
+            annotations={"sidecar.istio.io/inject": "false"},
+            finalizers=["example.com/keep"],
+            name="ignored",
+        )
+    )
+    metadata = manifest_of(job.job(), "scheduler")["metadata"]
+    assert metadata["labels"]["team"] == "vision"
+    assert metadata["labels"]["dljob.operator/job-uid"] == UID
+    assert metadata["annotations"]["sidecar.istio.io/inject"] == "false"
+    assert metadata["finalizers"] == ["example.com/keep"]
+    assert metadata["name"].startswith("scheduler-")
+
+
+# --- the network
+
+
+def test_hostname_and_subdomain_are_its_address() -> None:
+    job = mxjob().v1alpha1().option(RuntimeId="76no").job()
+    spec = manifest_of(job, "scheduler")["spec"]
+    assert (spec["hostname"], spec["subdomain"]) == ("scheduler-76no-0", "mxjob-76no")
+    assert "dnsConfig" not in spec
+
+
+def test_v1_short_names_resolve_through_a_search_path() -> None:
+    dns = {"options": [{"name": "ndots", "value": "2"}], "searches": ["corp.example"]}
+    job = mxjob("digits").v1().option(RuntimeId="76no").pod("Scheduler", dnsConfig=dns).job()
+    spec = manifest_of(job, "scheduler")["spec"]
+    assert spec["hostname"] == "digits-scheduler-0"
+    assert spec["dnsConfig"] == {**dns, "searches": ["corp.example", "mxjob-76no.default.svc.cluster.local"]}
+
+
+def test_v1_search_path_in_another_domain() -> None:
+    job = mxjob().v1().option(RuntimeId="76no").job()
+    pod = build_pod(job, MXNET, job.groups[0], 0, 0, "", cluster_of(job, MXNET), "example.internal")
+    assert pod["spec"]["dnsConfig"]["searches"] == ["mxjob-76no.default.svc.example.internal"]
+
+
+def test_on_the_hosts_network_it_asks_the_clusters_resolver() -> None:
+    job = mxjob().v1().pod("Scheduler", hostNetwork=True).job()
+    assert manifest_of(job, "scheduler")["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
+    job = mxjob().v1().pod("Scheduler", hostNetwork=True, dnsPolicy="Default").job()
+    assert manifest_of(job, "scheduler")["spec"]["dnsPolicy"] == "Default"
+
+
+def test_on_the_hosts_network_it_gets_no_port_of_ours() -> None:
+    job = mxjob().v1().pod("Scheduler", hostNetwork=True).job()
+    assert "ports" not in container_of(manifest_of(job, "scheduler"))
+
+
+# --- the containers
+
+
+def test_v1_adds_the_named_port() -> None:
+    job = mxjob().v1().container("Scheduler", ports=[{"containerPort": 80}]).job()
+    assert container_of(manifest_of(job, "scheduler"))["ports"] == [
+        {"containerPort": 80},
+        {"name": "mxjob-port", "containerPort": 9091},
+    ]
+
+
+def test_v1_leaves_a_port_of_that_name_alone() -> None:
+    ports = [{"name": "mxjob-port", "containerPort": 7777}]
+    assert (
+        container_of(manifest_of(mxjob().v1().container("Scheduler", ports=ports).job(), "scheduler"))["ports"] == ports
+    )
+
+
+@pytest.mark.parametrize("dialect", ["v1alpha1", "fioravanzo", "mpba"])
+def test_others_add_no_port(dialect: str) -> None:
+    assert "ports" not in container_of(manifest_of(mxjob().dialect(dialect).job(), "scheduler"))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_containers_own_variables_are_all_kept_and_win(dialect: str) -> None:
+    own = [{"name": f"OWN_{n}", "value": str(n)} for n in range(7)]
+    own += [
+        {"name": "DMLC_PS_ROOT_PORT", "value": "1"},
+        {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s"}}},
+    ]
+    pod = manifest_of(mxjob().dialect(dialect).container("Scheduler", env=own).job(), "scheduler")
+    env = container_of(pod)["env"]
+    assert env[-len(own) :] == own, "after ours, so that they may refer to ours"
+    assert [e["name"] for e in env].count("DMLC_PS_ROOT_PORT") == 1
+    assert environment_of(pod)["DMLC_PS_ROOT_PORT"] == "1"
+    assert environment_of(pod)["DMLC_ROLE"] == "scheduler"
+
+
+@pytest.mark.parametrize(("dialect", "reached"), [("v1", True), ("v1alpha1", False), ("fioravanzo", False)])
+def test_environment_of_the_other_containers(dialect: str, reached: bool) -> None:
+    both = [{"name": "logger", "image": "log:1"}, {"name": "mxnet", "image": "train:1"}]
+    job = mxjob().dialect(dialect).pod("Scheduler", containers=both, initContainers=[{"name": "init"}]).job()
+    pod = manifest_of(job, "scheduler")
+    assert ("DMLC_ROLE" in environment_of(pod, "logger")) == reached
+    assert environment_of(pod, "mxnet")["DMLC_ROLE"] == "scheduler"
+    assert pod["spec"]["initContainers"] == [{"name": "init"}]
+
+
+@pytest.mark.parametrize(
+    ("policy", "in_the_pod"),
+    [("Always", "Always"), ("OnFailure", "OnFailure"), ("Never", "Never"), ("ExitCode", "Never")],
+)
+def test_restart_policy(policy: str, in_the_pod: str) -> None:
+    assert manifest_of(mxjob().v1().restart(policy).job(), "scheduler")["spec"]["restartPolicy"] == in_the_pod
+
+
+def test_scheduler_and_priority_where_the_template_has_none() -> None:
+    job = mxjob().v1().workers(1).option(schedulerName="volcano").run_policy(schedulingPolicy={"priorityClass": "high"})
+    job.pod("Worker", schedulerName="own", priorityClassName="low")
+    made = job.job()
+    assert [manifest_of(made, t)["spec"]["schedulerName"] for t in ("scheduler", "worker")] == ["volcano", "own"]
+    assert [manifest_of(made, t)["spec"]["priorityClassName"] for t in ("scheduler", "worker")] == ["high", "low"]
+
+
+def test_environment_of_services_is_off_unless_asked_for() -> None:
+    assert manifest_of(mxjob().job(), "scheduler")["spec"]["enableServiceLinks"] is False
+    job = mxjob().pod("Scheduler", enableServiceLinks=True).job()
+    assert manifest_of(job, "scheduler")["spec"]["enableServiceLinks"] is True
+
+
+# --- the template stays what it is
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_template_is_not_touched(dialect: str) -> None:
+    resource = (
+        mxjob().dialect(dialect).container("Scheduler", env=[{"name": "A"}], ports=[{"containerPort": 1}]).resource()
+    )
+    before = copy.deepcopy(resource)
+    job = parse_job(resource, MXNET)
+    first = manifest_of(job, "scheduler")
+    assert resource == before
+    assert manifest_of(job, "scheduler") == first, "building it changes nothing"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_nothing_in_a_template_is_templated(dialect: str) -> None:
+    job = (
+        mxjob()
+        .dialect(dialect)
+        .container("Scheduler", args=[TEMPLATED], env=[{"name": "X", "value": TEMPLATED}], workingDir=TEMPLATED)
+        .template_metadata("Scheduler", annotations={"note": TEMPLATED}, labels={"l": TEMPLATED})
+        .job()
+    )
+    pod = manifest_of(job, "scheduler")
+    container = container_of(pod)
+    assert container["args"] == [TEMPLATED]
+    assert container["workingDir"] == TEMPLATED
+    assert environment_of(pod)["X"] == TEMPLATED
+    assert pod["metadata"]["annotations"]["note"] == TEMPLATED
+    assert pod["metadata"]["labels"]["l"] == TEMPLATED
+
+
+def test_declared_labels_with_placeholders() -> None:
+    labels = {"always": "", "index": "{index}", "role": "{role}"}
+    framework = echo_framework_of_dialect(labels=labels)
+    job = parse_job(echojob(1), framework)
+    assert (
+        manifest_of(job, "Leader", framework=framework)["metadata"]["labels"].items()
+        >= {
+            "always": "",
+            "index": "0",
+            "role": "master",
+        }.items()
+    )
+    follower = manifest_of(job, "Follower", framework=framework)["metadata"]["labels"]
+    assert "role" not in follower
+    assert follower["always"] == ""
+
+
+def test_the_gpu_manifest_yields_the_limit_and_the_volume() -> None:
+    job = parse_job(seed_manifest("mxjob-cifar-gpu.yaml"), MXNET)
+    spec = manifest_of(job, "worker")["spec"]
+    (container,) = spec["containers"]
+    assert container["resources"] == {"limits": {"alpha.kubernetes.io/nvidia-gpu": 1}}
+    assert container["volumeMounts"] == [{"mountPath": "/", "name": "myshare"}]
+    share = {"secretName": "mxsecret", "shareName": "mxsn", "readOnly": False}
+    assert spec["volumes"] == [{"name": "myshare", "azureFile": share}]
+    assert "resources" not in manifest_of(job, "server")["spec"]["containers"][0]

@@ -1,0 +1,295 @@
+"""What holds for every job that anybody could write, and for every life that it could have."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
+from builders import MXNET, NOW, Resource, environment_of, manifest_of, mxjob, observed
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from world import DNS_LABEL, World, is_quiet
+
+DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
+PRINTABLE = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.sampled_from([-1, 0, 1, 2, 3, 1.5, 70000, 2**40]),
+    st.sampled_from(["", "x", "All", "Never", "dist", "local", "SCHEDULER", "Worker", "mxnet", "{{ x }}", "a\n"]),
+    PRINTABLE,
+)
+keys = st.sampled_from(
+    "replicas template spec metadata containers name env ports labels annotations chief replicaName replicaIndex "
+    "restartPolicy runPolicy cleanPodPolicy suspend mxReplicaSpecs replicaSpecs Scheduler Worker x".split()
+)
+jsonish = st.recursive(
+    scalars, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(keys, inner, max_size=4)), max_leaves=12
+)
+
+
+def paths(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a JSON value."""
+    yield here
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from paths(inner, (*here, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from paths(inner, (*here, index))
+
+
+@st.composite
+def valid_jobs(draw: st.DrawFn) -> Resource:
+    """A good job in any dialect, with a little of everything that is read."""
+    made = mxjob(draw(st.from_regex(r"[a-z][a-z0-9]{0,20}", fullmatch=True))).dialect(draw(st.sampled_from(DIALECTS)))
+    made.servers(draw(st.integers(0, 3))).workers(draw(st.integers(0, 4)))
+    made.restart(draw(st.sampled_from(["Always", "OnFailure", "Never"])))
+    made.container("Worker", env=[{"name": "A", "value": "b"}], ports=[{"name": "p", "containerPort": 80}])
+    made.template_metadata("Worker", labels={"a": "b"}, annotations={"c": "d"})
+    made.pod("Server", hostNetwork=draw(st.booleans()), dnsConfig={"searches": ["a"]})
+    if draw(st.booleans()):
+        made.option(RuntimeId=draw(st.from_regex(r"[a-z0-9]{1,16}", fullmatch=True)), jobMode="dist")
+        made.run_policy(backoffLimit=draw(st.integers(0, 3)), suspend=draw(st.booleans()), cleanPodPolicy="All")
+        made.chief("Scheduler")
+    return made.resource()
+
+
+@st.composite
+def spoilt_jobs(draw: st.DrawFn) -> Resource:
+    """A good job of which some places were overwritten with anything at all."""
+    resource = draw(valid_jobs())
+    for _ in range(draw(st.integers(1, 3))):
+        # which object it is the API server vouches for
+        where = draw(st.sampled_from([p for p in paths(resource) if p and p[0] in ("spec", "status")]))
+        holder = resource
+        for step in where[:-1]:
+            holder = holder[step]
+        if draw(st.booleans()) or not isinstance(holder, dict) or len(where) == 1:
+            holder[where[-1]] = draw(jsonish)
+        else:
+            del holder[where[-1]]
+    return resource
+
+
+# --- the parser
+
+
+@given(st.sampled_from(["kubeflow.org/v1", "fioravanzo.org/v1alpha1", "mpba.fbk.eu/v1", "x/v1", ""]), jsonish, jsonish, jsonish)
+def test_whatever_is_written_is_a_job_or_an_invalid_one(api: str, metadata: Any, spec: Any, status: Any) -> None:
+    resource = {"apiVersion": api, "kind": "MXJob", "metadata": metadata, "spec": spec, "status": status}
+    before = copy.deepcopy(resource)
+    try:
+        parse_job(resource, MXNET)
+    except InvalidJob as e:
+        assert e.problems
+        assert all(isinstance(text, str) and text for text in e.problems)
+    assert resource == before
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=300)
+@given(spoilt_jobs())
+def test_a_spoilt_job_is_told_of_or_planned(resource: Resource) -> None:
+    """What the parser lets through, nothing after it stumbles over."""
+    try:
+        assume(parse_job(resource, MXNET).total < 50)
+    except InvalidJob:
+        pass
+    world = World(resource)
+    world.settle()
+    world.run_all()
+    world.settle()
+    json.dumps(world.status)
+
+
+@given(
+    st.sampled_from(DIALECTS),
+    st.integers(0, 1000),
+    st.integers(0, 1000),
+    st.integers(1, 65535),
+)
+def test_a_good_job_is_read_as_it_was_written(dialect: str, servers: int, workers: int, port: int) -> None:
+    made = mxjob().dialect(dialect).servers(servers).workers(workers)
+    if dialect == "v1":
+        made.container("Scheduler", ports=[{"name": "mxjob-port", "containerPort": port}])
+    elif dialect != "mpba":
+        made.entry("Scheduler", PsRootPort=port)
+    job = made.job()
+    assert [(g.type, g.replicas) for g in job.groups] == [("Scheduler", 1), ("Server", servers), ("Worker", workers)]
+    assert job.groups[0].port == (9000 if dialect == "mpba" else port)
+    assert job.total == servers + workers + 1 == len(list(job.tasks()))
+
+
+@given(valid_jobs())
+def test_dialects_agree(resource: Resource) -> None:
+    """A list and a map that say the same are the same job."""
+    job = parse_job(resource, MXNET)
+    assert {g.type for g in job.groups} == {"Scheduler", "Server", "Worker"}
+    assert all(g.template["spec"]["containers"][0]["name"] == "mxnet" for g in job.groups)
+
+
+# --- names
+
+
+@given(
+    dialect=st.sampled_from(DIALECTS),
+    name=st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,70}[a-z0-9])?", fullmatch=True),
+    runtime_id=st.from_regex(r"[-a-z0-9]{1,70}", fullmatch=True),
+    workers=st.integers(1, 12),
+)
+def test_names_are_good_or_the_job_is_refused(dialect: str, name: str, runtime_id: str, workers: int) -> None:
+    made = mxjob(name).dialect(dialect).workers(workers)
+    if dialect != "mpba":
+        made.option(RuntimeId=runtime_id)
+    try:
+        made.job()
+    except InvalidJob as e:
+        assert all(text.startswith(("metadata.name", "spec.RuntimeId")) for text in e.problems)
+        return
+    world = World(made)
+    world.step()  # it checks the names of all that it creates
+    for pod in world.pods.values():
+        assert DNS_LABEL.fullmatch(pod["spec"]["hostname"])
+        assert DNS_LABEL.fullmatch(pod["spec"]["subdomain"])
+        assert all(len(value) <= 63 for value in pod["metadata"]["labels"].values())
+
+
+# --- templates
+
+
+@given(
+    st.sampled_from(DIALECTS),
+    st.lists(
+        st.one_of(
+            st.sampled_from(["{{ 6 * 7 }}", "{% if x %}", "{# c #}", "{index}", "{job}", "{nope}", "$(DMLC_ROLE)", "!unsafe"]),
+            PRINTABLE,
+        ),
+        max_size=4,
+    ),
+)
+def test_strings_of_a_template_come_out_as_they_went_in(dialect: str, texts: list[str]) -> None:
+    text = "".join(texts)
+    job = mxjob().dialect(dialect).container("Scheduler", args=texts, env=[{"name": "X", "value": text}])
+    job.template_metadata("Scheduler", annotations={"note": text}).pod("Scheduler", nodeSelector={text: text})
+    pod = manifest_of(job.job(), "scheduler")
+    assert pod["spec"]["containers"][0]["args"] == texts
+    assert environment_of(pod)["X"] == text
+    assert pod["metadata"]["annotations"]["note"] == text
+    assert pod["spec"]["nodeSelector"] == {text: text}
+
+
+# --- lives
+
+steps = st.one_of(
+    st.just(("run",)),
+    st.tuples(st.just("exit"), st.integers(0, 9), st.sampled_from([0, 0, 1, 137, 143])),
+    st.tuples(st.just("evict"), st.integers(0, 9)),
+    st.tuples(st.just("delete"), st.integers(0, 9)),
+    st.tuples(st.just("advance"), st.sampled_from([0.5, 1, 10, 400])),
+    st.tuples(st.just("scale"), st.integers(0, 3)),
+    st.tuples(st.just("suspend"), st.booleans()),
+    st.just(("crash",)),
+    st.just(("lag",)),
+)
+
+
+def live(world: World, step: tuple[Any, ...]) -> None:
+    kind, *what = step
+    running = sorted(n for n, p in world.pods.items() if p["status"]["phase"] == "Running")
+    if kind == "run":
+        world.run_all()
+    elif kind == "exit" and running:
+        labels = world.pods[running[what[0] % len(running)]]["metadata"]["labels"]
+        world.exit(labels["dljob.operator/replica-type"], int(labels["dljob.operator/replica-index"]), what[1])
+    elif kind == "evict" and running:
+        labels = world.pods[running[what[0] % len(running)]]["metadata"]["labels"]
+        world.evict(labels["dljob.operator/replica-type"], int(labels["dljob.operator/replica-index"]))
+    elif kind == "delete" and world.pods:
+        world.user_deletes(sorted(world.pods)[what[0] % len(world.pods)])
+    elif kind == "advance":
+        world.advance(what[0])
+    elif kind == "scale":
+        world.edit(lambda spec: _worker(spec).update(replicas=what[0]))
+    elif kind == "suspend" and isinstance(world.resource["spec"], dict):
+        world.edit(lambda spec: spec.setdefault("runPolicy", {}).update(suspend=what[0]))
+    elif kind == "crash":
+        world.step(status_gets_lost=True)
+    elif kind == "lag":
+        late = world.planned()
+        world.step()
+        world.carry_out(late)
+
+
+def _worker(spec: Any) -> dict[str, Any]:
+    if isinstance(spec, dict) and "mxReplicaSpecs" in spec:
+        found: dict[str, Any] = spec["mxReplicaSpecs"]["Worker"]
+        return found
+    entries = spec if isinstance(spec, list) else spec["replicaSpecs"]
+    return next(e for e in entries if "WORKER" in (e.get("mxReplicaType"), e.get("replicaType")))
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(
+    st.sampled_from(DIALECTS),
+    st.sampled_from(["Always", "OnFailure", "Never"]),
+    st.sampled_from(["All", "Running", "None"]),
+    st.one_of(st.none(), st.integers(0, 2)),
+    st.lists(steps, max_size=12),
+)
+def test_whatever_happens_it_comes_to_rest(
+    dialect: str, policy: str, clean: str, limit: int | None, happenings: list[tuple[Any, ...]]
+) -> None:
+    made = mxjob().dialect(dialect).servers(1).workers(2).restart(policy)
+    if dialect != "mpba":
+        made.run_policy(cleanPodPolicy=clean, backoffLimit=limit)
+    world = World(made)
+    ended = None
+    for happening in [*happenings, ("advance", 400), ("run",)]:
+        live(world, happening)
+        last = world.settle()[-1]
+        assert last.requeue_after is None or last.requeue_after > 0, "at rest, and yet in a hurry"
+        assert is_quiet(world.step())
+        # what has ended stays ended, and starts nothing
+        outcome = world.status["state"] if world.status["state"] in ("Succeeded", "Failed") else None
+        assert ended is None or outcome == ended
+        ended = outcome
+        if ended and clean == "All" and dialect != "mpba":
+            assert not world.pods
+        if not ended and not _suspended(world):
+            wanted = parse_job(world.resource, MXNET).total
+            done = sum(len(_indexes(text)) for text in world.status.get("completed", {}).values())
+            assert wanted - done <= len(world.pods) <= wanted
+
+
+def _suspended(world: World) -> bool:
+    spec = world.resource["spec"]
+    return isinstance(spec, dict) and bool((spec.get("runPolicy") or {}).get("suspend"))
+
+
+def _indexes(text: str) -> set[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_plan_is_a_function(dialect: str) -> None:
+    """Nothing that it was given is changed by it, and asked again it says the same."""
+    world = World(mxjob().dialect(dialect).workers(3))
+    before = copy.deepcopy((world.resource, world.pods, world.services))
+    assert world.planned() == world.planned()
+    world.step()
+    after = copy.deepcopy((world.resource, world.pods, world.services))
+    assert world.planned() == world.planned()
+    assert (world.resource, world.pods, world.services) == after != before
+    job = parse_job(world.resource, MXNET)
+    assert observed(job, ()).pods == ()
+    assert world.now == NOW

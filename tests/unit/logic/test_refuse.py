@@ -1,0 +1,101 @@
+"""What Kubernetes would not write: for good, or for now."""
+
+from __future__ import annotations
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import postpone, refuse
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
+from builders import MXNET, MXJob, mxjob
+from world import World
+
+REFUSED = ['Pod/digits-worker-0: spec.containers[0].volumeMounts[0].name: Not found: "nowhere"']
+QUOTA = ["Pod/digits-worker-0: exceeded quota"]
+
+
+def job(dialect: str = "v1") -> MXJob:
+    return mxjob("digits").dialect(dialect).workers(1)
+
+
+def refused(world: World) -> Plan:
+    return refuse(world.planned(), parse_job(world.resource, MXNET), REFUSED, world.now)
+
+
+def test_refused_for_good_the_job_fails_in_kubernetes_words() -> None:
+    world = World(job())
+    done = refused(world)
+    assert (done.pods, done.services, done.deletions) == ((), (), ())
+    assert done.status
+    assert done.status["state"] == done.status["phase"] == "Failed"
+    assert done.status["failure"] == {"reason": "RefusedByKubernetes", "message": REFUSED[0]}
+    assert done.status["reason"] == f"RefusedByKubernetes: {REFUSED[0]}"
+    assert [c["type"] for c in done.status["conditions"]] == ["Created", "Failed"]
+    assert [(e.type, e.reason) for e in done.events] == [("Warning", "MXJobFailed")]
+    assert done.requeue_after == 0, "what was created before the refusal is to be cleaned up"
+
+
+def test_only_the_first_of_many_refusals_are_told() -> None:
+    world = World(job())
+    done = refuse(world.planned(), parse_job(world.resource, MXNET), [f"pod {n}" for n in range(100)], world.now)
+    assert done.status
+    assert done.status["failure"]["message"] == "pod 0; pod 1; pod 2"
+
+
+def test_it_is_not_tried_again() -> None:
+    world = World(job())
+    world.carry_out(refused(world))
+    world.settle()
+    assert world.created == []
+
+
+def test_what_was_created_before_is_cleaned_up() -> None:
+    world = World(job("v1alpha1"))
+    done = refused(world)
+    world.step(status_gets_lost=True)  # its pods were written
+    world.carry_out(done)
+    world.settle()
+    assert (world.pods, world.services) == ({}, {})
+    assert world.outcome == ("Failed", "Failed")
+
+
+def test_an_edit_gives_it_another_chance() -> None:
+    world = World(job())
+    world.carry_out(refused(world))
+    world.edit(lambda spec: spec["mxReplicaSpecs"]["Worker"]["template"]["spec"].update(nodeName="n1"))
+    world.start()
+    assert world.outcome == ("Running", "Running")
+    assert "failure" not in world.status
+
+
+# --- for now
+
+
+def test_postponed_the_user_is_told_once() -> None:
+    world = World(job())
+    first = postpone(world.planned(), parse_job(world.resource, MXNET), QUOTA)
+    assert first.status
+    assert first.status["reason"] == QUOTA[0]
+    assert first.status["phase"] == "Creating"
+    assert first.events == (EventNote("Warning", "FailedCreatePod", QUOTA[0]),), "and not that they were created"
+    world.resource["status"] = dict(first.status)
+
+    again = postpone(world.planned(), parse_job(world.resource, MXNET), QUOTA)
+    assert (again.status, again.events) == (None, ())
+    assert len(again.pods) == 2, "they are tried again"
+
+
+def test_once_it_is_written_the_reason_goes() -> None:
+    world = World(job())
+    world.resource["status"] = dict(postpone(world.planned(), parse_job(world.resource, MXNET), QUOTA).status or {})
+    world.start()
+    assert world.status["reason"] == ""
+    assert world.outcome == ("Running", "Running")
+
+
+def test_other_news_are_not_held_back() -> None:
+    world = World(job())
+    world.start()
+    world.exit("scheduler", 0, 0)
+    done = postpone(world.planned(), parse_job(world.resource, MXNET), QUOTA)
+    assert done.status
+    assert done.status["state"] == "Succeeded"
+    assert "MXJobSucceeded" in [e.reason for e in done.events]

@@ -1,0 +1,226 @@
+"""The status in the making."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.report import (
+    MESSAGE_LIMIT,
+    Report,
+    clip,
+    is_finished,
+    outcome,
+)
+from builders import MXJob, at, mxjob, stamp
+
+ENDED_BY_THE_PEER = {
+    "conditions": [
+        {"type": "Created", "status": "True"},
+        {"type": "Running", "status": "False"},
+        {"type": "Succeeded", "status": "True"},
+    ]
+}
+
+
+def told(job: MXJob, tell: Callable[[Report], object], seconds: float = 0) -> tuple[dict[str, Any] | None, list[str]]:
+    report = Report(job.job(), at(seconds))
+    tell(report)
+    status = report.status()
+    return None if status is None else dict(status), [e.reason for e in report.events]
+
+
+# --- is it over
+
+
+@pytest.mark.parametrize(
+    ("status", "ended"),
+    [
+        ({}, None),
+        ({"state": "Running"}, None),
+        ({"state": "Succeeded"}, "Succeeded"),
+        ({"state": "Failed"}, "Failed"),
+        (ENDED_BY_THE_PEER, "Succeeded"),
+        ({"conditions": [{"type": "Failed", "status": "True"}]}, "Failed"),
+        ({"conditions": [{"type": "Failed", "status": "False"}]}, None),
+        ({"conditions": None}, None),
+        ({**ENDED_BY_THE_PEER, "state": "Running"}, None),
+    ],
+)
+def test_outcome(status: dict[str, Any], ended: str | None) -> None:
+    assert outcome(status) == ended
+
+
+@pytest.mark.parametrize("reason", ["FailedValidation", "RefusedByKubernetes"])
+def test_a_spec_that_never_ran_is_mended_by_an_edit(reason: str) -> None:
+    status = {"state": "Failed", "observedGeneration": 1, "failure": {"reason": reason}}
+    assert is_finished(status, 1)
+    assert not is_finished(status, 2)
+
+
+@pytest.mark.parametrize("status", [{"state": "Failed", "failure": {"reason": "Error"}}, {"state": "Succeeded"}])
+def test_what_ran_to_its_end_stays_ended(status: dict[str, Any]) -> None:
+    assert is_finished({**status, "observedGeneration": 1}, 2)
+
+
+# --- what is written
+
+
+def test_nothing_new_is_no_write() -> None:
+    first, _ = told(mxjob(), lambda r: r.taken_up())
+    assert first
+    again, events = told(mxjob().status(**first), lambda r: r.taken_up(), seconds=60)
+    assert (again, events) == (None, [])
+
+
+def test_taken_up() -> None:
+    status, events = told(mxjob("digits").option(RuntimeId="aycw"), lambda r: r.taken_up())
+    assert status == {
+        "runtimeId": "aycw",
+        "observedGeneration": 1,
+        "startTime": stamp(),
+        "phase": "",
+        "reason": "",
+        "state": "Created",
+        "conditions": [
+            {
+                "type": "Created",
+                "status": "True",
+                "reason": "MXJobCreated",
+                "message": "MXJob digits is created.",
+                "lastUpdateTime": stamp(),
+                "lastTransitionTime": stamp(),
+            }
+        ],
+    }
+    assert events == []
+
+
+@pytest.mark.parametrize(
+    ("tell", "v1", "v1alpha1"),
+    [
+        (Report.created, "Created", "Running"),
+        (Report.running, "Running", "Running"),
+        (Report.suspended, "Suspended", "Running"),
+        (Report.respecified, "Restarting", "Running"),
+        (Report.succeeded, "Succeeded", "Succeeded"),
+        (lambda r: r.failed(Failure("Error", "x")), "Failed", "Failed"),
+    ],
+)
+def test_state(tell: Callable[[Report], object], v1: str, v1alpha1: str) -> None:
+    for dialect, state in (("v1", v1), ("v1alpha1", v1alpha1), ("mpba", v1alpha1)):
+        status, _ = told(mxjob().dialect(dialect), tell)
+        assert status
+        assert status["state"] == state
+
+
+def test_events_come_with_a_change_only() -> None:
+    status, events = told(mxjob(), lambda r: r.running())
+    assert events == ["MXJobRunning"]
+    assert status
+    assert told(mxjob().status(**status), lambda r: r.running()) == (None, [])
+
+
+def test_succeeded() -> None:
+    held = {"reason": "waits", "failure": {"reason": "x"}, "startTime": stamp(-5)}
+    status, events = told(mxjob("digits").status(**held), lambda r: r.succeeded(), seconds=9)
+    assert status
+    assert (status["completionTime"], status["reason"], status["startTime"]) == (stamp(9), "", stamp(-5))
+    assert "failure" not in status
+    assert status["conditions"][-1]["message"] == "MXJob digits is successfully completed."
+    assert events == ["MXJobSucceeded"]
+
+
+def test_failed() -> None:
+    failure = Failure("OOMKilled", "container mxnet exited", "digits-worker-0", "mxnet", 137)
+    status, events = told(mxjob(), lambda r: r.failed(failure))
+    assert status
+    assert status["reason"] == "OOMKilled: container mxnet exited"
+    assert status["failure"] == {
+        "pod": "digits-worker-0",
+        "container": "mxnet",
+        "exitCode": 137,
+        "reason": "OOMKilled",
+        "message": "container mxnet exited",
+    }
+    assert (status["conditions"][-1]["reason"], events) == ("MXJobFailed", ["MXJobFailed"])
+
+
+def test_a_failure_without_a_pod_names_none() -> None:
+    status, _ = told(mxjob(), lambda r: r.failed(Failure("DeadlineExceeded", "too long")))
+    assert status
+    assert status["failure"] == {"reason": "DeadlineExceeded", "message": "too long"}
+
+
+def test_an_exit_code_of_0_is_told() -> None:
+    status, _ = told(mxjob(), lambda r: r.failed(Failure("Error", "x", "p", "c", 0)))
+    assert status
+    assert status["failure"]["exitCode"] == 0
+
+
+def test_suspended_and_resumed() -> None:
+    running, _ = told(mxjob(), lambda r: (r.taken_up(), r.running()))
+    assert running
+    suspended, events = told(mxjob().status(**running, completed={"worker": "0"}), lambda r: r.suspended(), 10)
+    assert suspended
+    assert [(c["type"], c["status"]) for c in suspended["conditions"]] == [
+        ("Created", "True"),
+        ("Running", "False"),
+        ("Suspended", "True"),
+    ]
+    assert "completed" not in suspended, "all of them start together again"
+    assert events == ["MXJobSuspended"]
+    resumed, events = told(mxjob().status(**suspended), lambda r: r.taken_up(), 20)
+    assert resumed
+    assert resumed["startTime"] == stamp(20), "the clock of a suspended job stands still"
+    assert resumed["conditions"][-1]["type"] == "Suspended"
+    assert (resumed["conditions"][-1]["status"], resumed["conditions"][-1]["reason"]) == ("False", "MXJobResumed")
+    assert events == ["MXJobResumed"]
+
+
+def test_a_job_that_is_suspended_from_the_start_has_not_started() -> None:
+    status, _ = told(mxjob(), lambda r: r.suspended())
+    assert status
+    assert "startTime" not in status
+    assert [c["type"] for c in status["conditions"]] == ["Created", "Suspended"]
+
+
+def test_progress_of_another_spec_is_forgotten() -> None:
+    held = {"specHash": "old", "retries": {"worker-0": 2}, "completed": {"worker": "1"}}
+    report = Report(mxjob().status(**held).job(), at(0))
+    assert report.forget_progress("new")
+    assert not {"retries", "completed"} & set(report.status() or {})
+
+
+@pytest.mark.parametrize("known", [{}, {"specHash": "same"}])
+def test_progress_of_this_spec_is_kept(known: dict[str, str]) -> None:
+    report = Report(mxjob().status(**known, retries={"worker-0": 2}).job(), at(0))
+    assert not report.forget_progress("same")
+    assert (report.status() or {}).get("retries", {"worker-0": 2}) == {"worker-0": 2}
+
+
+def test_progress_that_is_none_is_left_out() -> None:
+    status, _ = told(mxjob().status(retries={"a-0": 1}), lambda r: r.progress({}, {"worker": set()}))
+    assert status
+    assert not {"retries", "completed"} & set(status)
+
+
+def test_a_mended_job_starts_from_a_clean_slate() -> None:
+    held = {"state": "Failed", "observedGeneration": 0, "failure": {"reason": "FailedValidation"}, "phase": "Failed"}
+    status, _ = told(mxjob().status(**held, completionTime=stamp(-9), retries={"x": 1}), lambda r: r.taken_up())
+    assert status
+    assert (status["phase"], status["state"]) == ("", "Created")
+    assert not {"failure", "completionTime", "retries"} & set(status)
+
+
+def test_long_messages_fit_an_event() -> None:
+    assert clip("x" * MESSAGE_LIMIT) == "x" * MESSAGE_LIMIT
+    assert len(clip("x" * 5000)) == MESSAGE_LIMIT
+    report = Report(mxjob().job(), at(0))
+    report.failed(Failure("Error", "x" * 5000))
+    status = report.status()
+    assert status
+    assert len(status["reason"]) == len(status["failure"]["message"]) == MESSAGE_LIMIT
+    assert len(report.events[0].message) == MESSAGE_LIMIT

@@ -1,0 +1,34 @@
+"""How long a failed replica waits for its next pod."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.restart import delay, remaining_delay
+from builders import Pod, at, mxjob, pod_of
+
+JOB = mxjob().v1alpha1().workers(1).restart("Never").job()
+
+
+@pytest.mark.parametrize(("attempt", "seconds"), [(0, 1), (1, 2), (2, 4), (8, 256), (9, 300), (100, 300), (10**9, 300)])
+def test_delay_doubles_up_to_the_kubelets_own(attempt: int, seconds: float) -> None:
+    assert delay(attempt) == seconds
+
+
+def failed(attempt: int = 3) -> Pod:
+    return pod_of(JOB, "worker", 0, attempt).failed(1, seconds=10)
+
+
+@pytest.mark.parametrize(("now", "left"), [(10, 8), (12, 6), (18, 0), (100, 0)])
+def test_counted_from_the_end_of_the_container(now: float, left: float) -> None:
+    assert remaining_delay(failed().view(), at(now)) == left
+
+
+@pytest.mark.parametrize(("now", "left"), [(5, 8), (12, 1), (13, 0)])
+def test_counted_from_the_pods_creation_where_nothing_ran(now: float, left: float) -> None:
+    """Else a node that takes no pod would be offered hundreds a second."""
+    pod = pod_of(JOB, "worker", 0, 3).refused_by_node().created(5)
+    assert remaining_delay(pod.view(), at(now)) == left
+
+
+def test_a_disrupted_pod_is_replaced_at_once() -> None:
+    assert remaining_delay(failed().disrupted().view(), at(10)) == 0

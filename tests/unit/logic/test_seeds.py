@@ -1,0 +1,113 @@
+"""The sample statuses of the early operators, reproduced to the letter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+from builders import echo_framework, mxjob
+from seeds import seed_manifest
+from world import World
+
+SAMPLE_OF_MXJOB = """
+phase: Running
+reason: ""
+replicaStatuses:
+- ReplicasStates:
+    Running: 1
+  mx_replica_type: SCHEDULER
+  state: Running
+- ReplicasStates:
+    Running: 1
+  mx_replica_type: SERVER
+  state: Running
+- ReplicasStates:
+    Running: 1
+  mx_replica_type: WORKER
+  state: Running
+state: Running
+"""
+
+SAMPLE_OF_TFJOB = """
+phase: Done
+reason: ""
+replicaStatuses:
+- ReplicasStates:
+    Succeeded: 1
+  state: Succeeded
+  tf_replica_type: MASTER
+- ReplicasStates:
+    Running: 1
+  state: Running
+  tf_replica_type: WORKER
+- ReplicasStates:
+    Running: 2
+  state: Running
+  tf_replica_type: PS
+state: Succeeded
+"""
+
+
+def shown(status: Any) -> str:
+    """The fields of the sample, as ``kubectl get -o yaml`` prints them."""
+    fields = ("phase", "reason", "replicaStatuses", "state")
+    return yaml.safe_dump({name: status[name] for name in fields}, sort_keys=True)
+
+
+def as_printed(sample: str) -> str:
+    return yaml.safe_dump(yaml.safe_load(sample), sort_keys=True)
+
+
+def test_a_running_mxjob() -> None:
+    resource = seed_manifest("mx_job_dist.yaml")
+    resource["metadata"] |= {"namespace": "default", "uid": "e800b1ed-9c6c-11e8-962f-704d7b2c0a63", "generation": 1}
+    resource["spec"]["RuntimeId"] = "aycw"
+    world = World(resource)
+    world.start()
+    assert shown(world.status) == as_printed(SAMPLE_OF_MXJOB)
+    assert world.status["runtimeId"] == "aycw"
+    assert sorted(name.rpartition("-")[0] for name in world.pods) == ["scheduler-aycw-0", "server-aycw-0", "worker-aycw-0"]
+
+
+def test_a_running_mxjob_of_each_list_dialect() -> None:
+    for dialect in ("v1alpha1", "fioravanzo", "mpba"):
+        world = World(mxjob().dialect(dialect).servers(1).workers(1))
+        world.start()
+        assert shown(world.status) == as_printed(SAMPLE_OF_MXJOB), dialect
+
+
+def test_a_tfjob_that_is_done_while_its_workers_still_run() -> None:
+    dialect = {
+        "groups": ["tensorflow.org"],
+        "form": "list",
+        "replicas_fields": ["replicaSpecs", "replica_specs"],
+        "type_field": "tfReplicaType",
+        "status_type_field": "tf_replica_type",
+    }
+    framework = echo_framework(
+        kinds=["TfJob"],
+        container="tensorflow",
+        replica_types={"Master": {"minimum": 1, "maximum": 1}, "Worker": {}, "PS": {}},
+        dialects=[dialect],
+    )
+    template = {"spec": {"containers": [{"name": "tensorflow", "image": "x"}], "restartPolicy": "OnFailure"}}
+    counts = {"MASTER": 1, "WORKER": 1, "PS": 2}
+    world = World(
+        {
+            "apiVersion": "tensorflow.org/v1alpha1",
+            "kind": "TfJob",
+            "metadata": {"name": "example-job", "namespace": "default", "uid": "e11f9577", "generation": 1},
+            "spec": {
+                "RuntimeId": "76no",
+                "replica_specs": [
+                    {"replicas": n, "tfReplicaType": t, "tfPort": 2222, "template": template} for t, n in counts.items()
+                ],
+            },
+        },
+        framework,
+    )
+    world.start()
+    assert {name.rpartition("-")[0] for name in world.pods} >= {"ps-76no-0", "ps-76no-1"}
+    world.exit("master", 0, 0)
+    world.settle()
+    assert shown(world.status) == as_printed(SAMPLE_OF_TFJOB)

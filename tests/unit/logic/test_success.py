@@ -1,0 +1,87 @@
+"""When a replica, and when a job, has succeeded."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import (
+    has_succeeded,
+    is_done,
+    succeeded,
+)
+from builders import MXNET, Pod, echo_framework, echojob, mxjob, observed, pod_of
+
+JOB = mxjob().v1().workers(2).restart("OnFailure").job()
+ALWAYS = mxjob().v1().restart("Always").job()
+
+
+def worker() -> Pod:
+    return pod_of(JOB, "worker")
+
+
+@pytest.mark.parametrize(
+    ("pod", "has", "done"),
+    [
+        (worker(), False, False),
+        (worker().running(), False, False),
+        (worker().succeeded(), True, True),
+        (worker().exited(0, "Completed"), True, True),
+        (worker().exited(1), False, False),
+        (worker().failed(1), False, False),
+        (worker().restarted(1), False, False),
+        (worker().refused_by_node(), False, False),
+        (pod_of(ALWAYS, "scheduler").restarted(0, reason="Completed"), True, False),
+        (pod_of(ALWAYS, "scheduler").exited(0), True, False),
+    ],
+)
+def test_success_of_a_replica(pod: Pod, has: bool, done: bool) -> None:
+    assert (has_succeeded(pod.view()), is_done(pod.view())) == (has, done)
+
+
+def test_a_sidecar_that_fails_the_pod_does_not_undo_the_success() -> None:
+    pod = worker().exited(0).change(lambda p: p["status"].update(phase="Failed"))
+    assert (has_succeeded(pod.view()), is_done(pod.view())) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "pod", [worker().succeeded().deleting(), worker().exited(0).deleting(), worker().exited(0).disrupted()]
+)
+def test_a_program_told_to_go_has_not_succeeded_by_leaving_with_0(pod: Pod) -> None:
+    assert not has_succeeded(pod.view())
+    assert not is_done(pod.view())
+
+
+# --- the job
+
+
+def test_the_scheduler_decides() -> None:
+    done = [pod_of(JOB, "worker", i).succeeded() for i in (0, 1)]
+    running = pod_of(JOB, "scheduler").running()
+    assert not succeeded(JOB, MXNET, observed(JOB, [running, *done]), {})
+    assert succeeded(JOB, MXNET, observed(JOB, [pod_of(JOB, "scheduler").succeeded()]), {})
+
+
+def test_the_chief_of_the_users_choice_decides() -> None:
+    job = mxjob().v1().workers(2).chief("Worker", 1).job()
+    for index, expected in ((0, False), (1, True)):
+        seen = observed(job, [pod_of(job, "worker", index).succeeded()])
+        assert succeeded(job, MXNET, seen, {}) is expected
+
+
+def test_an_end_that_is_remembered_counts() -> None:
+    assert succeeded(JOB, MXNET, observed(JOB), {"scheduler": {0}})
+    assert not succeeded(JOB, MXNET, observed(JOB), {"worker": {0, 1}})
+
+
+def test_all_processes_of_a_local_job_must_succeed() -> None:
+    job = mxjob().v1alpha1().without("Scheduler").workers(2).option(jobMode="local").job()
+    first, second = (pod_of(job, "worker", i).succeeded() for i in (0, 1))
+    assert not succeeded(job, MXNET, observed(job, [first]), {})
+    assert succeeded(job, MXNET, observed(job, [second]), {"worker": {0}})
+
+
+def test_a_framework_that_waits_for_all() -> None:
+    framework = echo_framework(chief=["Follower"], succeeds_by="all")
+    job = parse_job(echojob(2), framework)
+    assert not succeeded(job, framework, observed(job), {"follower": {0}})
+    assert succeeded(job, framework, observed(job), {"follower": {0, 1}})

@@ -1,0 +1,89 @@
+"""What must hold between the fields of a job, and the shape of what is read of a template."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
+from builders import MXNET, MXJob, echo_framework, echojob, mxjob
+
+
+def problem(job: MXJob) -> str:
+    with pytest.raises(InvalidJob) as caught:
+        job.job()
+    (only,) = caught.value.problems
+    return only
+
+
+@pytest.mark.parametrize("name", ["1digits", "Digits", "dig.its", "digits-", "dig_its", "digits\n", ""])
+def test_v1_name_must_do_for_pods_and_services(name: str) -> None:
+    text = problem(mxjob(name).v1())
+    assert text.startswith(f"metadata.name: {name!r} must start with a letter")
+
+
+@pytest.mark.parametrize("name", ["1digits", "dig.its", "j" * 63])
+def test_v1alpha1_name_stays_out_of_the_names(name: str) -> None:
+    assert mxjob(name).v1alpha1().job().name == name
+
+
+def test_v1_name_of_63_characters_says_how_much_is_too_much() -> None:
+    text = problem(mxjob("j" * 63).v1())
+    assert text.startswith("metadata.name is 12 characters too long: its pods are named like j")
+
+
+@pytest.mark.parametrize("dialect", ["v1", "v1alpha1", "mpba"])
+@pytest.mark.parametrize(
+    ("pod", "said"),
+    [
+        ({"containers": None}, ".template.spec.containers must be a list of containers"),
+        ({"containers": {}}, ".template.spec.containers must be a list of containers"),
+        ({"containers": ["mxnet"]}, ".template.spec.containers must be a list of containers"),
+        ({"containers": []}, "a container named 'mxnet' is needed, the one that runs mxnet; there are: none"),
+        ({"dnsConfig": []}, ".template.spec.dnsConfig must be a map"),
+        ({"dnsConfig": {"searches": "a"}}, ".template.spec.dnsConfig.searches must be a list of domains"),
+    ],
+)
+def test_shape_of_a_pod(dialect: str, pod: dict[str, Any], said: str) -> None:
+    assert problem(mxjob().dialect(dialect).pod("Scheduler", **pod)).endswith(said)
+
+
+@pytest.mark.parametrize("value", [{}, "x", [1], ["A=b"]])
+@pytest.mark.parametrize("field", ["env", "ports"])
+def test_shape_of_a_container(field: str, value: Any) -> None:
+    text = problem(mxjob().v1alpha1().container("Scheduler", **{field: value}))
+    assert text == f"spec.replicaSpecs[0].template.spec.containers[0].{field} must be a list of maps"
+
+
+@pytest.mark.parametrize("field", ["labels", "annotations"])
+def test_shape_of_the_metadata(field: str) -> None:
+    text = problem(mxjob().v1alpha1().template_metadata("Scheduler", **{field: ["a"]}))
+    assert text == f"spec.replicaSpecs[0].template.metadata.{field} must be a map"
+
+
+def test_metadata_that_is_none() -> None:
+    resource = mxjob().v1alpha1().resource()
+    resource["spec"]["replicaSpecs"][0]["template"]["metadata"] = "x"
+    with pytest.raises(InvalidJob, match=r"spec\.replicaSpecs\[0\]\.template\.metadata must be a map"):
+        parse_job(resource, MXNET)
+
+
+def test_what_is_left_empty_is_left_out() -> None:
+    """As ``ports:`` with nothing behind it: YAML's null."""
+    job = mxjob().v1().container("Scheduler", env=None, ports=None).pod("Scheduler", dnsConfig=None)
+    assert job.template_metadata("Scheduler", labels=None).job().total == 1
+
+
+@pytest.mark.parametrize(
+    ("bounds", "followers", "said"),
+    [
+        ({"minimum": 2}, 1, "it needs at least 2 Follower"),
+        ({"minimum": 1, "maximum": 2}, 3, "spec.replicaSpecs.Follower.replicas is 3: a job has at most 2 Follower"),
+    ],
+)
+def test_bounds_of_a_type(bounds: dict[str, int], followers: int, said: str) -> None:
+    framework = echo_framework(replica_types={"Leader": {}, "Follower": bounds})
+    with pytest.raises(InvalidJob) as caught:
+        parse_job(echojob(followers), framework)
+    assert said in str(caught.value)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from dljob_operator.warm.collect import Collector, failure_message
+from dljob_operator.warm.messages import Failure
+
+
+@dataclass
+class _Stats:
+    rescued: dict[str, int] = field(default_factory=dict)
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ({"msg": "no"}, "no"),
+        ({"msg": "non-zero return code", "stderr": "disk full"}, "non-zero return code: disk full"),
+        ({"msg": "see: disk full", "stderr": "disk full"}, "see: disk full"),
+        ({"stderr": "only this"}, "only this"),
+        ({"censored": "hidden by no_log"}, "hidden by no_log"),
+        ({}, "the task failed without a message"),
+        (
+            {
+                "msg": "One or more items failed",
+                "results": [{"failed": True, "msg": "a"}, {"msg": "fine"}, {"failed": True, "msg": "b"}],
+            },
+            "a; b",
+        ),
+        ({"msg": "x", "results": ["no mapping"]}, "x"),
+    ],
+)
+def test_a_failure_says_its_cause(result: dict[str, Any], message: str) -> None:
+    assert failure_message(result) == message
+
+
+def test_a_failure_counts_unless_it_is_ignored_or_ansible_has_counted_a_rescue() -> None:
+    collector, stats = Collector(), _Stats()
+    collector.stats = stats
+    assert not collector.failed("a", "x", {"msg": "ignored"}, ignored=True)
+    stats.rescued["localhost"] = 1
+    assert not collector.failed("b", "x", {"msg": "rescued"}, ignored=False)
+    assert collector.failed("c", "x", {"msg": "in the rescue"}, ignored=False)
+    assert collector.failures == [Failure("c", "in the rescue")]
+
+
+def test_reports_are_taken_from_results_and_from_the_items_of_loops() -> None:
+    collector = Collector()
+    collector.finished("a", "dljob.operator.reconcile", {"dljob": {"requeue_after": 5}})
+    collector.finished("b", "x", {"results": [{"dljob": {"jobs": []}}, "text", {"dljob": "no mapping"}]})
+    collector.failed("c", "x", {"failed": True, "dljob": {"jobs": [{"uid": "u"}]}}, ignored=False)
+    assert collector.reports == [{"requeue_after": 5}, {"jobs": []}, {"jobs": [{"uid": "u"}]}]
+
+
+def test_operator_sdks_requeue_is_understood_from_its_own_action_only() -> None:
+    collector = Collector()
+    collector.finished("a", "operator_sdk.util.requeue_after", {"period": "1m30s"})
+    collector.finished("b", "some.other.task", {"period": "5s"})
+    assert collector.reports == [{"requeue_after": 90.0}]

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import struct
+
+import pytest
+from dljob_operator.warm.messages import Ending, Failure, Frame, FrameReader, RunRequest, RunResult
+from hypothesis import given
+from hypothesis import strategies as st
+
+_JSON = st.dictionaries(st.text(), st.one_of(st.none(), st.integers(), st.text(), st.lists(st.text())))
+
+
+@given(st.lists(st.tuples(_JSON, st.binary(max_size=200)), max_size=5), st.integers(1, 50))
+def test_frames_come_out_as_they_went_in_however_the_stream_is_cut(
+    contents: list[tuple[dict[str, object], bytes]], piece: int
+) -> None:
+    frames = [Frame(header, body) for header, body in contents]
+    stream = b"".join(frame.encode() for frame in frames)
+    reader = FrameReader()
+    got = [frame for at in range(0, len(stream), piece) for frame in reader.feed(stream[at : at + piece])]
+    assert got == frames
+
+
+def test_a_stream_that_is_none_of_frames_is_refused() -> None:
+    with pytest.raises(ValueError, match="bytes"):
+        list(FrameReader().feed(struct.pack("!II", 2**31, 2**31)))
+
+
+def test_a_request_survives_the_way() -> None:
+    request = RunRequest("t", {"a": ["ü", None, 1.5]}, frozenset({"a"}), {"u": {"Pod": []}}, 7.0)
+    assert RunRequest.from_body(request.to_body(), 7.0) == request
+
+
+def test_a_result_survives_the_way_whatever_a_role_put_into_it() -> None:
+    result = RunResult(Ending.COMPLETED, (Failure("t", "m"),), {"ok": 1}, ({"jobs": [{"x": {1, 2}}]},))
+    back = RunResult.from_body(result.to_body(), 0.1, "out")
+    assert (back.failures, back.stats, back.seconds, back.output) == (result.failures, {"ok": 1}, 0.1, "out")
+    assert back.reports[0]["jobs"][0]["x"] == "{1, 2}"
+
+
+def test_only_a_completed_run_without_failures_is_ok() -> None:
+    assert RunResult(Ending.COMPLETED).ok
+    assert not RunResult(Ending.COMPLETED, (Failure("a", "b"),)).ok
+    assert not RunResult(Ending.TIMED_OUT).ok
+    assert (
+        RunResult(Ending.CRASHED, (Failure("", "gone"), Failure("task", "bad"))).message == "gone\ntask: bad"
+    )

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from typing import Any
+
+from dljob_operator.engine.outcome import JobOutcome, outcomes
+from dljob_operator.warm import Ending, Failure, RunResult
+
+
+def _result(*reports: dict[str, Any], failed: str = "", ending: Ending = Ending.COMPLETED) -> RunResult:
+    return RunResult(ending, (Failure("task", failed),) if failed else (), reports=reports)
+
+
+def _one(result: RunResult) -> JobOutcome:
+    return outcomes(result, ["u"])["u"]
+
+
+class TestOneJob:
+    def test_a_role_that_reports_nothing_is_ok_if_its_run_is(self) -> None:
+        assert _one(_result()) == JobOutcome(True)
+        assert _one(_result(failed="bad")) == JobOutcome(False, "task: bad")
+        assert not _one(_result(ending=Ending.TIMED_OUT)).ok
+
+    def test_it_runs_again_at_the_soonest_time_that_was_asked_for(self) -> None:
+        reports = [{"requeue_after": 30}, {"requeue_after": None}, {"jobs": [{"uid": "u", "requeue_after": 7}]}]
+        assert _one(_result(*reports)).requeue_after == 7.0
+        assert _one(_result({"requeue_after": 5}, {"requeue_after": 9})).requeue_after == 5.0
+
+    def test_its_own_report_can_fail_a_run_that_went_well(self) -> None:
+        assert _one(_result({"jobs": [{"uid": "u", "ok": False, "message": "quota"}]})) == JobOutcome(False, "quota")
+
+    def test_a_failed_run_is_not_made_good_by_a_report(self) -> None:
+        assert _one(_result({"jobs": [{"uid": "u", "ok": True}]}, failed="bad")) == JobOutcome(False, "task: bad")
+
+    def test_what_was_written_is_kept(self) -> None:
+        job = {"uid": "u", "wrote": [["p", "12"], ["q", None], ["r", 13]]}
+        assert _one(_result({"jobs": [job]})).wrote == {("p", "12"), ("q", None), ("r", "13")}
+
+    def test_several_tasks_reports_add_up(self) -> None:
+        first = {"uid": "u", "ok": True, "requeue_after": 9, "wrote": [["p", "1"]]}
+        second = {"uid": "u", "ok": False, "message": "no", "requeue_after": 3, "wrote": [["q", "2"]]}
+        assert _one(_result({"jobs": [first]}, {"jobs": [second]})) == JobOutcome(
+            False, "no", 3.0, frozenset({("p", "1"), ("q", "2")})
+        )
+
+
+class TestABatch:
+    def test_each_job_has_its_own_verdict_even_if_the_task_failed(self) -> None:
+        jobs = [
+            {"uid": "a", "ok": True, "requeue_after": 4},
+            {"uid": "b", "ok": False, "message": "b is bad"},
+        ]
+        came_to = outcomes(_result({"jobs": jobs, "requeue_after": 60}, failed="b is bad"), ["a", "b", "c"])
+        assert came_to["a"] == JobOutcome(True, requeue_after=4.0)
+        assert came_to["b"] == JobOutcome(False, "b is bad", 60.0)
+        assert came_to["c"] == JobOutcome(False, "task: b is bad", told=False)
+
+    def test_a_job_that_nobody_mentions_has_failed(self) -> None:
+        came_to = outcomes(_result({"jobs": [{"uid": "a", "ok": True}]}), ["a", "b"])
+        assert came_to["a"].ok
+        assert not came_to["b"].ok
+        assert "reported nothing" in came_to["b"].message
+        assert not came_to["b"].told
+
+    def test_a_crash_is_everybodys(self) -> None:
+        result = RunResult(Ending.CRASHED, (Failure("", "gone"),))
+        assert set(outcomes(result, ["a", "b"]).values()) == {JobOutcome(False, "gone", told=False)}

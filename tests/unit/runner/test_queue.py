@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable
+
+import pytest
+from dljob_operator.engine.queue import FIRST_BACKOFF, LONGEST_BACKOFF, SETTLE, WorkQueue
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def queue(clock: Clock) -> WorkQueue:
+    return WorkQueue(clock)
+
+
+def _one(_group: Hashable) -> int:
+    return 1
+
+
+def _take(queue: WorkQueue, limit: int = 1) -> list[str]:
+    taken = queue.take(lambda _group: limit, timeout=0)
+    assert taken is not None
+    return taken
+
+
+def test_jobs_come_out_in_the_order_they_went_in_and_once(queue: WorkQueue) -> None:
+    for key in ("a", "b", "a"):
+        queue.add(key, "g", urgent=True)
+    assert [_take(queue), _take(queue), _take(queue)] == [["a"], ["b"], []]
+
+
+def test_an_owned_objects_event_waits_for_others(queue: WorkQueue, clock: Clock) -> None:
+    queue.add("a", "g")
+    clock.pass_time(SETTLE / 2)
+    queue.add("a", "g")
+    assert _take(queue) == []
+    clock.pass_time(SETTLE / 2)
+    assert _take(queue) == ["a"]
+
+
+def test_a_running_job_is_not_given_out_again_but_runs_after(queue: WorkQueue, clock: Clock) -> None:
+    queue.add("a", "g", urgent=True)
+    assert _take(queue) == ["a"]
+    queue.add("a", "g")
+    clock.pass_time(60)
+    assert _take(queue) == []
+    assert queue.done("a", ok=True) == SETTLE
+    clock.pass_time(SETTLE)
+    assert _take(queue) == ["a"]
+    assert queue.done("a", ok=True) is None
+    clock.pass_time(1e6)
+    assert _take(queue) == []
+
+
+def test_an_urgent_event_during_a_run_is_not_made_to_wait(queue: WorkQueue) -> None:
+    queue.add("a", "g", urgent=True)
+    _take(queue)
+    queue.add("a", "g", urgent=True)
+    assert queue.done("a", ok=False) == 0.0
+    assert _take(queue) == ["a"]
+
+
+def test_events_of_a_runs_own_writes_are_no_reason_for_another(queue: WorkQueue, clock: Clock) -> None:
+    queue.add("a", "g", urgent=True)
+    _take(queue)
+    queue.add("a", "g", cause=("pod", "7"))
+    queue.add("a", "g", cause=("job", "8"), urgent=True)
+    assert queue.done("a", ok=True, wrote={("pod", "7"), ("job", "8")}) is None
+    queue.add("a", "g", urgent=True)
+    _take(queue)
+    queue.add("a", "g", cause=("pod", "9"))
+    assert queue.done("a", ok=True, wrote={("pod", "8")}) == SETTLE
+
+
+def test_a_job_runs_again_when_it_asked_to(queue: WorkQueue, clock: Clock) -> None:
+    queue.add("a", "g", urgent=True)
+    _take(queue)
+    assert queue.done("a", ok=True, again_after=30) == 30
+    clock.pass_time(29)
+    assert _take(queue) == []
+    clock.pass_time(1)
+    assert _take(queue) == ["a"]
+
+
+def test_an_event_comes_before_the_time_asked_for_and_replaces_it(queue: WorkQueue, clock: Clock) -> None:
+    queue.add("a", "g", urgent=True)
+    _take(queue)
+    queue.done("a", ok=True, again_after=30)
+    queue.add("a", "g")
+    clock.pass_time(SETTLE)
+    assert _take(queue) == ["a"]
+    queue.done("a", ok=True)
+    clock.pass_time(60)
+    assert _take(queue) == []
+
+
+def test_failures_wait_longer_each_time_up_to_a_limit_and_a_success_ends_that(
+    queue: WorkQueue, clock: Clock
+) -> None:
+    queue.add("a", "g", urgent=True)
+    delays = []
+    for _ in range(12):
+        assert _take(queue) == ["a"]
+        delay = queue.done("a", ok=False, again_after=0.1)
+        assert delay is not None
+        clock.pass_time(delay - 0.01)
+        assert _take(queue) == []
+        clock.pass_time(0.02)
+        delays.append(delay)
+    assert delays[:4] == [FIRST_BACKOFF, 2, 4, 8]
+    assert delays[-1] == LONGEST_BACKOFF
+    _take(queue)
+    queue.done("a", ok=True)
+    queue.add("a", "g", urgent=True)
+    _take(queue)
+    assert queue.done("a", ok=False) == FIRST_BACKOFF
+
+
+def test_pods_do_not_cut_a_failed_jobs_wait_short_but_its_owner_does(queue: WorkQueue, clock: Clock) -> None:
+    queue.add("a", "g", urgent=True)
+    for _ in range(3):
+        _take(queue)
+        queue.add("a", "g")  # a pod changed during the run
+        delay = queue.done("a", ok=False)
+        assert delay is not None
+        queue.add("a", "g")  # and after it
+        clock.pass_time(delay - 0.01)
+        assert _take(queue) == []
+        clock.pass_time(0.01)
+    _take(queue)
+    queue.done("a", ok=False)
+    queue.add("a", "g", urgent=True)
+    assert _take(queue) == ["a"]
+    assert queue.done("a", ok=False) == FIRST_BACKOFF
+
+
+def test_a_forgotten_job_neither_waits_nor_comes_back(queue: WorkQueue, clock: Clock) -> None:
+    queue.add("a", "g", urgent=True)
+    queue.add("b", "g", urgent=True)
+    queue.forget("a")
+    assert _take(queue) == ["b"]
+    queue.forget("b")
+    assert queue.done("b", ok=False) is None
+    clock.pass_time(1e6)
+    assert _take(queue) == []
+
+
+class TestBatches:
+    def test_hold_one_group_and_at_most_the_limit(self, queue: WorkQueue) -> None:
+        for key, group in (("a1", "A"), ("b1", "B"), ("a2", "A"), ("a3", "A"), ("b2", "B")):
+            queue.add(key, group, urgent=True)
+        assert _take(queue, 2) == ["a1", "a2"]
+        assert _take(queue, 2) == ["b1", "b2"]
+        assert _take(queue, 2) == ["a3"]
+
+    def test_are_shared_out_among_those_who_wait(self) -> None:
+        queue = WorkQueue()
+        taken: list[list[str]] = []
+        ready = threading.Barrier(3)
+
+        def work() -> None:
+            ready.wait()
+            keys = queue.take(lambda _group: 25)
+            assert keys is not None
+            taken.append(keys)
+
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        ready.wait()
+        for number in range(10):
+            queue.add(f"k{number}", "g", urgent=True)
+        for thread in threads:
+            thread.join()
+        assert all(taken)
+        assert max(map(len, taken)) < 10
+
+    def test_do_not_hold_a_job_that_must_run_alone(self, queue: WorkQueue, clock: Clock) -> None:
+        for key in ("a", "b", "c"):
+            queue.add(key, "g", urgent=True)
+        assert _take(queue, 25) == ["a", "b", "c"]
+        for key in ("a", "b", "c"):
+            queue.done(key, ok=False, alone=True)
+        clock.pass_time(FIRST_BACKOFF)
+        assert [_take(queue, 25), _take(queue, 25), _take(queue, 25)] == [["a"], ["b"], ["c"]]
+        for key in ("a", "b", "c"):
+            queue.done(key, ok=True)
+            queue.add(key, "g", urgent=True)
+        assert _take(queue, 25) == ["a", "b", "c"]
+
+
+def test_whoever_waits_is_woken_by_work_by_time_and_by_the_end() -> None:
+    queue = WorkQueue()
+    taken: list[list[str] | None] = []
+
+    def work() -> None:
+        while (keys := queue.take(_one)) is not None:
+            taken.append(keys)
+            for key in keys:
+                queue.done(key, ok=True, again_after=0.01 if len(taken) < 3 else None)
+        taken.append(None)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    queue.add("a", "g", urgent=True)
+    while len(taken) < 3:
+        assert thread.is_alive()
+    queue.close()
+    thread.join(10)
+    assert taken == [["a"], ["a"], ["a"], None]

@@ -1,0 +1,185 @@
+"""What the engine keeps of the cluster: trimmed objects, the store of them, and versions seen."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dljob_operator.engine import trim
+from dljob_operator.engine.cache import Store
+from dljob_operator.engine.triggers import Change, custom_matters, owned_matters, owner_uid, title
+from dljob_operator.engine.versions import SeenVersions
+
+_spec = importlib.util.spec_from_file_location("builders", Path(__file__).with_name("builders.py"))
+assert _spec
+assert _spec.loader
+_builders = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_builders)
+make, owned_by = _builders.make, _builders.owned_by
+
+
+class TestTrim:
+    def test_a_pod_keeps_what_a_plan_reads_and_nothing_else(self) -> None:
+        pod = make(
+            "Pod",
+            "p",
+            labels={"a": "b"},
+            annotations={"dljob.operator/spec-hash": "1", "other": "2"},
+            managedFields=[{"big": "thing"}],
+            ownerReferences=owned_by("j"),
+            generateName="p-",
+        )
+        pod["spec"] = {
+            "nodeName": "n",
+            "restartPolicy": "Never",
+            "volumes": [{}],
+            "containers": [{"name": "mxnet", "image": "i", "env": [{}]}],
+        }
+        pod["status"] = {"phase": "Running", "podIP": "1.2.3.4", "qosClass": "BestEffort", "conditions": []}
+        assert trim.pod(pod) == {
+            "metadata": {
+                **{key: pod["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion", "labels")},
+                "annotations": {"dljob.operator/spec-hash": "1"},
+                "ownerReferences": owned_by("j"),
+            },
+            "spec": {"nodeName": "n", "restartPolicy": "Never", "containers": [{"name": "mxnet"}]},
+            "status": {"phase": "Running", "podIP": "1.2.3.4", "conditions": []},
+        }
+
+    def test_a_service_keeps_what_it_selects(self) -> None:
+        service = make("Service", "s", annotations={"other": "2"})
+        service["spec"] = {"clusterIP": "None", "selector": {"a": "b"}, "ports": [], "type": "ClusterIP"}
+        trimmed = trim.service(service)
+        assert trimmed["spec"] == {"clusterIP": "None", "selector": {"a": "b"}, "ports": []}
+        assert "annotations" not in trimmed["metadata"]
+
+    def test_a_custom_resource_loses_only_the_bookkeeping_and_the_original_stays_whole(self) -> None:
+        job = make("MXJob", "j", managedFields=[{}], annotations={"a": "b"})
+        job["spec"] = {"deep": {"er": 1}}
+        trimmed = trim.custom(job)
+        assert trimmed["metadata"] == {key: v for key, v in job["metadata"].items() if key != "managedFields"}
+        assert trimmed["spec"] == job["spec"]
+        assert "managedFields" in job["metadata"]
+
+
+class TestWhatMatters:
+    @pytest.mark.parametrize(
+        ("changed", "matters"),
+        [
+            ({"resourceVersion": "2"}, False),
+            ({"generation": 2}, True),
+            ({"annotations": {"a": "b"}}, True),
+            ({"labels": {"a": "b"}}, True),
+            ({"deletionTimestamp": "now"}, True),
+            ({"finalizers": ["x/y"]}, True),
+            ({"uid": "another"}, True),
+            ({"annotations": {}}, False),
+        ],
+    )
+    def test_of_a_job(self, changed: dict[str, Any], matters: bool) -> None:
+        old = make("MXJob", "j", generation=1)
+        new = make("MXJob", "j", **{"generation": 1, **changed}) | {"status": {"phase": "Running"}}
+        assert custom_matters(Change(old, new)) is matters
+
+    def test_of_an_owned_object(self) -> None:
+        old = make("Pod", "p") | {"status": {"phase": "Pending"}}
+        assert not owned_matters(Change(old, make("Pod", "p", resourceVersion="2") | {"status": {"phase": "Pending"}}))
+        assert owned_matters(Change(old, make("Pod", "p") | {"status": {"phase": "Running"}}))
+        assert owned_matters(Change(None, old))
+        assert owned_matters(Change(old, None))
+
+    def test_the_owner_is_the_controller(self) -> None:
+        references = [*owned_by("other", controller=False), *owned_by("j")]
+        assert owner_uid(make("Pod", "p", ownerReferences=references)) == "j"
+        assert owner_uid(make("Pod", "p", ownerReferences=owned_by("j", controller=False))) is None
+        assert owner_uid(make("Pod", "p")) is None
+
+    def test_a_title_has_a_namespace_where_there_is_one(self) -> None:
+        assert title(make("Pod", "p")) == "team/p"
+        assert title({"metadata": {"name": "n"}}) == "n"
+
+
+class TestStore:
+    def test_finds_by_uid_and_by_owner(self) -> None:
+        store = Store()
+        first, second = (make("Pod", name, ownerReferences=owned_by("j")) for name in ("b", "a"))
+        store.put(first)
+        store.put(second)
+        store.put(make("Pod", "c"))
+        assert store.owned("j") == [second, first]
+        assert store.get("b-uid") is first
+        assert store.owned("nobody") == []
+
+    def test_says_what_was_before(self) -> None:
+        store = Store()
+        old, new = make("Pod", "p"), make("Pod", "p", resourceVersion="2")
+        assert store.put(old) == Change(None, old)
+        assert store.put(new) == Change(old, new)
+        assert store.remove(new) == Change(new, None)
+        assert len(store) == 0
+
+    def test_a_new_object_of_the_same_name_is_no_change_of_the_old_one(self) -> None:
+        store = Store()
+        old, new = make("Pod", "p"), make("Pod", "p", uid="second")
+        store.put(old)
+        assert store.put(new) == Change(None, new)
+        assert store.get("p-uid") is None
+        # The old one's deletion, told late, does not take the new one out.
+        store.remove(old)
+        assert store.get("second") is new
+
+    def test_an_object_that_changes_hands_is_its_new_owners(self) -> None:
+        store = Store()
+        store.put(make("Pod", "p", ownerReferences=owned_by("j")))
+        store.put(make("Pod", "p", ownerReferences=owned_by("k")))
+        assert (len(store.owned("j")), len(store.owned("k"))) == (0, 1)
+
+    def test_a_new_list_tells_what_appeared_changed_and_disappeared(self) -> None:
+        store = Store()
+        gone, same, again = make("Pod", "gone"), make("Pod", "same"), make("Pod", "again")
+        store.replace([gone, same, again])
+        recreated, new = make("Pod", "again", uid="second"), make("Pod", "new")
+        changes = store.replace([same, recreated, new])
+        assert changes == [
+            Change(gone, None),
+            Change(again, None),
+            Change(same, same),
+            Change(None, recreated),
+            Change(None, new),
+        ]
+        assert len(store) == 3
+
+
+class TestSeenVersions:
+    def test_a_write_is_seen_when_that_version_or_a_later_one_was_shown(self) -> None:
+        seen = SeenVersions()
+        assert not seen.wait_for([("a", "5")], timeout=0)
+        seen.note("a", "4", leaving=False, gone=False)
+        assert not seen.wait_for([("a", "5")], timeout=0)
+        seen.note("a", "10", leaving=False, gone=False)
+        assert seen.wait_for([("a", "5")], timeout=0)
+        assert not seen.wait_for([("a", "5"), ("b", "1")], timeout=0)
+        assert seen.wait_for([], timeout=0)
+
+    def test_a_deletion_is_seen_when_the_object_goes_or_has_gone(self) -> None:
+        seen = SeenVersions()
+        seen.note("a", "4", leaving=False, gone=False)
+        assert not seen.wait_for([("a", None)], timeout=0)
+        seen.note("a", "5", leaving=True, gone=False)
+        assert seen.wait_for([("a", None)], timeout=0)
+        assert not seen.wait_for([("a", "6")], timeout=0)
+        seen.note("a", "7", leaving=True, gone=True)
+        assert seen.wait_for([("a", None), ("a", "6")], timeout=0)
+
+    def test_a_thread_that_waits_is_woken(self) -> None:
+        seen = SeenVersions()
+        answers: list[bool] = []
+        thread = threading.Thread(target=lambda: answers.append(seen.wait_for([("a", "2")], timeout=30)))
+        thread.start()
+        seen.note("a", "1", leaving=False, gone=False)
+        seen.note("a", "2", leaving=False, gone=False)
+        thread.join(30)
+        assert answers == [True]

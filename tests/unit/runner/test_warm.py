@@ -1,0 +1,379 @@
+"""The warm runner for real: Ansible is loaded, children are forked, and some of them are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dljob_operator.warm import Ending, RunRequest, RunResult, Target, WarmRunner
+from dljob_operator.warm.client import WarmRunnerError
+
+_ROLES = {
+    "echo": """
+      - name: Show
+        ansible.builtin.set_fact:
+          shown: "{{ word }}"
+      - name: Report
+        ansible.builtin.set_fact:
+          dljob_unused: true
+        register: reported
+      - name: Tell
+        report: {value: "{{ shown }}", seen: "{{ ansible_operator_meta | default({}) }}"}
+    """,
+    "fails": """
+      - name: Break
+        ansible.builtin.fail: {msg: "no {{ word }}"}
+      - name: Never
+        ansible.builtin.debug: {msg: never}
+    """,
+    "rescues": """
+      - name: Try
+        block:
+          - name: Break
+            ansible.builtin.fail: {msg: first}
+        rescue:
+          - name: Mend
+            ansible.builtin.debug: {msg: mended}
+        always:
+          - name: Always
+            ansible.builtin.debug: {msg: always}
+    """,
+    "fails_in_rescue": """
+      - name: Try
+        block:
+          - name: Break
+            ansible.builtin.fail: {msg: first}
+        rescue:
+          - name: Break again
+            ansible.builtin.fail: {msg: second}
+    """,
+    "fails_after_rescue": """
+      - name: Try
+        block:
+          - name: Break
+            ansible.builtin.fail: {msg: first}
+        rescue:
+          - name: Mend
+            ansible.builtin.debug: {msg: mended}
+      - name: Break later
+        ansible.builtin.fail: {msg: third}
+    """,
+    "ignores": """
+      - name: Break
+        ansible.builtin.fail: {msg: whatever}
+        ignore_errors: true
+    """,
+    "loops": """
+      - name: Each
+        ansible.builtin.assert: {that: "item < 2", fail_msg: "{{ item }} is too much", quiet: true}
+        loop: [1, 2, 3]
+    """,
+    "facts": """
+      - name: See what another run has left
+        ansible.builtin.fail: {msg: "seen {{ left }}"}
+        when: left is defined
+      - name: Leave something
+        ansible.builtin.set_fact: {left: behind}
+    """,
+    "waits": """
+      - name: Wait
+        report: {value: waiting, hold: "{{ pid_file }}"}
+    """,
+    "crashes": """
+      - name: Crash
+        report: {value: crashing, crash: "{{ pid_file }}"}
+    """,
+    "batch": """
+      - name: Batch
+        report: {value: "{{ dljob_batch | length }}", note: "{{ note_file | default('') }}"}
+    """,
+    "broken": "- name: [",
+}
+# An action of the test's own: it reports what it was given, and can hold or kill the run.
+_REPORT = """
+import os, pathlib, subprocess, signal
+from ansible.plugins.action import ActionBase
+
+class ActionModule(ActionBase):
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        given = dict(self._task.args)
+        if given.get("hold"):
+            # A grandchild in a session of its own, as a module may have: it must not outlive the run either.
+            other = subprocess.Popen(["sleep", "600"], start_new_session=True)
+            written = pathlib.Path(given["hold"] + ".new")
+            written.write_text(f"{os.getppid()} {os.getpid()} {other.pid}")
+            written.rename(given["hold"])
+            other.wait()
+        if given.get("crash"):
+            pathlib.Path(given["crash"]).write_text(str(os.getpid()))
+            os.kill(os.getppid(), signal.SIGKILL)
+            signal.pause()
+        if given.get("note"):
+            with open(given["note"], "a") as file:
+                file.write("run\\n")
+        result["changed"] = True
+        result["dljob"] = {"requeue_after": None, "value": given["value"], "seen": given.get("seen")}
+        return result
+"""
+
+
+@pytest.fixture(scope="module")
+def roles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("warm")
+    for name, tasks in _ROLES.items():
+        (root / "roles" / name / "tasks").mkdir(parents=True)
+        (root / "roles" / name / "tasks" / "main.yml").write_text(textwrap.dedent(tasks))
+        (root / "roles" / name / "action_plugins").mkdir()
+        (root / "roles" / name / "action_plugins" / "report.py").write_text(_REPORT)
+    (root / "play.yml").write_text(
+        "- hosts: localhost\n  gather_facts: false\n  tasks:\n"
+        "    - {name: In a playbook, report: {value: \"{{ word | shout }}\"}}\n"
+    )  # fmt: skip
+    (root / "action_plugins").mkdir()
+    (root / "action_plugins" / "report.py").write_text(_REPORT)
+    (root / "filter_plugins").mkdir()
+    (root / "filter_plugins" / "shout.py").write_text(
+        "class FilterModule:\n    def filters(self): return {'shout': lambda s: s.upper() + '!'}\n"
+    )
+    return root
+
+
+def _targets(root: Path) -> list[Target]:
+    found = [Target(name, role=root / "roles" / name) for name in _ROLES if name != "batch"]
+    batch = Target("batch", role=root / "roles" / "batch", batchable=True)
+    return [*found, batch, Target("playbook", playbook=root / "play.yml")]
+
+
+@pytest.fixture(scope="module")
+def runner(roles: Path) -> Iterator[WarmRunner]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("ANSIBLE_CONFIG", raising=False)
+        warm = WarmRunner(_targets(roles), concurrency=2)
+    warm.start()
+    warm.wait_ready(60)
+    yield warm
+    warm.close()
+
+
+Run = Callable[..., RunResult]
+
+
+@pytest.fixture
+def run(runner: WarmRunner) -> Run:
+    def run_one(
+        target: str, timeout: float = 60, unsafe: frozenset[str] = frozenset(), **values: Any
+    ) -> RunResult:
+        return runner.run(RunRequest(target, values, unsafe, timeout=timeout))
+
+    return run_one
+
+
+def _wait_for(path: Path) -> str:
+    """Wait until a run has written `path`. There is no event to wait on across processes but the file itself."""
+    deadline = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} was not written"
+        time.sleep(0.01)
+    return path.read_text()
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat[stat.rindex(")") + 2] != "Z"
+
+
+def _assert_all_end(pids: list[int]) -> None:
+    deadline = time.monotonic() + 10
+    while still := [pid for pid in pids if _is_running(pid)]:
+        assert time.monotonic() < deadline, f"{still} outlived the run"
+        time.sleep(0.01)
+
+
+def test_a_run_reports_counts_and_prints(run: Run) -> None:
+    result = run("echo", word="hello")
+    assert result.ok, result
+    assert result.stats["ok"] == 3
+    assert result.stats["changed"] == 1
+    assert result.reports[0]["value"] == "hello"
+    assert "changed: echo : Tell" in result.output
+    assert 0 < result.seconds < 60
+
+
+def test_runs_do_not_see_each_other(run: Run) -> None:
+    assert run("facts").ok
+    assert run("facts").ok
+    assert run("echo", word="one").reports[0]["value"] == "one"
+    assert run("echo", word="two").reports[0]["value"] == "two"
+
+
+@pytest.mark.parametrize("text", ["{{ 1+1 }}", "{% raw %}x", "{{ lookup('pipe', 'false') }}", "{# c #}"])
+def test_an_unsafe_string_is_never_a_template(run: Run, text: str) -> None:
+    meta = {"name": text, "deep": [{"er": text}]}
+    result = run(
+        "echo", unsafe=frozenset({"word", "ansible_operator_meta"}), word=text, ansible_operator_meta=meta
+    )
+    assert result.ok, result
+    assert result.reports[0]["value"] == text
+    assert result.reports[0]["seen"] == meta
+
+
+def test_a_string_that_is_not_unsafe_is_a_template(run: Run) -> None:
+    assert str(run("echo", word="{{ 1+1 }}").reports[0]["value"]) == "2"
+    assert run("echo", word="{{ other }}", other="x").reports[0]["value"] == "x"
+
+
+def test_a_failed_task_is_named_with_its_message(run: Run) -> None:
+    result = run("fails", word="luck")
+    assert result.ending is Ending.COMPLETED
+    assert not result.ok
+    assert [(failure.task, failure.message) for failure in result.failures] == [("fails : Break", "no luck")]
+    assert "never" not in result.output
+
+
+@pytest.mark.parametrize("target", ["rescues", "ignores"])
+def test_a_failure_that_was_dealt_with_is_none(run: Run, target: str) -> None:
+    result = run(target)
+    assert result.ok, result
+    assert result.stats["rescued" if target == "rescues" else "ignored"] == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "message"), [("fails_in_rescue", "second"), ("fails_after_rescue", "third")]
+)
+def test_only_the_failure_that_was_not_rescued_counts(run: Run, target: str, message: str) -> None:
+    assert [failure.message for failure in run(target).failures] == [message]
+
+
+def test_failed_items_of_a_loop_are_all_told(run: Run) -> None:
+    assert run("loops").message == "loops : Each: 2 is too much; 3 is too much"
+
+
+def test_a_role_that_cannot_be_parsed_fails_its_own_runs_only(run: Run) -> None:
+    result = run("broken")
+    assert result.ending is Ending.COMPLETED
+    assert "main.yml" in result.message
+    assert run("echo", word="still").ok
+
+
+def test_a_playbook_finds_its_own_plugins(run: Run) -> None:
+    result = run("playbook", word="hey")
+    assert result.ok, result
+    assert result.reports[0]["value"] == "HEY!"
+
+
+def test_a_batchable_role_was_warmed_with_an_empty_batch(run: Run, tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    result = run("batch", dljob_batch=[{}, {}], note_file=str(note))
+    assert result.ok, result
+    assert str(result.reports[0]["value"]) == "2"
+    assert note.read_text() == "run\n"
+
+
+def test_a_run_that_takes_too_long_is_killed_with_all_that_it_started(run: Run, tmp_path: Path) -> None:
+    started = time.monotonic()
+    result = run("waits", timeout=2.0, pid_file=str(tmp_path / "pids"))
+    assert result.ending is Ending.TIMED_OUT
+    assert "2 s" in result.message
+    assert time.monotonic() - started < 15
+    _assert_all_end([int(pid) for pid in (tmp_path / "pids").read_text().split()])
+
+
+def test_a_child_that_is_killed_ends_its_own_run_only_and_its_workers(run: Run, tmp_path: Path) -> None:
+    result = run("crashes", pid_file=str(tmp_path / "pid"))
+    assert result.ending is Ending.CRASHED
+    assert "signal 9" in result.message
+    _assert_all_end([int((tmp_path / "pid").read_text())])
+    assert run("echo", word="fine").ok
+
+
+def test_no_more_than_the_concurrency_run_at_a_time(runner: WarmRunner, tmp_path: Path) -> None:
+    files = [tmp_path / f"run-{number}" for number in range(3)]
+    futures = [
+        runner.submit(RunRequest("waits", {"pid_file": str(file)}, timeout=60 if number else 4))
+        for number, file in enumerate(files)
+    ]
+    pids = [[int(pid) for pid in _wait_for(file).split()] for file in files[:2]]
+    assert not files[2].exists()
+    assert futures[0].result(30).ending is Ending.TIMED_OUT
+    pids.append([int(pid) for pid in _wait_for(files[2]).split()])
+    for child, _, _ in pids[1:]:
+        os.kill(child, signal.SIGKILL)
+    assert [future.result(30).ending for future in futures[1:]] == [Ending.CRASHED] * 2
+    _assert_all_end([worker for _, worker, _ in pids])
+    for _, _, sleeper in pids[1:]:
+        os.kill(sleeper, signal.SIGKILL)
+
+
+def test_a_killed_zygote_takes_its_runs_along_and_is_replaced(runner: WarmRunner, tmp_path: Path) -> None:
+    future = runner.submit(RunRequest("waits", {"pid_file": str(tmp_path / "pids")}))
+    pids = [int(pid) for pid in _wait_for(tmp_path / "pids").split()]
+    old = runner.pid
+    assert old is not None
+    os.kill(old, signal.SIGKILL)
+    result = future.result(30)
+    assert result.ending is Ending.CRASHED
+    assert "signal 9" in result.message
+    _assert_all_end(pids)
+    # A request for the next process waits until that one is warm.
+    assert runner.run(RunRequest("echo", {"word": "again"})).ok
+    assert runner.pid not in (old, None)
+
+
+def test_closing_cancels_what_is_in_flight_and_leaves_nothing(roles: Path, tmp_path: Path) -> None:
+    warm = WarmRunner(_targets(roles), concurrency=1)
+    warm.start()
+    running = warm.submit(RunRequest("waits", {"pid_file": str(tmp_path / "pids")}))
+    queued = warm.submit(RunRequest("echo", {"word": "x"}))
+    pids = [int(pid) for pid in _wait_for(tmp_path / "pids").split()]
+    zygote = warm.pid
+    assert zygote is not None
+    warm.close()
+    warm.close()
+    assert running.result(0).ending is Ending.CANCELLED
+    assert queued.result(0).ending is Ending.CANCELLED
+    assert warm.run(RunRequest("echo", {"word": "x"})).ending is Ending.CANCELLED
+    _assert_all_end([*pids, zygote])
+
+
+def test_a_process_that_cannot_load_ansible_says_why_and_fails_what_waits(
+    roles: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "ansible").mkdir()
+    (tmp_path / "ansible" / "__init__.py").write_text("raise RuntimeError('no Ansible today')")
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    warm = WarmRunner(_targets(roles), environ=environ)
+    waiting = warm.submit(RunRequest("echo", {"word": "x"}))
+    warm.start()
+    try:
+        with pytest.raises(WarmRunnerError, match="no Ansible today"):
+            warm.wait_ready(60)
+        assert "no Ansible today" in waiting.result(30).message
+    finally:
+        warm.close()
+
+
+def test_many_threads_may_ask_at_once(runner: WarmRunner) -> None:
+    results: dict[int, RunResult] = {}
+
+    def ask(number: int) -> None:
+        results[number] = runner.run(RunRequest("echo", {"word": f"w{number}"}))
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {number: result.reports[0]["value"] for number, result in results.items()} == {
+        number: f"w{number}" for number in range(8)
+    }

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dljob_operator.watches import GVK, Surroundings, Watch, WatchesError, load_watches
+
+_ENTRY = "- {group: kubeflow.org, version: v1, kind: MXJob, role: mxnet"
+
+
+@pytest.fixture
+def around(tmp_path: Path) -> Surroundings:
+    """A working directory with the role `mxnet`, and nothing else that could be found."""
+    (tmp_path / "roles" / "mxnet").mkdir(parents=True)
+    return Surroundings({"HOME": str(tmp_path / "home")}, tmp_path, ())
+
+
+def _load(around: Surroundings, text: str) -> tuple[Watch, ...]:
+    path = around.cwd / "watches.yaml"
+    path.write_text(text)
+    return load_watches(path, around)
+
+
+def _problem(around: Surroundings, text: str) -> str:
+    with pytest.raises(WatchesError) as caught:
+        _load(around, text)
+    assert len(caught.value.problems) == 1, caught.value.problems
+    return caught.value.problems[0]
+
+
+def test_an_entry_has_ansible_operators_defaults(around: Surroundings) -> None:
+    (watch,) = _load(around, _ENTRY + "}")
+    assert watch == Watch(GVK("kubeflow.org", "v1", "MXJob"), role=around.cwd / "roles" / "mxnet")
+    assert (watch.manage_status, watch.snake_case_parameters, watch.mark_unsafe) == (True, True, False)
+    assert (watch.max_runner_artifacts, watch.watch_dependent_resources) == (20, True)
+    assert not watch.batchable
+
+
+def test_every_key_of_ansible_operators_is_read(around: Surroundings) -> None:
+    (around.cwd / "end.yml").touch()
+    (watch,) = _load(
+        around,
+        """
+- version: v1
+  kind: Database
+  group: example.com
+  role: mxnet
+  vars: {state: present, dljob_batchable: true}
+  maxRunnerArtifacts: 5
+  reconcilePeriod: 1m30s
+  manageStatus: false
+  watchDependentResources: false
+  watchClusterScopedResources: true
+  snakeCaseParameters: false
+  watchAnnotationsChanges: true
+  markUnsafe: true
+  blacklist: [{group: "", version: v1, kind: Pod}]
+  finalizer: {name: example.com/end, playbook: end.yml, vars: {state: absent}}
+  selector:
+    matchLabels: {app: a}
+    matchExpressions:
+      - {key: tier, operator: In, values: [x, y]}
+      - {key: old, operator: DoesNotExist}
+""",
+    )
+    assert watch.batchable
+    assert (watch.max_runner_artifacts, watch.reconcile_period) == (5, 90.0)
+    assert watch.watch_cluster_scoped_resources
+    assert watch.watch_annotations_changes
+    assert watch.mark_unsafe
+    assert not (watch.manage_status or watch.watch_dependent_resources or watch.snake_case_parameters)
+    assert watch.blacklist == (GVK("", "v1", "Pod"),)
+    assert watch.selector == "app=a,tier in (x,y),!old"
+    assert watch.finalizer is not None
+    assert watch.finalizer.playbook == around.cwd / "end.yml"
+    assert watch.finalizer.vars == {"state": "absent"}
+
+
+@pytest.mark.parametrize(
+    ("rest", "named", "said"),
+    [
+        (", markUnsave: true}", "markUnsave", "did you mean 'markUnsafe'"),
+        (", markunsafe: true}", "markunsafe", "did you mean 'markUnsafe'"),
+        (", nonsense: 1}", "nonsense", "unknown key"),
+        (", reconcilePeriod: 5}", "reconcilePeriod", "Go duration"),
+        (", reconcilePeriod: soon}", "reconcilePeriod", "Go duration"),
+        (", manageStatus: 'false'}", "manageStatus", "true or false"),
+        (", vars: [a]}", "vars", "a list"),
+        (", maxRunnerArtifacts: -1}", "maxRunnerArtifacts", "-1"),
+        (", playbook: p.yml}", "role", "both given"),
+        (", blacklist: Pod}", "blacklist", "a list of"),
+        (", selector: {matchLabel: {}}}", "selector.matchLabel", "did you mean 'matchLabels'"),
+        (
+            ", selector: {matchExpressions: [{key: a, operator: Is}]}}",
+            "selector.matchExpressions[0].operator",
+            "'Is'",
+        ),
+        (", finalizer: {name: x/y}}", "finalizer", "nothing to do"),
+        (", finalizer: {vars: {a: 1}}}", "finalizer.name", "qualified name"),
+        (", finalizer: {name: x/y, role: nowhere}}", "finalizer.role", "nowhere"),
+    ],
+)
+def test_a_broken_key_is_named_with_its_entry(around: Surroundings, rest: str, named: str, said: str) -> None:
+    problem = _problem(around, _ENTRY + rest)
+    assert problem.startswith(f"entry 1 (kubeflow.org/v1 MXJob): {named}: ")
+    assert said in problem
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "must be a list"),
+        ("group: a", "must be a list"),
+        ("- just text", "entry 1: must be a mapping"),
+        ("- [", "is not YAML"),
+        (_ENTRY + ", role: other}", "'role' is given twice"),
+        ("- {group: a.b, kind: X, role: mxnet}", "entry 1 (a.b X): version: is missing"),
+        ("- {group: a.b, version: v1, role: mxnet}", "entry 1: kind: is missing"),
+        ("- {group: a.b, version: latest, kind: X, role: mxnet}", "'latest' is no API version"),
+        ("- {group: a.b, version: v1, kind: x, role: mxnet}", "'x' is no API kind"),
+        ("- {group: a.b, version: v1, kind: X}", "entry 1 (a.b/v1 X): role: is missing"),
+        (f"{_ENTRY}}}\n{_ENTRY}}}", "entry 2 (kubeflow.org/v1 MXJob): the same kind as entry 1"),
+        (f"{_ENTRY}}}\n{_ENTRY.replace('v1', 'v1alpha1')}}}", "the same objects as entry 1"),
+        ("- {group: a.b, version: v1, kind: X, playbook: no.yml}", "the playbook 'no.yml' was not found"),
+    ],
+)
+def test_a_broken_file_is_refused_and_says_why(around: Surroundings, text: str, said: str) -> None:
+    assert said in _problem(around, text)
+
+
+def test_all_problems_are_said_at_once(around: Surroundings) -> None:
+    with pytest.raises(WatchesError) as caught:
+        _load(around, _ENTRY + ", x: 1, reconcilePeriod: y}\n- {}")
+    assert len(caught.value.problems) == 5
+    assert all(str(around.cwd / "watches.yaml") in line for line in str(caught.value).splitlines())
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(WatchesError, match=r"nowhere\.yaml: cannot be read.*--watches-file"):
+        load_watches(tmp_path / "nowhere.yaml")
+
+
+def test_the_environment_is_filled_in_and_what_it_lacks_stays(around: Surroundings) -> None:
+    around = Surroundings({"ROLE": "mxnet", "PERIOD": "5m"}, around.cwd, ())
+    (watch,) = _load(
+        around,
+        "- {group: a.b, version: v1, kind: X, role: $ROLE, reconcilePeriod: '${PERIOD}', vars: {a: '${UNSET}'}}",
+    )
+    assert (watch.reconcile_period, watch.vars) == (300.0, {"a": "${UNSET}"})
+
+
+class TestWhereARoleIsFound:
+    """The order is ansible-operator's; each place is taken away in turn, and the next one is found."""
+
+    def test_in_order(self, tmp_path: Path) -> None:
+        collections, roles, site = tmp_path / "c", tmp_path / "r", tmp_path / "site"
+        cwd, beside = tmp_path / "cwd", tmp_path / "file"
+        places = [
+            collections / "ansible_collections" / "dljob" / "operator" / "roles" / "mxnet",
+            site / "ansible_collections" / "dljob" / "operator" / "roles" / "mxnet",
+            roles / "dljob.operator.mxnet",
+            roles / "roles" / "dljob.operator.mxnet",
+            cwd / "roles" / "dljob.operator.mxnet",
+            beside / "roles" / "dljob.operator.mxnet",
+        ]
+        for place in places:
+            place.mkdir(parents=True)
+        around = Surroundings(
+            {"ANSIBLE_COLLECTIONS_PATH": str(collections), "ANSIBLE_ROLES_PATH": f"{tmp_path}/none:{roles}"},
+            cwd,
+            ("", str(site)),
+        )
+        path = beside / "watches.yaml"
+        path.write_text("- {group: a.b, version: v1, kind: X, role: dljob.operator.mxnet}")
+        for place in places:
+            assert load_watches(path, around)[0].role == place
+            place.rmdir()
+        with pytest.raises(WatchesError) as caught:
+            load_watches(path, around)
+        assert "'dljob.operator.mxnet' was not found" in str(caught.value)
+        assert all(str(place) in str(caught.value) for place in places)
+
+    def test_an_absolute_path_is_the_place(self, around: Surroundings, tmp_path: Path) -> None:
+        (tmp_path / "mine").mkdir()
+        (watch,) = _load(around, f"- {{group: a.b, version: v1, kind: X, role: {tmp_path}/mine}}")
+        assert watch.role == tmp_path / "mine"
+
+
+def test_the_projects_own_watches_file_is_good(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    (tmp_path / "ansible_collections" / "dljob").mkdir(parents=True)
+    (tmp_path / "ansible_collections" / "dljob" / "operator").symlink_to(root)
+    around = Surroundings({"ANSIBLE_COLLECTIONS_PATH": str(tmp_path)}, tmp_path, ())
+    kinds = {str(watch.gvk) for watch in load_watches(root / "watches.yaml", around)}
+    assert kinds >= {"fioravanzo.org/v1alpha1 MXJob", "mpba.fbk.eu/v1 MXJob", "kubeflow.org/v1 MXJob"}
