@@ -55,15 +55,16 @@ def parse_image_name(text: str) -> ImageName:
     host, rest = (match["host"], match["rest"]) if match else ("docker.io", text)
     if host == "index.docker.io":
         host = "docker.io"
-    repository, _, tag = rest.partition(":")
+    repository, colon, tag = rest.partition(":")
+    tag = tag if colon else "latest"
     if host == "docker.io" and "/" not in repository:
         repository = f"library/{repository}"
-    parts = (HOST.fullmatch(host), REPOSITORY.fullmatch(repository), TAG.fullmatch(tag or "latest"))
+    parts = (HOST.fullmatch(host), REPOSITORY.fullmatch(repository), TAG.fullmatch(tag))
     if not all(parts):
         raise ClusterError(
             f"{text}: not an image name", "use [REGISTRY/]REPOSITORY[:TAG], the repository in lower case"
         )
-    return ImageName(host, repository, tag or "latest")
+    return ImageName(host, repository, tag)
 
 
 def registry_config() -> str:

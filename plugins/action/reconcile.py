@@ -68,7 +68,7 @@ def _filter(name: str) -> Environment:
 
 
 def _handed_over(task_vars: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    """The jobs that the engine gave us, untouched by any template: a batch, or ansible-operator's ``_<group>_<kind>``."""
+    """The jobs that the engine gave us, untouched by templates: a batch, or ansible-operator's ``_<group>_<kind>``."""
     batch = task_vars.get("dljob_batch")
     if batch is not None:
         return [plain(job) for job in batch]

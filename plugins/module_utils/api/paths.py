@@ -1,4 +1,4 @@
-"""Where each kind lives in the API. Three fixed kinds and custom resources: no discovery, which would cost a request."""
+"""Where each kind lives in the API. Fixed kinds and custom resources: no discovery, which would cost a request."""
 
 from __future__ import annotations
 

@@ -7,13 +7,10 @@ to get right stays the library's: kubeconfig, exec plugins, token refresh, TLS, 
 
 from __future__ import annotations
 
-import atexit
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -29,7 +26,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 class ApiError(Exception):
-    """The API server's refusal. ``status`` is the HTTP status (0: no answer), ``reason`` its word (AlreadyExists ...)."""
+    """The API server's refusal. ``status`` is the HTTP status (0: no answer), ``reason`` its word (AlreadyExists)."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         self.status = status
@@ -46,7 +43,7 @@ class ApiError(Exception):
 class Transport:
     """JSON requests over a pool of kept connections. May be used by several threads."""
 
-    def __init__(self, api: client.ApiClient, folder: str | None = None) -> None:
+    def __init__(self, api: client.ApiClient, folder: str) -> None:
         self._configuration = api.configuration
         self._pool: urllib3.PoolManager = api.rest_client.pool_manager
         self._folder = folder
@@ -60,8 +57,7 @@ class Transport:
     def close(self) -> None:
         """Close the connections and remove what was written to make them."""
         self._pool.clear()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def request(
         self,
@@ -98,51 +94,23 @@ def _decode(status: int, data: bytes) -> dict[str, Any]:
     raise ApiError(status, content.get("reason") or "", content.get("message") or f"HTTP status {status}")
 
 
-def prepare(kubeconfig: str | None = None, context: str | None = None) -> None:
-    """Read the credentials now, for every later :func:`connect` of this process and of those forked from it.
-
-    A warm runner calls it before it forks. A kubeconfig that has changed since is read anew by whoever connects.
-    """
-    folder = tempfile.mkdtemp(prefix="dljob-credentials-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    _prepared[_key(kubeconfig, context)] = _load(kubeconfig, context, folder)
-
-
 def connect(kubeconfig: str | None = None, context: str | None = None, connections: int = 8) -> Transport:
     """Connect as ``kubectl`` would: the given kubeconfig, else the one that ``KUBECONFIG`` names, else the pod's own.
 
     ``connections`` is how many are kept open at once. To be used as a context manager: the library writes the
     certificates in a kubeconfig to files, and a forked Ansible worker never gets to its own clean-up at exit.
     """
-    prepared = _prepared.get(_key(kubeconfig, context))
-    folder = None if prepared else tempfile.mkdtemp(prefix="dljob-credentials-")
+    folder = tempfile.mkdtemp(prefix="dljob-credentials-")
+    configuration = client.Configuration()
     try:
-        configuration = prepared or _load(kubeconfig, context, folder)
+        try:
+            config.load_kube_config(kubeconfig, context, configuration, persist_config=False, temp_file_path=folder)
+        except config.ConfigException:
+            if kubeconfig:
+                raise
+            config.load_incluster_config(configuration)
     except BaseException:
-        shutil.rmtree(folder or "", ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         raise
     configuration.connection_pool_maxsize = connections
     return Transport(client.ApiClient(configuration), folder)
-
-
-_prepared: dict[tuple[object, ...], client.Configuration] = {}
-
-
-def _key(kubeconfig: str | None, context: str | None) -> tuple[object, ...]:
-    """Which credentials, and which state of their files."""
-    files = (kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep)
-    paths_ = [Path(f).expanduser() for f in files]
-    return (context, *((p, p.stat().st_mtime_ns) for p in paths_ if p.is_file()))
-
-
-def _load(kubeconfig: str | None, context: str | None, folder: str | None) -> client.Configuration:
-    configuration = client.Configuration()
-    try:
-        config.load_kube_config(
-            kubeconfig, context=context, client_configuration=configuration, temp_file_path=folder, persist_config=False
-        )
-    except config.ConfigException:
-        if kubeconfig:
-            raise
-        config.load_incluster_config(client_configuration=configuration)
-    return configuration

@@ -123,7 +123,7 @@ class Writer:
             target.append(text)
 
     def status(self, status: Mapping[str, Any]) -> dict[str, Any]:
-        """Replace the job's status. Fails with Conflict where the job has changed since it was read: then look again."""
+        """Replace the status. Fails with Conflict where the job has changed since it was read: then look again."""
         patch = [
             {
                 "op": "replace",

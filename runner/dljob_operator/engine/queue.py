@@ -53,6 +53,11 @@ class WorkQueue:
         self._takers = 0
         self._closed = False
 
+    @property
+    def waiting(self) -> int:
+        """How many threads wait for work."""
+        return self._takers
+
     def add(self, key: str, group: Hashable, *, cause: Written | None = None, urgent: bool = False) -> None:
         """Ask for a run of `key`.
 
@@ -171,7 +176,8 @@ class WorkQueue:
             return
         item.state, item.due = _State.DELAYED, due
         heapq.heappush(self._delayed, (due, key))
-        self._changed.notify()
+        # All of them: whoever is woken may be busy with something else when this is due.
+        self._changed.notify_all()
 
     def _promote(self) -> None:
         """Make ready what is due; entries that an earlier or later time has replaced are passed over."""

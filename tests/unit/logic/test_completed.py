@@ -42,4 +42,4 @@ def test_round_trip(held: dict[str, set[int]]) -> None:
 
 @given(st.text(alphabet="0123456789-,x "))
 def test_no_text_harms(text: str) -> None:
-    assert all(0 <= i < 10_000_000 for i in completed.read({"worker": text[:12]})["worker"])
+    assert all(0 <= i < 1_000_000 for i in completed.read({"worker": text})["worker"])

@@ -175,6 +175,11 @@ def test_a_containers_own_variables_are_all_kept_and_win(dialect: str) -> None:
     assert environment_of(pod)["DMLC_ROLE"] == "scheduler"
 
 
+def test_what_is_wrong_with_a_variable_is_for_kubernetes_to_say() -> None:
+    own = [{"name": ["A"], "value": "b"}, {"value": "c"}]
+    assert container_of(manifest_of(mxjob().container("Scheduler", env=own).job(), "scheduler"))["env"][-2:] == own
+
+
 @pytest.mark.parametrize(("dialect", "reached"), [("v1", True), ("v1alpha1", False), ("fioravanzo", False)])
 def test_environment_of_the_other_containers(dialect: str, reached: bool) -> None:
     both = [{"name": "logger", "image": "log:1"}, {"name": "mxnet", "image": "train:1"}]

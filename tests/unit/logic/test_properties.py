@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from builders import MXNET, NOW, Resource, environment_of, manifest_of, mxjob, observed
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from world import DNS_LABEL, World, is_quiet
 
@@ -93,7 +93,7 @@ def test_whatever_is_written_is_a_job_or_an_invalid_one(api: str, metadata: Any,
     assert resource == before
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=300)
+@settings(max_examples=300)
 @given(spoilt_jobs())
 def test_a_spoilt_job_is_told_of_or_planned(resource: Resource) -> None:
     """What the parser lets through, nothing after it stumbles over."""
@@ -234,7 +234,6 @@ def _worker(spec: Any) -> dict[str, Any]:
     return next(e for e in entries if "WORKER" in (e.get("mxReplicaType"), e.get("replicaType")))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
     st.sampled_from(DIALECTS),
     st.sampled_from(["Always", "OnFailure", "Never"]),

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 Completed = dict[str, set[int]]
 
-_RANGE = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
-"""No more digits than a number of replicas has."""
+_RANGE = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
+"""No more digits than the highest index can have."""
 
 
 def read(held: object) -> Completed:

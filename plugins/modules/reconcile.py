@@ -1,0 +1,317 @@
+#!/usr/bin/python
+"""Documentation of the action plugin of the same name; there is no module to run."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: reconcile
+short_description: One pass over distributed training jobs of one framework
+version_added: 0.1.0
+description:
+  - Compares each job with the pods and Services that it owns, creates and deletes what differs, and writes the job's
+    status and Events, all in one task.
+  - A framework is data. Its role declares it in O(framework) and hands it over; this page says what may stand there.
+  - One pass goes one step. What needs a further one is told in RV(dljob.requeue_after), or follows from a change of an
+    owned pod, for which an engine watches.
+  - A job that is wrong is no failure of the task. The job's state, reason and Events tell its user.
+  - Runs in the controller's own process and talks to the API server directly. No string of a job is ever evaluated as
+    a template.
+options:
+  framework:
+    description: The declaration of the framework. An unknown key, at any depth, fails the task by name.
+    type: dict
+    required: true
+    suboptions:
+      name:
+        description: Name of the framework, for messages.
+        type: str
+        required: true
+      kinds:
+        description: Kinds of jobs that it takes. A job of another kind is refused; without a list none is.
+        type: list
+        elements: str
+        default: []
+      container:
+        description:
+          - Name of the container that runs the training. Every replica's template must have one of that name, and its
+            exit code is the replica's.
+        type: str
+        required: true
+      replica_types:
+        description:
+          - The roles that a process can play. Each key is the canonical spelling of a type, as the status shows it;
+            jobs may write it in any case. Their order is the order of ranks.
+          - "A value is a mapping of two keys, both of which may be left out: C(minimum) (default 0) and C(maximum)
+            (default no limit), the bounds of the number of replicas. The minimum does not hold for local jobs."
+        type: dict
+        required: true
+      chief:
+        description:
+          - Types whose replica 0 decides how the job ends; the first of them that the job has does. A job's own
+            C(spec.terminationPolicy.chief) comes before them.
+          - The first of O(framework.replica_types) where left out.
+        type: list
+        elements: str
+      succeeds_by:
+        description:
+          - V(chief), when the chief's container has exited with 0. V(all), when every replica of the chief's type has.
+          - A local job always waits for all of them.
+        type: str
+        choices: [chief, all]
+        default: chief
+      modes:
+        description:
+          - What a job may write in C(spec.jobMode) besides V(local) and V(dist), each with which of the two it means.
+          - The processes of a V(dist) job, the default, form one cluster. Those of a V(local) one train by themselves.
+        type: dict
+        default: {}
+      environment:
+        description:
+          - The variables that a process reads to find the others, either as a mapping of fixed texts or as the full
+            name of a filter that computes such a mapping.
+          - "Texts may name these in braces, filled in for each replica: C({job}), C({namespace}), C({uid}),
+            C({runtime_id}), C({kind}), C({kind_lower}) of the job; C({type}), C({type_lower}), C({type_upper}),
+            C({index}), C({rank}), C({host}), C({port}) of the replica; C({count}), the number of replicas of its type;
+            C({total}), that of all; C({rank0_host}) and C({rank0_port})."
+          - A filter gets the cluster as one task sees it. The example of P(dljob.operator.mxnet_environment#filter)
+            shows its shape.
+          - Variables that the template sets itself are kept, and win.
+        type: raw
+        default: {}
+      dialects:
+        description:
+          - The ways in which jobs of this framework are written. The job's API group and the field that holds its
+            replicas tell which one it speaks. The version does not, since a CRD may serve one object in several.
+          - Of a group's dialects the last is its newest. A job of which no field tells is answered in its terms.
+        type: list
+        elements: dict
+        required: true
+        suboptions:
+          groups:
+            description: API groups that speak it.
+            type: list
+            elements: str
+            required: true
+          form:
+            description:
+              - What the field holds that lists the replicas.
+              - V(list), a list of entries C({replicas, template}), each with its type in
+                O(framework.dialects[].type_field).
+              - V(map), a mapping of type to such an entry.
+              - V(single), one such entry, of the framework's only type.
+            type: str
+            choices: [list, map, single]
+            required: true
+          replicas_fields:
+            description:
+              - Spellings of that field in C(spec). Messages use the first.
+              - An empty text means that the spec itself is the list.
+            type: list
+            elements: str
+            required: true
+          type_field:
+            description: Field of an entry that names its type, in any case. Only read where the form is V(list).
+            type: str
+            default: replicaType
+          port_fields:
+            description: Fields of an entry, the last of which counts, that give the port at which its processes listen.
+            type: list
+            elements: str
+            default: []
+          default_port:
+            description: That port where the entry gives none.
+            type: int
+            default: 2222
+          port_name:
+            description:
+              - Name of a containerPort of the framework's container. A template that has one of that name sets the
+                port by it, and to any other it is added, except with C(hostNetwork), where it would be taken from the
+                node.
+              - With an empty name nothing is read from the template's ports, and none is added.
+            type: str
+            default: ""
+          names:
+            description:
+              - V(runtime-id) names pods C(<type>-<runtime id>-<index>-<five characters>), of which the last differ by
+                attempt.
+              - V(job) names them C(<job>-<type>-<index>), makes that name resolve among the job's pods, and adds a
+                Service of the chief's name.
+            type: str
+            choices: [runtime-id, job]
+            default: runtime-id
+          status:
+            description:
+              - Form of C(status.replicaStatuses) and C(status.state), and the form that environment filters are told.
+              - V(v1alpha1), a list of C({ReplicasStates, state}), and the state Running until the end. V(v1), a mapping
+                of type to C({active, succeeded, failed}), and the newest condition as the state.
+            type: str
+            choices: [v1alpha1, v1]
+            default: v1alpha1
+          status_type_field:
+            description: Key that names the type in an entry of v1alpha1's list.
+            type: str
+            default: replica_type
+          fails_by:
+            description:
+              - V(chief), only the chief's permanent error fails the job, and all other replicas are restarted.
+              - V(any), each replica by its restart policy. Under Never it fails the job, under ExitCode it does with a
+                permanent code.
+            type: str
+            choices: [chief, any]
+            default: chief
+          default_restart_policy:
+            description: Restart policy of an entry that has none.
+            type: str
+            choices: [Always, OnFailure, Never, ExitCode]
+            default: OnFailure
+          default_clean_pod_policy:
+            description: What is deleted of a job that has ended, where it does not say so itself.
+            type: str
+            choices: [All, Running, None]
+            default: Running
+          exit_codes:
+            description:
+              - Which exit codes are worth another try. All others but 0 are permanent.
+              - C(retryable) is a list of codes and ranges such as V(128-255), its default. C(oom_retryable) (default
+                V(false)) says whether a process that was killed for want of memory may be tried again.
+            type: dict
+            default: {retryable: [128-255], oom_retryable: false}
+          labels:
+            description:
+              - Labels of the pods, besides the template's and the operator's own. Values may have the placeholders of
+                O(framework.environment), and C({role}), which is C(master) for the chief and empty for all others.
+              - A label that comes out empty by its placeholders is left out.
+            type: dict
+            default: {}
+          environment_in:
+            description: V(named), only the framework's container gets the environment. V(all), every container does.
+            type: str
+            choices: [named, all]
+            default: named
+  jobs:
+    description:
+      - The jobs, as the API server holds them.
+      - By default those that an engine hands over. That is the variable C(dljob_batch), a list, or the single job that
+        C(ansible_operator_meta) names, in its variable C(_<group>_<kind>).
+    type: list
+    elements: dict
+  cluster_domain:
+    description: DNS domain of the cluster.
+    type: str
+    default: cluster.local
+  kubeconfig:
+    description: Path of a kubeconfig file. Without it E(KUBECONFIG) or the pod's own account is used.
+    type: path
+  context:
+    description: Context in the kubeconfig file; its current one by default.
+    type: str
+attributes:
+  action:
+    description: An action plugin, and nothing but one.
+    support: full
+  async:
+    description: Can be run with C(async).
+    support: none
+  check_mode:
+    description: The API server checks every object and keeps none; no status and no Event is written.
+    support: full
+  diff_mode:
+    description: Every object that is created or deleted, and the status before and after, in YAML.
+    support: full
+author: dljob-operator developers (@dljob)
+"""
+
+EXAMPLES = r"""
+- name: A framework with a leader and followers, the jobs handed over by the engine
+  dljob.operator.reconcile:
+    framework:
+      name: echo
+      kinds: [EchoJob]
+      container: echo
+      replica_types:
+        Leader: {minimum: 1, maximum: 1}
+        Follower: {}
+      environment:
+        ECHO_RANK: "{rank}"
+        ECHO_SIZE: "{total}"
+        ECHO_LEADER: "{rank0_host}:{rank0_port}"
+      dialects:
+        - groups: [example.com]
+          form: map
+          replicas_fields: [replicaSpecs]
+          default_port: 7000
+          names: job
+          status: v1
+
+- name: Its environment computed by a filter, and an older way of writing its jobs
+  dljob.operator.reconcile:
+    framework:
+      name: echo
+      container: echo
+      replica_types: {Leader: {minimum: 1, maximum: 1}, Follower: {}}
+      environment: example.com.echo_environment
+      dialects:
+        - groups: [example.com]
+          form: list
+          replicas_fields: [replicaSpecs, replica_specs]
+          type_field: echoType
+          port_fields: [echoPort]
+          exit_codes: {retryable: [130, 137, 138, 143]}
+          labels: {echo_job: "{job}", task_index: "{index}"}
+
+- name: One pass over a given job, without an engine
+  dljob.operator.reconcile:
+    framework: "{{ mxnet_framework }}"
+    jobs: ["{{ applied.resource }}"]
+  register: reconciled
+"""
+
+RETURN = r"""
+changed:
+  description: Whether anything was written, or in check mode would be.
+  type: bool
+  returned: always
+dljob:
+  description: What became of the jobs. An engine reads it.
+  type: dict
+  returned: success, and failure where it is a job's
+  contains:
+    requeue_after:
+      description: Seconds after which to run again in any case, the least of the jobs' own; V(0) is at once.
+      type: float
+      sample: 58.5
+    jobs:
+      description: One entry per job.
+      type: list
+      elements: dict
+      contains:
+        namespace:
+          description: Namespace of the job.
+          type: str
+        name:
+          description: Name of the job.
+          type: str
+        uid:
+          description: UID of the job.
+          type: str
+        ok:
+          description: False where the pass failed as a whole and must be done again, such as without a connection.
+          type: bool
+        changed:
+          description: Whether anything was written for it.
+          type: bool
+        message:
+          description: What there is to say, such as why the job is invalid or what Kubernetes would not write.
+          type: str
+        requeue_after:
+          description: Seconds after which to look at it again even if nothing happens; none where that is not needed.
+          type: float
+  sample:
+    requeue_after: null
+    jobs:
+      - {namespace: default, name: digits, uid: e800b1ed, ok: true, changed: true, message: "", requeue_after: null}
+msg:
+  description: The messages of the jobs whose pass failed. The task itself fails only where that is every one of them.
+  type: str
+  returned: when a job's pass failed
+"""

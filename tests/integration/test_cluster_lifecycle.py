@@ -1,0 +1,345 @@
+"""A cluster of its own goes up, is used, is shot at, and goes down: the machine is then as it was.
+
+It runs beside other clusters and other work on the machine, so what is compared is what this cluster could have left,
+not what everybody else did in the meantime.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluster import engine, gobuild, lifecycle, packages, process, shell, sysctl
+from cluster.engine import Engine
+from cluster.settings import REPO_ROOT, Settings, settings_from
+from cluster.state import State, StateFile
+
+pytestmark = pytest.mark.cluster_lifecycle
+
+IMAGE = "example/lifecycle:1"
+
+
+class Tool:
+    """The command line, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        # a shell that uses another local cluster names its engine as DOCKER_HOST: this cluster is to have its own
+        kept = {
+            k: v
+            for k, v in os.environ.items()
+            if k not in ("DOCKER_HOST", "KUBECONFIG", "DLJOB_CLUSTER_NAME")
+        }
+        self.env = {**kept, "DLJOB_CLUSTER_DIR": str(folder), "PYTHONPATH": str(REPO_ROOT / "build")}
+        self.settings: Settings = settings_from(self.env)
+
+    def __call__(self, *arguments: str, code: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "cluster", *arguments],
+            env=self.env,
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=1800,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        kubectl = self.settings.bin_dir / "kubectl"
+        return shell.run([kubectl, "--kubeconfig", self.settings.kubeconfig, *arguments], stdin=stdin).stdout
+
+    def state(self) -> State:
+        return StateFile(self.settings.state_dir).load()
+
+    def engine(self) -> Engine:
+        found = lifecycle.recorded_engine(lifecycle.open_session(self.settings))
+        assert found is not None
+        return found
+
+
+# ---- what a machine looks like
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Everything that a cluster touches, as sets of lines that can be subtracted."""
+
+    mounts: frozenset[str]
+    links: frozenset[str]
+    routes: frozenset[str]
+    rules: frozenset[str]
+    run: frozenset[str]
+    net_namespaces: frozenset[str]
+    sysctls: Mapping[str, str]
+    docker: frozenset[str]
+
+
+def foreign(link: str, ours: Settings) -> bool:
+    """Whether a link hangs on a bridge of somebody else: containers come and go there."""
+    master = Path("/sys/class/net", link, "master")
+    return master.exists() and master.resolve().name not in (ours.bridge, ours.default_bridge)
+
+
+def packet_rules(tools: Mapping[str, str]) -> set[str]:
+    """All nftables and iptables rules that the machine's own programs can show, without their counters."""
+    found = set()
+    for command in (
+        ["nft", "list", "ruleset"],
+        ["iptables-save"],
+        ["iptables-legacy-save"],
+        ["ip6tables-save"],
+    ):
+        text = shell.run(command, env=tools, check=False).stdout
+        lines = (re.sub(r"\[\d+:\d+\]|packets \d+ bytes \d+", "", line).strip() for line in text.splitlines())
+        found |= {f"{command[0]}: {line}" for line in lines if line and not line.startswith("#")}
+    return found
+
+
+def docker_objects(env: Mapping[str, str]) -> set[str]:
+    """Containers, networks and volumes of the user's Docker, if there is one."""
+    user = engine.user_engine(env)
+    if user is None:
+        return set()
+    listings = (
+        ("ps", "-a", "--format", "container {{.Names}}"),
+        ("network", "ls", "--format", "network {{.Name}}"),
+    )
+    return {line for listing in listings for line in user.run(*listing).stdout.splitlines()}
+
+
+def look(tool: Tool, tools: Mapping[str, str]) -> Machine:
+    routes = Path("/proc/net/route").read_text().splitlines()
+    links = {entry.name for entry in Path("/sys/class/net").iterdir()}
+    named = Path("/run/netns")
+    return Machine(
+        mounts=frozenset(Path("/proc/self/mountinfo").read_text().splitlines()),
+        links=frozenset(link for link in links if not foreign(link, tool.settings)),
+        # interface, destination, mask
+        routes=frozenset(" ".join((f := line.split())[:2] + f[7:8]) for line in routes),
+        rules=frozenset(packet_rules(tools)),
+        run=frozenset(p.name for p in Path("/run").iterdir()),
+        net_namespaces=frozenset(p.name for p in named.iterdir()) if named.is_dir() else frozenset(),
+        sysctls=sysctl.snapshot(),
+        docker=frozenset(docker_objects(tool.env)),
+    )
+
+
+def descendants(root: process.ProcessId | None) -> set[process.ProcessId]:
+    found: set[process.ProcessId] = set()
+    waiting = [root] if root is not None and process.alive(root) else []
+    while waiting:
+        current = waiting.pop()
+        found.add(current)
+        waiting += process.children(current.pid)
+    return found
+
+
+def mentions(settings: Settings) -> set[str]:
+    """Command lines of running processes that name this cluster's places."""
+    marks = (settings.ident, str(settings.state_dir), settings.node)
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if any(mark in line for mark in marks):
+                found.add(line)
+    return found
+
+
+def assert_nothing_left(
+    tool: Tool, before: Machine, after: Machine, processes: set[process.ProcessId]
+) -> None:
+    settings = tool.settings
+    for field in ("mounts", "links", "routes", "rules", "run", "net_namespaces", "docker"):
+        assert getattr(after, field) - getattr(before, field) == frozenset(), field
+    assert sysctl.changed(before.sysctls, after.sysctls) == {}
+    assert [p for p in processes if process.alive(p)] == []
+    assert mentions(settings) == set()
+    assert not any(
+        path.exists()
+        for path in engine.cgroup_dirs(settings.cgroup, Path("/proc/self/mountinfo").read_text())
+    )
+    assert not settings.run_dir.exists()
+    assert {p.name for p in settings.state_dir.iterdir()} <= {"lock", "logs"}
+
+
+# ---- the tests
+
+
+@pytest.fixture(scope="module")
+def tools() -> dict[str, str]:
+    """The environment with nft and ip, from the packages that the engine is unpacked from where the machine has none."""
+    settings = settings_from()
+    if engine.user_engine(os.environ) is not None:
+        return {}
+    return packages.tool_env(engine.ensure_packages(settings))
+
+
+@pytest.fixture
+def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
+    tool = Tool(tmp_path_factory.mktemp("cluster") / "a folder")
+    try:
+        yield tool
+    finally:
+        tool("down")
+        # the images and the registry of a cluster that never comes again
+        for kept in (
+            tool.settings.data_root,
+            tool.settings.cache_dir / "registry" / tool.settings.data_root.name,
+        ):
+            shell.run(["rm", "-rf", kept])
+
+
+def make_image(tool: Tool, folder: Path) -> None:
+    """An image of one small static program in the local Docker."""
+    settings = tool.settings
+    program = gobuild.build(settings.cache_dir, settings.node_dir / "go", gobuild.PAUSE) / "pause"
+    with tarfile.open(folder / "image.tar", "w") as tar:
+        tar.add(program, "pause")
+    tool.engine().run("import", "--change", 'ENTRYPOINT ["/pause"]', folder / "image.tar", IMAGE)
+
+
+def pod(name: str, **spec: Any) -> str:
+    container = {"name": "main", "image": IMAGE, "imagePullPolicy": "Always"}
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name},
+            "spec": {"containers": [container], **spec},
+        }
+    )
+
+
+def run_pod(tool: Tool, name: str, **spec: Any) -> None:
+    tool.kubectl("apply", "-f", "-", stdin=pod(name, **spec))
+    tool.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=60s")
+
+
+def test_up_use_kill_up_down_leaves_the_machine_as_it_was(
+    tool: Tool, tools: dict[str, str], tmp_path: Path
+) -> None:
+    before = look(tool, tools)
+    tool("up")
+    assert "NO" not in tool("status")
+
+    # an image pulled under its own name, kwok's nodes, an advertised GPU
+    make_image(tool, tmp_path)
+    tool("push", IMAGE)
+    run_pod(tool, "real", nodeSelector={"kubernetes.io/hostname": tool.settings.node})
+    tool.kubectl("logs", "real")
+    tool("kwok", "3")
+    run_pod(
+        tool,
+        "simulated",
+        nodeSelector={"type": "kwok"},
+        tolerations=[{"key": "kwok.x-k8s.io/node", "operator": "Exists"}],
+    )
+    assert "kwok-" in tool.kubectl("get", "pod", "simulated", "-o", "jsonpath={.spec.nodeName}")
+    tool("gpu", "4")
+    gpus = tool.kubectl(
+        "get", "node", tool.settings.node, "-o", "jsonpath={.status.allocatable.nvidia\\.com/gpu}"
+    )
+    assert gpus == "4"
+
+    # once more changes nothing
+    state = tool.state()
+    tool("up")
+    assert tool.state() == state
+    created = tool.kubectl("get", "pod", "real", "-o", "jsonpath={.metadata.uid}")
+
+    # the programs are shot: the same cluster comes back
+    processes = descendants(state.supervisor) | descendants(state.kwok)
+    assert state.kwok is not None
+    process.send(state.kwok, signal.SIGKILL)
+    if state.engine == "own":
+        dockerd = [p for p in processes if Path(f"/proc/{p.pid}/comm").read_text() == "dockerd\n"]
+        process.send(dockerd[0], signal.SIGKILL)
+        assert state.supervisor is not None and process.wait_end(state.supervisor, 30)
+        assert [p for p in processes if process.alive(p)] == [], (
+            "the engine's end is the end of all that ran in it"
+        )
+    else:
+        tool.engine().run("kill", tool.settings.node)
+    assert "NO" in tool("status", code=1)
+    tool("up")
+    assert "NO" not in tool("status")
+    tool.kubectl("wait", "--for=condition=Ready", "pod/real", "--timeout=120s")
+    assert tool.kubectl("get", "pod", "real", "-o", "jsonpath={.metadata.uid}") == created
+
+    state = tool.state()
+    processes |= descendants(state.supervisor) | descendants(state.kwok)
+    ports = [
+        state.registry_port,
+        int(
+            tool.kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}").rpartition(":")[2]
+        ),
+    ]
+    tool("down")
+    assert_nothing_left(tool, before, look(tool, tools), processes)
+    for port in ports:
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)) != 0, port
+    assert "down" in tool("status", code=1)
+
+
+def test_down_of_a_killed_cluster_leaves_nothing_and_the_next_is_new(
+    tool: Tool, tools: dict[str, str]
+) -> None:
+    before = look(tool, tools)
+    tool("up")
+    state = tool.state()
+    if state.engine != "own":
+        pytest.skip("the user's Docker is not ours to kill")
+    processes = descendants(state.supervisor)
+    tool.kubectl("create", "namespace", "of-the-first")
+    assert state.supervisor is not None
+    process.send(state.supervisor, signal.SIGKILL)
+    assert process.wait_end(state.supervisor, 30)
+    tool("down")
+    tool("down")
+    assert_nothing_left(tool, before, look(tool, tools), processes)
+
+    tool("up")
+    assert "of-the-first" not in tool.kubectl("get", "namespaces", "-o", "name")
+
+
+def test_an_interrupted_creation_is_begun_again(tool: Tool, tools: dict[str, str]) -> None:
+    before = look(tool, tools)
+    started = subprocess.Popen(
+        [sys.executable, "-u", "-m", "cluster", "up"],
+        env=tool.env,
+        cwd="/",
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    # the node's container exists, Kubernetes in it does not yet
+    for line in shell.lines(
+        ["sh", "-c", 'until docker -H "$0" inspect "$1" >/dev/null 2>&1; do sleep 0.2; done; echo there',
+         f"unix://{tool.settings.run_dir}/docker.sock", tool.settings.node],
+        env={"PATH": f"{tool.settings.bin_dir}:{os.environ['PATH']}"}, timeout=900,
+    ):  # fmt: skip
+        assert line == "there"
+    os.killpg(started.pid, signal.SIGKILL)
+    started.wait()
+    assert tool.state().created is False
+    tool("up")
+    assert "NO" not in tool("status")
+    processes = descendants(tool.state().supervisor)
+    tool("down")
+    assert_nothing_left(tool, before, look(tool, tools), processes)
