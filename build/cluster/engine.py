@@ -189,9 +189,11 @@ def _prepare(settings: Settings, tree: Path, block: network.Network) -> Path:
         wrapper.chmod(0o755)
         runtime = str(wrapper)
     mtu = network.host_mtu()
-    network.add_bridge(
-        settings.default_bridge, network.default_bridge_subnet(block), mtu, packages.tool_env(tree)
-    )
+    tools = packages.tool_env(tree)
+    for bridge in (settings.bridge, settings.default_bridge):
+        # a new engine makes the bridge anew, and nobody could tell later whose its old links were
+        network.remove_ports(bridge, tools)
+    network.add_bridge(settings.default_bridge, network.default_bridge_subnet(block), mtu, tools)
     config = settings.run_dir / "daemon.json"
     config.write_text(json.dumps(daemon_config(settings, block, mtu, runtime), indent=2) + "\n")
     modules = None

@@ -129,12 +129,18 @@ def bridge_ports(name: str) -> list[str]:
         return []
 
 
-def remove_bridge(name: str, env: Mapping[str, str]) -> None:
-    """Remove a bridge and what is attached to it, if it is there.
+def remove_ports(name: str, env: Mapping[str, str]) -> None:
+    """Remove the links attached to a bridge whose containers have all ended.
 
     A killed container's link stays as long as its last connection is not given up: minutes.
     """
-    for link in (*bridge_ports(name), name):
-        if link_exists(link):
-            # gone by itself in between is as good
-            shell.run(["ip", "link", "delete", link], env=env, check=False)
+    for link in bridge_ports(name):
+        # gone by itself in between is as good
+        shell.run(["ip", "link", "delete", link], env=env, check=False)
+
+
+def remove_bridge(name: str, env: Mapping[str, str]) -> None:
+    """Remove a bridge, if it is there, with the links attached to it."""
+    remove_ports(name, env)
+    if link_exists(name):
+        shell.run(["ip", "link", "delete", name], env=env)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport
-from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, Written
+from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Version, Writer, Written, version_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
@@ -36,6 +36,7 @@ class Outcome:
     changed: bool
     message: str
     requeue_after: float | None
+    wrote: tuple[Version, ...] = ()
 
     def as_result(self) -> dict[str, Any]:
         """For the engine: see the RETURN documentation of ``dljob.operator.reconcile``."""
@@ -48,6 +49,7 @@ class Outcome:
             "changed": self.changed,
             "message": self.message,
             "requeue_after": self.requeue_after,
+            "wrote": [list(version) for version in self.wrote],
         }
 
 
@@ -90,18 +92,19 @@ def _report(
     writer: Writer, resource: Resource, planned: Plan, written: Written, now: datetime, message: str, dry_run: bool
 ) -> Outcome:
     requeue = planned.requeue_after
+    wrote = list(written.versions)
     if planned.status is not None and not dry_run:
         try:
-            writer.status(planned.status)
+            wrote.append(version_of(writer.status(planned.status)))
         except ApiError as e:
             if e.status == 404:  # deleted meanwhile
-                return Outcome(resource, planned, True, written.changed, "", None)
+                return Outcome(resource, planned, True, written.changed, "", None, tuple(wrote))
             if e.status != 409:
                 raise
-            return Outcome(resource, planned, True, written.changed, "changed meanwhile", SOON)
+            return Outcome(resource, planned, True, written.changed, "changed meanwhile", SOON, tuple(wrote))
         writer.events(planned.events, now)
     if written.postponed or written.waiting:
         message = "; ".join(written.postponed[:3])
         requeue = min(LATER, requeue) if requeue is not None else LATER
     changed = written.changed or planned.status is not None
-    return Outcome(resource, planned, True, changed, message, requeue)
+    return Outcome(resource, planned, True, changed, message, requeue, tuple(wrote))

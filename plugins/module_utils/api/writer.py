@@ -16,6 +16,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Plan
 
 Resource = Mapping[str, Any]
+Version = tuple[str, str | None]
+"""(uid, resourceVersion) of an object that was written; ``None`` of one that is gone."""
 
 PARALLEL_WRITES = 8
 """Writes under way at once: what an API server on two cores takes without slowing down (measured, see the design)."""
@@ -34,9 +36,18 @@ class Written:
     waiting: list[str] = field(default_factory=list)
     """Names that are free as soon as an older object of that name is gone."""
 
+    versions: list[Version] = field(default_factory=list)
+    """What the watch will show once it has caught up with these writes."""
+
     @property
     def changed(self) -> bool:
         return bool(self.created or self.deleted)
+
+
+def version_of(resource: Resource) -> Version:
+    """The object's uid and the version that this answer shows it at."""
+    metadata = resource["metadata"]
+    return str(metadata["uid"]), str(metadata["resourceVersion"])
 
 
 class Writer:
@@ -75,7 +86,7 @@ class Writer:
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         path = paths.collection(manifest["apiVersion"], manifest["kind"], self._namespace)
         try:
-            self._transport.request("POST", path, manifest, self._query)
+            answer = self._transport.request("POST", path, manifest, self._query)
         except ApiError as e:
             if e.reason == "AlreadyExists":
                 self._check_owner(manifest, name, written)
@@ -83,6 +94,8 @@ class Writer:
                 self._note(e, f"{name}: {e.message}", written)
         else:
             self._add(written.created, name)
+            if not self._dry_run:
+                self._add(written.versions, version_of(answer))
 
     def _check_owner(self, manifest: Resource, name: str, written: Written) -> None:
         """The name is taken: by an earlier try of ours, which is as good as success, or by a stranger, which is not."""
@@ -108,19 +121,23 @@ class Writer:
         if self._dry_run:
             body["dryRun"] = ["All"]  # type: ignore[assignment]
         try:
-            self._transport.request("DELETE", path, body)
+            answer = self._transport.request("DELETE", path, body)
         except ApiError as e:
             if e.status not in (404, 409):  # gone, or already another one of that name
                 self._note(e, f"{name}: {e.message}", written)
         else:
             self._add(written.deleted, name)
+            if not self._dry_run:
+                # an object that still terminates comes back as itself, one that is gone as a Status
+                gone = answer.get("kind") == "Status"
+                self._add(written.versions, (deletion.uid, None) if gone else version_of(answer))
 
     def _note(self, error: ApiError, text: str, written: Written) -> None:
         self._add(written.refused if error.permanent else written.postponed, text)
 
-    def _add(self, target: list[str], text: str) -> None:
+    def _add(self, target: list[Any], item: Any) -> None:
         with self._lock:
-            target.append(text)
+            target.append(item)
 
     def status(self, status: Mapping[str, Any]) -> dict[str, Any]:
         """Replace the status. Fails with Conflict where the job has changed since it was read: then look again."""

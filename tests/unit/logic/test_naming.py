@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
@@ -34,9 +35,9 @@ def test_v1_pods_are_named_after_the_job() -> None:
 
 
 @pytest.mark.parametrize("change", [{"attempt": 1}, {"spec_hash": "b"}, {"index": 1}, {"type_": "Server"}])
-def test_v1alpha1_pod_name_differs_by(change: dict[str, object]) -> None:
+def test_v1alpha1_pod_name_differs_by(change: dict[str, Any]) -> None:
     job = mxjob().v1alpha1().job()
-    base = {"type_": "Worker", "index": 0, "attempt": 0, "spec_hash": "a"}
+    base: dict[str, Any] = {"type_": "Worker", "index": 0, "attempt": 0, "spec_hash": "a"}
     assert naming.pod_name(job, **base) == naming.pod_name(job, **base)
     assert naming.pod_name(job, **{**base, **change}) != naming.pod_name(job, **base)
 

@@ -211,7 +211,13 @@ def test_a_job_that_ended_under_another_operator_is_not_run_again() -> None:
 
 
 def test_a_job_that_ended_under_an_early_operator_is_not_run_again() -> None:
-    held = {"phase": "Done", "reason": "", "state": "Succeeded", "conditions": None, "replicaStatuses": []}
+    held: dict[str, object] = {
+        "phase": "Done",
+        "reason": "",
+        "state": "Succeeded",
+        "conditions": None,
+        "replicaStatuses": [],
+    }
     world = World(job("v1alpha1").status(**held))
     world.settle()
     assert (world.created, world.outcome) == ([], ("Done", "Succeeded"))

@@ -138,6 +138,7 @@ def test_suspend_and_resume(dialect: str) -> None:
     world.settle()
     assert world.replicas() == []
     assert world.status["replicas"] == "0/4"
+    assert world.status["phase"] == "Creating"
     assert world.conditions[-2:] == [("Running", "False"), ("Suspended", "True")]
     world.advance(3600)
     assert world.step() == Plan()
@@ -159,7 +160,12 @@ def test_suspended_from_the_start() -> None:
     assert world.status["state"] == "Suspended"
     assert world.conditions == [("Created", "True"), ("Suspended", "True")]
     # a queue that admits the job adds to its templates
-    world.edit(lambda spec: (spec["runPolicy"].update(suspend=False), entry(spec, "Worker")["template"]["spec"].update(nodeSelector={"a": "b"})))
+    world.edit(
+        lambda spec: (
+            spec["runPolicy"].update(suspend=False),
+            entry(spec, "Worker")["template"]["spec"].update(nodeSelector={"a": "b"}),
+        )
+    )
     world.start()
     assert world.outcome == ("Running", "Running")
     assert not [e for e in world.events if e.reason == "MXJobChanged"]

@@ -79,7 +79,8 @@ def test_exit_code_and_out_of_memory() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "state"), [("Never", "Failed"), ("OnFailure", "Restarting"), ("Always", "Restarting"), ("ExitCode", "Restarting")]
+    ("policy", "state"),
+    [("Never", "Failed"), ("OnFailure", "Restarting"), ("Always", "Restarting"), ("ExitCode", "Restarting")],
 )
 def test_eviction(policy: str, state: str) -> None:
     world = World(job(policy))

@@ -261,8 +261,7 @@ def test_backoff_limit_outlives_the_pods() -> None:
 
 
 def local(workers: int) -> MXJob:
-    made = mxjob().v1alpha1().without("Scheduler").workers(workers).option(jobMode="local").restart("Never")
-    return made
+    return mxjob().v1alpha1().without("Scheduler").workers(workers).option(jobMode="local").restart("Never")
 
 
 def test_a_local_job_ends_with_its_worker() -> None:

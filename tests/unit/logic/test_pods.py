@@ -162,7 +162,7 @@ def test_others_add_no_port(dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_containers_own_variables_are_all_kept_and_win(dialect: str) -> None:
-    own = [{"name": f"OWN_{n}", "value": str(n)} for n in range(7)]
+    own: list[dict[str, Any]] = [{"name": f"OWN_{n}", "value": str(n)} for n in range(7)]
     own += [
         {"name": "DMLC_PS_ROOT_PORT", "value": "1"},
         {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s"}}},

@@ -161,7 +161,9 @@ def test_an_exit_code_of_0_is_told() -> None:
 
 
 def test_suspended_and_resumed() -> None:
-    running, _ = told(mxjob(), lambda r: (r.taken_up(), r.running()))
+    started, _ = told(mxjob(), Report.taken_up)
+    assert started
+    running, _ = told(mxjob().status(**started), Report.running)
     assert running
     suspended, events = told(mxjob().status(**running, completed={"worker": "0"}), lambda r: r.suspended(), 10)
     assert suspended

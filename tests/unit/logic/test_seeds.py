@@ -66,7 +66,11 @@ def test_a_running_mxjob() -> None:
     world.start()
     assert shown(world.status) == as_printed(SAMPLE_OF_MXJOB)
     assert world.status["runtimeId"] == "aycw"
-    assert sorted(name.rpartition("-")[0] for name in world.pods) == ["scheduler-aycw-0", "server-aycw-0", "worker-aycw-0"]
+    assert sorted(name.rpartition("-")[0] for name in world.pods) == [
+        "scheduler-aycw-0",
+        "server-aycw-0",
+        "worker-aycw-0",
+    ]
 
 
 def test_a_running_mxjob_of_each_list_dialect() -> None:

@@ -14,7 +14,10 @@ _ANNOTATION = "ansible.sdk.operatorframework.io/reconcile-period"
 
 
 def _job(name: str = "j", **metadata: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": "team", "uid": f"{name}-uid", **metadata}, "spec": {"a": 1}}
+    return {
+        "metadata": {"name": name, "namespace": "team", "uid": f"{name}-uid", **metadata},
+        "spec": {"a": 1},
+    }
 
 
 class TestTargets:

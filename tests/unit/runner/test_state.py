@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +11,15 @@ from dljob_operator.engine.cache import Store
 from dljob_operator.engine.triggers import Change, custom_matters, owned_matters, owner_uid, title
 from dljob_operator.engine.versions import SeenVersions
 
-_spec = importlib.util.spec_from_file_location("builders", Path(__file__).with_name("builders.py"))
-assert _spec
-assert _spec.loader
-_builders = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_builders)
-make, owned_by = _builders.make, _builders.owned_by
+
+def make(kind: str, name: str, **metadata: Any) -> dict[str, Any]:
+    """An object of `kind` called `name`, UID `<name>-uid`, version "1", changed by `metadata`."""
+    defaults = {"name": name, "namespace": "team", "uid": f"{name}-uid", "resourceVersion": "1"}
+    return {"apiVersion": "v1", "kind": kind, "metadata": defaults | metadata}
+
+
+def owned_by(uid: str, *, controller: bool = True) -> list[dict[str, Any]]:
+    return [{"kind": "MXJob", "uid": uid, "controller": controller}]
 
 
 class TestTrim:
@@ -41,7 +42,10 @@ class TestTrim:
         pod["status"] = {"phase": "Running", "podIP": "1.2.3.4", "qosClass": "BestEffort", "conditions": []}
         assert trim.pod(pod) == {
             "metadata": {
-                **{key: pod["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion", "labels")},
+                **{
+                    key: pod["metadata"][key]
+                    for key in ("name", "namespace", "uid", "resourceVersion", "labels")
+                },
                 "annotations": {"dljob.operator/spec-hash": "1"},
                 "ownerReferences": owned_by("j"),
             },
@@ -86,7 +90,9 @@ class TestWhatMatters:
 
     def test_of_an_owned_object(self) -> None:
         old = make("Pod", "p") | {"status": {"phase": "Pending"}}
-        assert not owned_matters(Change(old, make("Pod", "p", resourceVersion="2") | {"status": {"phase": "Pending"}}))
+        assert not owned_matters(
+            Change(old, make("Pod", "p", resourceVersion="2") | {"status": {"phase": "Pending"}})
+        )
         assert owned_matters(Change(old, make("Pod", "p") | {"status": {"phase": "Running"}}))
         assert owned_matters(Change(None, old))
         assert owned_matters(Change(old, None))

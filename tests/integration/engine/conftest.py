@@ -1,0 +1,65 @@
+"""What the engine's tests share: a kind of their own, and engines that watch it."""
+
+from __future__ import annotations
+
+import logging
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from dljob_operator.engine.crds import install_crds
+from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.kube import KubeApi
+from integration.engine.support import ECHOJOBS, RECORD, ROOT, Engine, Jobs, crd, remove_crd
+
+
+@pytest.fixture(scope="session")
+def kube(kubeconfig: Path) -> KubeApi:
+    return KubeApi.connect(kubeconfig)
+
+
+@pytest.fixture(scope="session")
+def echojobs(kube: KubeApi, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resource]:
+    """The tests' own kind, served."""
+    directory = tmp_path_factory.mktemp("crds")
+    (directory / "echo.yaml").write_text(yaml.safe_dump(crd()))
+    (name,) = install_crds(kube, directory)
+    yield ECHOJOBS
+    remove_crd(kube, name)
+
+
+@pytest.fixture
+def jobs(kube: KubeApi, echojobs: Resource, namespace: str) -> Jobs:
+    return Jobs(kube, namespace)
+
+
+@pytest.fixture(scope="session")
+def roles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the roles `echo` and `goodbye`, and our collection under `collections`."""
+    root = tmp_path_factory.mktemp("engine")
+    for name in ("echo", "goodbye"):
+        (root / "roles" / name / "tasks").mkdir(parents=True)
+        (root / "roles" / name / "tasks" / "main.yml").write_text("- name: Record\\n  record: {}\\n")
+        (root / "roles" / name / "action_plugins").mkdir()
+        (root / "roles" / name / "action_plugins" / "record.py").write_text(textwrap.dedent(RECORD))
+    (root / "collections" / "ansible_collections" / "dljob").mkdir(parents=True)
+    (root / "collections" / "ansible_collections" / "dljob" / "operator").symlink_to(ROOT)
+    return root
+
+
+@pytest.fixture
+def engine(
+    kube: KubeApi,
+    echojobs: Resource,
+    roles: Path,
+    tmp_path: Path,
+    namespace: str,
+    caplog: pytest.LogCaptureFixture,
+) -> Iterator[Engine]:
+    caplog.set_level(logging.INFO, "dljob_operator")
+    made = Engine(kube, roles, tmp_path / "record", namespace)
+    yield made
+    if hasattr(made, "controller"):
+        made.stop()

@@ -1,0 +1,290 @@
+"""What the engine's tests share: a kind of their own, roles that say what they were given, and a way to cut the line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dljob_operator.engine.controller import Controller, Settings
+from dljob_operator.engine.discovery import PODS, Resource
+from dljob_operator.engine.kube import ApiError, KubeApi
+from dljob_operator.engine.requests import targets
+from dljob_operator.warm import WarmRunner
+from dljob_operator.watches import GVK, Watch
+
+ROOT = Path(__file__).resolve().parents[3]
+GROUP = "engine-test.example.com"
+ECHO = GVK(GROUP, "v1", "EchoJob")
+ECHOJOBS = Resource(f"/apis/{GROUP}/v1", "echojobs")
+_CRDS = Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
+PATIENCE = 30.0
+
+# The role's only action: it writes down what it was given and does what the job's spec says.
+RECORD = """
+import json, os, pathlib, signal
+from ansible.plugins.action import ActionBase
+from ansible_collections.dljob.operator.plugins.module_utils.api import snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.plain import plain
+
+class ActionModule(ActionBase):
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        batch = plain(task_vars.get("dljob_batch"))
+        jobs = batch if batch is not None else [plain(task_vars["_engine_test_example_com_echojob"])]
+        if not jobs:
+            return result
+        owned = snapshot.current()
+        reports, failed = [], []
+        for job in jobs:
+            meta, spec = job["metadata"], job.get("spec", {}) pods = {pod["metadata"]["name"]:
+            pod.get("status", {}).get("phase") for pod in owned[meta["uid"]]["Pod"]} line = {"name":
+            meta["name"], "generation": meta["generation"], "pods": pods, "jobs": len(jobs),
+                    "single": plain(task_vars.get("ansible_operator_meta")), "state": task_vars.get("state"),
+                    "say": spec.get("say"), "services": len(owned[meta["uid"]]["Service"])}
+            with open(task_vars["record_file"], "a") as file:
+                file.write(json.dumps(line) + "\\n")
+            if spec.get("crash"):
+                os.kill(os.getppid(), signal.SIGKILL)
+                signal.pause()
+            if spec.get("wait_for"):
+                while not pathlib.Path(spec["wait_for"]).exists():
+                    signal.sigtimedwait([], 0.01)
+            if spec.get("fail"):
+                failed.append(spec["fail"])
+            reports.append({"uid": meta["uid"], "namespace": meta["namespace"], "name": meta["name"],
+                            "ok": not spec.get("fail"), "message": spec.get("fail", ""),
+                            "requeue_after": spec.get("requeue")})
+        result["dljob"] = {"requeue_after": None, "jobs": reports}
+        if len(jobs) == len(failed):
+            result.update(failed=True, msg="; ".join(failed))
+        return result
+"""
+
+
+def until(what: Callable[[], Any], why: str) -> Any:
+    """Return what `what` returns as soon as that is true. For what is decided in another process."""
+    deadline = time.monotonic() + PATIENCE
+    while not (found := what()):
+        assert time.monotonic() < deadline, f"not within {PATIENCE:.0f} s: {why}"
+        time.sleep(0.02)
+    return found
+
+
+def crd(kind: str = "EchoJob") -> dict[str, Any]:
+    plural = kind.lower() + "s"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
+            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+
+
+def remove_crd(kube: KubeApi, name: str) -> None:
+    with contextlib.suppress(ApiError):
+        kube.request("DELETE", _CRDS.item("", name))
+
+    def gone() -> bool:
+        try:
+            kube.get(_CRDS.item("", name))
+        except ApiError as error:
+            return error.status == 404
+        return False
+
+    until(gone, f"{name} is deleted")
+
+
+@dataclass
+class Jobs:
+    """EchoJobs and pods in one namespace."""
+
+    kube: KubeApi
+    namespace: str
+
+    def create(self, name: str, **spec: Any) -> dict[str, Any]:
+        body = {"apiVersion": ECHO.api_version, "kind": ECHO.kind, "metadata": {"name": name}, "spec": spec}
+        return self.kube.request("POST", ECHOJOBS.collection(self.namespace), body)
+
+    def get(self, name: str) -> dict[str, Any]:
+        return self.kube.get(ECHOJOBS.item(self.namespace, name))
+
+    def patch(self, name: str, **body: Any) -> dict[str, Any]:
+        return self._merge(ECHOJOBS.item(self.namespace, name), body)
+
+    def write_status(self, name: str, **status: Any) -> None:
+        self._merge(ECHOJOBS.item(self.namespace, name) + "/status", {"status": status})
+
+    def delete(self, name: str) -> None:
+        self.kube.request("DELETE", ECHOJOBS.item(self.namespace, name))
+
+    def exists(self, name: str) -> bool:
+        try:
+            self.get(name)
+        except ApiError as error:
+            assert error.status == 404
+            return False
+        return True
+
+    def create_pod(self, name: str, owner: dict[str, Any] | None, *, ours: bool = True) -> None:
+        metadata: dict[str, Any] = {"name": name}
+        if ours:
+            metadata["labels"] = {"app.kubernetes.io/managed-by": "dljob-operator"}
+        if owner is not None:
+            identity = {key: owner["metadata"][key] for key in ("name", "uid")}
+            metadata["ownerReferences"] = [
+                {"apiVersion": ECHO.api_version, "kind": ECHO.kind, **identity, "controller": True}
+            ]
+        # No node has this label: the pod is never started, and its status is what the test writes.
+        spec = {
+            "nodeSelector": {"engine-test": "nowhere"},
+            "automountServiceAccountToken": False,
+            "containers": [{"name": "c", "image": "registry.k8s.io/pause:3.10"}],
+        }
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+        def created() -> bool:
+            try:
+                self.kube.request("POST", PODS.collection(self.namespace), body)
+            except ApiError as error:
+                # A namespace that was just made may not have its service account yet.
+                if error.status == 403 and "serviceaccount" in str(error):
+                    return False
+                raise
+            return True
+
+        until(created, f"the pod {name} is accepted")
+
+    def pod_phase(self, name: str, phase: str) -> None:
+        self._merge(PODS.item(self.namespace, name) + "/status", {"status": {"phase": phase}})
+
+    def delete_pod(self, name: str) -> None:
+        self.kube.request("DELETE", PODS.item(self.namespace, name), query={"gracePeriodSeconds": 0})
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        listed = self.kube.get(f"/api/v1/namespaces/{self.namespace}/events")["items"]
+        return [event for event in listed if event["involvedObject"]["name"] == name]
+
+    def _merge(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        return self.kube.request("PATCH", path, body, content_type="application/merge-patch+json")
+
+
+@dataclass
+class Engine:
+    """A controller with a warm runner of its own, for one watch entry; usable as a context."""
+
+    kube: KubeApi
+    roles: Path
+    record: Path
+    namespace: str
+    watch: Watch = field(init=False)
+    runner: WarmRunner = field(init=False)
+    controller: Controller = field(init=False)
+
+    def start(self, settings: dict[str, Any] | None = None, **watch: Any) -> Engine:
+        variables = {"record_file": str(self.record), **watch.pop("vars", {})}
+        defaults: dict[str, Any] = {
+            "role": self.roles / "roles" / "echo",
+            "manage_status": False,
+            "mark_unsafe": True,
+        }
+        self.watch = Watch(ECHO, **{**defaults, **watch}, vars=variables)
+        environ = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(self.roles / "collections")}
+        self.runner = WarmRunner(targets([self.watch]), environ=environ)
+        self.runner.start()
+        self.controller = Controller(
+            [self.watch],
+            self.kube,
+            self.runner,
+            Settings(namespaces=(self.namespace,), **(settings or {})),
+        )
+        self.controller.start()
+        assert self.controller.wait_ready() == ([ECHO], [])
+        self.runner.wait_ready(60)
+        return self
+
+    def stop(self) -> None:
+        self.controller.stop(5)
+
+    def runs(self, name: str | None = None) -> list[dict[str, Any]]:
+        """What the role has written down, for one job or all, oldest first."""
+        lines = self.record.read_text().splitlines() if self.record.exists() else []
+        found = [json.loads(line) for line in lines if line]
+        return [run for run in found if name in (None, run["name"])]
+
+    def wait_run(self, name: str, count: int) -> dict[str, Any]:
+        """Wait for the run number `count` of a job, and return it."""
+        until(lambda: len(self.runs(name)) >= count, f"run {count} of {name}: {self.runs(name)}")
+        return self.runs(name)[count - 1]
+
+
+class Line:
+    """A line to the API server that can be cut: a forwarder of TCP connections on a port of its own."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._to = (host, port)
+        self._lock = threading.Lock()
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._listener: socket.socket | None = None
+        self.port = 0
+        self.open()
+
+    def open(self) -> None:
+        """Take connections, on the same port as before."""
+        listener = socket.create_server(("127.0.0.1", self.port))
+        self.port = listener.getsockname()[1]
+        self._listener = listener
+        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+
+    def cut(self) -> None:
+        """Break every connection; new ones are taken still."""
+        with self._lock:
+            pairs, self._pairs = self._pairs, []
+        for pair in pairs:
+            for end in pair:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Break every connection and take no more."""
+        assert self._listener is not None
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.cut()
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                near, _ = listener.accept()
+            except OSError:
+                return
+            far = socket.create_connection(self._to)
+            with self._lock:
+                self._pairs.append((near, far))
+            for source, sink in ((near, far), (far, near)):
+                threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
+
+    @staticmethod
+    def _pump(source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        source.close()

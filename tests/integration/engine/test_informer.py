@@ -1,0 +1,224 @@
+"""The informer against a real API server, over a line that breaks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+from dljob_operator.engine import trim
+from dljob_operator.engine.crds import install_crds
+from dljob_operator.engine.discovery import PODS, Resource, find_resource
+from dljob_operator.engine.informer import Informer
+from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.triggers import Change
+from dljob_operator.watches import GVK
+from integration.engine.support import GROUP, Jobs, Line, crd, remove_crd, until
+
+_OURS = "app.kubernetes.io/managed-by=dljob-operator"
+
+
+class Log:
+    """The changes that an informer has told of, as words."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+
+    def __call__(self, change: Change) -> None:
+        self.changes.append(change)
+
+    @property
+    def words(self) -> list[str]:
+        def word(change: Change) -> str:
+            return "new" if change.old is None else "gone" if change.new is None else "changed"
+
+        return [f"{word(change)} {change.obj['metadata']['name']}" for change in self.changes]
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+@pytest.fixture
+def line(kubeconfig: Path, tmp_path: Path) -> Iterator[tuple[Line, KubeApi]]:
+    """A line of our own to the API server, and a client that uses it."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    cluster = config["clusters"][0]["cluster"]
+    server = urlsplit(cluster["server"])
+    line = Line(server.hostname or "", server.port or 443)
+    cluster["server"] = f"https://127.0.0.1:{line.port}"
+    path = tmp_path / "through-the-line"
+    path.write_text(yaml.safe_dump(config))
+    yield line, KubeApi.connect(path)
+    line.close()
+
+
+def _pods(api: KubeApi, namespace: str, log: Log) -> Informer:
+    return Informer(api, "pods", lambda: PODS, log, trim=trim.pod, namespace=namespace, selector=_OURS)
+
+
+@pytest.fixture
+def started() -> Iterator[list[Informer]]:
+    """Informers put here are stopped after the test, and must end."""
+    informers: list[Informer] = []
+    yield informers
+    for informer in informers:
+        informer.stop()
+    for informer in informers:
+        informer.join(5)
+        assert not informer._thread.is_alive()
+
+
+def test_it_lists_then_follows_what_carries_our_label(
+    kube: KubeApi, jobs: Jobs, log: Log, started: list[Informer]
+) -> None:
+    owner = jobs.create("owner")
+    jobs.create_pod("first", owner)
+    jobs.create_pod("foreign", owner, ours=False)
+    informer = _pods(kube, jobs.namespace, log)
+    started.append(informer)
+    informer.start()
+    assert informer.synced.wait(10)
+    assert log.words == ["new first"]
+    jobs.create_pod("second", owner)
+    until(lambda: "new second" in log.words, "the new pod is seen")
+    jobs.pod_phase("second", "Running")
+    until(lambda: log.changes[-1].obj["status"]["phase"] == "Running", "the new phase is seen")
+    jobs.delete_pod("first")
+    until(lambda: log.words[-1] == "gone first", "the deletion is seen")
+    assert [pod["metadata"]["name"] for pod in informer.store.owned(owner["metadata"]["uid"])] == ["second"]
+    assert "volumes" not in informer.store.owned(owner["metadata"]["uid"])[0]["spec"]
+
+
+def test_more_objects_than_a_page_are_listed(
+    kube: KubeApi,
+    jobs: Jobs,
+    echojobs: Resource,
+    log: Log,
+    started: list[Informer],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dljob_operator.engine.informer._PAGE", 2)
+    for number in range(5):
+        jobs.create(f"job-{number}")
+    informer = Informer(kube, "jobs", lambda: echojobs, log, trim=trim.custom, namespace=jobs.namespace)
+    started.append(informer)
+    informer.start()
+    assert informer.synced.wait(10)
+    assert sorted(log.words) == [f"new job-{number}" for number in range(5)]
+
+
+def test_after_a_cut_it_goes_on_where_it_was(
+    line: tuple[Line, KubeApi], jobs: Jobs, echojobs: Resource, log: Log, started: list[Informer]
+) -> None:
+    wire, api = line
+    jobs.create("before")
+    informer = Informer(api, "jobs", lambda: echojobs, log, trim=trim.custom, namespace=jobs.namespace)
+    started.append(informer)
+    informer.start()
+    assert informer.synced.wait(10)
+    wire.cut()
+    jobs.create("during")
+    until(lambda: "new during" in log.words, "what happened meanwhile is seen")
+    # Not listed anew, which would have told of `before` again.
+    assert log.words == ["new before", "new during"]
+
+
+def test_a_server_that_is_away_is_complained_of_once_and_found_again(
+    line: tuple[Line, KubeApi],
+    jobs: Jobs,
+    echojobs: Resource,
+    log: Log,
+    started: list[Informer],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "dljob_operator")
+    wire, api = line
+    informer = Informer(api, "jobs", lambda: echojobs, log, trim=trim.custom, namespace=jobs.namespace)
+    started.append(informer)
+    informer.start()
+    assert informer.synced.wait(10)
+    wire.close()
+    until(lambda: "cannot watch jobs" in caplog.text, "the loss is said")
+    jobs.create("during")
+    wire.open()
+    until(lambda: log.words == ["new during"], "what happened meanwhile is seen")
+    until(lambda: f"watching jobs in namespace {jobs.namespace}" in caplog.text, "the return is said")
+    assert caplog.text.count("Connection refused") <= 1
+
+
+def test_a_version_that_the_server_no_longer_has_leads_to_a_new_list(
+    line: tuple[Line, KubeApi], jobs: Jobs, echojobs: Resource, log: Log, started: list[Informer]
+) -> None:
+    wire, api = line
+    jobs.create("stays")
+    jobs.create("goes")
+    informer = Informer(api, "jobs", lambda: echojobs, log, trim=trim.custom, namespace=jobs.namespace)
+    started.append(informer)
+    informer.start()
+    assert informer.synced.wait(10)
+    wire.close()
+    jobs.delete("goes")
+    until(lambda: informer._stream is None, "the loss is noticed")
+    # What a long absence leads to: compaction has left this version behind.
+    informer._version = "1"
+    wire.open()
+    until(lambda: "gone goes" in log.words, "the disappearance is found by listing")
+    assert "changed stays" in log.words
+    jobs.create("later")
+    until(lambda: log.words[-1] == "new later", "the watch goes on")
+
+
+def test_a_kind_that_is_not_installed_is_named_and_found_once_it_is(
+    kube: KubeApi,
+    namespace: str,
+    log: Log,
+    started: list[Informer],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    gvk = GVK(GROUP, "v1", "LateJob")
+    name = f"latejobs.{GROUP}"
+    remove_crd(kube, name)
+    informer = Informer(
+        kube, str(gvk), lambda: find_resource(kube, gvk), log, trim=trim.custom, missing="install it: LateJob"
+    )
+    started.append(informer)
+    informer.start()
+    assert informer.settled.wait(10)
+    assert informer.missing_now
+    assert not informer.synced.is_set()
+    assert "install it: LateJob" in caplog.text
+    (tmp_path / "late.yaml").write_text(yaml.safe_dump(crd("LateJob")))
+    try:
+        assert install_crds(kube, tmp_path) == [name]
+        assert informer.synced.wait(30)
+        body: dict[str, Any] = {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": {"name": "j"}}
+        kube.request("POST", f"/apis/{GROUP}/v1/namespaces/{namespace}/latejobs", body)
+        until(lambda: log.words == ["new j"], "its objects are seen")
+    finally:
+        remove_crd(kube, name)
+    until(lambda: log.words[-1] == "gone j", "its objects go with it")
+    until(lambda: informer.missing_now, "its absence is noticed")
+    assert caplog.text.count("install it: LateJob") == 2
+
+
+def test_a_token_that_may_not_watch_is_told_what_it_lacks(
+    kubeconfig: Path, tmp_path: Path, log: Log, started: list[Informer], caplog: pytest.LogCaptureFixture
+) -> None:
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": "not-a-token"}
+    path = tmp_path / "nobody"
+    path.write_text(yaml.safe_dump(config))
+    informer = _pods(KubeApi.connect(path), "default", log)
+    started.append(informer)
+    informer.start()
+    until(
+        lambda: "cannot watch pods in namespace default: Unauthorized" in caplog.text, "the refusal is said"
+    )
+    assert not informer.settled.is_set()

@@ -1,0 +1,88 @@
+"""What `ansible-doc` shows of a framework's declaration is what the declaration takes."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.logic import declare
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import PLACEHOLDERS
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.dmlc import mxnet_environment
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Dialect
+from builders import ROOT, mxnet_declaration
+
+
+def constants(path: str) -> dict[str, Any]:
+    """The YAML of a plugin's documentation, read without importing it."""
+    tree = ast.parse((ROOT / path).read_text())
+    texts = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.isupper()
+    }
+    return {name: yaml.safe_load(text) for name, text in texts.items()}
+
+
+RECONCILE = constants("plugins/modules/reconcile.py")
+FRAMEWORK = RECONCILE["DOCUMENTATION"]["options"]["framework"]["suboptions"]
+DIALECT = FRAMEWORK["dialects"]["suboptions"]
+
+
+def test_every_key_of_a_framework() -> None:
+    assert set(FRAMEWORK) == declare._KEYS
+
+
+@pytest.mark.parametrize("field", dataclasses.fields(Dialect), ids=lambda f: f.name)
+def test_every_key_of_a_dialect_and_its_default(field: dataclasses.Field[Any]) -> None:
+    documented = DIALECT[field.name]
+    if field.name == "exit_codes":
+        made = declare._exit_codes(documented["default"], "")
+        assert made == field.default
+    elif field.default is not dataclasses.MISSING:
+        default = documented["default"]
+        assert (tuple(default) if isinstance(default, list) else default) == field.default
+    elif field.default_factory is not dataclasses.MISSING:
+        assert documented["default"] == field.default_factory()
+    else:
+        assert documented["required"]
+
+
+def test_no_key_of_a_dialect_that_there_is_not() -> None:
+    assert set(DIALECT) == {field.name for field in dataclasses.fields(Dialect)}
+
+
+@pytest.mark.parametrize("key", list(declare._CHOICES))
+def test_choices(key: str) -> None:
+    assert DIALECT[key]["choices"] == list(declare._CHOICES[key])
+
+
+def test_every_placeholder() -> None:
+    text = " ".join(FRAMEWORK["environment"]["description"])
+    assert {name for name in PLACEHOLDERS if f"C({{{name}}})" in text} == PLACEHOLDERS
+
+
+def test_the_actions_arguments() -> None:
+    source = (ROOT / "plugins/action/reconcile.py").read_text()
+    sets = [ast.literal_eval(n) for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Set)]
+    assert set(RECONCILE["DOCUMENTATION"]["options"]) in sets
+
+
+def test_the_examples_are_frameworks() -> None:
+    declared = [task["dljob.operator.reconcile"]["framework"] for task in RECONCILE["EXAMPLES"]]
+    made = [declare.framework({**d, "environment": {}}) for d in declared if isinstance(d, dict)]
+    assert [f.name for f in made] == ["echo", "echo"]
+
+
+def test_the_filters_example_is_a_cluster() -> None:
+    (task,) = constants("plugins/filter/mxnet_environment.py")["EXAMPLES"]
+    made = mxnet_environment(task["vars"]["cluster"])
+    assert (made["DMLC_ROLE"], made["DMLC_PS_ROOT_URI"], made["DMLC_NUM_WORKER"]) == ("worker", "scheduler-ab12-0", "2")
+
+
+def test_mxnet_declares_nothing_that_is_not_documented() -> None:
+    declared = mxnet_declaration()
+    assert set(declared) <= set(FRAMEWORK)
+    assert all(set(dialect) <= set(DIALECT) for dialect in declared["dialects"])
