@@ -56,9 +56,7 @@ class Api:
             pair.flush()
             context.load_cert_chain(pair.name)
         url = urllib.parse.urlsplit(access.server)
-        self.connection = http.client.HTTPSConnection(
-            str(url.hostname), url.port or 443, context=context, timeout=60
-        )
+        self.connection = http.client.HTTPSConnection(str(url.hostname), url.port or 443, context=context, timeout=60)
 
     def close(self) -> None:
         self.connection.close()

@@ -24,9 +24,7 @@ def parser() -> argparse.ArgumentParser:
     gpus = commands.add_parser("gpu", help="advertise N GPUs in the real node's status")
     gpus.add_argument("count", type=count, metavar="N")
     gpus.add_argument("--resource", default="nvidia.com/gpu", help="extended resource (default: %(default)s)")
-    push = commands.add_parser(
-        "push", help="push local images, so that pods can pull them under their own names"
-    )
+    push = commands.add_parser("push", help="push local images, so that pods can pull them under their own names")
     push.add_argument("images", nargs="+", metavar="IMAGE")
     return top
 

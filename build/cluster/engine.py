@@ -13,7 +13,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 from cluster import network, notify, packages, process, shell, versions
 from cluster.errors import ClusterError
 from cluster.settings import Settings
+from cluster.slots import Claim
 
 CAP_SYS_ADMIN = 21
 CAP_SYS_RESOURCE = 24
@@ -40,9 +41,7 @@ class Engine:
     """The client."""
     env: Mapping[str, str]
 
-    def run(
-        self, *arguments: str | Path, check: bool = True, **options: Any
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str | Path, check: bool = True, **options: Any) -> subprocess.CompletedProcess[str]:
         options.setdefault("env", self.env)
         return shell.run([self.docker, *arguments], check=check, **options)
 
@@ -81,9 +80,7 @@ def require_rights() -> None:
     """Raise if this user cannot start an engine."""
     instead = "start Docker so that 'docker info' answers for this user"
     if os.geteuid() != 0:
-        raise ClusterError(
-            "no Docker answers, and starting one needs root", f"{instead}, or run this as root"
-        )
+        raise ClusterError("no Docker answers, and starting one needs root", f"{instead}, or run this as root")
     if not has_capability(CAP_SYS_ADMIN):
         raise ClusterError(
             "no Docker answers, and starting one needs the capability CAP_SYS_ADMIN, which this machine withholds",
@@ -112,12 +109,12 @@ def ensure_packages(settings: Settings) -> Path:
 
 
 def daemon_config(
-    settings: Settings, block: network.Network, mtu: int, runtime: str | None
+    settings: Settings, data_root: Path, block: network.Network, mtu: int, runtime: str | None
 ) -> dict[str, Any]:
     """dockerd's configuration file. ``block`` is all the address space it may use."""
     config: dict[str, Any] = {
         "hosts": [f"unix://{settings.run_dir}/docker.sock"],
-        "data-root": str(settings.data_root),
+        "data-root": str(data_root),
         "exec-root": str(settings.run_dir / "exec"),
         "pidfile": str(settings.run_dir / "dockerd.pid"),
         # no rule of ours among the host's: ports are published by docker-proxy, egress has a table of its own
@@ -177,9 +174,9 @@ def launch_script(tree: Path, modules: Path | None, config: Path, tini: str) -> 
     return "\n".join(["set -e", *mounts, f"exec {tini} -- dockerd --config-file {config}", ""])
 
 
-def _prepare(settings: Settings, tree: Path, block: network.Network) -> Path:
+def _prepare(settings: Settings, tree: Path, data_root: Path, block: network.Network) -> Path:
     """Make what the engine finds at its start: its bridge and its files; returns the launch script."""
-    for folder in (settings.run_dir, settings.data_root, settings.log_dir):
+    for folder in (settings.run_dir, data_root, settings.log_dir):
         folder.mkdir(parents=True, exist_ok=True)
     settings.run_dir.chmod(0o700)
     runtime = None
@@ -195,7 +192,7 @@ def _prepare(settings: Settings, tree: Path, block: network.Network) -> Path:
         network.remove_ports(bridge, tools)
     network.add_bridge(settings.default_bridge, network.default_bridge_subnet(block), mtu, tools)
     config = settings.run_dir / "daemon.json"
-    config.write_text(json.dumps(daemon_config(settings, block, mtu, runtime), indent=2) + "\n")
+    config.write_text(json.dumps(daemon_config(settings, data_root, block, mtu, runtime), indent=2) + "\n")
     modules = None
     if not Path("/lib/modules").is_dir():
         modules = settings.run_dir / "usr"
@@ -205,20 +202,15 @@ def _prepare(settings: Settings, tree: Path, block: network.Network) -> Path:
     return script
 
 
-def make_private_dirs() -> tuple[str, ...]:
-    """Create the mount points that are missing; returns those made."""
-    made = []
-    for path in map(Path, PRIVATE_RUN_DIRS):
-        if not path.is_dir():
-            path.mkdir(parents=True)
-            made.append(str(path))
-    return tuple(made)
+def start(
+    settings: Settings, claim: Claim, block: network.Network, record: Callable[[process.ProcessId], None]
+) -> None:
+    """Start dockerd in the claimed slot and wait until it says that it is ready.
 
-
-def start(settings: Settings, block: network.Network) -> process.ProcessId:
-    """Start dockerd and wait until it says that it is ready; returns its supervisor's identity."""
+    ``record`` is told the supervisor's identity at once: should this process die, the engine is not forgotten.
+    """
     tree = ensure_packages(settings)
-    script = _prepare(settings, tree, block)
+    script = _prepare(settings, tree, claim.slot.docker, block)
     log = settings.log_dir / "dockerd.log"
     unshare = shutil.which("unshare")
     if unshare is None:
@@ -234,11 +226,29 @@ def start(settings: Settings, block: network.Network) -> process.ProcessId:
                 **{k: v for k, v in os.environ.items() if k.lower() in ("http_proxy", "https_proxy", "no_proxy")},
             },
             cwd="/", stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+            pass_fds=(claim.lock.fileno(),),
         )  # fmt: skip
         identity = process.identify(child.pid)
+        assert identity is not None
+        record(identity)
         notify.wait_ready(ready, child, log, "dockerd", START_TIMEOUT)
-    assert identity is not None
-    return identity
+
+
+def disarm(data_root: Path) -> None:
+    """Before an engine starts: an earlier one's containers will not start again, its networks are forgotten."""
+    for path in (data_root / "containers").glob("*/hostconfig.json"):
+        config = json.loads(path.read_text())
+        config["RestartPolicy"] = {"Name": "no", "MaximumRetryCount": 0}
+        path.write_text(json.dumps(config))
+    shutil.rmtree(data_root / "network", ignore_errors=True)
+
+
+def remove_leftovers(engine: Engine) -> None:
+    """Remove all containers and volumes; images stay."""
+    left = engine.run("ps", "--all", "--quiet").stdout.split()
+    if left:
+        engine.run("rm", "--force", "--volumes", *left)
+    engine.run("volume", "prune", "--force")
 
 
 def own_env(settings: Settings) -> dict[str, str]:
@@ -292,14 +302,11 @@ def remove_cgroups(name: str) -> None:
                     Path(folder).rmdir()
 
 
-def remove_traces(settings: Settings, made_dirs: tuple[str, ...]) -> None:
-    """Remove what an engine that has ended left: table, bridge, cgroups, sockets, mount points."""
+def remove_traces(settings: Settings) -> None:
+    """Remove what an engine that has ended left: table, bridges, cgroups, sockets."""
     env = packages.tool_env(ensure_packages(settings))
     network.remove_masquerade(settings.nft_table, env)
     for bridge in (settings.bridge, settings.default_bridge):
         network.remove_bridge(bridge, env)
     remove_cgroups(settings.cgroup)
     shutil.rmtree(settings.run_dir, ignore_errors=True)
-    for path in made_dirs:
-        with contextlib.suppress(OSError):
-            Path(path).rmdir()

@@ -50,9 +50,7 @@ KUBERNETES = Program(
     },
     kubernetes_ldflags(versions.KUBERNETES),
 )  # fmt: skip
-KUBECTL = Program(
-    "kubernetes", {"k8s.io/kubernetes/cmd/kubectl": "kubectl"}, kubernetes_ldflags(versions.KUBERNETES)
-)
+KUBECTL = Program("kubernetes", {"k8s.io/kubernetes/cmd/kubectl": "kubectl"}, kubernetes_ldflags(versions.KUBERNETES))
 KIND = Program("kind", {"sigs.k8s.io/kind": "kind"})
 KWOK = Program("kwok", {"sigs.k8s.io/kwok/cmd/kwok": "kwok"})
 ETCD = Program("etcd", {".": "etcd"})
@@ -91,9 +89,7 @@ def go_env() -> dict[str, str]:
 
 def module_dir(go_dir: Path, module: str, path: str) -> Path:
     """Where the module ``path``, required by node/go/<module>, lies in the module cache; downloads and verifies it."""
-    out = shell.run(
-        [go_tool(), "list", "-m", "-f", "{{.Dir}}", path], cwd=go_dir / module, env=go_env()
-    ).stdout.strip()
+    out = shell.run([go_tool(), "list", "-m", "-f", "{{.Dir}}", path], cwd=go_dir / module, env=go_env()).stdout.strip()
     if not out:
         shell.run([go_tool(), "mod", "download", path], cwd=go_dir / module, env=go_env())
         out = shell.run(

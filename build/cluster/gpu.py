@@ -29,11 +29,7 @@ def status_patch(resource: str, count: int) -> str:
 def advertise(kind: Kind, resource: str, count: int) -> None:
     """Set the count and wait until the scheduler may use it. 0 removes the resource."""
     node = kind.settings.node
-    kind.ctl(
-        "patch", "node", node, "--subresource=status", "--type=merge", "-p", status_patch(resource, count)
-    )
+    kind.ctl("patch", "node", node, "--subresource=status", "--type=merge", "-p", status_patch(resource, count))
     if count:
         path = resource.replace(".", "\\.")
-        kind.ctl(
-            "wait", f"node/{node}", f"--for=jsonpath={{.status.allocatable.{path}}}={count}", "--timeout=60s"
-        )
+        kind.ctl("wait", f"node/{node}", f"--for=jsonpath={{.status.allocatable.{path}}}={count}", "--timeout=60s")

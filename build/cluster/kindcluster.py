@@ -206,9 +206,7 @@ def start_node(kind: Kind) -> bool:
         return False
     path = str(kind.settings.kubeconfig)
     return (
-        kind.run(
-            "export", "kubeconfig", "--name", kind.settings.name, "--kubeconfig", path, check=False
-        ).returncode
+        kind.run("export", "kubeconfig", "--name", kind.settings.name, "--kubeconfig", path, check=False).returncode
         == 0
     )
 

@@ -63,9 +63,7 @@ def command(kwok: Path, settings: Settings) -> list[str]:
 def daemonset_patch() -> dict[str, Any]:
     """Keeps kube-proxy, which tolerates every taint, off the nodes that have nothing to proxy."""
     term = {"matchExpressions": [{"key": "type", "operator": "NotIn", "values": ["kwok"]}]}
-    affinity = {
-        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    }
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
     return {"spec": {"template": {"spec": {"affinity": affinity}}}}
 
 

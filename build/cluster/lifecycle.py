@@ -11,7 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster import engine as engines
-from cluster import gobuild, kindcluster, kwok, network, nodeimage, packages, process, registry, shell, sysctl
+from cluster import (
+    gobuild,
+    kindcluster,
+    kwok,
+    machine,
+    network,
+    nodeimage,
+    packages,
+    process,
+    registry,
+    shell,
+    slots,
+)
 from cluster.api import Api
 from cluster.engine import Engine
 from cluster.errors import ClusterError
@@ -57,9 +69,7 @@ def tool_programs(settings: Settings) -> list[gobuild.Program]:
     return programs
 
 
-def ensure_tool(
-    settings: Settings, program: gobuild.Program, report: Reporter, step_name: str, title: str
-) -> Path:
+def ensure_tool(settings: Settings, program: gobuild.Program, report: Reporter, step_name: str, title: str) -> Path:
     go_dir = settings.node_dir / "go"
     with report.step(step_name, title) as step:
         if gobuild.built(settings.cache_dir, go_dir, program):
@@ -141,30 +151,30 @@ def start_own_engine(session: Session) -> Engine:
     settings = session.settings
     engines.require_rights()
     with session.report.step("engine", "Docker's packages, unpacked") as step:
-        if (settings.cache_dir / "packages").is_dir() and list(
-            (settings.cache_dir / "packages").glob("engine-*")
-        ):
+        if (settings.cache_dir / "packages").is_dir() and list((settings.cache_dir / "packages").glob("engine-*")):
             step.skip()
         tree = engines.ensure_packages(settings)
     with session.report.step("engine-start", "Docker engine, started"):
         # a predecessor that hangs, or that was killed in the middle of its end
         engines.stop(settings, session.state.supervisor)
         if not session.state.engine:
-            before = sysctl.snapshot()
-            session.record(name=settings.name, engine="own", sysctls=before, block=str(network.free_block()))
+            session.record(name=settings.name, engine="own", block=str(network.free_block()))
         # after a crash the old bridge still has the subnet; after a reboot another network may have taken it
         elif not network.link_exists(settings.bridge) and _taken(network.Network(session.state.block)):
             raise ClusterError(
                 f"the cluster's addresses {session.state.block} are in use by another network now",
                 "run cluster-down, then cluster",
             )
-        made = engines.make_private_dirs()
-        session.record(made_dirs=tuple(dict.fromkeys((*session.state.made_dirs, *made))))
-        supervisor = engines.start(settings, network.Network(session.state.block))
-        session.record(supervisor=supervisor, docker_host=f"unix://{settings.run_dir}/docker.sock")
-    if not network.add_masquerade(
-        settings.nft_table, network.Network(session.state.block), packages.tool_env(tree)
-    ):
+        machine.enter(settings.ident, engines.PRIVATE_RUN_DIRS)
+        claim = slots.claim(settings.cache_dir, settings.state_dir, session.state.slot)
+        session.record(slot=claim.number, docker_host=f"unix://{settings.run_dir}/docker.sock")
+        if claim.inherited:
+            engines.disarm(claim.slot.docker)
+        block = network.Network(session.state.block)
+        engines.start(settings, claim, block, lambda supervisor: session.record(supervisor=supervisor))
+        if claim.inherited:
+            engines.remove_leftovers(engines.own_engine(settings))
+    if not network.add_masquerade(settings.nft_table, block, packages.tool_env(tree)):
         session.report.say("  note: no nftables here; pods cannot reach anything outside the cluster")
     return engines.own_engine(settings)
 
@@ -179,8 +189,7 @@ def _taken(block: network.Network) -> bool:
 
 def official_image(settings: Settings) -> str:
     source = (
-        gobuild.module_dir(settings.node_dir / "go", "kind", "sigs.k8s.io/kind")
-        / "pkg/apis/config/defaults/image.go"
+        gobuild.module_dir(settings.node_dir / "go", "kind", "sigs.k8s.io/kind") / "pkg/apis/config/defaults/image.go"
     )
     return kindcluster.parse_default_image(source.read_text())
 
@@ -195,9 +204,7 @@ def ensure_node_image(session: Session, engine: Engine) -> str:
     if settings.node_image:
         if not has_image(engine, settings.node_image):
             with report.step("pull", f"{settings.node_image}, pulled"):
-                engine.run(
-                    "pull", "-q", settings.node_image, fix="load it into Docker, or unset KIND_NODE_IMAGE"
-                )
+                engine.run("pull", "-q", settings.node_image, fix="load it into Docker, or unset KIND_NODE_IMAGE")
         return settings.node_image
     built = nodeimage.image_name(settings)
     if has_image(engine, built):
@@ -217,9 +224,7 @@ def ensure_node_image(session: Session, engine: Engine) -> str:
         nodeimage.forget_older(settings)
     with report.step("load", "node image, loaded into Docker"):
         env = packages.tool_env(
-            packages.unpack(
-                settings.cache_dir, "build-tools", nodeimage.TOOL_PACKAGES, with_dependencies=True
-            )
+            packages.unpack(settings.cache_dir, "build-tools", nodeimage.TOOL_PACKAGES, with_dependencies=True)
         )
         shell.pipe(["zstd", "-dcq", archive], [engine.docker, "load", "-q"], env=engine.env, producer_env=env)
         if engine.kind == "own":
@@ -241,9 +246,7 @@ def _forget_older_images(engine: Engine, current: str) -> None:
 
 
 def registry_address(state: State) -> str:
-    return (
-        str(network.cluster_subnet(network.Network(state.block))[REGISTRY_HOST_NUMBER]) if state.block else ""
-    )
+    return str(network.cluster_subnet(network.Network(state.block))[REGISTRY_HOST_NUMBER]) if state.block else ""
 
 
 def ensure_registry(session: Session, engine: Engine) -> None:
@@ -264,7 +267,12 @@ def ensure_node(session: Session, kind: Kind) -> None:
     """A node that is Ready: the one that runs, the stopped one started, or a new one."""
     settings, report = session.settings, session.report
     state = kindcluster.node_state(settings, kind.engine)
-    if state and session.state.created:
+    if state and not session.state.creation:
+        raise ClusterError(
+            f"there is a kind cluster {settings.name} in this Docker that was not created from {settings.state_dir}",
+            f"choose another name (DLJOB_CLUSTER_NAME=...), or remove it: kind delete cluster --name {settings.name}",
+        )
+    if state and session.state.creation == "done":
         if (
             state == "running"
             and settings.kubeconfig.exists()
@@ -278,11 +286,11 @@ def ensure_node(session: Session, kind: Kind) -> None:
             return
         report.say("  the node does not come back; it is created anew, and what was in the cluster is lost")
     if state:
-        session.record(created=False)
         kindcluster.delete(kind)
+    session.record(creation="begun")
     with report.step("create", "kind create cluster"):
         kindcluster.create(kind, session.state.node_image or None)
-    session.record(created=True)
+    session.record(creation="done")
     with report.step("ready", "cluster DNS"):
         if not kindcluster.wait_ready(kind, 120):
             raise ClusterError(
@@ -370,19 +378,19 @@ def down(settings: Settings) -> None:
     with locked(settings):
         session = open_session(settings)
         state = session.state
+        engine = recorded_engine(session)
+        if engine is None and state.engine == "user":
+            raise users_engine_gone(settings)
         process.end(state.kwok, 10)
-        if state.engine:
-            engine = recorded_engine(session)
-            if engine is None and state.engine == "own":
-                # its containers would start again with the next engine: they have to be deleted by this one
-                engine = start_own_engine(session)
-            if engine is None:
-                raise users_engine_gone(settings)
+        if engine is not None:
             _delete_containers(session, engine)
+            if state.slot is not None:
+                slots.slot(settings.cache_dir, state.slot).release()
+            # else the containers of the killed engine are left for the slot's next user to remove
         if state.engine == "own":
-            engines.stop(settings, session.state.supervisor)
-            engines.remove_traces(settings, session.state.made_dirs)
-            failed = sysctl.restore(session.state.sysctls)
+            engines.stop(settings, state.supervisor)
+            engines.remove_traces(settings)
+            failed = machine.leave(settings.ident)
             if failed:
                 session.report.say(f"  note: could not restore {', '.join(failed)}")
         session.file.remove()
@@ -433,19 +441,13 @@ def status(settings: Settings) -> list[Part]:
     if engine is None:
         return parts
     node = kindcluster.node_state(settings, engine)
-    parts.append(
-        Part("node", node == "running", f"{settings.node}: {node or 'not created'}, {state.node_image}")
-    )
+    parts.append(Part("node", node == "running", f"{settings.node}: {node or 'not created'}, {state.node_image}"))
     if node == "running":
         kind = open_kind(session, engine)
         ready = kindcluster.serves(kind)
         nodes = kindcluster.nodes(kind) if ready else []
         version = next(
-            (
-                n["status"]["nodeInfo"]["kubeletVersion"]
-                for n in nodes
-                if n["metadata"]["name"] == settings.node
-            ),
+            (n["status"]["nodeInfo"]["kubeletVersion"] for n in nodes if n["metadata"]["name"] == settings.node),
             "",
         )
         parts.append(Part("api", ready, f"{len(nodes)} nodes, Kubernetes {version or 'unknown'}"))

@@ -97,10 +97,7 @@ def masquerade_rules(table: str, subnet: Network) -> str:
 def add_masquerade(table: str, subnet: Network, env: Mapping[str, str]) -> bool:
     """Load the rules afresh; False if this kernel has no nftables NAT (pods then reach nothing outside the cluster)."""
     remove_masquerade(table, env)
-    return (
-        shell.run(["nft", "-f", "-"], stdin=masquerade_rules(table, subnet), env=env, check=False).returncode
-        == 0
-    )
+    return shell.run(["nft", "-f", "-"], stdin=masquerade_rules(table, subnet), env=env, check=False).returncode == 0
 
 
 def remove_masquerade(table: str, env: Mapping[str, str]) -> None:
@@ -115,9 +112,7 @@ def add_bridge(name: str, subnet: Network, mtu: int, env: Mapping[str, str]) -> 
     """A bridge with the subnet's first address; nothing changes if it is there."""
     if not link_exists(name):
         shell.run(["ip", "link", "add", "name", name, "mtu", str(mtu), "type", "bridge"], env=env)
-    shell.run(
-        ["ip", "address", "replace", f"{next(subnet.hosts())}/{subnet.prefixlen}", "dev", name], env=env
-    )
+    shell.run(["ip", "address", "replace", f"{next(subnet.hosts())}/{subnet.prefixlen}", "dev", name], env=env)
     shell.run(["ip", "link", "set", name, "up"], env=env)
 
 

@@ -108,9 +108,7 @@ def plan(settings: Settings) -> list[str]:
     """The steps of a build that the cache does not spare."""
     go_dir = settings.node_dir / "go"
     programs = {"kubernetes": gobuild.KUBERNETES, "coredns": gobuild.COREDNS, "etcd": gobuild.ETCD}
-    steps = [
-        name for name, program in programs.items() if not gobuild.built(settings.cache_dir, go_dir, program)
-    ]
+    steps = [name for name, program in programs.items() if not gobuild.built(settings.cache_dir, go_dir, program)]
     rootfs = (
         rootfs_path(settings, "minbase", versions.NODE_PACKAGES),
         rootfs_path(settings, "extract", versions.KUBE_PROXY_PACKAGES),
@@ -174,11 +172,7 @@ def _programs(settings: Settings, report: Reporter) -> dict[str, Path]:
 
 def rootfs_path(settings: Settings, variant: str, include: Sequence[str]) -> Path:
     host = packages.distribution()
-    return (
-        settings.cache_dir
-        / "rootfs"
-        / f"{variant}-{content_key(host.id, host.version, variant, *include)}.tar"
-    )
+    return settings.cache_dir / "rootfs" / f"{variant}-{content_key(host.id, host.version, variant, *include)}.tar"
 
 
 def _debian(settings: Settings, env: Mapping[str, str], variant: str, include: Sequence[str]) -> Path:
@@ -208,9 +202,7 @@ def _assemble(
     root.mkdir(parents=True)
     try:
         shell.run(["tar", "-C", root, "-xpf", node_tar])
-        kind_files = (
-            gobuild.module_dir(settings.node_dir / "go", "kind", "sigs.k8s.io/kind") / "images/base/files"
-        )
+        kind_files = gobuild.module_dir(settings.node_dir / "go", "kind", "sigs.k8s.io/kind") / "images/base/files"
         _install(settings, root, kind_files, binaries)
         listing = shell.run(
             [binaries["kubeadm"], "config", "images", "list", "--kubernetes-version", versions.KUBERNETES]
@@ -324,7 +316,5 @@ def _save(work: Path, root: Path, settings: Settings, archive: Path, env: Mappin
         write_archive(zstd.stdin, [image], architecture())
         zstd.stdin.close()
         if zstd.wait() != 0:
-            raise ClusterError(
-                "zstd could not write the node image", f"check the free space in {archive.parent}"
-            )
+            raise ClusterError("zstd could not write the node image", f"check the free space in {archive.parent}")
     partial.rename(archive)

@@ -26,9 +26,7 @@ def ready_socket(path: Path) -> Iterator[socket.socket]:
             path.unlink(missing_ok=True)
 
 
-def wait_ready(
-    ready: socket.socket, child: subprocess.Popen[bytes], log: Path, name: str, timeout: float
-) -> None:
+def wait_ready(ready: socket.socket, child: subprocess.Popen[bytes], log: Path, name: str, timeout: float) -> None:
     """Wait for READY=1. If the daemon ends first, or is not ready in time, it is killed and ClusterError is raised."""
     ended = os.pidfd_open(child.pid)
     try:

@@ -30,9 +30,7 @@ def parse_os_release(text: str) -> Distribution:
     for line in text.splitlines():
         name, _, value = line.partition("=")
         values[name.strip()] = value.strip().strip('"')
-    return Distribution(
-        values.get("ID", ""), values.get("VERSION_ID", ""), values.get("VERSION_CODENAME", "")
-    )
+    return Distribution(values.get("ID", ""), values.get("VERSION_ID", ""), values.get("VERSION_CODENAME", ""))
 
 
 def distribution() -> Distribution:

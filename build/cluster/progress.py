@@ -57,9 +57,7 @@ class Reporter:
         total = sum(estimate.expected(name, self.history) for name in self.plan)
         if total >= 60:
             kept = self.history_file.parent
-            self.say(
-                f"{len(self.plan)} steps, {estimate.about(total)} in all; what is built is kept in {kept}"
-            )
+            self.say(f"{len(self.plan)} steps, {estimate.about(total)} in all; what is built is kept in {kept}")
 
     def elapsed(self) -> float:
         """Seconds since this command began."""
@@ -98,9 +96,7 @@ class Reporter:
         try:
             yield step
         except BaseException:
-            self._finish(
-                watcher, ended, f"  {title}: failed after {estimate.clock(time.monotonic() - started)}"
-            )
+            self._finish(watcher, ended, f"  {title}: failed after {estimate.clock(time.monotonic() - started)}")
             raise
         seconds = time.monotonic() - started
         self._finish(watcher, ended, None if step.skipped else f"  {title}: {estimate.clock(seconds)}")

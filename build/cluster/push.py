@@ -217,9 +217,7 @@ def copy_tag(registry: Registry, source: str, image: str, repository: str, tag: 
     known, _, known_tag = source.rpartition(":")
     if not known or registry.tagged_config(known, known_tag) != image:
         return False
-    _, _, document = registry.ask(
-        "GET", f"/v2/{known}/manifests/{known_tag}", headers={"Accept": MANIFEST_TYPE}
-    )
+    _, _, document = registry.ask("GET", f"/v2/{known}/manifests/{known_tag}", headers={"Accept": MANIFEST_TYPE})
     parsed = json.loads(document)
     for blob in (parsed["config"], *parsed["layers"]):
         if (
@@ -262,8 +260,6 @@ def push_image(engine: Engine, port: int, image: str, repository: str, tag: str,
         index.save()
         return True
     except (OSError, http.client.HTTPException) as error:
-        raise ClusterError(
-            f"push of {image} to 127.0.0.1:{port} failed: {error}", "see cluster-status"
-        ) from error
+        raise ClusterError(f"push of {image} to 127.0.0.1:{port} failed: {error}", "see cluster-status") from error
     finally:
         registry.close()

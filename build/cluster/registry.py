@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from cluster import packages, shell, versions
+from cluster import packages, shell, slots, versions
 from cluster.engine import Engine
 from cluster.errors import ClusterError
 from cluster.imagetar import Image, existing_layer, write_archive
@@ -22,6 +22,7 @@ from cluster.kindcluster import REGISTRY_PORT, path_component, write_hosts
 from cluster.nodeimage import architecture
 from cluster.push import push_image
 from cluster.settings import Settings
+from cluster.state import StateFile
 
 PREFERRED_PORT = 5001
 """On the host; another is taken if this one is in use."""
@@ -110,9 +111,7 @@ def ensure_image(settings: Settings, engine: Engine) -> str:
         and engine.run("pull", "-q", versions.OFFICIAL_REGISTRY_IMAGE, check=False).returncode == 0
     ):
         return versions.OFFICIAL_REGISTRY_IMAGE
-    tree = packages.unpack(
-        settings.cache_dir, "registry", versions.REGISTRY_PACKAGES, with_dependencies=False
-    )
+    tree = packages.unpack(settings.cache_dir, "registry", versions.REGISTRY_PACKAGES, with_dependencies=False)
     work = settings.cache_dir / "work" / f"registry-{os.getpid()}"
     work.mkdir(parents=True, exist_ok=True)
     try:
@@ -133,23 +132,22 @@ def ensure_image(settings: Settings, engine: Engine) -> str:
 
 def _tree_key(settings: Settings) -> str:
     host = packages.distribution()
-    return hashlib.sha256(
-        " ".join((host.id, host.version, *versions.REGISTRY_PACKAGES)).encode()
-    ).hexdigest()[:12]
+    return hashlib.sha256(" ".join((host.id, host.version, *versions.REGISTRY_PACKAGES)).encode()).hexdigest()[:12]
 
 
 # ---- running it
 
 
 def storage_dir(settings: Settings) -> Path:
-    """Kept between clusters; one per cluster, as a registry's storage has one writer."""
-    return settings.cache_dir / "registry" / f"{settings.name}-{settings.ident}"
+    """Kept between clusters: beside the own engine's images, or under the cluster's name for the user's Docker."""
+    number = StateFile(settings.state_dir).load().slot
+    if number is not None:
+        return slots.slot(settings.cache_dir, number).registry
+    return settings.cache_dir / "registry" / settings.name
 
 
 def running(settings: Settings, engine: Engine) -> bool:
-    done = engine.run(
-        "container", "inspect", "--format", "{{.State.Running}}", settings.registry, check=False
-    )
+    done = engine.run("container", "inspect", "--format", "{{.State.Running}}", settings.registry, check=False)
     return done.stdout.strip() == "true"
 
 

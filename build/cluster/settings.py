@@ -68,11 +68,6 @@ class Settings:
         return Path("/run") / f"dljob-{self.ident}"
 
     @property
-    def data_root(self) -> Path:
-        """Docker's data root: in the cache, so that image layers outlive a cluster; one for each engine."""
-        return self.cache_dir / "docker" / f"{self.name}-{self.ident}"
-
-    @property
     def kubeconfig(self) -> Path:
         return self.state_dir / "kubeconfig"
 
@@ -97,11 +92,7 @@ class Settings:
 def cache_dir_from(env: Mapping[str, str]) -> Path:
     if env.get("DLJOB_CACHE"):
         return Path(env["DLJOB_CACHE"]).resolve()
-    base = (
-        Path(env["XDG_CACHE_HOME"])
-        if env.get("XDG_CACHE_HOME")
-        else Path(env.get("HOME", "/root")) / ".cache"
-    )
+    base = Path(env["XDG_CACHE_HOME"]) if env.get("XDG_CACHE_HOME") else Path(env.get("HOME", "/root")) / ".cache"
     return (base / "dljob-operator").resolve()
 
 

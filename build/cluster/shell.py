@@ -61,9 +61,7 @@ def find(program: str, path: str | None = None) -> Path | None:
     return Path(found) if found else None
 
 
-def lines(
-    command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, timeout: float
-) -> Iterator[str]:
+def lines(command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, timeout: float) -> Iterator[str]:
     """The lines a program prints, as they come, for at most ``timeout`` seconds; it is ended with the iteration."""
     with subprocess.Popen(
         [str(part) for part in command], env=merged_env(env), text=True,

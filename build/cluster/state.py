@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +28,12 @@ class State:
     block: str = ""
     """The own engine's address space; the cluster network is its first quarter."""
     node_image: str = ""
-    created: bool = False
-    """Whether ``kind create cluster`` went through; a node without this is a torso."""
+    creation: str = ""
+    """"begun" before and "done" after ``kind create cluster``; a node without "done" is a torso, one without
+    either is not ours."""
     registry_port: int = 0
-    made_dirs: tuple[str, ...] = ()
-    """Mount points under /run that did not exist before."""
-    sysctls: Mapping[str, str] = field(default_factory=dict)
-    """Kernel-global settings as they were before, by key."""
+    slot: int | None = None
+    """The own engine's folder in the cache, by number."""
     kwok: ProcessId | None = None
     kwok_nodes: int = 0
 
@@ -58,7 +56,6 @@ def from_json(text: str) -> State:
     for key in ("supervisor", "kwok"):
         if data.get(key) is not None:
             data[key] = ProcessId(**data[key])
-    data["made_dirs"] = tuple(data.get("made_dirs", ()))
     return State(**data)
 
 

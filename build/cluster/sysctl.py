@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+ROOT = Path("/proc/sys")
 KEYS = (
     "net.ipv4.ip_forward",  # the engine
     "net.bridge.bridge-nf-call-iptables",
@@ -31,7 +32,7 @@ def path_of(key: str, root: Path) -> Path:
     return root / key.replace(".", "/")
 
 
-def snapshot(root: Path = Path("/proc/sys")) -> dict[str, str]:
+def snapshot(root: Path = ROOT) -> dict[str, str]:
     """The present value of each key that this kernel has."""
     found = {}
     for key in KEYS:
@@ -47,7 +48,7 @@ def changed(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]
     return {key: value for key, value in before.items() if key in now and now[key] != value}
 
 
-def restore(before: Mapping[str, str], root: Path = Path("/proc/sys")) -> list[str]:
+def restore(before: Mapping[str, str], root: Path = ROOT) -> list[str]:
     """Put changed values back; returns the keys that could not be written."""
     failed = []
     for key, value in changed(before, snapshot(root)).items():

@@ -52,9 +52,7 @@ class Store:
         with self._lock:
             listed = {_name(obj): obj for obj in objs}
             gone = [
-                obj
-                for name, obj in self._by_name.items()
-                if name not in listed or uid_of(listed[name]) != uid_of(obj)
+                obj for name, obj in self._by_name.items() if name not in listed or uid_of(listed[name]) != uid_of(obj)
             ]
             changes = [Change(obj, None) for obj in gone]
             for obj in gone:

@@ -37,14 +37,10 @@ def after_run(
         old = known.get(condition["type"], {})
         same = old.get("status") == condition["status"]
         condition["lastTransitionTime"] = old.get("lastTransitionTime", now) if same else now
-    others = [
-        condition for condition in before if condition.get("type") not in (_RUNNING, _FAILURE, _SUCCESSFUL)
-    ]
+    others = [condition for condition in before if condition.get("type") not in (_RUNNING, _FAILURE, _SUCCESSFUL)]
     return [*others, *ours]
 
 
-def _condition(
-    kind: str, holds: bool, reason: str, message: str, result: Mapping[str, Any] | None = None
-) -> Condition:
+def _condition(kind: str, holds: bool, reason: str, message: str, result: Mapping[str, Any] | None = None) -> Condition:
     condition = {"type": kind, "status": str(holds), "reason": reason, "message": message}
     return condition if result is None else {**condition, "ansibleResult": dict(result)}

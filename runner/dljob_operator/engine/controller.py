@@ -119,9 +119,7 @@ class Controller:
         """Wait until everything was listed once; return the kinds that are watched, and those not served."""
         for informer in self._informers:
             informer.settled.wait()
-        missing = [
-            kind.watch.gvk for kind in self._kinds.values() if any(i.missing_now for i in kind.informers)
-        ]
+        missing = [kind.watch.gvk for kind in self._kinds.values() if any(i.missing_now for i in kind.informers)]
         return [kind.watch.gvk for kind in self._kinds.values() if kind.watch.gvk not in missing], missing
 
     def stop(self, grace: float) -> None:
@@ -268,9 +266,7 @@ class Controller:
         if not finalizers.is_finalizing(kind.watch, obj) or kind.resource is None:
             self._queue.done(uid_of(obj), ok=True)
             return
-        request = request_for_one(
-            kind.watch, obj, self._snapshot([obj]), self._settings.run_timeout, finalizing=True
-        )
+        request = request_for_one(kind.watch, obj, self._snapshot([obj]), self._settings.run_timeout, finalizing=True)
         result = self._runner.run(request)
         outcome = outcomes(result, [uid_of(obj)])[uid_of(obj)]
         self._log_run(kind, [obj], result)
@@ -319,18 +315,14 @@ class Controller:
         except (ApiError, Unreachable) as error:
             _LOG.warning("%s %s: its conditions could not be written: %s", kind.watch.gvk, title(obj), error)
 
-    def _conclude(
-        self, kind: _Kind, obj: Object, outcome: JobOutcome, result: RunResult | None = None
-    ) -> None:
+    def _conclude(self, kind: _Kind, obj: Object, outcome: JobOutcome, result: RunResult | None = None) -> None:
         """Give a job back to the queue; a failure is said in the log and in an Event on the job."""
         uid = uid_of(obj)
         if result is not None and result.ending is Ending.CANCELLED:
             self._queue.done(uid, ok=True)
             return
         again = _soonest(outcome.requeue_after, self._period(kind, obj)) if outcome.ok else None
-        delay = self._queue.done(
-            uid, ok=outcome.ok, again_after=again, wrote=outcome.wrote, alone=not outcome.told
-        )
+        delay = self._queue.done(uid, ok=outcome.ok, again_after=again, wrote=outcome.wrote, alone=not outcome.told)
         if outcome.ok:
             return
         when = "" if delay is None else f"; trying again in {format_seconds(delay)}"

@@ -66,9 +66,7 @@ class EventRecorder:
 def _event(obj: Object, namespace: str, name: str, reason: str, message: str, now: str) -> dict[str, Any]:
     metadata = obj["metadata"]
     involved = {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
-    involved |= {
-        key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion") if key in metadata
-    }
+    involved |= {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion") if key in metadata}
     return {
         "apiVersion": "v1",
         "kind": "Event",

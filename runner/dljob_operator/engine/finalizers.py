@@ -20,9 +20,7 @@ def is_finalizing(watch: Watch, obj: Object) -> bool:
 
 def needs_finalizer(watch: Watch, obj: Object) -> bool:
     """Whether `watch` asks for a finalizer that `obj` lacks."""
-    return (
-        watch.finalizer is not None and not is_leaving(obj) and watch.finalizer.name not in finalizers_of(obj)
-    )
+    return watch.finalizer is not None and not is_leaving(obj) and watch.finalizer.name not in finalizers_of(obj)
 
 
 def add_finalizer(api: KubeApi, resource: Resource, watch: Watch, obj: Object) -> Object:

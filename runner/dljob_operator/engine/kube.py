@@ -78,9 +78,7 @@ class KubeApi:
         configuration.connection_pool_maxsize = _CONNECTIONS
         if not configuration.verify_ssl:
             _LOG.warning("%s is not verified: insecure-skip-tls-verify is set", configuration.host)
-            urllib3.disable_warnings(
-                urllib3.exceptions.InsecureRequestWarning
-            )  # said once, not at each request
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # said once, not at each request
         return cls(client.ApiClient(configuration))
 
     @property

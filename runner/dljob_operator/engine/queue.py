@@ -154,11 +154,7 @@ class WorkQueue:
         chosen = self._items[first]
         keys = [first]
         if not chosen.alone and (most := limit(chosen.group)) > 1:
-            same = [
-                key
-                for key in self._ready
-                if self._items[key].group == chosen.group and not self._items[key].alone
-            ]
+            same = [key for key in self._ready if self._items[key].group == chosen.group and not self._items[key].alone]
             keys = same[: min(most, math.ceil(len(same) / self._takers))]
         for key in keys:
             del self._ready[key]

@@ -64,9 +64,7 @@ def failure_message(result: Mapping[str, Any]) -> str:
         if failed:
             return "; ".join(dict.fromkeys(failure_message(item) for item in failed))[:_LONGEST_MESSAGE]
     said = str(result.get("msg") or result.get("censored") or "")
-    printed = str(
-        result.get("module_stderr") or result.get("stderr") or result.get("module_stdout") or ""
-    ).strip()
+    printed = str(result.get("module_stderr") or result.get("stderr") or result.get("module_stdout") or "").strip()
     if printed and printed not in said:
         said = f"{said}: {printed[-1024:]}" if said else printed[-1024:]
     return said[:_LONGEST_MESSAGE] or "the task failed without a message"

@@ -99,9 +99,7 @@ class Plays:
             return self._run(self._playbooks[target.name], mark(request.values, request.unsafe))
 
     def _run(self, playbook: Path, extra_vars: dict[str, Any], *, quiet: bool = False) -> RunResult:
-        variables = VariableManager(
-            loader=self._loader, inventory=self._inventory, version_info=self._version
-        )
+        variables = VariableManager(loader=self._loader, inventory=self._inventory, version_info=self._version)
         # There is no public way to set extra variables but the command line, whose parser would cost a file
         # and a YAML parse for every run.
         variables._extra_vars = extra_vars

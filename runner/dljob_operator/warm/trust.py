@@ -17,10 +17,7 @@ except ImportError:  # ansible-core 2.18, where a string is a template unless it
 
 def mark(values: Mapping[str, Any], unsafe: frozenset[str]) -> dict[str, Any]:
     """Return `values` as extra variables; strings within those named in `unsafe` are never templated."""
-    return {
-        name: wrap_var(value) if name in unsafe else _each_string(value, _trust)
-        for name, value in values.items()
-    }
+    return {name: wrap_var(value) if name in unsafe else _each_string(value, _trust) for name, value in values.items()}
 
 
 def _each_string(value: Any, change: Callable[[str], str]) -> Any:

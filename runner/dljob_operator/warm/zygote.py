@@ -330,9 +330,7 @@ def _serve(control: socket.socket, config: dict[str, Any], scratch: Path) -> int
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings = [str(failure) for failure in failures]
-    control.sendall(
-        Frame({"type": "ready", "seconds": time.monotonic() - started, "warnings": warnings}).encode()
-    )
+    control.sendall(Frame({"type": "ready", "seconds": time.monotonic() - started, "warnings": warnings}).encode())
     Zygote(control, plays, scratch, config["concurrency"]).serve()
     return 0
 
@@ -346,17 +344,13 @@ def _warm(config: dict[str, Any], scratch: Path) -> tuple[Plays, list[Failure]]:
     os.environ["ANSIBLE_LOCAL_TEMP"] = str(scratch / "ansible")
     os.environ["ANSIBLE_STDOUT_CALLBACK"] = "dljob_collect"
     own = str(Path(__file__).with_name("callbacks"))
-    os.environ["ANSIBLE_CALLBACK_PLUGINS"] = ":".join(
-        filter(None, (own, os.getenv("ANSIBLE_CALLBACK_PLUGINS")))
-    )
+    os.environ["ANSIBLE_CALLBACK_PLUGINS"] = ":".join(filter(None, (own, os.getenv("ANSIBLE_CALLBACK_PLUGINS"))))
     from dljob_operator.warm.play import Plays
 
     for module in _PRELOADED:
         with contextlib.suppress(ImportError):
             __import__(module)
-    plays = Plays(
-        [Target.from_json(data) for data in config["targets"]], scratch, os.getenv("ANSIBLE_INVENTORY")
-    )
+    plays = Plays([Target.from_json(data) for data in config["targets"]], scratch, os.getenv("ANSIBLE_INVENTORY"))
     failures = list(plays.warm())
     if threading.active_count() > 1:
         names = ", ".join(thread.name for thread in threading.enumerate())

@@ -96,9 +96,7 @@ class EntryReader:
             values[key] = value
         return GVK(**values)
 
-    def _what_runs(
-        self, mapping: Mapping[str, Any], prefix: str, *, required: bool
-    ) -> tuple[Path | None, Path | None]:
+    def _what_runs(self, mapping: Mapping[str, Any], prefix: str, *, required: bool) -> tuple[Path | None, Path | None]:
         given = [key for key in ("role", "playbook") if mapping.get(key) not in ("", None)]
         if len(given) == 2:
             both = f"{mapping['role']!r} or {mapping['playbook']!r}"

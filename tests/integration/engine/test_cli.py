@@ -151,9 +151,7 @@ def test_a_signal_ends_it_although_a_run_never_would(
 
 
 def test_a_broken_watches_file_is_refused_by_name(project: Path, kubeconfig: Path) -> None:
-    (project / "watches.yaml").write_text(
-        "- {group: a.b, version: v1, kind: X, role: nowhere, markUnsave: true}"
-    )
+    (project / "watches.yaml").write_text("- {group: a.b, version: v1, kind: X, role: nowhere, markUnsave: true}")
     said = _fails(cwd=project, KUBECONFIG=str(kubeconfig))
     assert "entry 1 (a.b/v1 X): markUnsave: unknown key; did you mean 'markUnsafe'?" in said
     assert "entry 1 (a.b/v1 X): role: the role 'nowhere' was not found" in said

@@ -28,9 +28,7 @@ def test_a_new_job_is_run_with_ansible_operators_variables(engine: Engine, jobs:
     }
 
 
-def test_jobs_that_are_there_at_the_start_are_run_once_and_again_after_a_restart(
-    engine: Engine, jobs: Jobs
-) -> None:
+def test_jobs_that_are_there_at_the_start_are_run_once_and_again_after_a_restart(engine: Engine, jobs: Jobs) -> None:
     jobs.create("a")
     engine.start()
     engine.wait_run("a", 1)
@@ -63,9 +61,7 @@ def test_an_owned_pod_is_a_reason_to_run_and_in_the_snapshot(engine: Engine, job
     owner = jobs.create("a")
     engine.wait_run("a", 1)
     jobs.create_pod("a-0", owner)
-    assert until(
-        lambda: [run for run in engine.runs("a") if "a-0" in run["pods"]], "the pod is in a snapshot"
-    )
+    assert until(lambda: [run for run in engine.runs("a") if "a-0" in run["pods"]], "the pod is in a snapshot")
     jobs.pod_phase("a-0", "Running")
     until(lambda: engine.runs("a")[-1]["pods"] == {"a-0": "Running"}, "its phase is in a snapshot")
     jobs.delete_pod("a-0")
@@ -155,9 +151,7 @@ def test_a_finalizer_whose_run_fails_stays_on(engine: Engine, jobs: Jobs) -> Non
 
 
 class TestBatches:
-    def test_jobs_that_wait_together_run_together_each_with_its_own_verdict(
-        self, engine: Engine, jobs: Jobs
-    ) -> None:
+    def test_jobs_that_wait_together_run_together_each_with_its_own_verdict(self, engine: Engine, jobs: Jobs) -> None:
         for number in range(12):
             jobs.create(f"good-{number}")
         jobs.create("bad", fail="bad on purpose")
@@ -207,9 +201,7 @@ def test_conditions_are_kept_where_the_entry_asks_for_them(engine: Engine, jobs:
     until(lambda: conditions() == {"Running": "True", "Failure": "False", "Successful": "True"}, "a good run")
     jobs.write_status("a", mine="kept")
     jobs.patch("a", spec={"fail": "no"})
-    until(
-        lambda: conditions() == {"Running": "False", "Failure": "True", "Successful": "False"}, "a failed run"
-    )
+    until(lambda: conditions() == {"Running": "False", "Failure": "True", "Successful": "False"}, "a failed run")
     assert jobs.get("a")["status"]["mine"] == "kept"
 
 
@@ -222,9 +214,7 @@ def test_a_selector_leaves_the_others_alone(engine: Engine, jobs: Jobs) -> None:
     assert not engine.runs("other")
 
 
-def test_stopping_lets_a_run_end_and_kills_one_that_does_not(
-    engine: Engine, jobs: Jobs, tmp_path: Path
-) -> None:
+def test_stopping_lets_a_run_end_and_kills_one_that_does_not(engine: Engine, jobs: Jobs, tmp_path: Path) -> None:
     engine.start()
     jobs.create("a", wait_for=str(tmp_path / "go"))
     jobs.create("b", wait_for=str(tmp_path / "never"))

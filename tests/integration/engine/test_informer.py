@@ -218,7 +218,5 @@ def test_a_token_that_may_not_watch_is_told_what_it_lacks(
     informer = _pods(KubeApi.connect(path), "default", log)
     started.append(informer)
     informer.start()
-    until(
-        lambda: "cannot watch pods in namespace default: Unauthorized" in caplog.text, "the refusal is said"
-    )
+    until(lambda: "cannot watch pods in namespace default: Unauthorized" in caplog.text, "the refusal is said")
     assert not informer.settled.is_set()

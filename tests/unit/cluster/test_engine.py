@@ -13,11 +13,11 @@ BLOCK = IPv4Network("172.30.104.0/22")
 
 
 def test_daemon_keeps_to_its_own_places_and_rules() -> None:
-    config = engine.daemon_config(SETTINGS, BLOCK, 1400, None)
+    config = engine.daemon_config(SETTINGS, Path("/cache/engines/0/docker"), BLOCK, 1400, None)
     assert config["iptables"] is False and config["ip6tables"] is False
     assert config["bridge"] == SETTINGS.default_bridge != "docker0"
     assert config["hosts"] == [f"unix://{SETTINGS.run_dir}/docker.sock"]
-    assert config["data-root"].startswith("/cache/")
+    assert config["data-root"] == "/cache/engines/0/docker"
     assert config["cgroup-parent"] == f"/{SETTINGS.cgroup}"
     assert config["default-address-pools"] == [{"base": "172.30.106.0/23", "size": 24}]
     assert "default-runtime" not in config
@@ -25,7 +25,7 @@ def test_daemon_keeps_to_its_own_places_and_rules() -> None:
 
 
 def test_runtime_is_wrapped_only_where_asked() -> None:
-    config = engine.daemon_config(SETTINGS, BLOCK, 1500, "/run/x/wrapper")
+    config = engine.daemon_config(SETTINGS, Path("/cache/engines/0/docker"), BLOCK, 1500, "/run/x/wrapper")
     assert config["runtimes"][config["default-runtime"]] == {"path": "/run/x/wrapper"}
 
 
@@ -56,9 +56,7 @@ def test_wrapper_changes_an_execs_specification_too(tmp_path: Path) -> None:
 
 
 def test_launch_makes_its_mounts_before_the_engine_starts() -> None:
-    script = engine.launch_script(
-        Path("/tree"), Path("/run/x/usr"), Path("/run/x/daemon.json"), "tini"
-    ).splitlines()
+    script = engine.launch_script(Path("/tree"), Path("/run/x/usr"), Path("/run/x/daemon.json"), "tini").splitlines()
     assert script[0] == "set -e"
     assert "lowerdir=/tree/usr:/run/x/usr:/usr /usr" in script[1] and "-o ro," in script[1]
     assert {f"mount -t tmpfs tmpfs {path}" for path in engine.PRIVATE_RUN_DIRS} <= set(script)

@@ -18,9 +18,7 @@ def test_remaining_counts_down_and_includes_later_steps() -> None:
     history = {"a": [100], "b": [50]}
     assert estimate.remaining("a", 0, ["b"], history, Progress()) == 150
     assert estimate.remaining("a", 60, ["b"], history, Progress()) == 90
-    assert estimate.remaining("a", 500, ["b"], history, Progress()) == 50, (
-        "an overdue step is expected to end now"
-    )
+    assert estimate.remaining("a", 500, ["b"], history, Progress()) == 50, "an overdue step is expected to end now"
 
 
 def test_a_fast_run_shortens_the_estimate() -> None:
@@ -45,16 +43,12 @@ def test_record_keeps_the_last_few_and_changes_nothing_else() -> None:
     assert before["a"][0] == 1.0
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.4, "0 s"), (59.4, "59 s"), (60, "1 min 00 s"), (545, "9 min 05 s")]
-)
+@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (59.4, "59 s"), (60, "1 min 00 s"), (545, "9 min 05 s")])
 def test_clock(seconds: float, text: str) -> None:
     assert estimate.clock(seconds) == text
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(2, "less than 5 s"), (42, "about 40 s"), (545, "about 9 min")]
-)
+@pytest.mark.parametrize(("seconds", "text"), [(2, "less than 5 s"), (42, "about 40 s"), (545, "about 9 min")])
 def test_about_is_no_finer_than_it_knows(seconds: float, text: str) -> None:
     assert estimate.about(seconds) == text
 

@@ -18,9 +18,7 @@ from cluster.push import Blob
 def layer(tmp_path: Path, name: str, text: str) -> Layer:
     source = tmp_path / f"{name}.bin"
     source.write_text(text)
-    return write_layer(
-        tmp_path / f"{name}.layer", {f"usr/bin/{name}": source}, {f"bin/{name}": f"../usr/bin/{name}"}
-    )
+    return write_layer(tmp_path / f"{name}.layer", {f"usr/bin/{name}": source}, {f"bin/{name}": f"../usr/bin/{name}"})
 
 
 def archive_of(*images: Image) -> bytes:

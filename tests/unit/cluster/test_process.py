@@ -43,9 +43,7 @@ def test_no_process_has_no_identity() -> None:
 
 
 @pytest.mark.parametrize("change", [{"start": 1}, {"boot": "another boot"}])
-def test_a_reused_pid_is_neither_alive_nor_hit(
-    sleeper: subprocess.Popen[bytes], change: dict[str, object]
-) -> None:
+def test_a_reused_pid_is_neither_alive_nor_hit(sleeper: subprocess.Popen[bytes], change: dict[str, object]) -> None:
     real = process.identify(sleeper.pid)
     assert real is not None
     other = dataclasses.replace(real, **change)

@@ -32,7 +32,6 @@ def test_another_folder_is_another_cluster(tmp_path: Path) -> None:
         "nft_table",
         "cgroup",
         "run_dir",
-        "data_root",
     )
     for name in names:
         assert getattr(first, name) != getattr(second, name), name

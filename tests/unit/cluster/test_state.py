@@ -15,10 +15,9 @@ FULL = State(
     supervisor=ProcessId(12, 3456, "boot"),
     block="172.30.100.0/22",
     node_image="kindest/node:x",
-    created=True,
+    creation="done",
+    slot=0,
     registry_port=5001,
-    made_dirs=("/run/containerd",),
-    sysctls={"net.ipv4.ip_forward": "0"},
     kwok=ProcessId(13, 4567, "boot"),
     kwok_nodes=7,
 )

@@ -29,9 +29,7 @@ def test_kubernetes_is_stamped_with_its_version() -> None:
     assert "gitMajor=1 " in flags and flags.endswith("gitMinor=34")
 
 
-@pytest.mark.parametrize(
-    "program", [gobuild.KUBERNETES, gobuild.KIND, gobuild.KWOK, gobuild.ETCD, gobuild.COREDNS]
-)
+@pytest.mark.parametrize("program", [gobuild.KUBERNETES, gobuild.KIND, gobuild.KWOK, gobuild.ETCD, gobuild.COREDNS])
 def test_modules_and_their_checksums_are_committed(program: gobuild.Program) -> None:
     folder = GO_DIR / program.module
     tracked = subprocess.run(
@@ -81,11 +79,7 @@ def test_kwok_runs_no_other_nodes() -> None:
 
 @pytest.mark.parametrize("status", ["True", "False", "Unknown"])
 def test_readiness_of_a_node(status: str) -> None:
-    node = {
-        "status": {
-            "conditions": [{"type": "DiskPressure", "status": "True"}, {"type": "Ready", "status": status}]
-        }
-    }
+    node = {"status": {"conditions": [{"type": "DiskPressure", "status": "True"}, {"type": "Ready", "status": status}]}}
     assert kwok.is_ready(node) is (status == "True")
     assert not kwok.is_ready({})
 
@@ -130,9 +124,7 @@ def test_kubeconfig_is_read() -> None:
     assert api.parse_kubeconfig(kubeconfig()) == api.Access("https://127.0.0.1:6", "ca", "cert", "key")
 
 
-@pytest.mark.parametrize(
-    "changes", [{"current-context": "other"}, {"users": [{"name": "u", "user": {"token": "t"}}]}]
-)
+@pytest.mark.parametrize("changes", [{"current-context": "other"}, {"users": [{"name": "u", "user": {"token": "t"}}]}])
 def test_kubeconfig_without_a_certificate_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="client certificate"):
         api.parse_kubeconfig(kubeconfig(**changes))
@@ -141,11 +133,7 @@ def test_kubeconfig_without_a_certificate_is_refused(changes: dict[str, object])
 def test_failed_program_is_told_with_its_last_lines() -> None:
     with pytest.raises(ClusterError) as raised:
         shell.run(["sh", "-c", "echo first; echo the reason >&2; exit 3"], fix="do that")
-    assert (
-        "the reason" in str(raised.value)
-        and "(3)" in str(raised.value)
-        and "fix: do that" in str(raised.value)
-    )
+    assert "the reason" in str(raised.value) and "(3)" in str(raised.value) and "fix: do that" in str(raised.value)
 
 
 def test_missing_program_is_named() -> None:

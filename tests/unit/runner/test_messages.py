@@ -42,6 +42,4 @@ def test_only_a_completed_run_without_failures_is_ok() -> None:
     assert RunResult(Ending.COMPLETED).ok
     assert not RunResult(Ending.COMPLETED, (Failure("a", "b"),)).ok
     assert not RunResult(Ending.TIMED_OUT).ok
-    assert (
-        RunResult(Ending.CRASHED, (Failure("", "gone"), Failure("task", "bad"))).message == "gone\ntask: bad"
-    )
+    assert RunResult(Ending.CRASHED, (Failure("", "gone"), Failure("task", "bad"))).message == "gone\ntask: bad"

@@ -30,14 +30,10 @@ class TestOneJob:
         assert _one(_result({"requeue_after": 5}, {"requeue_after": 9})).requeue_after == 5.0
 
     def test_its_own_report_can_fail_a_run_that_went_well(self) -> None:
-        assert _one(_result({"jobs": [{"uid": "u", "ok": False, "message": "quota"}]})) == JobOutcome(
-            False, "quota"
-        )
+        assert _one(_result({"jobs": [{"uid": "u", "ok": False, "message": "quota"}]})) == JobOutcome(False, "quota")
 
     def test_a_failed_run_is_not_made_good_by_a_report(self) -> None:
-        assert _one(_result({"jobs": [{"uid": "u", "ok": True}]}, failed="bad")) == JobOutcome(
-            False, "task: bad"
-        )
+        assert _one(_result({"jobs": [{"uid": "u", "ok": True}]}, failed="bad")) == JobOutcome(False, "task: bad")
 
     def test_what_was_written_is_kept(self) -> None:
         job = {"uid": "u", "wrote": [["p", "12"], ["q", None], ["r", 13]]}

@@ -109,9 +109,7 @@ def test_an_event_comes_before_the_time_asked_for_and_replaces_it(queue: WorkQue
     assert _take(queue) == []
 
 
-def test_failures_wait_longer_each_time_up_to_a_limit_and_a_success_ends_that(
-    queue: WorkQueue, clock: Clock
-) -> None:
+def test_failures_wait_longer_each_time_up_to_a_limit_and_a_success_ends_that(queue: WorkQueue, clock: Clock) -> None:
     queue.add("a", "g", urgent=True)
     delays = []
     for _ in range(12):

@@ -42,10 +42,7 @@ class TestTrim:
         pod["status"] = {"phase": "Running", "podIP": "1.2.3.4", "qosClass": "BestEffort", "conditions": []}
         assert trim.pod(pod) == {
             "metadata": {
-                **{
-                    key: pod["metadata"][key]
-                    for key in ("name", "namespace", "uid", "resourceVersion", "labels")
-                },
+                **{key: pod["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion", "labels")},
                 "annotations": {"dljob.operator/spec-hash": "1"},
                 "ownerReferences": owned_by("j"),
             },
@@ -90,9 +87,7 @@ class TestWhatMatters:
 
     def test_of_an_owned_object(self) -> None:
         old = make("Pod", "p") | {"status": {"phase": "Pending"}}
-        assert not owned_matters(
-            Change(old, make("Pod", "p", resourceVersion="2") | {"status": {"phase": "Pending"}})
-        )
+        assert not owned_matters(Change(old, make("Pod", "p", resourceVersion="2") | {"status": {"phase": "Pending"}}))
         assert owned_matters(Change(old, make("Pod", "p") | {"status": {"phase": "Running"}}))
         assert owned_matters(Change(None, old))
         assert owned_matters(Change(old, None))

@@ -168,9 +168,7 @@ Run = Callable[..., RunResult]
 
 @pytest.fixture
 def run(runner: WarmRunner) -> Run:
-    def run_one(
-        target: str, timeout: float = 60, unsafe: frozenset[str] = frozenset(), **values: Any
-    ) -> RunResult:
+    def run_one(target: str, timeout: float = 60, unsafe: frozenset[str] = frozenset(), **values: Any) -> RunResult:
         return runner.run(RunRequest(target, values, unsafe, timeout=timeout))
 
     return run_one
@@ -220,9 +218,7 @@ def test_runs_do_not_see_each_other(run: Run) -> None:
 @pytest.mark.parametrize("text", ["{{ 1+1 }}", "{% raw %}x", "{{ lookup('pipe', 'false') }}", "{# c #}"])
 def test_an_unsafe_string_is_never_a_template(run: Run, text: str) -> None:
     meta = {"name": text, "deep": [{"er": text}]}
-    result = run(
-        "echo", unsafe=frozenset({"word", "ansible_operator_meta"}), word=text, ansible_operator_meta=meta
-    )
+    result = run("echo", unsafe=frozenset({"word", "ansible_operator_meta"}), word=text, ansible_operator_meta=meta)
     assert result.ok, result
     assert result.reports[0]["value"] == text
     assert result.reports[0]["seen"] == meta
@@ -248,9 +244,7 @@ def test_a_failure_that_was_dealt_with_is_none(run: Run, target: str) -> None:
     assert result.stats["rescued" if target == "rescues" else "ignored"] == 1
 
 
-@pytest.mark.parametrize(
-    ("target", "message"), [("fails_in_rescue", "second"), ("fails_after_rescue", "third")]
-)
+@pytest.mark.parametrize(("target", "message"), [("fails_in_rescue", "second"), ("fails_after_rescue", "third")])
 def test_only_the_failure_that_was_not_rescued_counts(run: Run, target: str, message: str) -> None:
     assert [failure.message for failure in run(target).failures] == [message]
 
@@ -346,9 +340,7 @@ def test_closing_cancels_what_is_in_flight_and_leaves_nothing(roles: Path, tmp_p
     _assert_all_end([*pids, zygote])
 
 
-def test_a_process_that_cannot_load_ansible_says_why_and_fails_what_waits(
-    roles: Path, tmp_path: Path
-) -> None:
+def test_a_process_that_cannot_load_ansible_says_why_and_fails_what_waits(roles: Path, tmp_path: Path) -> None:
     (tmp_path / "ansible").mkdir()
     (tmp_path / "ansible" / "__init__.py").write_text("raise RuntimeError('no Ansible today')")
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}

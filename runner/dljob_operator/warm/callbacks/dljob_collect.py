@@ -38,14 +38,10 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         ignored = bool(result._task.ignore_unreachable)
-        collect.collector.failed(
-            result._task.get_name(), result._task.action, result._result, ignored=ignored
-        )
+        collect.collector.failed(result._task.get_name(), result._task.action, result._result, ignored=ignored)
 
     def v2_runner_on_skipped(self, result: Any) -> None:
         self._say(f"skipped: {result._task.get_name()}")
 
     def v2_playbook_on_no_hosts_matched(self) -> None:
-        collect.collector.failed(
-            "", "", {"msg": "no host matched; a playbook must run on localhost"}, ignored=False
-        )
+        collect.collector.failed("", "", {"msg": "no host matched; a playbook must run on localhost"}, ignored=False)

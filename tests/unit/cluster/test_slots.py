@@ -1,0 +1,99 @@
+"""One engine a folder: never two at once, never another cluster's containers, always yesterday's images."""
+
+import fcntl
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from cluster import engine, slots
+from cluster.errors import ClusterError
+from cluster.slots import Claim
+
+
+def claim(cache: Path, cluster: str, preferred: int | None = None) -> Claim:
+    return slots.claim(cache, cache / cluster, preferred)
+
+
+def record(cache: Path, cluster: str, number: int) -> None:
+    """What the cluster's own state file says while it is up or its engine was killed."""
+    (cache / cluster).mkdir(exist_ok=True)
+    (cache / cluster / "state.json").write_text(json.dumps({"engine": "own", "slot": number}))
+
+
+def test_clusters_side_by_side_have_different_folders(tmp_path: Path) -> None:
+    first, second = claim(tmp_path, "a"), claim(tmp_path, "b")
+    assert (first.number, second.number) == (0, 1)
+    assert first.slot.docker != second.slot.docker and first.slot.registry != second.slot.registry
+
+
+def test_the_next_cluster_finds_what_the_last_one_left(tmp_path: Path) -> None:
+    first = claim(tmp_path, "a")
+    first.slot.release()
+    first.lock.close()
+    second = claim(tmp_path, "b")
+    assert second.slot == first.slot and not second.inherited
+
+
+def test_a_killed_engines_containers_are_not_given_to_another_cluster(tmp_path: Path) -> None:
+    first = claim(tmp_path, "a")
+    record(tmp_path, "a", first.number)
+    first.lock.close()
+    assert claim(tmp_path, "b").number == 1
+    again = claim(tmp_path, "a", preferred=0)
+    assert again.number == 0 and not again.inherited
+
+
+def test_containers_of_a_cluster_that_is_no_more_are_announced(tmp_path: Path) -> None:
+    claim(tmp_path, "a").lock.close()
+    assert claim(tmp_path, "b").inherited
+
+
+def test_own_leftovers_of_an_earlier_time_are_announced(tmp_path: Path) -> None:
+    claim(tmp_path, "a").lock.close()
+    assert claim(tmp_path, "a").inherited
+
+
+def test_the_folder_that_holds_our_containers_is_not_exchanged_for_another(tmp_path: Path) -> None:
+    other = claim(tmp_path, "b")
+    with pytest.raises(ClusterError, match=str(other.slot.path)):
+        claim(tmp_path, "a", preferred=other.number)
+
+
+def test_the_lock_lives_as_long_as_the_engine(tmp_path: Path) -> None:
+    held = claim(tmp_path, "a")
+    child = subprocess.Popen(["sleep", "600"], pass_fds=(held.lock.fileno(),))
+    try:
+        held.lock.close()
+        assert claim(tmp_path, "b").number == 1
+    finally:
+        child.kill()
+        child.wait()
+    with (held.slot.path / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_no_folder_left_is_an_error(tmp_path: Path) -> None:
+    held = [claim(tmp_path, str(i)) for i in range(slots.COUNT)]
+    with pytest.raises(ClusterError, match="in use"):
+        claim(tmp_path, "one more")
+    assert len({c.number for c in held}) == slots.COUNT
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"engine": "user", "slot": 0}', '{"engine": "own", "slot": 1}'])
+def test_only_a_record_of_that_slot_claims_it(tmp_path: Path, text: str) -> None:
+    (tmp_path / "state.json").write_text(text)
+    assert not slots.still_claims(tmp_path, 0)
+    assert not slots.still_claims(tmp_path / "nowhere", 0)
+
+
+def test_leftover_containers_do_not_start_again(tmp_path: Path) -> None:
+    container = tmp_path / "containers" / "0123"
+    container.mkdir(parents=True)
+    (container / "hostconfig.json").write_text('{"RestartPolicy": {"Name": "always"}, "Privileged": true}')
+    (tmp_path / "network" / "files").mkdir(parents=True)
+    engine.disarm(tmp_path)
+    config = json.loads((container / "hostconfig.json").read_text())
+    assert config == {"RestartPolicy": {"Name": "no", "MaximumRetryCount": 0}, "Privileged": True}
+    assert not (tmp_path / "network").exists()
+    engine.disarm(tmp_path / "empty")
