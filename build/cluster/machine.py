@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,9 +23,14 @@ SHARED = Path("/run/dljob")
 @contextlib.contextmanager
 def _locked(shared: Path) -> Iterator[None]:
     """The lock lies beside the folder: that is removed by its last user."""
-    with shared.with_name(f"{shared.name}.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    path = shared.with_name(f"{shared.name}.lock")
+    while True:
+        with path.open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # the one before us may have been the last and have removed the file
+            if path.exists() and os.fstat(lock.fileno()).st_ino == path.stat().st_ino:
+                yield
+                return
 
 
 def enter(ident: str, mount_points: Sequence[str], shared: Path = SHARED, kernel: Path = sysctl.ROOT) -> None:

@@ -42,9 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\ninterrupted, and cleaned up", file=sys.stderr)
         return 130
-    print(
-        f"\ndemo done in {time.monotonic() - started:.0f} s: test accuracy {accuracy:.4f} (at least {WANTED_ACCURACY} wanted)"
-    )
+    seconds = time.monotonic() - started
+    print(f"\ndemo done in {seconds:.0f} s: test accuracy {accuracy:.4f} (at least {WANTED_ACCURACY} wanted)")
     return 0
 
 

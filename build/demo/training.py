@@ -133,7 +133,7 @@ class Show:
 
 
 def run(kubeconfig: Path, manifest: Mapping[str, Any], limit: float, keep: bool) -> Result:
-    """Apply ``manifest`` and follow it to its end, at most ``limit`` seconds; ``keep`` leaves the job in the cluster."""
+    """Apply ``manifest`` and follow it to its end, at most ``limit`` seconds; ``keep`` leaves it there."""
     job = Job(kubeconfig, manifest)
     show = Show()
     uid = job.create()

@@ -89,8 +89,7 @@ class Plays:
                 else:
                     failures = self._load(playbook)
                 for failure in failures:
-                    where = f"{target.role or target.playbook}, while warming: {failure.task}"
-                    yield Failure(where, failure.message)
+                    yield Failure(f"{target.role or target.playbook}, while warming", str(failure))
 
     def run(self, request: RunRequest) -> RunResult:
         """Run a target in this process, which must end afterwards."""
@@ -114,7 +113,7 @@ class Plays:
         stats = collected.stats = executor._tqm._stats
         try:
             code = executor.run()
-        except AnsibleError as error:
+        except Exception as error:
             collected.failures.append(Failure("", _explain(error)))
             code = 0
         if code and not collected.failures:
@@ -140,7 +139,7 @@ class Plays:
             for play in Playbook.load(str(playbook), self._variables, self._loader).get_plays():
                 for block in play.compile():
                     _load_plugins(block)
-        except AnsibleError as error:
+        except Exception as error:
             return [Failure("", _explain(error))]
         return []
 
@@ -186,8 +185,10 @@ def use_scratch(directory: Path) -> None:
     tempfile.tempdir = str(directory)
 
 
-def _explain(error: AnsibleError) -> str:
+def _explain(error: Exception) -> str:
     """Return an error's message with the file and line that it is about; 2.18 has them in the message."""
+    if not isinstance(error, AnsibleError):  # a plugin's own, while it was loaded
+        return f"{type(error).__name__}: {error}"
     context = getattr(error, "_formatted_source_context", None)
     return f"{error} ({context.splitlines()[0]})" if context else str(error)
 

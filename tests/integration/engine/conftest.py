@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,9 +40,9 @@ def roles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("engine")
     for name in ("echo", "goodbye"):
         (root / "roles" / name / "tasks").mkdir(parents=True)
-        (root / "roles" / name / "tasks" / "main.yml").write_text("- name: Record\\n  record: {}\\n")
+        (root / "roles" / name / "tasks" / "main.yml").write_text("- name: Record\n  record: {}\n")
         (root / "roles" / name / "action_plugins").mkdir()
-        (root / "roles" / name / "action_plugins" / "record.py").write_text(textwrap.dedent(RECORD))
+        (root / "roles" / name / "action_plugins" / "record.py").write_text(RECORD.read_text())
     (root / "collections" / "ansible_collections" / "dljob").mkdir(parents=True)
     (root / "collections" / "ansible_collections" / "dljob" / "operator").symlink_to(ROOT)
     return root

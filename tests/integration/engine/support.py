@@ -27,46 +27,7 @@ ECHOJOBS = Resource(f"/apis/{GROUP}/v1", "echojobs")
 _CRDS = Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
 PATIENCE = 30.0
 
-# The role's only action: it writes down what it was given and does what the job's spec says.
-RECORD = """
-import json, os, pathlib, signal
-from ansible.plugins.action import ActionBase
-from ansible_collections.dljob.operator.plugins.module_utils.api import snapshot
-from ansible_collections.dljob.operator.plugins.module_utils.plain import plain
-
-class ActionModule(ActionBase):
-    def run(self, tmp=None, task_vars=None):
-        result = super().run(tmp, task_vars)
-        batch = plain(task_vars.get("dljob_batch"))
-        jobs = batch if batch is not None else [plain(task_vars["_engine_test_example_com_echojob"])]
-        if not jobs:
-            return result
-        owned = snapshot.current()
-        reports, failed = [], []
-        for job in jobs:
-            meta, spec = job["metadata"], job.get("spec", {}) pods = {pod["metadata"]["name"]:
-            pod.get("status", {}).get("phase") for pod in owned[meta["uid"]]["Pod"]} line = {"name":
-            meta["name"], "generation": meta["generation"], "pods": pods, "jobs": len(jobs),
-                    "single": plain(task_vars.get("ansible_operator_meta")), "state": task_vars.get("state"),
-                    "say": spec.get("say"), "services": len(owned[meta["uid"]]["Service"])}
-            with open(task_vars["record_file"], "a") as file:
-                file.write(json.dumps(line) + "\\n")
-            if spec.get("crash"):
-                os.kill(os.getppid(), signal.SIGKILL)
-                signal.pause()
-            if spec.get("wait_for"):
-                while not pathlib.Path(spec["wait_for"]).exists():
-                    signal.sigtimedwait([], 0.01)
-            if spec.get("fail"):
-                failed.append(spec["fail"])
-            reports.append({"uid": meta["uid"], "namespace": meta["namespace"], "name": meta["name"],
-                            "ok": not spec.get("fail"), "message": spec.get("fail", ""),
-                            "requeue_after": spec.get("requeue")})
-        result["dljob"] = {"requeue_after": None, "jobs": reports}
-        if len(jobs) == len(failed):
-            result.update(failed=True, msg="; ".join(failed))
-        return result
-"""
+RECORD = Path(__file__).with_name("files") / "record.py"
 
 
 def until(what: Callable[[], Any], why: str) -> Any:

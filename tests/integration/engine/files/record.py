@@ -1,0 +1,61 @@
+"""The only action of the tests' roles: it writes down what it was given and does what the job's spec says."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible_collections.dljob.operator.plugins.module_utils.api import snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.plain import plain
+
+
+class ActionModule(ActionBase):
+    def run(self, tmp: None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        given = task_vars or {}
+        batch = plain(given.get("dljob_batch"))
+        jobs = batch if batch is not None else [plain(given["_engine_test_example_com_echojob"])]
+        reports, failed = [], []
+        for job in jobs:
+            metadata, spec = job["metadata"], job.get("spec", {})
+            self._write_down(job, len(jobs), given)
+            if spec.get("crash"):
+                os.kill(os.getppid(), signal.SIGKILL)
+                signal.pause()
+            while spec.get("wait_for") and not pathlib.Path(spec["wait_for"]).exists():
+                signal.sigtimedwait([], 0.01)
+            if spec.get("fail"):
+                failed.append(spec["fail"])
+            reports.append(
+                {
+                    **{key: metadata[key] for key in ("uid", "namespace", "name")},
+                    "ok": not spec.get("fail"),
+                    "message": spec.get("fail", ""),
+                    "requeue_after": spec.get("requeue"),
+                }
+            )
+        result["dljob"] = {"requeue_after": None, "jobs": reports}
+        if failed and len(jobs) == len(failed):
+            result |= {"failed": True, "msg": "; ".join(failed)}
+        return result
+
+    @staticmethod
+    def _write_down(job: dict[str, Any], jobs: int, given: dict[str, Any]) -> None:
+        metadata = job["metadata"]
+        owned = (snapshot.current() or {})[metadata["uid"]]
+        line = {
+            "name": metadata["name"],
+            "generation": metadata["generation"],
+            "pods": {pod["metadata"]["name"]: pod.get("status", {}).get("phase") for pod in owned["Pod"]},
+            "services": len(owned["Service"]),
+            "jobs": jobs,
+            "single": plain(given.get("ansible_operator_meta")),
+            "state": given.get("state"),
+            "say": job.get("spec", {}).get("say"),
+        }
+        with pathlib.Path(given["record_file"]).open("a") as file:
+            file.write(json.dumps(line) + "\n")
