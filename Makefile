@@ -9,7 +9,7 @@ BIN := .venv/bin
 export PYTHONPATH := build:runner
 TOOL = $(BIN)/python -m
 
-.PHONY: help demo test test-unit lint cluster cluster-down cluster-status kwok-nodes images run install-crds crds venv clean
+.PHONY: help demo test test-unit lint cluster cluster-down cluster-status kwok-nodes images run crds venv clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,7 +18,7 @@ demo: venv ## a kind cluster, the operator, a distributed MXNet job on real data
 	@$(TOOL) demo $(if $(KEEP),--keep)
 
 test: lint ## every test from nothing, cluster included
-	@$(BIN)/pytest tests
+	@$(BIN)/pytest
 
 test-unit: venv ## the tests that need no cluster: seconds
 	@$(BIN)/pytest tests/unit -q
@@ -44,9 +44,6 @@ images: venv ## build the example images and push them to the local registry
 
 crds: venv ## write crds/ anew from build/crds
 	@$(TOOL) crds
-
-install-crds: ## install the CRDs into the cluster of KUBECONFIG (default .cluster/kubeconfig)
-	@KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} $(BIN)/dljob-operator install-crds
 
 run: venv ## the embedded engine on the cluster of KUBECONFIG (default .cluster/kubeconfig)
 	@KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} $(BIN)/dljob-operator run --install-crds

@@ -215,6 +215,8 @@ def start(
     unshare = shutil.which("unshare")
     if unshare is None:
         raise ClusterError("unshare: not found", "apt-get install util-linux")
+    # a killed predecessor's pid files name processes of its own pid namespace; in the new one they mean somebody else
+    shutil.rmtree(settings.run_dir / "exec", ignore_errors=True)
     for stale in ("docker.sock", "dockerd.pid"):
         (settings.run_dir / stale).unlink(missing_ok=True)
     with notify.ready_socket(settings.run_dir / "ready.sock") as ready, log.open("ab") as output:
