@@ -57,15 +57,17 @@ def remaining(
 ) -> float:
     """Seconds left for the running step and all later ones.
 
-    Once a tenth of a countable step is done its own pace is believed more than its history, in proportion to how much
-    is done: a build that finds half of its packages cached is then not announced at its full length.
+    Once a tenth of a countable step is done its own pace counts beside its history: the more, the more is done, and
+    the closer it comes to the time that it should have taken. A build on a busier machine is then not about to end
+    for minutes, and one that finds its packages cached not announced at its full length.
     """
     guess = expected(step, history)
     left = max(0.0, guess - elapsed)
     fraction = progress.fraction
     if fraction >= 0.1:
         own = elapsed * (1 - fraction) / fraction
-        left = fraction * own + (1 - fraction) * left
+        weight = max(fraction, min(1.0, elapsed / guess))
+        left = weight * own + (1 - weight) * left
     return left + sum(expected(name, history) for name in later)
 
 

@@ -20,24 +20,35 @@ def problems_of(job: DLJob, framework: Framework) -> list[str]:
     return [*_counts(job, framework), *_names(job), *_templates(job, framework)]
 
 
-def _counts(job: DLJob, framework: Framework) -> Iterator[str]:
+def _counts(job: DLJob, framework: Framework) -> list[str]:
+    faults = [*_repeated(job), *_out_of_bounds(job, framework)]
     if job.total == 0:
-        yield "the job has no replicas: give at least one replica type a count above 0"
+        faults.insert(0, "the job has no replicas: give at least one replica type a count above 0")
+    chief = job.group(job.chief.type)
+    if not faults and (chief is None or chief.replicas == 0):
+        faults.append(f"the job has no replica that could end it: it needs a {' or '.join(framework.chief)}")
+    return faults
+
+
+def _repeated(job: DLJob) -> Iterator[str]:
     seen: dict[str, str] = {}
     for group in job.groups:
         if group.type in seen:
             where = f"{seen[group.type]} and {group.path}"
             yield f"{where}: {group.type} is listed twice; put all its replicas into one entry"
         seen[group.type] = group.path
+
+
+def _out_of_bounds(job: DLJob, framework: Framework) -> Iterator[str]:
     for type_ in framework.replica_types:
-        present = job.group(type_.name)
-        count = present.replicas if present else 0
+        group = job.group(type_.name)
+        count = group.replicas if group else 0
         # a local job trains in one process and needs nobody to coordinate it
         minimum = 0 if job.mode == MODE_LOCAL else type_.minimum
         if count < minimum:
             yield f"the job has {count} {type_.name} replicas: it needs {_exactly(minimum, type_.maximum)} {type_.name}"
         elif type_.maximum is not None and count > type_.maximum:
-            where = present.path if present else "spec"
+            where = group.path if group else "spec"
             yield f"{where}.replicas is {count}: a job has {_exactly(minimum, type_.maximum)} {type_.name}"
 
 

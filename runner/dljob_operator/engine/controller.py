@@ -288,9 +288,10 @@ class Controller:
         came_to = outcomes(result, [uid_of(obj) for obj in objs])
         self._catch_up(came_to.values())
         for obj in objs:
-            if kind.watch.manage_status:
-                self._manage_status(kind, obj, result)
-            self._conclude(kind, obj, came_to[uid_of(obj)], result)
+            outcome = came_to[uid_of(obj)]
+            if kind.watch.manage_status and result.ending is not Ending.CANCELLED:
+                self._manage_status(kind, obj, outcome, result.stats)
+            self._conclude(kind, obj, outcome, result)
 
     def _snapshot(self, objs: Sequence[Object]) -> dict[str, dict[str, list[Object]]]:
         return {
@@ -307,11 +308,11 @@ class Controller:
         if not self._seen.wait_for(wrote, _CATCH_UP):
             _LOG.warning("the watch did not show a run's writes within %s", format_seconds(_CATCH_UP))
 
-    def _manage_status(self, kind: _Kind, obj: Object, result: RunResult) -> None:
-        if kind.resource is None or result.ending is Ending.CANCELLED:
+    def _manage_status(self, kind: _Kind, obj: Object, outcome: JobOutcome, stats: Mapping[str, int]) -> None:
+        if kind.resource is None:
             return
         try:
-            write_conditions(self._api, kind.resource, obj, result)
+            write_conditions(self._api, kind.resource, obj, outcome, stats)
         except (ApiError, Unreachable) as error:
             _LOG.warning("%s %s: its conditions could not be written: %s", kind.watch.gvk, title(obj), error)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import logging
+import threading
 from collections import OrderedDict
 from typing import Any
 
@@ -24,6 +25,7 @@ class EventRecorder:
 
     def __init__(self, api: KubeApi) -> None:
         self._api = api
+        self._lock = threading.Lock()
         self._counts: OrderedDict[str, int] = OrderedDict()
 
     def warn(self, obj: Object, reason: str, message: str) -> None:
@@ -31,9 +33,10 @@ class EventRecorder:
         message = _shorten(message)
         namespace = obj["metadata"].get("namespace") or "default"
         name = _name(obj, reason, message)
-        count = self._counts[name] = self._counts.pop(name, 0) + 1
-        while len(self._counts) > _REMEMBERED:
-            self._counts.popitem(last=False)
+        with self._lock:
+            count = self._counts[name] = self._counts.pop(name, 0) + 1
+            while len(self._counts) > _REMEMBERED:
+                self._counts.popitem(last=False)
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         try:
             if count == 1 or not self._count_up(namespace, name, count, now):

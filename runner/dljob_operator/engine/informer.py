@@ -110,11 +110,11 @@ class Informer:
 
     def _no_such_kind(self) -> None:
         self._version = ""
-        self.missing_now = True
-        self.settled.set()
         self._complain(self._missing or f"the API server has no {self.what}")
         for change in self.store.replace([]):
             self._on_change(change)
+        self.missing_now = True
+        self.settled.set()
 
     def _follow(self, resource: Resource) -> bool:
         """List if need be, then watch for as long as watches last; return whether the last one did."""

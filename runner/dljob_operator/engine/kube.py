@@ -135,7 +135,8 @@ class KubeApi:
                     raise ApiError(response.status, _refusal(response))
                 yield response
             finally:
-                response.release_conn()
+                # An answer read to its end has given its connection back already; any other must not.
+                response.close()
         except urllib3.exceptions.HTTPError as error:
             raise Unreachable(f"{method} {self.server}{path}: {error}") from error
 
@@ -181,7 +182,7 @@ def _decode(data: bytes) -> dict[str, Any]:
 
 def _refusal(response: urllib3.BaseHTTPResponse) -> str:
     """Return the message of the Status that comes with a refusal, or what else came."""
-    text = response.read(64 * 1024).decode(errors="replace")
+    text = response.read().decode(errors="replace")
     with contextlib.suppress(ValueError):
         status = json.loads(text)
         if isinstance(status, dict) and status.get("message"):

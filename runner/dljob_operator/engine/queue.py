@@ -21,6 +21,7 @@ from dljob_operator.engine.versions import Written
 FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 300.0
 SETTLE = 0.05
 """Seconds that an owned object's event waits for others: pods of one job change in bursts."""
+_SLACK = 64  # entries of the heap that may be out of date before they are cleared out
 
 
 class _State(enum.Enum):
@@ -172,6 +173,9 @@ class WorkQueue:
             return
         item.state, item.due = _State.DELAYED, due
         heapq.heappush(self._delayed, (due, key))
+        if len(self._delayed) > 2 * len(self._items) + _SLACK:
+            self._delayed = [entry for entry in self._delayed if self._is_current(*entry)]
+            heapq.heapify(self._delayed)
         # All of them: whoever is woken may be busy with something else when this is due.
         self._changed.notify_all()
 
@@ -180,6 +184,9 @@ class WorkQueue:
         now = self._clock()
         while self._delayed and self._delayed[0][0] <= now:
             due, key = heapq.heappop(self._delayed)
-            item = self._items.get(key)
-            if item is not None and item.state is _State.DELAYED and item.due == due:
-                self._make_ready(key, item)
+            if self._is_current(due, key):
+                self._make_ready(key, self._items[key])
+
+    def _is_current(self, due: float, key: str) -> bool:
+        item = self._items.get(key)
+        return item is not None and item.state is _State.DELAYED and item.due == due

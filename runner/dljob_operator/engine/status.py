@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 
 from dljob_operator.engine.conditions import after_run
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import ApiError, KubeApi
+from dljob_operator.engine.outcome import JobOutcome
 from dljob_operator.engine.trim import Object
-from dljob_operator.warm import RunResult
 
 
-def write_conditions(api: KubeApi, resource: Resource, obj: Object, result: RunResult) -> None:
-    """Merge the conditions after `result` into the status of `obj`, which may have gone meanwhile.
+def write_conditions(
+    api: KubeApi, resource: Resource, obj: Object, outcome: JobOutcome, stats: Mapping[str, int]
+) -> None:
+    """Merge the conditions after a run into the status of `obj`, which may have gone meanwhile.
 
     The role may have written the status too, so it is read again first.
     """
@@ -21,7 +24,7 @@ def write_conditions(api: KubeApi, resource: Resource, obj: Object, result: RunR
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     try:
         before = api.get(path).get("status", {}).get("conditions") or []
-        conditions = after_run(before, ok=result.ok, message=result.message, stats=result.stats, now=now)
+        conditions = after_run(before, ok=outcome.ok, message=outcome.message, stats=stats, now=now)
         api.request(
             "PATCH",
             f"{path}/status",

@@ -13,8 +13,8 @@ from dljob_operator.watches.lookup import Surroundings, role_candidates
 from dljob_operator.watches.model import GVK, Finalizer, Watch
 
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
-_KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
+_VERSION = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 

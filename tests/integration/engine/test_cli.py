@@ -167,3 +167,13 @@ def test_a_missing_watches_file_or_cluster_is_named(tmp_path: Path, project: Pat
 def test_it_tells_its_version() -> None:
     done = subprocess.run(_command("--version"), env=_environ(), capture_output=True, text=True, check=True)
     assert done.stdout == f"dljob-operator {__version__}\n"
+
+
+def test_ansible_that_cannot_be_loaded_ends_it_with_the_reason(kubeconfig: Path, project: Path) -> None:
+    (project / "broken" / "ansible").mkdir(parents=True)
+    (project / "broken" / "ansible" / "__init__.py").write_text("raise RuntimeError('no Ansible today')")
+    environ = _environ(KUBECONFIG=str(kubeconfig))
+    environ["PYTHONPATH"] = f"{project / 'broken'}:{environ['PYTHONPATH']}"
+    done = subprocess.run(_command("run"), cwd=project, env=environ, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "dljob-operator: Ansible could not be loaded: RuntimeError: no Ansible today" in done.stderr

@@ -28,8 +28,9 @@ def test_a_fast_run_shortens_the_estimate() -> None:
 
 
 def test_a_slow_run_lengthens_the_estimate() -> None:
+    """Half is done when all should be: as much again remains."""
     left = estimate.remaining("a", 100, [], {"a": [100]}, Progress(50, 100, "packages"))
-    assert left == pytest.approx(50)
+    assert left == pytest.approx(100)
 
 
 def test_the_first_packages_do_not_sway_it() -> None:

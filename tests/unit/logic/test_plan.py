@@ -28,7 +28,7 @@ def test_the_first_pass_creates_everything(dialect: str) -> None:
     assert (done.status["phase"], done.status["replicas"]) == ("Creating", "0/5")
     (event,) = done.events
     assert (event.type, event.reason) == ("Normal", "SuccessfulCreatePod")
-    assert event.message.startswith("Created 5 of 5 pods: ")
+    assert event.message == "Created 5 of 5 pods: " + ", ".join(p["metadata"]["name"] for p in done.pods)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -64,6 +64,7 @@ def test_to_the_end(dialect: str) -> None:
     assert bool(world.services) == clean_at_once
     assert [e.reason for e in world.events] == ["SuccessfulCreatePod", "MXJobRunning", "MXJobSucceeded"]
     assert world.conditions == [("Created", "True"), ("Running", "False"), ("Succeeded", "True")]
+    assert world.status["completed"] == {"scheduler": "0"}
     assert world.step() == Plan()
 
 

@@ -125,6 +125,16 @@ def test_an_edit_of_a_finished_job_starts_nothing() -> None:
     assert (world.created, world.outcome) == (created, ("Done", "Succeeded"))
 
 
+def test_a_pod_whose_index_somebody_changed_counts_for_nothing() -> None:
+    world = World(job())
+    world.start()
+    world.exit("worker", 1, 0)
+    world.pod("worker", 1)["metadata"]["labels"]["dljob.operator/replica-index"] = "2"
+    world.settle()
+    assert "completed" not in world.status
+    assert world.replicas() == ["scheduler-0", "server-0", "worker-0", "worker-1"]
+
+
 # --- suspend and resume
 
 

@@ -104,7 +104,7 @@ def test_whatever_is_written_is_a_job_or_an_invalid_one(api: str, metadata: Any,
     assert resource == before
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(spoilt_jobs())
 def test_a_spoilt_job_is_told_of_or_planned(resource: Resource) -> None:
     """What the parser lets through, nothing after it stumbles over."""

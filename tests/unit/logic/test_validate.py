@@ -75,6 +75,11 @@ def test_what_is_left_empty_is_left_out() -> None:
     assert job.template_metadata("Scheduler", labels=None).job().total == 1
 
 
+def test_a_job_that_nobody_could_end() -> None:
+    text = problem(mxjob().v1alpha1().scheduler(0).servers(2).option(jobMode="local"))
+    assert text.startswith("the job has no replica that could end it: it needs a Scheduler or Worker or ")
+
+
 @pytest.mark.parametrize(
     ("bounds", "followers", "said"),
     [

@@ -158,6 +158,17 @@ def test_a_forgotten_job_neither_waits_nor_comes_back(queue: WorkQueue, clock: C
     assert _take(queue) == []
 
 
+def test_times_that_were_replaced_do_not_pile_up(queue: WorkQueue, clock: Clock) -> None:
+    for _ in range(1000):
+        queue.add("a", "g", urgent=True)
+        assert _take(queue) == ["a"]
+        queue.done("a", ok=True, again_after=36000 + clock.now)
+        clock.pass_time(1)
+    assert len(queue._delayed) < 100
+    clock.pass_time(1e6)
+    assert [_take(queue), _take(queue)] == [["a"], []]
+
+
 class TestBatches:
     def test_hold_one_group_and_at_most_the_limit(self, queue: WorkQueue) -> None:
         for key, group in (("a1", "A"), ("b1", "B"), ("a2", "A"), ("a3", "A"), ("b2", "B")):

@@ -34,5 +34,5 @@ def succeeded(job: DLJob, framework: Framework, observed: Observed, completed: d
     done.update(p.index for p in observed.pods_of(job.chief.type) if has_succeeded(p))
     if framework.succeeds_by == SUCCEEDS_BY_ALL or job.mode == MODE_LOCAL:
         group = job.group(job.chief.type)
-        return group is not None and group.replicas > 0 and done.issuperset(range(group.replicas))
+        return group is not None and done.issuperset(range(group.replicas))
     return job.chief.index in done
