@@ -77,6 +77,12 @@ class WarmRunner:
         process = self._process
         return process.pid if process else None
 
+    @property
+    def running(self) -> int:
+        """How many runs have begun and not ended."""
+        with self._lock:
+            return sum(flight.pid is not None for flight in self._flights.values())
+
     def start(self) -> None:
         """Start the warm process and return at once; requests wait until it is ready."""
         self._thread.start()
@@ -187,7 +193,7 @@ class WarmRunner:
                 with self._lock:
                     self._socket = None
                 ours.shutdown(socket.SHUT_RDWR)
-                self._kill_runs()
+                self._kill_runs(scratch)
                 code = _reap(process)
                 with self._lock:
                     self._process = None
@@ -260,12 +266,14 @@ class WarmRunner:
         idle = len(running) < self._concurrency and any(now - flight.sent > _OVERDUE for flight in queued)
         return late or idle
 
-    def _kill_runs(self) -> None:
+    def _kill_runs(self, scratch: Path) -> None:
         """End what a dead zygote has left running, so that no job is ever reconciled twice at a time."""
         with self._lock:
             pids = [flight.pid for flight in self._flights.values() if flight.pid is not None]
         for pid in pids:
             process_tree.kill(process_tree.tree(pid))
+        # the kernel has ended the runs with the zygote, perhaps before the look above: what they started is left
+        process_tree.kill(process_tree.started_below(scratch))
 
     def _end_flights(self, problem: str, *, unsent: bool) -> None:
         """End what the last process had been sent, and with `unsent` what waits for the next one."""

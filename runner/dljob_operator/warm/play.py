@@ -8,6 +8,7 @@ ansible-core keeps state in modules.
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,7 @@ from ansible.vars.manager import VariableManager
 
 from dljob_operator.warm import collect
 from dljob_operator.warm.messages import Ending, Failure, RunRequest, RunResult, Target
+from dljob_operator.warm.process_tree import RUN_DIRECTORY
 from dljob_operator.warm.trust import mark
 
 # The same inventory that ansible-operator hands to ansible-runner; the interpreter is given so that it is
@@ -183,6 +185,7 @@ def use_scratch(directory: Path) -> None:
     directory.mkdir(mode=0o700)
     C.DEFAULT_LOCAL_TMP = str(directory)
     tempfile.tempdir = str(directory)
+    os.environ[RUN_DIRECTORY] = str(directory)
 
 
 def _explain(error: Exception) -> str:

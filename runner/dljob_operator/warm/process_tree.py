@@ -41,6 +41,25 @@ def tree(pid: int) -> tuple[Process, ...]:
     return tuple(found_all)
 
 
+RUN_DIRECTORY = "DLJOB_RUN_DIR"
+"""The environment variable by which a program knows, and is known by, the run that started it."""
+
+
+def started_below(directory: Path) -> tuple[Process, ...]:
+    """Return the programs that runs with a directory below `directory` have started.
+
+    Found by their environment: once its parents are dead a program has no place in any tree.
+    """
+    mark = f"{RUN_DIRECTORY}={directory}/".encode()
+    found = []
+    for entry in _PROC.iterdir() if _PROC.is_dir() else ():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and mark in (entry / "environ").read_bytes():
+                read = _read(int(entry.name))
+                found += [read[0]] if read else []
+    return tuple(found)
+
+
 def kill(processes: Iterable[Process]) -> None:
     """Send SIGKILL to those of `processes` that still run."""
     for process in processes:

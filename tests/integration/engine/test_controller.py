@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from integration.engine.support import Engine, Jobs, until
 
+# Runs begin in the order of what caused them, so that what is run afterwards was caused afterwards.
+_ONE_AT_A_TIME = {"max_concurrent": 1}
 _PERIOD = "ansible.sdk.operatorframework.io/reconcile-period"
 
 
@@ -41,7 +43,7 @@ def test_jobs_that_are_there_at_the_start_are_run_once_and_again_after_a_restart
 
 
 def test_what_a_user_changes_is_run_and_what_a_status_says_is_not(engine: Engine, jobs: Jobs) -> None:
-    engine.start()
+    engine.start(_ONE_AT_A_TIME)
     jobs.create("a")
     engine.wait_run("a", 1)
     jobs.patch("a", spec={"say": "new"})
@@ -57,7 +59,7 @@ def test_what_a_user_changes_is_run_and_what_a_status_says_is_not(engine: Engine
 
 
 def test_an_owned_pod_is_a_reason_to_run_and_in_the_snapshot(engine: Engine, jobs: Jobs) -> None:
-    engine.start()
+    engine.start(_ONE_AT_A_TIME)
     owner = jobs.create("a")
     engine.wait_run("a", 1)
     jobs.create_pod("a-0", owner)
@@ -109,7 +111,7 @@ def test_a_failed_run_is_told_on_the_job_waits_and_goes_well_once_mended(
 
 def test_a_deleted_job_is_not_run(engine: Engine, jobs: Jobs) -> None:
     engine.start()
-    jobs.create("a", requeue=0.5)
+    uid = jobs.create("a", requeue=0.5)["metadata"]["uid"]
     engine.wait_run("a", 1)
     jobs.patch("a", metadata={"finalizers": ["example.com/somebody-elses"]})
     until(lambda: len(engine.runs("a")) >= 2, "the finalizer is a change")
@@ -120,6 +122,7 @@ def test_a_deleted_job_is_not_run(engine: Engine, jobs: Jobs) -> None:
     assert len(engine.runs("a")) <= count + 1  # one may have been in flight
     jobs.patch("a", metadata={"finalizers": None})
     until(lambda: not jobs.exists("a"), "it is gone")
+    until(lambda: uid not in engine.controller._queue._items, "nothing of it is kept")
 
 
 @pytest.mark.parametrize("own_role", [True, False])

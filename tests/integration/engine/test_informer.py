@@ -122,11 +122,13 @@ def test_after_a_cut_it_goes_on_where_it_was(
     started.append(informer)
     informer.start()
     assert informer.synced.wait(10)
+    jobs.create("between")
+    until(lambda: "new between" in log.words, "the watch is open")
     wire.cut()
     jobs.create("during")
     until(lambda: "new during" in log.words, "what happened meanwhile is seen")
-    # Not listed anew, which would have told of `before` again.
-    assert log.words == ["new before", "new during"]
+    # Neither listed anew nor watched from the start, which would have told of some again.
+    assert log.words == ["new before", "new between", "new during"]
 
 
 def test_a_server_that_is_away_is_complained_of_once_and_found_again(
@@ -153,7 +155,12 @@ def test_a_server_that_is_away_is_complained_of_once_and_found_again(
 
 
 def test_a_version_that_the_server_no_longer_has_leads_to_a_new_list(
-    line: tuple[Line, KubeApi], jobs: Jobs, echojobs: Resource, log: Log, started: list[Informer]
+    line: tuple[Line, KubeApi],
+    jobs: Jobs,
+    echojobs: Resource,
+    log: Log,
+    started: list[Informer],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     wire, api = line
     jobs.create("stays")
@@ -172,6 +179,18 @@ def test_a_version_that_the_server_no_longer_has_leads_to_a_new_list(
     assert "changed stays" in log.words
     jobs.create("later")
     until(lambda: log.words[-1] == "new later", "the watch goes on")
+    assert "too old" not in caplog.text  # it is the rule after a long absence, and no trouble
+
+
+def test_a_watch_that_is_left_early_does_no_harm_to_the_next_request(
+    kube: KubeApi, jobs: Jobs, echojobs: Resource
+) -> None:
+    for number in range(3):
+        path = echojobs.collection(jobs.namespace)
+        version = kube.get(path)["metadata"]["resourceVersion"]
+        with kube.watch(path, {"resourceVersion": version}, 30):
+            jobs.create(f"unread-{number}")
+    assert len(kube.get(echojobs.collection(jobs.namespace))["items"]) == 3
 
 
 def test_a_kind_that_is_not_installed_is_named_and_found_once_it_is(

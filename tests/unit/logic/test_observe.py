@@ -167,6 +167,8 @@ def test_no_node_has_room() -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
     assert view({"phase": "Pending", "conditions": [condition]}).waiting == "Unschedulable: 0/1 nodes"
     assert view({"phase": "Pending", "conditions": [{**condition, "status": "True"}]}).waiting == ""
+    bare = {"type": "PodScheduled", "status": "False"}
+    assert view({"phase": "Pending", "conditions": [bare]}).waiting == "Unschedulable"
 
 
 @pytest.mark.parametrize(("status", "disrupted"), [("True", True), ("False", False)])

@@ -52,6 +52,12 @@ def test_count() -> None:
     assert not rs.all_up(V1ALPHA1, counts)
 
 
+def test_a_pod_that_the_job_has_no_place_for_is_not_counted() -> None:
+    wider = mxjob().v1alpha1().servers(2).workers(4).restart("Never").job()
+    counts = rs.count(V1ALPHA1, observed(V1ALPHA1, [pod_of(wider, "worker", 3).running()]), {})
+    assert +counts["Worker"] == Counter(Pending=3)
+
+
 def test_all_up() -> None:
     counts = {"Scheduler": Counter(Running=1), "Server": Counter(Running=2), "Worker": Counter(Succeeded=3)}
     assert rs.all_up(V1ALPHA1, counts)

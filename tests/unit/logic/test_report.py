@@ -14,7 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.report
     is_finished,
     outcome,
 )
-from builders import MXJob, at, mxjob, stamp
+from builders import MXJob, at, mxjob, pod_of, stamp
 
 ENDED_BY_THE_PEER = {
     "conditions": [
@@ -158,6 +158,23 @@ def test_an_exit_code_of_0_is_told() -> None:
     status, _ = told(mxjob(), lambda r: r.failed(Failure("Error", "x", "p", "c", 0)))
     assert status
     assert status["failure"]["exitCode"] == 0
+
+
+@pytest.mark.parametrize(
+    ("failed", "said"),
+    [
+        (1, "restarts 1 failed replicas: digits-worker-0; why"),
+        (3, "restarts 3 failed replicas: digits-worker-0, digits-worker-1, digits-worker-2; why"),
+        (4, "restarts 4 failed replicas: digits-worker-0, digits-worker-1, digits-worker-2 ...; why"),
+    ],
+)
+def test_restarting(failed: int, said: str) -> None:
+    job = mxjob("digits").workers(4).job()
+    report = Report(job, at(0))
+    report.restarting([pod_of(job, "worker", i).failed(1).view() for i in range(failed)], [Failure("Error", "why")])
+    (event,) = report.events
+    assert (event.type, event.reason, event.message) == ("Warning", "MXJobRestarting", f"MXJob digits {said}")
+    assert report.conditions[-1]["message"] == event.message
 
 
 def test_suspended_and_resumed() -> None:

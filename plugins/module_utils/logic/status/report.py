@@ -139,9 +139,7 @@ class Report:
 
     def failed(self, failure: Failure) -> None:
         message = clip(failure.message)
-        self._finish(
-            c.CONDITION_FAILED, message, "FailedValidation" if failure.reason == c.REASON_INVALID else "Failed"
-        )
+        self._finish(c.CONDITION_FAILED, message)
         self._fields["reason"] = clip(f"{failure.reason}: {failure.message}")
         self._fields["failure"] = {
             name: value
@@ -155,8 +153,8 @@ class Report:
             if value not in (None, "")
         }
 
-    def _finish(self, type_: str, message: str, suffix: str = "") -> None:
-        self._condition(type_, message, suffix or type_, kind="Warning" if type_ == c.CONDITION_FAILED else "Normal")
+    def _finish(self, type_: str, message: str) -> None:
+        self._condition(type_, message, kind="Warning" if type_ == c.CONDITION_FAILED else "Normal")
         self._fields["completionTime"] = self._now
         self._fields["state"] = type_
 

@@ -1,0 +1,27 @@
+"""What a run has started is found even where its parents are dead."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from dljob_operator.warm import process_tree
+
+
+def test_programs_of_a_run_are_found_by_their_environment(tmp_path: Path) -> None:
+    own, other = tmp_path / "zygote-1", tmp_path / "zygote-10"
+
+    def sleeper(directory: Path) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(["sleep", "60"], env={**os.environ, process_tree.RUN_DIRECTORY: f"{directory}/run-3"})
+
+    with sleeper(own) as mine, sleeper(other) as strange:
+        try:
+            found = process_tree.started_below(own)
+            assert [process.pid for process in found] == [mine.pid]
+            process_tree.kill(found)
+            assert mine.wait(10) == -9
+            assert strange.poll() is None
+        finally:
+            mine.kill()
+            strange.kill()
