@@ -12,6 +12,7 @@ import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, declare
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of, with_task
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.dmlc import mxnet_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tf_config import tf_config_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import build_pod
@@ -43,6 +44,22 @@ def mxnet_declaration() -> dict[str, Any]:
 
 
 MXNET: Framework = declare.framework(mxnet_declaration(), mxnet_environment)
+
+
+def role_file(role: str, name: str) -> str:
+    """The text of a file that a role brings along."""
+    return (ROOT / "roles" / role / "files" / name).read_text(encoding="utf-8")
+
+
+def tensorflow_declaration() -> dict[str, Any]:
+    """What roles/tensorflow declares, the filter taken out."""
+    declared = yaml.safe_load((ROOT / "roles/tensorflow/vars/main.yml").read_text())["tensorflow_framework"]
+    return {key: value for key, value in declared.items() if key != "environment"}
+
+
+TENSORFLOW: Framework = declare.framework(
+    tensorflow_declaration(), tf_config_environment, lambda name: role_file("tensorflow", name)
+)
 
 ECHO_DECLARATION: Mapping[str, Any] = {
     "name": "echo",
@@ -238,6 +255,29 @@ def echojob(followers: int = 2, **spec: Any) -> Resource:
             },
             **spec,
         },
+    }
+
+
+def tf_template(**container: Any) -> Resource:
+    return {"spec": {"containers": [{"name": "tensorflow", "image": "train:1", **container}]}}
+
+
+def tfjob(api_version: str = "tensorflow.org/v1alpha1", field: str = "replicaSpecs", **counts: int) -> Resource:
+    """``tfjob(master=1, ps=2)``: in the list form, parameter servers bring no template; in v1's everyone does."""
+    entries: Any
+    if field == "tfReplicaSpecs":
+        names = {"ps": "PS"}
+        entries = {names.get(t, t.title()): {"replicas": n, "template": tf_template()} for t, n in counts.items()}
+    else:
+        entries = [
+            {"tfReplicaType": t.upper(), "replicas": n, **({} if t == "ps" else {"template": tf_template()})}
+            for t, n in counts.items()
+        ]
+    return {
+        "apiVersion": api_version,
+        "kind": "TfJob" if api_version.startswith("tensorflow") else "TFJob",
+        "metadata": {"name": "example-job", "namespace": "default", "uid": UID, "generation": 1},
+        "spec": {field: entries, **({} if field == "tfReplicaSpecs" else {"RuntimeId": "76no"})},
     }
 
 

@@ -11,16 +11,17 @@ CLEAN = ["All", "Running", "None"]
 _MANAGERS = ["kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue", "dljob.operator/dljob-operator"]
 
 
-def options(framework: str, modes: Sequence[str], image_field: str) -> dict[str, Schema]:
-    """The fields. ``modes``: the accepted values of jobMode."""
+_NO_USE = (
+    "Image that the original operator ran where a replica had no template. A template is always needed here, "
+    "so this has no effect; it is kept so that old manifests apply."
+)
+
+
+def options(framework: str, modes: Sequence[str], image_field: str, image: str = _NO_USE) -> dict[str, Schema]:
+    """The fields. ``modes``: the accepted values of jobMode, a field only where there are any; ``image``: what the
+    image field is for."""
     return {
-        "jobMode": string(
-            "dist (or MXTrain) for processes that form a cluster, the default; local for one that trains alone; MXTune "
-            "for auto-tuning."
-            if "MXTune" in modes
-            else "dist for processes that form a cluster, the default; local for one that trains alone.",
-            choices=modes,
-        ),
+        **({"jobMode": _job_mode(modes)} if modes else {}),
         "RuntimeId": string(
             "Part of the names of all pods and Services of the job. Where it is absent the operator derives one from "
             "the job's UID and reports it in status.runtimeId.",
@@ -33,10 +34,7 @@ def options(framework: str, modes: Sequence[str], image_field: str) -> dict[str,
                 )
             ],
         ),
-        image_field: string(
-            "Image that the original operator ran where a replica had no template. A template is always needed here, "
-            "so this has no effect; it is kept so that old manifests apply."
-        ),
+        image_field: string(image),
         "schedulerName": string("Kubernetes scheduler that places the pods, where their template names none."),
         "terminationPolicy": record(
             "Which replica decides how the job ends.",
@@ -56,6 +54,16 @@ def options(framework: str, modes: Sequence[str], image_field: str) -> dict[str,
         "cleanupPodPolicy": string("Earlier name of runPolicy.cleanPodPolicy.", choices=CLEAN),
         "runPolicy": _run_policy(),
     }
+
+
+def _job_mode(modes: Sequence[str]) -> Schema:
+    return string(
+        "dist (or MXTrain) for processes that form a cluster, the default; local for one that trains alone; MXTune "
+        "for auto-tuning."
+        if "MXTune" in modes
+        else "dist for processes that form a cluster, the default; local for one that trains alone.",
+        choices=modes,
+    )
 
 
 OPTION_RULES: Sequence[Rule] = (

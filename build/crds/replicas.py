@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crds.openapi import Rule, Schema, array, integer, mapping, record, rule, string
+from crds.openapi import Rule, Schema, array, boolean, integer, mapping, record, rule, string
 from crds.template import template
 
 ENTRIES = 16
@@ -32,6 +32,12 @@ class ReplicaList:
     port_fields: Sequence[str] = ()
     """Spellings of the field for the port at which the replicas meet, the group's own first."""
     default_port: int = 0
+    port_text: str = ""
+    """What the port is; by default the one of the single type's replica, which all others meet at."""
+    standard: str = ""
+    """A type whose replicas run a program of the operator's where they bring no container of the framework's."""
+    flag: str = ""
+    """The field of an entry that asks for that program."""
 
     def schema(self, rules: Sequence[Rule] = ()) -> Schema:
         """The list; ``rules`` are those that hold here in addition."""
@@ -60,22 +66,28 @@ class ReplicaList:
                 "default": self.default_type,
             }
         port, *earlier_ports = self.port_fields or ("",)
+        text = self.port_text or f"Port of the {self.single} that all replicas meet at"
         ports = {
-            name: f"Port of the {self.single} that all replicas meet at; {self.default_port} where absent."
-            if name == port
-            else f"Another name of {port}."
+            name: f"{text}; {self.default_port} where absent." if name == port else f"Another name of {port}."
             for name in self.port_fields
         }
+        flag = boolean(
+            f"true runs the operator's own {self.standard} in these replicas even if they have a container named "
+            f"{self.container}; without such a container they run it anyway."
+        )
+        needed = [] if self.standard else ["template"]
         return record(
             "The replicas of one type.",
             {
                 kind: type_,
                 "replicas": _count(),
                 **{name: integer(text, minimum=1, maximum=65535) for name, text in ports.items()},
-                "template": template(self.container),
+                **({self.flag: flag} if self.flag else {}),
+                "template": template(self.container, optional=bool(self.standard)),
             },
-            required=["template"] if self.default_type else [kind, "template"],
+            required=needed if self.default_type else [kind, *needed],
             rules=[
+                *(self._own_container() if self.standard else ()),
                 rule(
                     "self.replicas == 1",
                     unless=[f"self.{kind} != '{self.single}'"],
@@ -93,6 +105,28 @@ class ReplicaList:
                 ),
             ],
         )
+
+    def _own_container(self) -> Sequence[Rule]:
+        """What :func:`template` demands, of all types but the one that can do without."""
+        free = f"self.{self.type_field} == '{self.standard}'"
+        at = "self.template.spec.containers"
+        lacks = ["!has(self.template)", "!has(self.template.spec)", f"!has({at})"]
+        return [
+            rule(
+                f"!({' || '.join(lacks)})",
+                unless=[free],
+                message=f"template.spec.containers is missing: describe the pod there; only {self.standard} can do "
+                "without",
+                field=".template",
+            ),
+            rule(
+                f"{at}.exists(c, c.name == '{self.container}')",
+                unless=[free, *lacks],
+                computed=f"'needs a container named {self.container}, the one that runs the training, and "
+                f"has %s: rename or add one'.format([{at}.map(c, c.name)])",
+                field=".template",
+            ),
+        ]
 
     def needs_single(self, field: str = "", *, unless: Sequence[str] = (), hint: str = "") -> Rule:
         """The rule that the list has an entry of the single type; ``field`` names the list, "" if it is the spec."""

@@ -6,14 +6,24 @@ the fields of a newer one. The API server checks the pods that come of the templ
 
 from __future__ import annotations
 
-from crds.openapi import Schema, array, record, rule, string
+from crds.openapi import Rule, Schema, array, record, rule, string
 
 CONTAINERS = 64
 LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
-def template(container: str) -> Schema:
-    """A PodTemplateSpec in which a container named ``container`` runs the training."""
+def needs_container(container: str) -> Rule:
+    """The rule of a list of containers that one of them is named ``container``."""
+    return rule(
+        f"self.exists(c, c.name == '{container}')",
+        computed=f"'needs a container named {container}, the one that runs the training, and "
+        "has %s: rename or add one'.format([self.map(c, c.name)])",
+    )
+
+
+def template(container: str, *, optional: bool = False) -> Schema:
+    """A PodTemplateSpec in which a container named ``container`` runs the training; it must have it, unless that is
+    ``optional``: then a rule further up says so where it matters."""
     return record(
         "The pod that every replica of this type runs as: a PodTemplateSpec, taken over as it stands. The operator "
         "adds names, labels, an owner and the variables by which the processes find one another.",
@@ -27,24 +37,18 @@ def template(container: str) -> Schema:
                         "any others run beside it.",
                         _container(container),
                         most=CONTAINERS,
-                        rules=[
-                            rule(
-                                f"self.exists(c, c.name == '{container}')",
-                                computed=f"'needs a container named {container}, the one that runs the training, and "
-                                "has %s: rename or add one'.format([self.map(c, c.name)])",
-                            )
-                        ],
+                        rules=[] if optional else [needs_container(container)],
                     ),
                     "restartPolicy": string(
                         "What the kubelet does with a container that has ended.",
                         choices=["Always", "OnFailure", "Never"],
                     ),
                 },
-                required=["containers"],
+                required=[] if optional else ["containers"],
                 open_=True,
             ),
         },
-        required=["spec"],
+        required=[] if optional else ["spec"],
     )
 
 

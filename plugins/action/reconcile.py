@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
-from ansible.errors import AnsibleActionFail
+from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import filter_loader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
@@ -31,7 +32,7 @@ class ActionModule(ActionBase):
         if unknown:
             raise AnsibleActionFail(f"dljob.operator.reconcile has no argument {unknown[0]!r}")
         try:
-            framework = _framework(arguments.get("framework") or {})
+            framework = _framework(arguments.get("framework") or {}, self._read)
         except InvalidFramework as e:
             raise AnsibleActionFail(f"framework: {e}") from e
         jobs = arguments.get("jobs")
@@ -43,6 +44,13 @@ class ActionModule(ActionBase):
             outcomes = [self._one(transport, job, framework, arguments) for job in jobs]
         return {**result, **_combined(outcomes, self._task.diff)}
 
+    def _read(self, name: str) -> str:
+        """The text of a file that the role keeps under ``files/``."""
+        try:
+            return Path(self._find_needle("files", name)).read_text(encoding="utf-8")
+        except (AnsibleError, OSError) as e:
+            raise InvalidFramework(f"the file {name!r}: {e}") from e
+
     def _one(self, transport: Any, job: Mapping[str, Any], framework: Framework, arguments: Mapping[str, Any]) -> Any:
         try:
             domain = arguments.get("cluster_domain") or "cluster.local"
@@ -51,11 +59,11 @@ class ActionModule(ActionBase):
             return _failed(job, str(e))
 
 
-def _framework(declared: Mapping[str, Any]) -> Framework:
+def _framework(declared: Mapping[str, Any], read: declare.Read) -> Framework:
     environment = declared.get("environment")
     if isinstance(environment, str):
-        return declare.framework({**declared, "environment": {}}, _filter(environment))
-    return declare.framework(declared)
+        return declare.framework({**declared, "environment": {}}, _filter(environment), read)
+    return declare.framework(declared, read=read)
 
 
 def _filter(name: str) -> Environment:
@@ -117,7 +125,7 @@ def _combined(outcomes: list[Any], with_diff: bool) -> dict[str, Any]:
 def _diff(outcome: Outcome) -> Iterable[dict[str, str]]:
     """Each change as the object before and after it, in YAML."""
     plan = outcome.plan
-    for manifest in (*plan.services, *plan.pods):
+    for manifest in (*plan.companions, *plan.services, *plan.pods):
         name = f"{manifest['kind']} {manifest['metadata']['name']}"
         yield {"before_header": name, "after_header": name, "before": "", "after": _yaml(manifest)}
     for deletion in plan.deletions:

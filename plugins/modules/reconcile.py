@@ -113,6 +113,16 @@ options:
             description: Field of an entry that names its type, in any case. Only read where the form is V(list).
             type: str
             default: replicaType
+          types:
+            description: Replica types that this dialect knows; all of O(framework.replica_types) where empty.
+            type: list
+            elements: str
+            default: []
+          required:
+            description: Replica types of which a job in this dialect needs a replica, besides those with a minimum.
+            type: list
+            elements: str
+            default: []
           port_fields:
             description: Fields of an entry, the last of which counts, that give the port at which its processes listen.
             type: list
@@ -181,6 +191,18 @@ options:
               - Labels of the pods, besides the template's and the operator's own. Values may have the placeholders of
                 O(framework.environment), and C({role}), which is C(master) for the chief and empty for all others.
               - A label that comes out empty by its placeholders is left out.
+            type: dict
+            default: {}
+          standard:
+            description:
+              - A program of the role's own, by replica type, for replicas without a container of the framework's. Such
+                an entry may even lack its template. Entries of other types are then refused.
+              - "C(files) maps file names to files of the role, which a ConfigMap called C(config_map) holds. It is
+                mounted at C(mount_path) under the volume name C(volume)."
+              - C(image) is the container's image, unless the field C(image_field) of the job's spec names one.
+              - C(command) starts the program, unless the container has a command. Its texts may have the placeholders
+                of O(framework.environment), and C({cluster_spec}), such as C(master|m:2222,ps|p:2222;q:2222).
+              - C(flag) is a field of a replica spec that, when true, asks for the program in a container that there is.
             type: dict
             default: {}
           environment_in:

@@ -1,4 +1,4 @@
-"""Carries a plan out: Services first, then pods in parallel, then deletions, and the status and Events last."""
+"""Carries a plan out: Services and the like first, then pods in parallel, then deletions; last status and Events."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ Version = tuple[str, str | None]
 
 PARALLEL_WRITES = 8
 """Writes under way at once: what an API server on two cores takes without slowing down (measured, see the design)."""
+_WATCHED = ("Pod", "Service")
+"""Of what is created here, the kinds that an engine's watch shows."""
 
 
 @dataclass
@@ -65,6 +67,10 @@ class Writer:
     def objects(self, plan: Plan) -> Written:
         """Create and delete what ``plan`` says. Never raises for a single object: what failed is told in the result."""
         written = Written()
+        for companion in plan.companions:
+            self._create(companion, written)
+        if written.refused or written.postponed or written.waiting:
+            return written  # they are made together with the pods that need them, and only then
         for service in plan.services:
             self._create(service, written)
         if written.refused:
@@ -94,7 +100,7 @@ class Writer:
                 self._note(e, f"{name}: {e.message}", written)
         else:
             self._add(written.created, name)
-            if not self._dry_run:
+            if not self._dry_run and manifest["kind"] in _WATCHED:
                 self._add(written.versions, version_of(answer))
 
     def _check_owner(self, manifest: Resource, name: str, written: Written) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -23,14 +23,24 @@ _CHOICES: Mapping[str, Sequence[str]] = {
     "fails_by": (f.FAILS_BY_CHIEF, f.FAILS_BY_ANY),
     "environment_in": ("named", "all"),
 }
+_STANDARD_TEXTS = ("image", "config_map", "mount_path", "volume", "image_field", "flag")
+Read = Callable[[str], str]
+"""From the name of a file that the role brings along to its text."""
 _CODES = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
 
 
-def framework(declared: Mapping[str, Any], environment: f.Environment | None = None) -> f.Framework:
+def _no_files(name: str) -> str:
+    raise InvalidFramework(f"there is nobody to read the file {name!r}")
+
+
+def framework(
+    declared: Mapping[str, Any], environment: f.Environment | None = None, read: Read = _no_files
+) -> f.Framework:
     """Build the framework; raises :class:`InvalidFramework`.
 
     ``declared`` is the role's data, see the documentation of ``dljob.operator.reconcile``. ``environment`` is the
     filter that it names, already looked up; without one the declared mapping of variables, if any, is filled in.
+    ``read`` gives the texts of the files that it names.
     """
     _known("the framework", declared, _KEYS)
     for key in ("name", "container", "replica_types", "dialects"):
@@ -55,7 +65,9 @@ def framework(declared: Mapping[str, Any], environment: f.Environment | None = N
             "succeeds_by", declared.get("succeeds_by", f.SUCCEEDS_BY_CHIEF), (f.SUCCEEDS_BY_CHIEF, f.SUCCEEDS_BY_ALL)
         ),
         modes=_modes(_mapping("modes", declared.get("modes") or {})),
-        dialects=tuple(_dialect(_mapping(f"dialects[{n}]", d), f"dialects[{n}]") for n, d in enumerate(dialects)),
+        dialects=tuple(
+            _dialect(_mapping(f"dialects[{n}]", d), f"dialects[{n}]", names, read) for n, d in enumerate(dialects)
+        ),
         environment=environment or _declared_environment(_mapping("environment", declared.get("environment") or {})),
     )
 
@@ -78,7 +90,7 @@ def _modes(declared: Mapping[str, Any]) -> Mapping[str, str]:
     return {MODE_LOCAL: MODE_LOCAL, MODE_DISTRIBUTED: MODE_DISTRIBUTED, **declared}
 
 
-def _dialect(declared: Mapping[str, Any], where: str) -> f.Dialect:
+def _dialect(declared: Mapping[str, Any], where: str, types: Sequence[str], read: Read) -> f.Dialect:
     _known(where, declared, [field.name for field in fields(f.Dialect)])
     for key in ("groups", "form", "replicas_fields"):
         if not declared.get(key):
@@ -87,15 +99,40 @@ def _dialect(declared: Mapping[str, Any], where: str) -> f.Dialect:
     for key, choices in _CHOICES.items():
         if key in values:
             _choice(f"{where}.{key}", values[key], choices)
-    for key in ("groups", "replicas_fields", "port_fields"):
+    for key in ("groups", "replicas_fields", "port_fields", "types", "required"):
         if key in values:
             values[key] = _texts(f"{where}.{key}", values[key])
+    standard = _mapping(f"{where}.standard", values.get("standard") or {})
+    for key in ("types", "required", "standard"):
+        for name in values.get(key) or ():
+            _choice(f"{where}.{key}", name, types)
+    values["standard"] = {
+        name: _standard(_mapping(f"{where}.standard.{name}", program), f"{where}.standard.{name}", read)
+        for name, program in standard.items()
+    }
     if "exit_codes" in values:
         values["exit_codes"] = _exit_codes(_mapping(f"{where}.exit_codes", values["exit_codes"]), where)
     values["labels"] = _mapping(f"{where}.labels", values.get("labels") or {})
     for name, text in values["labels"].items():
         _check_placeholders(f"{where}.labels.{name}", text, PLACEHOLDERS | {"role"})
     return f.Dialect(**values)
+
+
+def _standard(declared: Mapping[str, Any], where: str, read: Read) -> f.Standard:
+    _known(where, declared, [field.name for field in fields(f.Standard)])
+    for key in ("image", "config_map", "files", "mount_path", "volume"):
+        if not declared.get(key):
+            raise InvalidFramework(f"{where} lacks {key!r}")
+    command = _texts(f"{where}.command", declared.get("command") or ())
+    for text in command:
+        _check_placeholders(f"{where}.command", text, PLACEHOLDERS | {"cluster_spec"})
+    _check_placeholders(f"{where}.config_map", declared["config_map"], ("job", "runtime_id"))
+    files = _mapping(f"{where}.files", declared["files"])
+    return f.Standard(
+        **{key: str(declared[key]) for key in _STANDARD_TEXTS if key in declared},
+        command=command,
+        files={name: read(str(file)) for name, file in files.items()},
+    )
 
 
 def _exit_codes(declared: Mapping[str, Any], where: str) -> f.ExitCodes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, standard
 from ansible_collections.dljob.operator.plugins.module_utils.logic.validate import problems_of
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     CLEAN_POLICIES,
@@ -69,7 +69,7 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     groups = tuple(
         group
         for path, spelling, entry in _entries(spec, dialect, framework, faults)
-        if (group := _group(path, spelling, entry, dialect, framework, faults)) is not None
+        if (group := _group(path, spelling, entry, options, dialect, framework, faults)) is not None
     )
     uid = str(metadata.get("uid") or "")
     mode = _mode(options, framework, faults)
@@ -133,6 +133,7 @@ def _group(
     path: str,
     spelling: str,
     entry: Any,
+    options: Mapping[str, Any],
     dialect: Dialect,
     framework: Framework,
     faults: list[str],
@@ -140,13 +141,14 @@ def _group(
     if not isinstance(entry, Mapping):
         faults.append(f"{path} must be a map with replicas and template")
         return None
-    known = ", ".join(t.name.upper() if dialect.form == FORM_LIST else t.name for t in framework.replica_types)
+    names = [t.name for t in framework.replica_types if t.name in (dialect.types or (t.name,))]
+    known = ", ".join(name.upper() if dialect.form == FORM_LIST else name for name in names)
     where = f"{path}.{dialect.type_field}" if dialect.form == FORM_LIST else path
     if not spelling:
         faults.append(f"{where} is missing: it must be one of {known}")
         return None
     type_ = framework.type_named(spelling)
-    if type_ is None:
+    if type_ is None or type_.name not in names:
         faults.append(f"{where}: {spelling!r} is no replica type of {framework.name}; it must be one of {known}")
         return None
     replicas = _integer(entry.get("replicas"), 1, f"{path}.replicas", 0, 1_000_000, faults)
@@ -154,13 +156,16 @@ def _group(
     for name in dialect.port_fields:
         if name in entry:
             port = _integer(entry[name], port, f"{path}.{name}", 1, 65535, faults)
+    program = standard.program_of(dialect, type_.name, entry, framework.container)
     template = entry.get("template")
+    if program:
+        template = standard.complete(template, program, framework.container, options)
     if not isinstance(template, Mapping):
         faults.append(f"{path}.template is missing: describe the pod there")
         return None
     port = _named_port(template, framework.container, dialect.port_name, f"{path}.template", port, faults)
     policy = _restart_policy(path, entry, template, dialect, faults)
-    return ReplicaGroup(type_.name, replicas, template, policy, port, path)
+    return ReplicaGroup(type_.name, replicas, template, policy, port, path, program)
 
 
 def _restart_policy(

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic import companions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup, deadlines, failure, replicas
@@ -113,11 +114,12 @@ def _active(
         for s in moves.starts
     )
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
+    made_first = companions.of_pods(job, {s.group.type for s in moves.starts})
     if pods:
         report.event("Normal", c.EVENT_CREATED, _created_text(job, pods))
     wait = _soonest(moves.wait, moves.deletions)
     waits = [w for w in (wait, left) if w is not None]
-    return Plan(services, pods, moves.deletions, report.status(), report.events, min(waits, default=None))
+    return Plan(made_first, services, pods, moves.deletions, report.status(), report.events, min(waits, default=None))
 
 
 def _end(job: DLJob, observed: Observed, report: Report) -> Plan:

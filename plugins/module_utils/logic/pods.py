@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, standard
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import Cluster, placeholders, with_task
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import owner_reference
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
@@ -31,6 +31,8 @@ def build_pod(
     seen = with_task(cluster, group.type, index)
     metadata = copy.deepcopy(dict(group.template.get("metadata") or {}))
     spec = copy.deepcopy(dict(group.template["spec"]))
+    if group.standard:
+        standard.equip(spec, group.standard, framework.container, seen)
 
     pod_metadata: dict[str, Any] = {
         "name": naming.pod_name(job, group.type, index, attempt, spec_hash),

@@ -15,11 +15,13 @@ def spec_hash(job: DLJob, group: ReplicaGroup) -> str:
     which every process read when it started. So a new release of the operator leaves running pods alone, and a change
     of the number of replicas restarts them all, since a parameter-server cluster cannot learn of it any other way.
     """
-    source = {
+    source: dict[str, object] = {
         "template": group.template,
         "mode": job.mode,
         "runtime_id": job.runtime_id,  # part of the names by which the processes find one another
         "cluster": [[g.type, g.replicas, g.port] for g in job.groups],
     }
+    if group.standard:
+        source["standard"] = True  # the same container may run its own program or the role's
     text = json.dumps(source, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -44,7 +44,7 @@ def _out_of_bounds(job: DLJob, framework: Framework) -> Iterator[str]:
         group = job.group(type_.name)
         count = group.replicas if group else 0
         # a local job trains in one process and needs nobody to coordinate it
-        minimum = 0 if job.mode == MODE_LOCAL else type_.minimum
+        minimum = 0 if job.mode == MODE_LOCAL else max(type_.minimum, int(type_.name in job.dialect.required))
         if count < minimum:
             yield f"the job has {count} {type_.name} replicas: it needs {_exactly(minimum, type_.maximum)} {type_.name}"
         elif type_.maximum is not None and count > type_.maximum:

@@ -48,6 +48,25 @@ class ExitCodes:
 
 
 @dataclass(frozen=True, slots=True)
+class Standard:
+    """What replicas of a type run where the job gives them no container of the framework's: a program of the role's."""
+
+    image: str
+    config_map: str
+    """Name of the ConfigMap that carries the program; may name {job} and {runtime_id}."""
+    files: Mapping[str, str]
+    """What it holds: file name to text."""
+    mount_path: str
+    volume: str
+    command: tuple[str, ...] = ()
+    """In the placeholders of :mod:`..logic.placeholders`, and {cluster_spec}."""
+    image_field: str = ""
+    """Field of the job's spec that names another image."""
+    flag: str = ""
+    """Field of a replica spec that asks for the program even though there is a container."""
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """One way of writing a job of this framework: where things stand in its spec, and what its users expect back."""
 
@@ -59,6 +78,10 @@ class Dialect:
     replicas_fields: tuple[str, ...]
     """Spellings of the field, the first is the one that messages name; ("",) means that the spec itself is the list."""
     type_field: str = "replicaType"
+    types: tuple[str, ...] = ()
+    """Replica types that it knows; all of the framework's where empty."""
+    required: tuple[str, ...] = ()
+    """Types of which a job needs a replica, besides those with a minimum."""
     port_fields: tuple[str, ...] = ()
     default_port: int = 2222
     port_name: str = ""
@@ -75,6 +98,8 @@ class Dialect:
     exit_codes: ExitCodes = ExitCodes(frozenset(range(128, 256)))
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the pods, values in the placeholders of :mod:`..logic.placeholders`."""
+    standard: Mapping[str, Standard] = field(default_factory=dict)
+    """By type: what its replicas run without a container of the framework's. Other types need one."""
     environment_in: str = "named"
     """named: only the framework's container gets the environment; all: every container of the pod."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Dialect
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Dialect, Standard
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class ReplicaGroup:
     port: int
     path: str
     """Where it stands in the job, for messages (``spec.replicaSpecs[0]``)."""
+    standard: Standard | None = None
+    """The role's own program, where these replicas run that; ``template`` then has its container already."""
 
 
 @dataclass(frozen=True, slots=True)

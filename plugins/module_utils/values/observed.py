@@ -88,6 +88,8 @@ class Deletion:
 class Plan:
     """What one reconcile does. Empty where there is nothing to do."""
 
+    companions: tuple[Mapping[str, Any], ...] = ()
+    """Objects that the pods of this plan need besides Services, made before anything else."""
     services: tuple[Mapping[str, Any], ...] = ()
     pods: tuple[Mapping[str, Any], ...] = ()
     deletions: tuple[Deletion, ...] = ()

@@ -25,6 +25,7 @@ DIALECTS = [
     for kind in framework["kinds"]
     for dialect in framework["dialects"]
     for group in dialect["groups"]
+    if (group, kind) in SCHEMAS
 ]
 # of a replica spec: what every dialect has besides its ports
 COMMON = {"replicas", "template"}
@@ -34,10 +35,17 @@ def test_every_definition_has_a_role() -> None:
     assert {(group, kind) for _, kind, group, _ in (p.values for p in DIALECTS)} == set(SCHEMAS)
 
 
+def test_every_role_has_a_watch() -> None:
+    watched = {(w["group"], w["kind"]): w["role"] for w in yaml.safe_load((ROOT / "watches.yaml").read_text())}
+    assert set(watched) == set(SCHEMAS)
+    for role, kind, group in ((f["name"], k, g) for f, k, g, _ in (p.values for p in DIALECTS)):
+        assert watched[group, kind] == f"dljob.operator.{role}"
+
+
 @pytest.mark.parametrize(("framework", "kind", "group", "dialect"), DIALECTS)
 def test_replicas(framework: dict[str, Any], kind: str, group: str, dialect: dict[str, Any]) -> None:
     spec = SCHEMAS[group, kind]["openAPIV3Schema"]["properties"]["spec"]
-    types = list(framework["replica_types"])
+    types = list(dialect.get("types") or framework["replica_types"])
     ports = set(dialect.get("port_fields", ()))
     for field in dialect["replicas_fields"]:
         replicas = spec["properties"][field] if field else spec
@@ -49,17 +57,24 @@ def test_replicas(framework: dict[str, Any], kind: str, group: str, dialect: dic
             entry, own = replicas["items"], {dialect["type_field"]}
             listed = entry["properties"][dialect["type_field"]]["enum"]
             assert {type_.casefold() for type_ in listed} <= {type_.casefold() for type_ in types}
+        programs = dialect.get("standard", {})
+        own |= {program["flag"] for program in programs.values() if program.get("flag")}
         assert set(entry["properties"]) == COMMON | own | ports
         for port in ports:
             text = entry["properties"][port]["description"]
             assert f"{dialect['default_port']} where absent" in text or text.startswith("Another name of")
         containers = entry["properties"]["template"]["properties"]["spec"]["properties"]["containers"]
-        assert f"c.name == '{framework['container']}'" in containers["x-kubernetes-validations"][0]["rule"]
+        rules = [r["rule"] for r in (entry if programs else containers)["x-kubernetes-validations"]]
+        demands = [r for r in rules if f"c.name == '{framework['container']}'" in r]
+        assert len(demands) == 1
+        # whoever has a program to fall back on need not bring a container, and nobody else
+        free = [f"self.{dialect['type_field']} == '{type_.upper()}'" for type_ in programs]
+        assert demands[0].startswith(" || ".join(free))
 
 
 @pytest.mark.parametrize(("framework", "kind", "group", "dialect"), DIALECTS)
 def test_modes(framework: dict[str, Any], kind: str, group: str, dialect: dict[str, Any]) -> None:
     spec = SCHEMAS[group, kind]["openAPIV3Schema"]["properties"]["spec"]
-    if spec["type"] == "object":
+    if "jobMode" in spec.get("properties", ()):
         known = {"local", "dist", *framework.get("modes", ())}
         assert set(spec["properties"]["jobMode"]["enum"]) <= known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import yaml
-from builders import echo_framework, mxjob
+from builders import TENSORFLOW, mxjob
 from seeds import seed_manifest
 from world import World
 
@@ -81,35 +81,10 @@ def test_a_running_mxjob_of_each_list_dialect() -> None:
 
 
 def test_a_tfjob_that_is_done_while_its_workers_still_run() -> None:
-    dialect = {
-        "groups": ["tensorflow.org"],
-        "form": "list",
-        "replicas_fields": ["replicaSpecs", "replica_specs"],
-        "type_field": "tfReplicaType",
-        "status_type_field": "tf_replica_type",
-    }
-    framework = echo_framework(
-        kinds=["TfJob"],
-        container="tensorflow",
-        replica_types={"Master": {"minimum": 1, "maximum": 1}, "Worker": {}, "PS": {}},
-        dialects=[dialect],
-    )
-    template = {"spec": {"containers": [{"name": "tensorflow", "image": "x"}], "restartPolicy": "OnFailure"}}
-    counts = {"MASTER": 1, "WORKER": 1, "PS": 2}
-    world = World(
-        {
-            "apiVersion": "tensorflow.org/v1alpha1",
-            "kind": "TfJob",
-            "metadata": {"name": "example-job", "namespace": "default", "uid": "e11f9577", "generation": 1},
-            "spec": {
-                "RuntimeId": "76no",
-                "replica_specs": [
-                    {"replicas": n, "tfReplicaType": t, "tfPort": 2222, "template": template} for t, n in counts.items()
-                ],
-            },
-        },
-        framework,
-    )
+    resource = seed_manifest("tf_job.yaml")
+    resource["metadata"] |= {"namespace": "default", "uid": "e11f9577-b5e5-11e7-8522-42010a8e01a4", "generation": 1}
+    resource["spec"]["RuntimeId"] = "76no"
+    world = World(resource, TENSORFLOW)
     world.start()
     assert {name.rpartition("-")[0] for name in world.pods} >= {"ps-76no-0", "ps-76no-1"}
     world.exit("master", 0, 0)

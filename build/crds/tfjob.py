@@ -1,0 +1,115 @@
+"""TfJob and TFJob, TensorFlow's jobs, in the dialects of their two groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from crds.document import definition, resource
+from crds.openapi import Rule, Schema, record, rule
+from crds.options import OPTION_RULES, options
+from crds.replicas import ReplicaList, ReplicaMap, label_rule
+
+_JOB = (
+    "A training job of TensorFlow: one master with any number of workers and parameter servers. The master's exit code "
+    "is the outcome of the job."
+)
+_SPEC = "What to train and with how many replicas."
+_IMAGE = (
+    "Image of the standard gRPC server, which parameter servers run that have no container named tensorflow. "
+    "tensorflow/tensorflow:1.3.0 where absent."
+)
+_FIELDS = ("replicaSpecs", "replica_specs")
+_LIST = ReplicaList(
+    type_field="tfReplicaType",
+    types=("MASTER", "WORKER", "PS"),
+    single="MASTER",
+    container="tensorflow",
+    default_type="MASTER",
+    port_fields=("tfPort",),
+    default_port=2222,
+    port_text="Port that each of these replicas listens at",
+    standard="PS",
+    flag="IsDefaultPS",
+)
+_MAP = ReplicaMap(
+    field="tfReplicaSpecs",
+    types=("PS", "Worker", "Chief", "Master", "Evaluator"),
+    container="tensorflow",
+    default_restart_policy="Never",
+)
+
+
+def _lists() -> dict[str, Schema]:
+    return {field: _LIST.schema() for field in _FIELDS}
+
+
+def _list_rules() -> Sequence[Rule]:
+    """What holds between either list and the rest of the spec."""
+    return [
+        found
+        for field in _FIELDS
+        for found in (
+            _LIST.needs_single(field, unless=[f"!has(self.{field})"]),
+            _LIST.needs_chief(field, unless=[f"!has(self.{field})"]),
+        )
+    ]
+
+
+def _one_of(*fields: str) -> Rule:
+    given = ", ".join(f"has(self.{field})" for field in fields)
+    return rule(
+        f"[{given}].filter(given, given).size() == 1",
+        message=f"exactly one of {', '.join(fields)} is needed: add or remove one",
+        field=f".{fields[0]}",
+    )
+
+
+def _map_rules() -> Sequence[Rule]:
+    at = f"self.{_MAP.field}"
+    return [
+        rule(
+            f"{at}.filter(k, k.lowerAscii() in ['chief', 'master'] && {at}[k].replicas > 0)"
+            f".map(k, {at}[k].replicas) in [[], [1]]",
+            unless=[_MAP.absent()],
+            message="a job has at most one chief: keep either Chief or Master, with replicas of 1",
+            field=f".{_MAP.field}",
+        ),
+        rule(
+            f"{at}.exists(k, k.lowerAscii() in ['chief', 'master', 'worker'] && {at}[k].replicas > 0)",
+            unless=[_MAP.absent()],
+            message="at least one replica of Chief, Master or Worker is needed, whose end is the job's: add it",
+            field=f".{_MAP.field}",
+        ),
+        _MAP.needs_chief(),
+    ]
+
+
+def _tensorflow() -> dict[str, Any]:
+    spec = record(
+        _SPEC,
+        {**_lists(), **options("tensorflow", (), "tfImage", _IMAGE)},
+        rules=[_one_of(*_FIELDS), *_list_rules(), *OPTION_RULES],
+    )
+    return definition("tensorflow.org", "TfJob", {"v1alpha1": resource(_JOB, spec, [label_rule()])}, stored="v1alpha1")
+
+
+def _kubeflow() -> dict[str, Any]:
+    schema = _kubeflow_schema()
+    return definition("kubeflow.org", "TFJob", {"v1": schema, "v1alpha1": schema}, stored="v1", short_names=["tfj"])
+
+
+def _kubeflow_schema() -> Schema:
+    """One schema for both versions, as for MXJob."""
+    spec = record(
+        _SPEC,
+        {**_lists(), _MAP.field: _MAP.schema(), **options("tensorflow", (), "tfImage", _IMAGE)},
+        rules=[_one_of(*_FIELDS, _MAP.field), *_list_rules(), *_map_rules(), *OPTION_RULES],
+    )
+    in_map = f"!({_MAP.absent('self.spec')})"
+    return resource(_JOB, spec, [label_rule(unless=[in_map]), *_MAP.name_rules()])
+
+
+def definitions() -> list[dict[str, Any]]:
+    """The CRDs of these kinds, one per group."""
+    return [_tensorflow(), _kubeflow()]

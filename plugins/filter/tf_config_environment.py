@@ -1,0 +1,62 @@
+"""The environment of a TensorFlow process, as a filter."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: tf_config_environment
+short_description: Environment variables of one process of a distributed TensorFlow job
+version_added: 0.1.0
+description:
+  - Computes C(TF_CONFIG), which TensorFlow's cluster resolvers read. It is the whole cluster in JSON, with the task
+    that reads it.
+  - In jobs of the v1 form a process without any peer gets no C(TF_CONFIG).
+positional: _input
+options:
+  _input:
+    description: The cluster, seen from one task, as M(dljob.operator.reconcile) hands it to every environment filter.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show what the first parameter server would read
+  ansible.builtin.debug:
+    msg: "{{ cluster | dljob.operator.tf_config_environment }}"
+  vars:
+    cluster:
+      job: {name: digits, namespace: default, form: v1alpha1}
+      replicas:
+        Master: [{host: master-76no-0.tfjob-76no, port: 2222, rank: 0}]
+        PS: [{host: ps-76no-0.tfjob-76no, port: 2222, rank: 1}]
+      templates: {}
+      total: 2
+      task: {type: PS, index: 0, rank: 1}
+"""
+
+RETURN = r"""
+_value:
+  description: Variable name to value. Empty for the only process of a job of the v1 form.
+  type: dict
+  sample:
+    TF_CONFIG: '{"cluster":{"master":["m:2222"],"ps":["p:2222"]},"task":{"type":"ps","index":0},"environment":"cloud"}'
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tf_config import tf_config_environment
+
+
+def _checked(cluster: Any) -> dict[str, str]:
+    missing = [k for k in ("job", "replicas", "total", "task") if not isinstance(cluster, Mapping) or k not in cluster]
+    if missing:
+        raise AnsibleFilterError(f"tf_config_environment: the cluster lacks {missing[0]!r}")
+    return tf_config_environment(cluster)
+
+
+class FilterModule:
+    """Ansible's entry point."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"tf_config_environment": _checked}

@@ -1,0 +1,131 @@
+"""The default parameter server: which replicas run it, and what that needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic import standard
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
+from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
+from builders import TENSORFLOW, Resource, manifest_of, role_file, tf_template, tfjob
+from world import World
+
+MOUNT = {"name": "ps-config-volume", "mountPath": "/ps-server"}
+VOLUME = {"name": "ps-config-volume", "configMap": {"name": "cm-ps-76no"}}
+COMMAND = [
+    "python",
+    "/ps-server/grpc_tensorflow_server.py",
+    "--cluster_spec=master|master-76no-0.tfjob-76no:2222,ps|ps-76no-0.tfjob-76no:2222;ps-76no-1.tfjob-76no:2222",
+    "--job_name=ps",
+    "--task_id=1",
+]
+
+
+def with_ps(**entry: Any) -> Resource:
+    resource = tfjob(master=1, ps=2)
+    resource["spec"]["replicaSpecs"][1].update(entry)
+    return resource
+
+
+def ps_pod(resource: Resource) -> Resource:
+    return manifest_of(parse_job(resource, TENSORFLOW), "ps", 1, framework=TENSORFLOW)["spec"]
+
+
+def test_without_a_template() -> None:
+    spec = ps_pod(with_ps())
+    (container,) = spec["containers"]
+    assert (container["name"], container["image"]) == ("tensorflow", "tensorflow/tensorflow:1.3.0")
+    assert container["volumeMounts"] == [MOUNT]
+    assert container["command"] == COMMAND
+    assert spec["volumes"] == [VOLUME]
+    assert spec["restartPolicy"] == "OnFailure"
+    assert "TF_CONFIG" in {e["name"] for e in container["env"]}
+
+
+def test_beside_other_containers_and_in_the_pod_that_the_user_describes() -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"nodeSelector": {"c": "d"}, "containers": [{"name": "x"}]}}
+    spec = ps_pod(with_ps(template=template))
+    assert [c["name"] for c in spec["containers"]] == ["x", "tensorflow"]
+    assert spec["nodeSelector"] == {"c": "d"}
+    assert "command" not in spec["containers"][0]
+
+
+@pytest.mark.parametrize("template", [{}, {"spec": None}, {"metadata": {}}, {"spec": {"nodeSelector": {}}}])
+def test_half_a_template(template: Any) -> None:
+    assert ps_pod(with_ps(template=template))["containers"][0]["command"] == COMMAND
+
+
+@pytest.mark.parametrize(
+    "template", ["x", {"spec": "x"}, {"spec": {"containers": "x"}}, {"spec": {"containers": ["x"]}}]
+)
+def test_a_template_of_the_wrong_shape_is_refused(template: Any) -> None:
+    with pytest.raises(InvalidJob, match="template"):
+        parse_job(with_ps(template=template), TENSORFLOW)
+
+
+def test_image_by_the_job() -> None:
+    resource = with_ps()
+    resource["spec"]["tfImage"] = "mine:2"
+    assert ps_pod(resource)["containers"][0]["image"] == "mine:2"
+
+
+@pytest.mark.parametrize("flag", [{}, {"IsDefaultPS": False}])
+def test_a_container_of_ones_own_runs_as_it_is(flag: dict[str, bool]) -> None:
+    spec = ps_pod(with_ps(template=tf_template(), **flag))
+    assert "volumes" not in spec
+    assert not {"command", "volumeMounts"} & set(spec["containers"][0])
+
+
+def test_the_flag_asks_for_it_all_the_same() -> None:
+    """As the original operator shows a job that it has completed: with the mount, and without the volume."""
+    template = tf_template(image="tensorflow/tensorflow:1.3.0", volumeMounts=[MOUNT])
+    spec = ps_pod(with_ps(template=template, IsDefaultPS=True))
+    assert spec["volumes"] == [VOLUME]
+    assert spec["containers"][0]["volumeMounts"] == [MOUNT]
+    assert spec["containers"][0]["command"] == COMMAND
+
+
+def test_the_flag_tells_two_specs_apart() -> None:
+    jobs = [parse_job(with_ps(template=tf_template(), IsDefaultPS=flag), TENSORFLOW) for flag in (True, False)]
+    first, second = (spec_hash(job, job.groups[1]) for job in jobs)
+    assert first != second
+
+
+def test_others_cannot_do_without() -> None:
+    resource = tfjob(master=1, worker=1)
+    del resource["spec"]["replicaSpecs"][1]["template"]
+    with pytest.raises(InvalidJob, match=r"replicaSpecs\[1\]\.template is missing"):
+        parse_job(resource, TENSORFLOW)
+
+
+def test_v1_has_no_default_servers() -> None:
+    resource = tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, ps=1)
+    del resource["spec"]["tfReplicaSpecs"]["PS"]["template"]
+    with pytest.raises(InvalidJob, match=r"PS\.template is missing"):
+        parse_job(resource, TENSORFLOW)
+
+
+def test_the_program_comes_with_the_pods_that_need_it() -> None:
+    world = World(tfjob(master=1, worker=1, ps=2), TENSORFLOW)
+    (companion,) = world.planned().companions
+    assert companion["metadata"]["name"] == "cm-ps-76no"
+    assert companion["metadata"]["ownerReferences"][0]["uid"] == world.resource["metadata"]["uid"]
+    assert companion["data"] == {"grpc_tensorflow_server.py": role_file("tensorflow", "parameter_server.py")}
+    world.start()
+    assert world.planned().companions == ()
+    world.user_deletes(world.pod("worker", 0)["metadata"]["name"])
+    world.kubelet_deletes()
+    assert world.planned().companions == (), "a worker needs no server program"
+    world.user_deletes(world.pod("ps", 0)["metadata"]["name"])
+    world.kubelet_deletes()
+    assert [c["kind"] for c in world.planned().companions] == ["ConfigMap"]
+
+
+def test_no_default_server_no_program() -> None:
+    assert World(tfjob(master=1, worker=1), TENSORFLOW).planned().companions == ()
+
+
+def test_program_of_knows_only_its_own_types() -> None:
+    assert standard.program_of(TENSORFLOW.dialects[0], "Worker", {"IsDefaultPS": True}, "tensorflow") is None
