@@ -328,10 +328,24 @@ dljob:
         requeue_after:
           description: Seconds after which to look at it again even if nothing happens; none where that is not needed.
           type: float
+        wrote:
+          description:
+            - The objects that the pass wrote. Each is its UID and the resourceVersion that it has since, null where it
+              was deleted. An engine waits until its watch has shown them before it looks at the job again.
+          type: list
+          elements: list
+          returned: when the pass got as far as writing
   sample:
     requeue_after: null
     jobs:
-      - {namespace: default, name: digits, uid: e800b1ed, ok: true, changed: true, message: "", requeue_after: null}
+      - namespace: default
+        name: digits
+        uid: e800b1ed-9c6c-11e8-962f-704d7b2c0a63
+        ok: true
+        changed: true
+        message: ""
+        requeue_after: null
+        wrote: [[e800b1ed-9c6c-11e8-962f-704d7b2c0a63, "491499"]]
 msg:
   description: The messages of the jobs whose pass failed. The task itself fails only where that is every one of them.
   type: str

@@ -46,17 +46,18 @@ RUN_DIRECTORY = "DLJOB_RUN_DIR"
 
 
 def started_below(directory: Path) -> tuple[Process, ...]:
-    """Return the programs that runs with a directory below `directory` have started.
+    """Return the programs that were started by the run whose directory `directory` is, or by runs below it.
 
     Found by their environment: once its parents are dead a program has no place in any tree.
     """
-    mark = f"{RUN_DIRECTORY}={directory}/".encode()
+    mark = f"{RUN_DIRECTORY}={directory}".encode()
+    marks = (mark + b"/", mark + b"\0")
     found = []
     for entry in _PROC.iterdir() if _PROC.is_dir() else ():
         with contextlib.suppress(OSError):
-            if entry.name.isdigit() and mark in (entry / "environ").read_bytes():
-                read = _read(int(entry.name))
-                found += [read[0]] if read else []
+            environ = (entry / "environ").read_bytes() if entry.name.isdigit() else b""
+            if any(each in environ for each in marks) and (read := _read(int(entry.name))):
+                found.append(read[0])
     return tuple(found)
 
 

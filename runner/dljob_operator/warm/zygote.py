@@ -228,6 +228,7 @@ class Zygote:
             process_tree.kill(child.doomed)
             if os.WIFSIGNALED(status):
                 process_tree.kill_group(pid, signal.SIGKILL)
+                process_tree.kill(process_tree.started_below(child.scratch))
             shutil.rmtree(child.scratch, ignore_errors=True)
             self._answer(child)
 

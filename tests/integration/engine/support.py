@@ -133,6 +133,9 @@ class Jobs:
     def pod_phase(self, name: str, phase: str) -> None:
         self._merge(PODS.item(self.namespace, name) + "/status", {"status": {"phase": phase}})
 
+    def annotate_pod(self, name: str, key: str, value: str) -> None:
+        self._merge(PODS.item(self.namespace, name), {"metadata": {"annotations": {key: value}}})
+
     def delete_pod(self, name: str) -> None:
         self.kube.request("DELETE", PODS.item(self.namespace, name), query={"gracePeriodSeconds": 0})
 

@@ -66,6 +66,14 @@ def test_an_owned_pod_is_a_reason_to_run_and_in_the_snapshot(engine: Engine, job
     assert until(lambda: [run for run in engine.runs("a") if "a-0" in run["pods"]], "the pod is in a snapshot")
     jobs.pod_phase("a-0", "Running")
     until(lambda: engine.runs("a")[-1]["pods"] == {"a-0": "Running"}, "its phase is in a snapshot")
+    count = len(engine.runs("a"))
+    jobs.annotate_pod("a-0", "somebody", "else")
+    # A pod's event waits for others, so that only one of its like is dealt with later than it.
+    marker = jobs.create("pod-marker")
+    engine.wait_run("pod-marker", 1)
+    jobs.create_pod("marker-0", marker)
+    until(lambda: any(run["pods"] for run in engine.runs("pod-marker")), "a later pod's event is dealt with")
+    assert len(engine.runs("a")) == count
     jobs.delete_pod("a-0")
     until(lambda: engine.runs("a")[-1]["pods"] == {}, "its deletion is in a snapshot")
     count = len(engine.runs("a"))

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome
 from ansible_collections.dljob.operator.plugins.module_utils.logic import declare
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import PLACEHOLDERS
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.dmlc import mxnet_environment
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Dialect
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from builders import ROOT, mxnet_declaration
 
 
@@ -68,6 +70,12 @@ def test_the_actions_arguments() -> None:
     source = (ROOT / "plugins/action/reconcile.py").read_text()
     sets = [ast.literal_eval(n) for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Set)]
     assert set(RECONCILE["DOCUMENTATION"]["options"]) in sets
+
+
+def test_every_key_of_a_jobs_result() -> None:
+    documented = RECONCILE["RETURN"]["dljob"]["contains"]["jobs"]["contains"]
+    outcome = Outcome({"metadata": {}}, Plan(), True, False, "", None)
+    assert set(outcome.as_result()) == set(documented)
 
 
 def test_the_examples_are_frameworks() -> None:

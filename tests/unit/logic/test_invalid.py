@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
-from builders import NOW, mxjob, stamp
+from builders import NOW, UID, mxjob, stamp
 from world import World
 
 
@@ -96,6 +97,26 @@ def test_a_refused_job_that_is_edited_into_an_invalid_one_says_so() -> None:
     done = plan_invalid(mxjob().status(**held, completionTime=stamp()).resource(), ["x is wrong"], NOW)
     assert done.status
     assert done.status["failure"]["reason"] == "FailedValidation"
+
+
+def test_the_runtime_id_is_told_all_the_same() -> None:
+    fresh = plan_invalid(mxjob().resource(), ["x"], NOW).status
+    known = plan_invalid(mxjob().status(runtimeId="aycw").resource(), ["x"], NOW).status
+    assert fresh
+    assert known
+    assert (fresh["runtimeId"], known["runtimeId"]) == (naming.runtime_id(UID), "aycw")
+
+
+def test_other_conditions_stay_and_an_old_failure_makes_room() -> None:
+    told = [{"type": t, "status": "True", "reason": "MXJobFailedValidation"} for t in ("Created", "Failed")]
+    held = {"state": "Failed", "observedGeneration": 0, "failure": {"reason": "FailedValidation"}}
+    for message, stays in (("x is wrong", True), ("y is wrong", False)):
+        before = [{**c, "message": message, "lastUpdateTime": stamp(-5)} for c in told]
+        done = plan_invalid(mxjob().status(**held, conditions=before).resource(), ["x is wrong"], NOW)
+        assert done.status
+        created, failed = done.status["conditions"]
+        assert (created, failed["message"]) == (before[0], "x is wrong")
+        assert (failed["lastUpdateTime"] == stamp(-5)) is stays
 
 
 def test_a_long_list_of_faults_fits() -> None:

@@ -84,6 +84,14 @@ def test_v1alpha1_a_name_of_63_characters_is_a_label_and_no_more() -> None:
     assert "metadata.name has 64 characters" in complaint
 
 
+@pytest.mark.parametrize(("length", "fits"), [(57, True), (58, False)])
+def test_the_name_of_the_service_has_a_limit_too(length: int, fits: bool) -> None:
+    job = dataclasses.replace(mxjob().v1().job(), runtime_id="r" * length)
+    complaints = naming.too_long(job)
+    assert (not complaints) is fits
+    assert fits or complaints[0].startswith("spec.RuntimeId is 1 characters too long")
+
+
 def test_v1alpha1_a_long_runtime_id_is_refused_by_name() -> None:
     job = dataclasses.replace(mxjob().v1alpha1().job(), runtime_id="r" * 60)
     complaints = naming.too_long(job)

@@ -380,6 +380,24 @@ def test_no_replica_spec_to_speak_of(entry: Any) -> None:
     assert problem(resource) == "spec.mxReplicaSpecs.Worker must be a map with replicas and template"
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("template", [None, "x", []])
+def test_no_template_to_speak_of(dialect: str, template: Any) -> None:
+    text = problem(mxjob().dialect(dialect).entry("Scheduler", template=template).resource())
+    assert text.endswith(".template is missing: describe the pod there")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "field", "said"),
+    [
+        ("v1alpha1", "replicaSpecs", "spec.replicaSpecs must be a list of replica specs"),
+        ("v1", "mxReplicaSpecs", "spec.mxReplicaSpecs must be a map of replica type to replica spec"),
+    ],
+)
+def test_replicas_in_the_wrong_form(dialect: str, field: str, said: str) -> None:
+    assert said in problems(mxjob().dialect(dialect).option(**{field: "x"}).resource())
+
+
 def test_a_job_without_replicas() -> None:
     framework = echo_framework_of_dialect()
     resource = echojob(0)

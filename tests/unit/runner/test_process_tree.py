@@ -19,6 +19,8 @@ def test_programs_of_a_run_are_found_by_their_environment(tmp_path: Path) -> Non
         try:
             found = process_tree.started_below(own)
             assert [process.pid for process in found] == [mine.pid]
+            assert process_tree.started_below(own / "run-3") == found
+            assert not process_tree.started_below(own / "run")
             process_tree.kill(found)
             assert mine.wait(10) == -9
             assert strange.poll() is None

@@ -305,9 +305,7 @@ def test_no_more_than_the_concurrency_run_at_a_time(runner: WarmRunner, tmp_path
     for child, _, _ in pids[1:]:
         os.kill(child, signal.SIGKILL)
     assert [future.result(30).ending for future in futures[1:]] == [Ending.CRASHED] * 2
-    _assert_all_end([worker for _, worker, _ in pids])
-    for _, _, sleeper in pids[1:]:
-        os.kill(sleeper, signal.SIGKILL)
+    _assert_all_end([pid for processes in pids for pid in processes])
 
 
 def test_a_killed_zygote_takes_its_runs_along_and_is_replaced(runner: WarmRunner, tmp_path: Path) -> None:
