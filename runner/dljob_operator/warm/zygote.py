@@ -188,21 +188,24 @@ class Zygote:
         os.dup2(output, 2)
         os.close(output)
 
-    def _drain(self, child: _Child, fd: int) -> None:
-        """Read what `fd` holds now; forget it at its end."""
-        while True:
-            try:
-                data = os.read(fd, _CHUNK)
-            except BlockingIOError:
-                return
-            if not data:
-                self._forget(child, fd)
-                return
-            if fd == child.result_fd:
-                child.result += data
-            else:
-                child.output += data
-                del child.output[:-_OUTPUT_KEPT]
+    def _drain(self, child: _Child, fd: int) -> bool:
+        """Read some of what `fd` holds and forget it at its end; return whether there may be more.
+
+        Once per turn only: a run that never stops printing must not keep the zygote from all else.
+        """
+        try:
+            data = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._forget(child, fd)
+            return False
+        if fd == child.result_fd:
+            child.result += data
+        else:
+            child.output += data
+            del child.output[:-_OUTPUT_KEPT]
+        return True
 
     def _forget(self, child: _Child, fd: int) -> None:
         self._selector.unregister(fd)
@@ -217,9 +220,11 @@ class Zygote:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
                 continue
-            for fd in (child.result_fd, child.output_fd):
-                if fd >= 0:
-                    self._drain(child, fd)
+            # The result has been written to its end; whoever still prints into the output is not waited for.
+            while child.result_fd >= 0 and self._drain(child, child.result_fd):
+                pass
+            if child.output_fd >= 0:
+                self._drain(child, child.output_fd)
             for fd in (child.result_fd, child.output_fd):
                 if fd >= 0:
                     self._forget(child, fd)

@@ -178,6 +178,21 @@ def test_job_mode(spelling: str, mode: str) -> None:
     assert mxjob().v1alpha1().option(jobMode=spelling).job().mode == mode
 
 
+def test_a_type_without_a_replica_decides_nothing() -> None:
+    job = mxjob().v1alpha1().scheduler(0).workers(1).option(jobMode="local").job()
+    assert job.chief == Chief("Worker", 0)
+
+
+def test_which_object_it_is() -> None:
+    resource = mxjob("digits").v1().resource()
+    resource["metadata"] |= {"namespace": "vision", "generation": 7}
+    job = parse_job(resource, MXNET)
+    assert (job.namespace, job.name, job.uid, job.generation) == ("vision", "digits", UID, 7)
+    assert (job.api_version, job.api_group, job.kind) == ("kubeflow.org/v1", "kubeflow.org", "MXJob")
+    del resource["metadata"]["namespace"]
+    assert parse_job(resource, MXNET).namespace == "default"
+
+
 def test_the_template_is_the_users_own() -> None:
     resource = mxjob().v1alpha1().resource()
     job = parse_job(resource, MXNET)

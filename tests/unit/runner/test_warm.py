@@ -94,6 +94,10 @@ _ROLES = {
       - name: Batch
         report: {value: "{{ dljob_batch | length }}", note: "{{ note_file | default('') }}"}
     """,
+    "prints": """
+      - name: Print
+        report: {value: printing, flood: true}
+    """,
     "broken": "- name: [",
 }
 # An action of the test's own: it reports what it was given, and can hold or kill the run.
@@ -112,6 +116,11 @@ class ActionModule(ActionBase):
             written.write_text(f"{os.getppid()} {os.getpid()} {other.pid}")
             written.rename(given["hold"])
             other.wait()
+        if given.get("flood"):
+            # The worker's own output leads nowhere; its parent's is the run's.
+            with open(f"/proc/{os.getppid()}/fd/1", "w") as output:
+                while True:
+                    output.write("x" * 65536)
         if given.get("crash"):
             pathlib.Path(given["crash"]).write_text(str(os.getpid()))
             os.kill(os.getppid(), signal.SIGKILL)
@@ -281,6 +290,14 @@ def test_a_run_that_takes_too_long_is_killed_with_all_that_it_started(run: Run, 
     assert "2 s" in result.message
     assert time.monotonic() - started < 15
     _assert_all_end([int(pid) for pid in (tmp_path / "pids").read_text().split()])
+
+
+def test_a_run_that_prints_without_end_holds_up_nobody(runner: WarmRunner) -> None:
+    flood = runner.submit(RunRequest("prints", {}, timeout=3))
+    assert runner.run(RunRequest("echo", {"word": "meanwhile"}, timeout=60)).ok
+    result = flood.result(30)
+    assert result.ending is Ending.TIMED_OUT
+    assert 1000 < len(result.output) <= 16 * 1024
 
 
 def test_a_child_that_is_killed_ends_its_own_run_only_and_its_workers(run: Run, tmp_path: Path) -> None:
