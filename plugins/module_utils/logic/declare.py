@@ -14,7 +14,18 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 
 _KEYS = frozenset(
-    ("name", "kinds", "container", "replica_types", "chief", "succeeds_by", "modes", "environment", "dialects")
+    (
+        "name",
+        "kinds",
+        "container",
+        "replica_types",
+        "chief",
+        "succeeds_by",
+        "modes",
+        "environment",
+        "dialects",
+        "dashboard",
+    )
 )
 _CHOICES: Mapping[str, Sequence[str]] = {
     "form": f.FORMS,
@@ -68,6 +79,7 @@ def framework(
         dialects=tuple(
             _dialect(_mapping(f"dialects[{n}]", d), f"dialects[{n}]", names, read) for n, d in enumerate(dialects)
         ),
+        dashboard=_dashboard(_mapping("dashboard", declared["dashboard"])) if declared.get("dashboard") else None,
         environment=environment or _declared_environment(_mapping("environment", declared.get("environment") or {})),
     )
 
@@ -133,6 +145,20 @@ def _standard(declared: Mapping[str, Any], where: str, read: Read) -> f.Standard
         command=command,
         files={name: read(str(file)) for name, file in files.items()},
     )
+
+
+def _dashboard(declared: Mapping[str, Any]) -> f.Dashboard:
+    _known("dashboard", declared, [field.name for field in fields(f.Dashboard)])
+    for key in ("spec_field", "name", "image", "command", "port"):
+        if not declared.get(key):
+            raise InvalidFramework(f"dashboard lacks {key!r}")
+    command = _texts("dashboard.command", declared["command"])
+    for key, text, names in (
+        ("name", declared["name"], ("job", "runtime_id")),
+        *(("command", text, ("job", "runtime_id", "log_dir")) for text in command),
+    ):
+        _check_placeholders(f"dashboard.{key}", text, names)
+    return f.Dashboard(**{**declared, "command": command})
 
 
 def _exit_codes(declared: Mapping[str, Any], where: str) -> f.ExitCodes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, standard
+from ansible_collections.dljob.operator.plugins.module_utils.logic import dashboard, naming, standard
 from ansible_collections.dljob.operator.plugins.module_utils.logic.validate import problems_of
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     CLEAN_POLICIES,
@@ -88,6 +88,7 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         run_policy=_run_policy(options, dialect, faults),
         dialect=dialect,
         status=_mapping(resource.get("status")),
+        page=dashboard.parse(options, framework, faults),
     )
     if not faults:
         faults.extend(problems_of(job, framework))

@@ -105,6 +105,24 @@ class Dialect:
 
 
 @dataclass(frozen=True, slots=True)
+class Dashboard:
+    """A web page about a job, which the job may ask for: a Deployment and a Service that live as long as the job."""
+
+    spec_field: str
+    """The field of the job's spec that asks for it, with ``logDir`` and what is mounted to reach that."""
+    name: str
+    """Of Deployment and Service; may name {job} and {runtime_id}."""
+    image: str
+    command: tuple[str, ...]
+    """May name {log_dir} besides."""
+    port: int
+    """Where the page is served; the Service offers it at 80."""
+    image_field: str = ""
+    """Field of the job's spec that names another image."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Framework:
     """A deep-learning framework as its role declares it. Built by :func:`..logic.declare.framework`."""
 
@@ -120,6 +138,7 @@ class Framework:
     """The user's spelling of spec.jobMode to ``local`` or ``dist``."""
     dialects: tuple[Dialect, ...]
     environment: Environment
+    dashboard: Dashboard | None = None
 
     def type_named(self, spelling: str) -> ReplicaType | None:
         """The replica type of that name, whatever its case; ``None`` where the framework has none such."""
