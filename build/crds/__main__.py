@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from crds import mxjob
+from crds import caffe2job, mxjob
 from crds.document import render
 
-_KINDS = (mxjob,)
+_KINDS = (caffe2job, mxjob)
 _FOLDER = Path(__file__).resolve().parents[2] / "crds"
 
 

@@ -12,31 +12,25 @@ _MANAGERS = ["kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue", "dlj
 
 
 def options(framework: str, modes: Sequence[str], image_field: str) -> dict[str, Schema]:
-    """The fields. ``modes``: the accepted values of jobMode."""
-    return {
-        "jobMode": string(
+    """The fields. ``modes``: the accepted values of jobMode. Without any modes, or image field, there is no such."""
+    mode, image = {}, {}
+    if modes:
+        mode["jobMode"] = string(
             "dist (or MXTrain) for processes that form a cluster, the default; local for one that trains alone; MXTune "
             "for auto-tuning."
             if "MXTune" in modes
             else "dist for processes that form a cluster, the default; local for one that trains alone.",
             choices=modes,
-        ),
-        "RuntimeId": string(
-            "Part of the names of all pods and Services of the job. Where it is absent the operator derives one from "
-            "the job's UID and reports it in status.runtimeId.",
-            maxLength=16,
-            rules=[
-                rule(
-                    f"self.matches('{LABEL}')",
-                    message="RuntimeId becomes part of host names: use lower-case letters, digits and '-', with a "
-                    "letter or digit at both ends",
-                )
-            ],
-        ),
-        image_field: string(
+        )
+    if image_field:
+        image[image_field] = string(
             "Image that the original operator ran where a replica had no template. A template is always needed here, "
             "so this has no effect; it is kept so that old manifests apply."
-        ),
+        )
+    return {
+        **mode,
+        "RuntimeId": runtime_id(),
+        **image,
         "schedulerName": string("Kubernetes scheduler that places the pods, where their template names none."),
         "terminationPolicy": record(
             "Which replica decides how the job ends.",
@@ -56,6 +50,22 @@ def options(framework: str, modes: Sequence[str], image_field: str) -> dict[str,
         "cleanupPodPolicy": string("Earlier name of runPolicy.cleanPodPolicy.", choices=CLEAN),
         "runPolicy": _run_policy(),
     }
+
+
+def runtime_id(field: str = "RuntimeId") -> Schema:
+    """The part of names that tells this job from its namesakes; ``field`` is what it is called."""
+    return string(
+        "Part of the names of all pods and Services of the job. Where it is absent the operator derives one from "
+        "the job's UID and reports it in status.runtimeId.",
+        maxLength=16,
+        rules=[
+            rule(
+                f"self.matches('{LABEL}')",
+                message=f"{field} becomes part of host names: use lower-case letters, digits and '-', with a "
+                "letter or digit at both ends",
+            )
+        ],
+    )
 
 
 OPTION_RULES: Sequence[Rule] = (

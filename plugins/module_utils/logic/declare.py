@@ -14,7 +14,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 
 _KEYS = frozenset(
-    ("name", "kinds", "container", "replica_types", "chief", "succeeds_by", "modes", "environment", "dialects")
+    {
+        *("name", "kinds", "container", "replica_types", "chief", "succeeds_by", "modes"),
+        *("environment", "validation", "dialects"),
+    }
 )
 _CHOICES: Mapping[str, Sequence[str]] = {
     "form": f.FORMS,
@@ -26,13 +29,18 @@ _CHOICES: Mapping[str, Sequence[str]] = {
 _CODES = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
 
 
-def framework(declared: Mapping[str, Any], environment: f.Environment | None = None) -> f.Framework:
+def framework(
+    declared: Mapping[str, Any], environment: f.Environment | None = None, validation: f.Validation | None = None
+) -> f.Framework:
     """Build the framework; raises :class:`InvalidFramework`.
 
-    ``declared`` is the role's data, see the documentation of ``dljob.operator.reconcile``. ``environment`` is the
-    filter that it names, already looked up; without one the declared mapping of variables, if any, is filled in.
+    ``declared`` is the role's data, see the documentation of ``dljob.operator.reconcile``. ``environment`` and
+    ``validation`` are the filters that it names, already looked up and taken out of it; without an environment the
+    declared mapping of variables, if any, is filled in.
     """
     _known("the framework", declared, _KEYS)
+    if declared.get("validation"):
+        raise InvalidFramework(f"validation must be the full name of a filter, not {declared['validation']!r}")
     for key in ("name", "container", "replica_types", "dialects"):
         if not declared.get(key):
             raise InvalidFramework(f"the framework lacks {key!r}")
@@ -57,6 +65,7 @@ def framework(declared: Mapping[str, Any], environment: f.Environment | None = N
         modes=_modes(_mapping("modes", declared.get("modes") or {})),
         dialects=tuple(_dialect(_mapping(f"dialects[{n}]", d), f"dialects[{n}]") for n, d in enumerate(dialects)),
         environment=environment or _declared_environment(_mapping("environment", declared.get("environment") or {})),
+        **({"validation": validation} if validation else {}),
     )
 
 
@@ -87,9 +96,11 @@ def _dialect(declared: Mapping[str, Any], where: str) -> f.Dialect:
     for key, choices in _CHOICES.items():
         if key in values:
             _choice(f"{where}.{key}", values[key], choices)
-    for key in ("groups", "replicas_fields", "port_fields"):
+    for key in ("groups", "replicas_fields", "port_fields", "runtime_id_fields", "spec_fields"):
         if key in values:
             values[key] = _texts(f"{where}.{key}", values[key])
+    if not values.get("runtime_id_fields", True):
+        raise InvalidFramework(f"{where}.runtime_id_fields is empty: messages need a name for it")
     if "exit_codes" in values:
         values["exit_codes"] = _exit_codes(_mapping(f"{where}.exit_codes", values["exit_codes"]), where)
     values["labels"] = _mapping(f"{where}.labels", values.get("labels") or {})
