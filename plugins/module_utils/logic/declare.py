@@ -14,18 +14,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 
 _KEYS = frozenset(
-    (
-        "name",
-        "kinds",
-        "container",
-        "replica_types",
-        "chief",
-        "succeeds_by",
-        "modes",
-        "environment",
-        "dialects",
-        "dashboard",
-    )
+    {
+        *("name", "kinds", "container", "replica_types", "chief", "succeeds_by", "modes"),
+        *("environment", "validation", "dialects", "dashboard"),
+    }
 )
 _CHOICES: Mapping[str, Sequence[str]] = {
     "form": f.FORMS,
@@ -45,15 +37,20 @@ def _no_files(name: str) -> str:
 
 
 def framework(
-    declared: Mapping[str, Any], environment: f.Environment | None = None, read: Read = _no_files
+    declared: Mapping[str, Any],
+    environment: f.Environment | None = None,
+    validation: f.Validation | None = None,
+    read: Read = _no_files,
 ) -> f.Framework:
     """Build the framework; raises :class:`InvalidFramework`.
 
-    ``declared`` is the role's data, see the documentation of ``dljob.operator.reconcile``. ``environment`` is the
-    filter that it names, already looked up; without one the declared mapping of variables, if any, is filled in.
-    ``read`` gives the texts of the files that it names.
+    ``declared`` is the role's data, see the documentation of ``dljob.operator.reconcile``. ``environment`` and
+    ``validation`` are the filters that it names, already looked up and taken out of it; without an environment the
+    declared mapping of variables, if any, is filled in. ``read`` gives the texts of the files that it names.
     """
     _known("the framework", declared, _KEYS)
+    if declared.get("validation"):
+        raise InvalidFramework(f"validation must be the full name of a filter, not {declared['validation']!r}")
     for key in ("name", "container", "replica_types", "dialects"):
         if not declared.get(key):
             raise InvalidFramework(f"the framework lacks {key!r}")
@@ -81,6 +78,7 @@ def framework(
         ),
         dashboard=_dashboard(_mapping("dashboard", declared["dashboard"])) if declared.get("dashboard") else None,
         environment=environment or _declared_environment(_mapping("environment", declared.get("environment") or {})),
+        **({"validation": validation} if validation else {}),
     )
 
 
@@ -111,9 +109,11 @@ def _dialect(declared: Mapping[str, Any], where: str, types: Sequence[str], read
     for key, choices in _CHOICES.items():
         if key in values:
             _choice(f"{where}.{key}", values[key], choices)
-    for key in ("groups", "replicas_fields", "port_fields", "types", "required"):
+    for key in ("groups", "replicas_fields", "port_fields", "types", "required", "runtime_id_fields", "spec_fields"):
         if key in values:
             values[key] = _texts(f"{where}.{key}", values[key])
+    if not values.get("runtime_id_fields", True):
+        raise InvalidFramework(f"{where}.runtime_id_fields is empty: messages need a name for it")
     standard = _mapping(f"{where}.standard", values.get("standard") or {})
     for key in ("types", "required", "standard"):
         for name in values.get(key) or ():

@@ -76,6 +76,8 @@ class DLJob:
     chief: Chief
     run_policy: RunPolicy
     dialect: Dialect
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The spec's fields that the dialect passes on to the framework's filters, as the user wrote them."""
     status: Mapping[str, Any] = field(default_factory=dict)
     page: Page | None = None
 
