@@ -11,6 +11,10 @@ from typing import Any, Self
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, declare
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of, with_task
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.caffe2 import (
+    caffe2_environment,
+    caffe2_problems,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.dmlc import mxnet_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tf_config import tf_config_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
@@ -37,13 +41,14 @@ def stamp(seconds: float = 0) -> str:
     return clock.stamp(at(seconds))
 
 
-def mxnet_declaration() -> dict[str, Any]:
-    """What roles/mxnet declares, the filter taken out."""
-    declared = yaml.safe_load((ROOT / "roles/mxnet/vars/main.yml").read_text())["mxnet_framework"]
-    return {key: value for key, value in declared.items() if key != "environment"}
+def declaration(name: str) -> dict[str, Any]:
+    """What the role of that name declares, the filters taken out."""
+    declared = yaml.safe_load((ROOT / f"roles/{name}/vars/main.yml").read_text())[f"{name}_framework"]
+    return {key: value for key, value in declared.items() if key not in ("environment", "validation")}
 
 
-MXNET: Framework = declare.framework(mxnet_declaration(), mxnet_environment)
+MXNET: Framework = declare.framework(declaration("mxnet"), mxnet_environment)
+CAFFE2: Framework = declare.framework(declaration("caffe2"), caffe2_environment, caffe2_problems)
 
 
 def role_file(role: str, name: str) -> str:
@@ -51,14 +56,8 @@ def role_file(role: str, name: str) -> str:
     return (ROOT / "roles" / role / "files" / name).read_text(encoding="utf-8")
 
 
-def tensorflow_declaration() -> dict[str, Any]:
-    """What roles/tensorflow declares, the filter taken out."""
-    declared = yaml.safe_load((ROOT / "roles/tensorflow/vars/main.yml").read_text())["tensorflow_framework"]
-    return {key: value for key, value in declared.items() if key != "environment"}
-
-
 TENSORFLOW: Framework = declare.framework(
-    tensorflow_declaration(), tf_config_environment, lambda name: role_file("tensorflow", name)
+    declaration("tensorflow"), tf_config_environment, read=lambda name: role_file("tensorflow", name)
 )
 
 ECHO_DECLARATION: Mapping[str, Any] = {
@@ -278,6 +277,20 @@ def tfjob(api_version: str = "tensorflow.org/v1alpha1", field: str = "replicaSpe
         "kind": "TfJob" if api_version.startswith("tensorflow") else "TFJob",
         "metadata": {"name": "example-job", "namespace": "default", "uid": UID, "generation": 1},
         "spec": {field: entries, **({} if field == "tfReplicaSpecs" else {"RuntimeId": "76no"})},
+    }
+
+
+def caffe2job(workers: int | None = 2, pod: Mapping[str, Any] | None = None, **spec: Any) -> Resource:
+    """A Caffe2Job whose workers meet at a Redis server, unless ``spec`` says otherwise."""
+    replicas: Resource = {"template": {"spec": {"containers": [{"name": "caffe2", "image": "c2:1"}], **(pod or {})}}}
+    if workers is not None:
+        replicas["replicas"] = workers
+    backend = {"backendType": "redis", "redisHost": "redis-service", "redisPort": 6379}
+    return {
+        "apiVersion": "kubeflow.org/v1alpha1",
+        "kind": "Caffe2Job",
+        "metadata": {"name": "example-job", "namespace": "default", "uid": UID, "generation": 1},
+        "spec": copy.deepcopy({"backendSpecs": backend, "replicaSpecs": replicas, **spec}),
     }
 
 

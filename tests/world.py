@@ -25,7 +25,9 @@ DNS_1035 = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 def is_quiet(done: Plan) -> bool:
     """Whether a plan writes nothing at all."""
-    return not (done.services or done.pods or done.deletions or done.delete_job) and done.status is None
+    return (
+        not (done.companions or done.services or done.pods or done.deletions or done.delete_job) and done.status is None
+    )
 
 
 class World:
@@ -37,6 +39,7 @@ class World:
         self.now = NOW
         self.pods: dict[str, Resource] = {}
         self.services: dict[str, Resource] = {}
+        self.others: dict[str, Resource] = {}
         self.events: list[EventNote] = []
         self.created: list[str] = []
         self.is_deleted = False
@@ -60,8 +63,9 @@ class World:
         return done
 
     def carry_out(self, done: Plan, status_gets_lost: bool = False) -> None:
-        for service in done.services:
-            self._create(service, self.services, DNS_1035)
+        for service in (*done.companions, *done.services):
+            held = self.services if service["kind"] == "Service" else self.others
+            self._create(service, held, DNS_1035)
         for pod in done.pods:
             self._create(pod, self.pods, DNS_LABEL)
         for deletion in done.deletions:

@@ -18,23 +18,12 @@ _NO_USE = (
 
 
 def options(framework: str, modes: Sequence[str], image_field: str, image: str = _NO_USE) -> dict[str, Schema]:
-    """The fields. ``modes``: the accepted values of jobMode, a field only where there are any; ``image``: what the
-    image field is for."""
+    """The fields. ``modes``: the accepted values of jobMode; ``image``: what the image field is for. Without any modes,
+    or image field, there is no such."""
     return {
         **({"jobMode": _job_mode(modes)} if modes else {}),
-        "RuntimeId": string(
-            "Part of the names of all pods and Services of the job. Where it is absent the operator derives one from "
-            "the job's UID and reports it in status.runtimeId.",
-            maxLength=16,
-            rules=[
-                rule(
-                    f"self.matches('{LABEL}')",
-                    message="RuntimeId becomes part of host names: use lower-case letters, digits and '-', with a "
-                    "letter or digit at both ends",
-                )
-            ],
-        ),
-        image_field: string(image),
+        "RuntimeId": runtime_id(),
+        **({image_field: string(image)} if image_field else {}),
         "schedulerName": string("Kubernetes scheduler that places the pods, where their template names none."),
         "terminationPolicy": record(
             "Which replica decides how the job ends.",
@@ -63,6 +52,22 @@ def _job_mode(modes: Sequence[str]) -> Schema:
         if "MXTune" in modes
         else "dist for processes that form a cluster, the default; local for one that trains alone.",
         choices=modes,
+    )
+
+
+def runtime_id(field: str = "RuntimeId") -> Schema:
+    """The part of names that tells this job from its namesakes; ``field`` is what it is called."""
+    return string(
+        "Part of the names of all pods and Services of the job. Where it is absent the operator derives one from "
+        "the job's UID and reports it in status.runtimeId.",
+        maxLength=16,
+        rules=[
+            rule(
+                f"self.matches('{LABEL}')",
+                message=f"{field} becomes part of host names: use lower-case letters, digits and '-', with a "
+                "letter or digit at both ends",
+            )
+        ],
     )
 
 

@@ -262,6 +262,42 @@ class ReplicaMap:
         return f"{at}.filter(k, k.lowerAscii() == '{type_.lower()}').map(k, {at}[k].replicas)"
 
 
+@dataclass(frozen=True, slots=True)
+class ReplicaSingle:
+    """A dialect with one replica spec, of the framework's only type."""
+
+    field: str
+    type: str
+    container: str
+
+    def schema(self) -> Schema:
+        """The replica spec."""
+        count = {**_count(), "minimum": 1, "description": "Number of replicas, all of which run the same program."}
+        return record(
+            "The job's replicas.", {"replicas": count, "template": template(self.container)}, required=["template"]
+        )
+
+    def name_rules(self) -> Sequence[Rule]:
+        """As :meth:`ReplicaMap.name_rules`."""
+        count = f"self.spec.{self.field}.replicas"
+        rest = f"({len(self.type) + 2} + string({count} - 1).size())"
+        return [
+            rule(
+                "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+                message="pods are named after the job: use lower-case letters, digits and '-', begin with a letter and "
+                "do not end with '-'",
+                field=".metadata.name",
+            ),
+            rule(
+                f"self.metadata.name.size() + {rest} <= {NAME_LIMIT}",
+                computed="'has %d characters, and at most %d leave room for the names of its pods, "
+                f"<job>-{self.type.lower()}-<index>, in {NAME_LIMIT}: shorten it'"
+                f".format([self.metadata.name.size(), {NAME_LIMIT} - {rest}])",
+                field=".metadata.name",
+            ),
+        ]
+
+
 def label_rule(*, unless: Sequence[str] = ()) -> Rule:
     """The rule of the whole object that its name fits a label."""
     return rule(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from crds.document import definition, resource
-from crds.openapi import Rule, Schema, record, rule
+from crds.openapi import Rule, Schema, array, record, rule, string
 from crds.options import OPTION_RULES, options
 from crds.replicas import ReplicaList, ReplicaMap, label_rule
 
@@ -19,6 +19,8 @@ _IMAGE = (
     "Image of the standard gRPC server, which parameter servers run that have no container named tensorflow. "
     "tensorflow/tensorflow:1.3.0 where absent."
 )
+_NOTHING = {"nullable": True}
+"""What jobs that the original operator has stored say where they leave a list out."""
 _FIELDS = ("replicaSpecs", "replica_specs")
 _LIST = ReplicaList(
     type_field="tfReplicaType",
@@ -42,6 +44,28 @@ _MAP = ReplicaMap(
 
 def _lists() -> dict[str, Schema]:
     return {field: _LIST.schema() for field in _FIELDS}
+
+
+def _options() -> dict[str, Schema]:
+    return {**options("tensorflow", (), "tfImage", _IMAGE), "tensorboard": _tensorboard()}
+
+
+def _tensorboard() -> Schema:
+    volume = record("A Volume or VolumeMount, taken over as it stands.", {}, open_=True)
+    return record(
+        "TensorBoard beside the training, at port 80 of the Service tensorboard-<runtime id>. It outlives the training "
+        "and goes with the job. Changes have no effect once it runs.",
+        {
+            "logDir": string("Directory or URL of the event files that TensorBoard shows.", minLength=1),
+            "volumes": array("Volumes of its pod.", volume, most=64) | _NOTHING,
+            "volumeMounts": array("Where they are mounted in its container.", volume, most=64) | _NOTHING,
+            "serviceType": string(
+                "Type of the Service; ClusterIP where absent or empty.",
+                choices=["", "ClusterIP", "NodePort", "LoadBalancer"],
+            ),
+        },
+        required=["logDir"],
+    )
 
 
 def _list_rules() -> Sequence[Rule]:
@@ -88,7 +112,7 @@ def _map_rules() -> Sequence[Rule]:
 def _tensorflow() -> dict[str, Any]:
     spec = record(
         _SPEC,
-        {**_lists(), **options("tensorflow", (), "tfImage", _IMAGE)},
+        {**_lists(), **_options()},
         rules=[_one_of(*_FIELDS), *_list_rules(), *OPTION_RULES],
     )
     return definition("tensorflow.org", "TfJob", {"v1alpha1": resource(_JOB, spec, [label_rule()])}, stored="v1alpha1")
@@ -103,7 +127,7 @@ def _kubeflow_schema() -> Schema:
     """One schema for both versions, as for MXJob."""
     spec = record(
         _SPEC,
-        {**_lists(), _MAP.field: _MAP.schema(), **options("tensorflow", (), "tfImage", _IMAGE)},
+        {**_lists(), _MAP.field: _MAP.schema(), **_options()},
         rules=[_one_of(*_FIELDS, _MAP.field), *_list_rules(), *_map_rules(), *OPTION_RULES],
     )
     in_map = f"!({_MAP.absent('self.spec')})"

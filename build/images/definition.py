@@ -47,7 +47,8 @@ class Source:
 
 @dataclass(frozen=True)
 class WheelFile:
-    """One file out of a wheel (``member`` is a glob that one name must match), and its place in the build context."""
+    """One file out of a wheel (``member`` is a glob that one name must match) or, with a ``/`` at its end, one folder,
+    and its place in the build context."""
 
     requirement: str
     member: str

@@ -85,9 +85,15 @@ def matching(names: Sequence[str], pattern: str) -> list[str]:
 
 
 def extract(wheels: Path, pattern: str, target: Path) -> None:
-    """Copy the one file that matches ``pattern``, in the only wheel in ``wheels``, to ``target``."""
+    """Copy the one file that matches ``pattern``, in the only wheel in ``wheels``, to ``target``.
+
+    A pattern that ends with ``/`` is the name of a folder: all that is in it goes into the folder ``target``.
+    """
     (wheel,) = wheels.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
+        if pattern.endswith("/"):
+            _extract_folder(archive, wheel.name, pattern, target)
+            return
         found = matching(archive.namelist(), pattern)
         if len(found) != 1:
             raise ImagesError(
@@ -96,4 +102,15 @@ def extract(wheels: Path, pattern: str, target: Path) -> None:
             )
         target.parent.mkdir(parents=True, exist_ok=True)
         with archive.open(found[0]) as source, target.open("wb") as copy:
+            shutil.copyfileobj(source, copy)
+
+
+def _extract_folder(archive: zipfile.ZipFile, wheel: str, folder: str, target: Path) -> None:
+    found = [name for name in archive.namelist() if name.startswith(folder) and not name.endswith("/")]
+    if not found:
+        raise ImagesError(f"{wheel}: no file in {folder}", "look for the new name: unzip -l the wheel")
+    for name in found:
+        place = target / name.removeprefix(folder)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with archive.open(name) as source, place.open("wb") as copy:
             shutil.copyfileobj(source, copy)

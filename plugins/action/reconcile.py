@@ -15,7 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.transport impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic import declare
 from ansible_collections.dljob.operator.plugins.module_utils.plain import plain
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Environment, Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 
 
 class ActionModule(ActionBase):
@@ -60,19 +60,18 @@ class ActionModule(ActionBase):
 
 
 def _framework(declared: Mapping[str, Any], read: declare.Read) -> Framework:
-    environment = declared.get("environment")
-    if isinstance(environment, str):
-        return declare.framework({**declared, "environment": {}}, _filter(environment), read)
-    return declare.framework(declared, read=read)
+    filters = {
+        key: _filter(key, declared[key]) for key in ("environment", "validation") if isinstance(declared.get(key), str)
+    }
+    return declare.framework({k: v for k, v in declared.items() if k not in filters}, read=read, **filters)
 
 
-def _filter(name: str) -> Environment:
-    """The environment filter of that name, from a collection or from the role's own ``filter_plugins``."""
+def _filter(key: str, name: str) -> Any:
+    """The filter that ``key`` names, from a collection or from the role's own ``filter_plugins``."""
     found = filter_loader.get(name)
     if found is None:
-        raise InvalidFramework(f"environment: there is no filter {name!r}; give its full name, collection included")
-    function: Environment = found.j2_function
-    return function
+        raise InvalidFramework(f"{key}: there is no filter {name!r}; give its full name, collection included")
+    return found.j2_function
 
 
 def _handed_over(task_vars: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

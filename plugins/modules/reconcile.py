@@ -78,6 +78,21 @@ options:
           - Variables that the template sets itself are kept, and win.
         type: raw
         default: {}
+      dashboard:
+        description:
+          - A web page that a job may ask for in the field C(spec_field) of its spec, with C(logDir) and, to reach that,
+            C(volumes) and C(volumeMounts), and with C(serviceType). It outlives the training and goes with the job.
+          - A Deployment and a Service called C(name) are made for it. The container runs C(command), whose texts may
+            have C({log_dir}), C({job}) and C({runtime_id}), in C(image), unless the field C(image_field) of the spec
+            names one. It serves at C(port), which the Service offers at 80. C(labels) are those of both.
+          - Changes of that field have no effect on a page that there is.
+        type: dict
+      validation:
+        description:
+          - Full name of a filter that says what is wrong with a job, beyond what all frameworks have in common.
+          - It gets the cluster as the filter of O(framework.environment) does, without C(task), and returns a list of
+            sentences, each with the field and the fix. A job that has any ends Failed until it is edited.
+        type: str
       dialects:
         description:
           - The ways in which jobs of this framework are written. The job's API group and the field that holds its
@@ -153,7 +168,8 @@ options:
             description:
               - Form of C(status.replicaStatuses) and C(status.state), and the form that environment filters are told.
               - V(v1alpha1), a list of C({ReplicasStates, state}), and the state Running until the end. V(v1), a mapping
-                of type to C({active, succeeded, failed}), and the newest condition as the state.
+                of type to C({active, succeeded, failed}) (with the form V(single) one such entry), and the newest
+                condition as the state.
             type: str
             choices: [v1alpha1, v1]
             default: v1alpha1
@@ -205,6 +221,18 @@ options:
               - C(flag) is a field of a replica spec that, when true, asks for the program in a container that there is.
             type: dict
             default: {}
+          runtime_id_fields:
+            description: Spellings of the field in C(spec) that gives the runtime id. Messages use the first.
+            type: list
+            elements: str
+            default: [RuntimeId]
+          spec_fields:
+            description:
+              - Fields of C(spec) that the framework's filters need. They find those that the job has under C(spec) of
+                their input, as the user wrote them. A change of one starts all replicas anew.
+            type: list
+            elements: str
+            default: []
           environment_in:
             description: V(named), only the framework's container gets the environment. V(all), every container does.
             type: str

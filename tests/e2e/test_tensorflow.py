@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from e2e.support import UNTIL_ENDED, Cluster, Job, shell_template
+from kubernetes import client, watch
 from seeds import seed_manifest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,3 +89,83 @@ def test_a_retryable_exit_code_and_a_worker_that_ends(here: Cluster) -> None:
 
     here.wait_pods(job.uid, lambda pods: restarts(pods) >= 2, "two restarts of the master")
     assert job.status["state"] == "Running"
+
+
+def with_page(name: str, directory: str) -> dict[str, Any]:
+    """A master that trains alone and writes event files, and a TensorBoard that shares their directory."""
+    volume = {"name": "logs", "hostPath": {"path": directory, "type": "DirectoryOrCreate"}}
+    mount = {"name": "logs", "mountPath": "/logs"}
+    container = {
+        "name": "tensorflow",
+        "image": "dljob/tensorflow-digits:1",
+        "args": ["--log_dir=/logs", "--num-epochs=2"],
+        "volumeMounts": [mount],
+        "securityContext": {"runAsUser": 0},  # the kubelet makes the directory, as root's
+    }
+    master = {
+        "tfReplicaType": "MASTER",
+        "template": {"spec": {"restartPolicy": "OnFailure", "containers": [container], "volumes": [volume]}},
+    }
+    return {
+        "apiVersion": "tensorflow.org/v1alpha1",
+        "kind": "TfJob",
+        "metadata": {"name": name},
+        "spec": {
+            "tfImage": "dljob/tensorflow-digits:1",
+            "replicaSpecs": [master],
+            "tensorboard": {"logDir": "/logs", "volumes": [volume], "volumeMounts": [mount]},
+        },
+    }
+
+
+def fetched(here: Cluster, service: str, path: str, wanted: str, timeout: float = 90) -> str:
+    """A page behind the API server's proxy, once it says ``wanted``: TensorBoard reads its directory now and then."""
+    end, text = time.monotonic() + timeout, ""
+    while time.monotonic() < end:
+        try:
+            text = str(here.core.connect_get_namespaced_service_proxy_with_path(service, here.namespace, path))
+        except client.ApiException as e:
+            text = str(e)
+        if wanted in text:
+            return text
+        time.sleep(1)
+    raise AssertionError(f"{service}/{path} does not say {wanted!r} after {timeout} s: {text[-500:]}")
+
+
+@pytest.mark.training
+def test_tensorboard_shows_real_events(here: Cluster) -> None:
+    job = here.create(with_page("shown", f"/tmp/{here.namespace}"))
+    status = job.wait_end(240)
+    assert status["state"] == "Succeeded", status["reason"]
+    name = f"tensorboard-{status['runtimeId']}"
+    assert [s["metadata"]["name"] for s in here.services(job.uid)] == [name], "only the page outlives the training"
+    fetched(here, f"{name}:80", "", "TensorBoard", 240)
+    fetched(here, f"{name}:80", "data/plugin/scalars/tags", "loss")
+
+    apps = client.AppsV1Api(here.core.api_client)
+    listed = apps.list_namespaced_deployment(here.namespace)
+    assert [d.metadata.name for d in listed.items] == [name]
+    job.delete()
+    version = listed.metadata.resource_version
+    for event in watch.Watch().stream(
+        apps.list_namespaced_deployment, here.namespace, resource_version=version, timeout_seconds=60
+    ):
+        if event["type"] == "DELETED":
+            return
+    raise AssertionError("the Deployment outlives its job")
+
+
+@pytest.mark.parametrize("name", ["tf-tensorboard-azure.yaml", "tf-tensorboard-gke.yaml"])
+def test_tensorboard_manifests_yield_the_right_objects(here: Cluster, name: str) -> None:
+    manifest = seed_manifest(name)
+    job = here.create(manifest)
+    here.wait_pods(job.uid, lambda pods: len(pods) == 1, "the master's pod")
+    rid = job.wait(lambda s: bool(s.get("runtimeId")), "a status")["runtimeId"]
+    deployment = client.AppsV1Api(here.core.api_client).read_namespaced_deployment(f"tensorboard-{rid}", here.namespace)
+    pod = deployment.spec.template.spec
+    asked = manifest["spec"]["tensorboard"]
+    assert pod.containers[0].command == ["tensorboard", "--logdir", asked["logDir"], "--host", "0.0.0.0"]
+    azure = [(v.azure_file.secret_name, v.azure_file.share_name) for v in pod.volumes or ()]
+    assert azure == [(v["azureFile"]["secretName"], v["azureFile"]["shareName"]) for v in asked.get("volumes", [])]
+    service = here.core.read_namespaced_service(f"tensorboard-{rid}", here.namespace)
+    assert (service.spec.type, service.spec.ports[0].port, service.spec.ports[0].target_port) == ("ClusterIP", 80, 6006)

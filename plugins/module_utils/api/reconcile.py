@@ -105,6 +105,6 @@ def _report(
         writer.events(planned.events, now)
     if written.postponed or written.waiting:
         message = "; ".join(written.postponed[:3])
-        requeue = min(LATER, requeue) if requeue is not None else LATER
+        requeue = min(LATER, requeue or LATER)  # not at once: what was refused for now would be refused again
     changed = written.changed or planned.status is not None
     return Outcome(resource, planned, True, changed, message, requeue, tuple(wrote))

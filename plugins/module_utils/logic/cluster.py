@@ -5,10 +5,12 @@ Shape::
     {"job": {"name", "namespace", "uid", "kind", "api_version", "runtime_id", "mode", "form"},
      "replicas": {"Worker": [{"host": "...", "port": 2222, "rank": 3}, ...], ...},
      "templates": {"Worker": {"annotations": {...}}, ...},
+     "spec": {"backendSpecs": {...}},
      "total": 4,
      "task": {"type": "Worker", "index": 0, "rank": 3}}
 
-``form`` is the API whose users the job is written for, ``v1`` or ``v1alpha1``.
+``form`` is the API whose users the job is written for, ``v1`` or ``v1alpha1``. ``spec`` holds those of the dialect's
+``spec_fields`` that the job has; nobody has looked at what the user wrote there.
 Ranks number all replicas through, in the order in which the framework declares its types.
 """
 
@@ -53,6 +55,7 @@ def cluster_of(job: DLJob, framework: Framework) -> Cluster:
         },
         "replicas": replicas,
         "templates": templates,
+        "spec": dict(job.options),
         "total": rank,
     }
 

@@ -14,7 +14,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 
 _KEYS = frozenset(
-    ("name", "kinds", "container", "replica_types", "chief", "succeeds_by", "modes", "environment", "dialects")
+    {
+        *("name", "kinds", "container", "replica_types", "chief", "succeeds_by", "modes"),
+        *("environment", "validation", "dialects", "dashboard"),
+    }
 )
 _CHOICES: Mapping[str, Sequence[str]] = {
     "form": f.FORMS,
@@ -34,15 +37,20 @@ def _no_files(name: str) -> str:
 
 
 def framework(
-    declared: Mapping[str, Any], environment: f.Environment | None = None, read: Read = _no_files
+    declared: Mapping[str, Any],
+    environment: f.Environment | None = None,
+    validation: f.Validation | None = None,
+    read: Read = _no_files,
 ) -> f.Framework:
     """Build the framework; raises :class:`InvalidFramework`.
 
-    ``declared`` is the role's data, see the documentation of ``dljob.operator.reconcile``. ``environment`` is the
-    filter that it names, already looked up; without one the declared mapping of variables, if any, is filled in.
-    ``read`` gives the texts of the files that it names.
+    ``declared`` is the role's data, see the documentation of ``dljob.operator.reconcile``. ``environment`` and
+    ``validation`` are the filters that it names, already looked up and taken out of it; without an environment the
+    declared mapping of variables, if any, is filled in. ``read`` gives the texts of the files that it names.
     """
     _known("the framework", declared, _KEYS)
+    if declared.get("validation"):
+        raise InvalidFramework(f"validation must be the full name of a filter, not {declared['validation']!r}")
     for key in ("name", "container", "replica_types", "dialects"):
         if not declared.get(key):
             raise InvalidFramework(f"the framework lacks {key!r}")
@@ -68,7 +76,9 @@ def framework(
         dialects=tuple(
             _dialect(_mapping(f"dialects[{n}]", d), f"dialects[{n}]", names, read) for n, d in enumerate(dialects)
         ),
+        dashboard=_dashboard(_mapping("dashboard", declared["dashboard"])) if declared.get("dashboard") else None,
         environment=environment or _declared_environment(_mapping("environment", declared.get("environment") or {})),
+        **({"validation": validation} if validation else {}),
     )
 
 
@@ -99,9 +109,11 @@ def _dialect(declared: Mapping[str, Any], where: str, types: Sequence[str], read
     for key, choices in _CHOICES.items():
         if key in values:
             _choice(f"{where}.{key}", values[key], choices)
-    for key in ("groups", "replicas_fields", "port_fields", "types", "required"):
+    for key in ("groups", "replicas_fields", "port_fields", "types", "required", "runtime_id_fields", "spec_fields"):
         if key in values:
             values[key] = _texts(f"{where}.{key}", values[key])
+    if not values.get("runtime_id_fields", True):
+        raise InvalidFramework(f"{where}.runtime_id_fields is empty: messages need a name for it")
     standard = _mapping(f"{where}.standard", values.get("standard") or {})
     for key in ("types", "required", "standard"):
         for name in values.get(key) or ():
@@ -133,6 +145,20 @@ def _standard(declared: Mapping[str, Any], where: str, read: Read) -> f.Standard
         command=command,
         files={name: read(str(file)) for name, file in files.items()},
     )
+
+
+def _dashboard(declared: Mapping[str, Any]) -> f.Dashboard:
+    _known("dashboard", declared, [field.name for field in fields(f.Dashboard)])
+    for key in ("spec_field", "name", "image", "command", "port"):
+        if not declared.get(key):
+            raise InvalidFramework(f"dashboard lacks {key!r}")
+    command = _texts("dashboard.command", declared["command"])
+    for key, text, names in (
+        ("name", declared["name"], ("job", "runtime_id")),
+        *(("command", text, ("job", "runtime_id", "log_dir")) for text in command),
+    ):
+        _check_placeholders(f"dashboard.{key}", text, names)
+    return f.Dashboard(**{**declared, "command": command})
 
 
 def _exit_codes(declared: Mapping[str, Any], where: str) -> f.ExitCodes:

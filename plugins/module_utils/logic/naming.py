@@ -60,17 +60,18 @@ def address(job: DLJob, type_: str, index: int) -> str:
 def too_long(job: DLJob) -> list[str]:
     """Complaints about names that would not fit, one per replica type; empty where all fit."""
     complaints = []
+    runtime_id_field = f"spec.{job.dialect.runtime_id_fields[0]}"
     service = service_name(job)
     if len(service) > NAME_LIMIT:
         complaints.append(
-            f"spec.RuntimeId is {len(service) - NAME_LIMIT} characters too long: the job's Service is named {service}, "
-            f"and a Service's name has at most {NAME_LIMIT} characters"
+            f"{runtime_id_field} is {len(service) - NAME_LIMIT} characters too long: the job's Service is named "
+            f"{service}, and a Service's name has at most {NAME_LIMIT} characters"
         )
     for group in job.groups:
         last = max(group.replicas - 1, 0)
         name = pod_name(job, group.type, last, 0, "")
         if len(name) > NAME_LIMIT:
-            source = "metadata.name" if job.dialect.names == NAMES_JOB else "spec.RuntimeId"
+            source = "metadata.name" if job.dialect.names == NAMES_JOB else runtime_id_field
             complaints.append(
                 f"{source} is {len(name) - NAME_LIMIT} characters too long: its pods are named like {name}, "
                 f"and a pod's hostname has at most {NAME_LIMIT} characters"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, standard
+from ansible_collections.dljob.operator.plugins.module_utils.logic import dashboard, naming, standard
 from ansible_collections.dljob.operator.plugins.module_utils.logic.validate import problems_of
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     CLEAN_POLICIES,
@@ -20,7 +20,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.errors impor
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
     FORM_LIST,
     FORM_MAP,
-    NAMES_JOB,
     Dialect,
     Framework,
 )
@@ -81,13 +80,15 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         uid=uid,
         generation=_integer(metadata.get("generation"), 0, "metadata.generation", 0, 2**63 - 1, faults),
         created=str(metadata.get("creationTimestamp") or ""),
-        runtime_id=str(options.get("RuntimeId") or naming.runtime_id(uid)),
+        runtime_id=_runtime_id(options, dialect, uid, faults),
         mode=mode,
         groups=groups,
         chief=_chief(options, groups, framework, faults),
         run_policy=_run_policy(options, dialect, faults),
         dialect=dialect,
+        options={name: options[name] for name in dialect.spec_fields if name in options},
         status=_mapping(resource.get("status")),
+        page=dashboard.parse(options, framework, faults),
     )
     if not faults:
         faults.extend(problems_of(job, framework))
@@ -171,9 +172,9 @@ def _group(
 def _restart_policy(
     path: str, entry: Mapping[str, Any], template: Mapping[str, Any], dialect: Dialect, faults: list[str]
 ) -> str:
-    """v1 has it on the replica spec (the template's is overruled, as the peer does); v1alpha1 in the pod template."""
+    """v1's map has it in its entries (the template's is overruled, as the peer does); older forms in the template."""
     own = entry.get("restartPolicy")
-    if dialect.names != NAMES_JOB and own is None:
+    if dialect.form != FORM_MAP and own is None:
         own = _mapping(template.get("spec")).get("restartPolicy")
     policy = own or dialect.default_restart_policy
     if policy not in RESTART_POLICIES:
@@ -213,6 +214,13 @@ def _text(value: Any, path: str, faults: list[str]) -> str | None:
         faults.append(f"{path} must be a text, not {value!r}")
         return None
     return value
+
+
+def _runtime_id(options: Mapping[str, Any], dialect: Dialect, uid: str, faults: list[str]) -> str:
+    given = {name: str(options[name]) for name in dialect.runtime_id_fields if options.get(name)}
+    if len(set(given.values())) > 1:
+        faults.append(f"spec has {' and '.join(given)}, which say the same and differ: keep one of them")
+    return next(iter(given.values()), naming.runtime_id(uid))
 
 
 def _mode(options: Mapping[str, Any], framework: Framework, faults: list[str]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import companions
+from ansible_collections.dljob.operator.plugins.module_utils.logic import companions, dashboard
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup, deadlines, failure, replicas
@@ -45,19 +45,20 @@ def plan(
         return Plan()
     report = Report(job, now)
     if is_finished(job.status, job.generation):
-        return _finished(job, observed, report, now)
+        return _finished(job, framework, observed, report, now)
     if job.run_policy.suspend:
         return _suspended(job, observed, report)
     return _active(job, framework, observed, report, now, cluster_domain)
 
 
-def _finished(job: DLJob, observed: Observed, report: Report, now: datetime) -> Plan:
+def _finished(job: DLJob, framework: Framework, observed: Observed, report: Report, now: datetime) -> Plan:
     """Over: clean up once, then only wait for the end of its time to live."""
     left = deadlines.time_to_live(job, report.completed_at, now)
     if left is not None and left <= 0:
         return Plan(delete_job=True)
-    deletions = cleanup.leftovers(job, observed)
-    if cleanup.is_clean(job, observed):
+    kept = dashboard.names(job, framework)
+    deletions = cleanup.leftovers(job, observed, kept)
+    if cleanup.is_clean(job, observed, kept):
         report.phase(_last_phase(outcome(job.status)))
     return Plan(deletions=deletions, status=report.status(), requeue_after=_soonest(left, deletions))
 
@@ -90,7 +91,7 @@ def _active(
         report.succeeded()
         report.replicas(replica_statuses.settled(job, replica_statuses.count(job, current, completed)))
         report.progress(retries, completed)
-        return _end(job, observed, report)
+        return _end(job, framework, observed, report)
     moves = replicas.next_moves(job, observed, hashes, retries, completed, now)
     left = deadlines.time_left(job, report.started, now)
     fault = (
@@ -103,7 +104,7 @@ def _active(
     report.progress(moves.retries, completed)
     if fault:
         report.failed(fault)
-        return _end(job, observed, report)
+        return _end(job, framework, observed, report)
 
     if moves.restarted:
         report.restarting(moves.restarted, [failure.describe(p) for p in moves.restarted])
@@ -115,6 +116,8 @@ def _active(
     )
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
     made_first = companions.of_pods(job, {s.group.type for s in moves.starts})
+    if not observed.services.keys() >= set(dashboard.names(job, framework)):
+        made_first += dashboard.build(job, framework)
     if pods:
         report.event("Normal", c.EVENT_CREATED, _created_text(job, pods))
     wait = _soonest(moves.wait, moves.deletions)
@@ -122,13 +125,13 @@ def _active(
     return Plan(made_first, services, pods, moves.deletions, report.status(), report.events, min(waits, default=None))
 
 
-def _end(job: DLJob, observed: Observed, report: Report) -> Plan:
+def _end(job: DLJob, framework: Framework, observed: Observed, report: Report) -> Plan:
     """The reconcile that finds the job ended only says so.
 
     What is left is deleted by the next one, which reads the outcome from the status: were the pods deleted first, a
     status write that fails would lose it, and the job would train anew.
     """
-    clean = cleanup.is_clean(job, observed)
+    clean = cleanup.is_clean(job, observed, dashboard.names(job, framework))
     report.phase(_last_phase(report.state) if clean else c.PHASE_CLEANUP)
     ttl = job.run_policy.ttl_seconds_after_finished
     return Plan(status=report.status(), events=report.events, requeue_after=ttl if clean else AT_ONCE)

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_LOCAL
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of, placeholders, with_task
+from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_LOCAL, NAME_LIMIT
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 
@@ -17,7 +19,10 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 def problems_of(job: DLJob, framework: Framework) -> list[str]:
     """Every fault of ``job``; empty for a good one."""
-    return [*_counts(job, framework), *_names(job), *_templates(job, framework)]
+    found = [*_counts(job, framework), *_names(job), *_templates(job, framework)]
+    if found:
+        return found  # what follows stands on it
+    return [*_labels(job, framework), *framework.validation(cluster_of(job, framework))]
 
 
 def _counts(job: DLJob, framework: Framework) -> list[str]:
@@ -65,7 +70,8 @@ def _names(job: DLJob) -> Iterator[str]:
             "because pods and Services are named after it"
         )
     if not _LABEL.fullmatch(job.runtime_id):
-        yield f"spec.RuntimeId: {job.runtime_id!r} must hold only lower-case letters, digits and '-'"
+        field = job.dialect.runtime_id_fields[0]
+        yield f"spec.{field}: {job.runtime_id!r} must hold only lower-case letters, digits and '-'"
     yield from naming.too_long(job)
 
 
@@ -93,6 +99,22 @@ def _templates(job: DLJob, framework: Framework) -> Iterator[str]:
                 f"{path}.spec.containers: a container named {framework.container!r} is needed, "
                 f"the one that runs {framework.name}; there are: {', '.join(names) or 'none'}"
             )
+
+
+def _labels(job: DLJob, framework: Framework) -> Iterator[str]:
+    """Labels are put together from several names: each may be short enough, and all of them too long."""
+    cluster = cluster_of(job, framework)
+    for group in job.groups:
+        if not group.replicas:
+            continue
+        values = {**placeholders(with_task(cluster, group.type, group.replicas - 1)), "role": "master"}
+        for name, text in job.dialect.labels.items():
+            value = fill(text, values)
+            if len(value) > NAME_LIMIT:
+                yield (
+                    f"metadata.name is {len(value) - NAME_LIMIT} characters too long: the pods' label {name} would be "
+                    f"{value}, and a label has at most {NAME_LIMIT} characters"
+                )
 
 
 def _maps(holder: Any, path: str, *fields: str) -> Iterator[str]:

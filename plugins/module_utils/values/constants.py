@@ -9,6 +9,8 @@ LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 LABEL_JOB_UID = "dljob.operator/job-uid"
 LABEL_REPLICA_TYPE = "dljob.operator/replica-type"
 LABEL_REPLICA_INDEX = "dljob.operator/replica-index"
+LABEL_PAGE_OF = "dljob.operator/page-of"
+"""On the pods of a job's web page, the job's uid. Not the job-uid label: they are none of its processes."""
 LABEL_ATTEMPT = "dljob.operator/attempt"
 ANNOTATION_SPEC_HASH = "dljob.operator/spec-hash"
 
@@ -35,6 +37,8 @@ CONDITION_SUCCEEDED = "Succeeded"
 CONDITION_FAILED = "Failed"
 
 # restart policies; ExitCode is ours to carry out, the others are Kubernetes' own
+SERVICE_TYPES = ("ClusterIP", "NodePort", "LoadBalancer")
+
 RESTART_ALWAYS = "Always"
 RESTART_ON_FAILURE = "OnFailure"
 RESTART_NEVER = "Never"

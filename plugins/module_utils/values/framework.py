@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 Environment = Callable[[Mapping[str, Any]], Mapping[str, str]]
 """From a task's cluster (see :func:`..logic.cluster.cluster_of`) to the variables its process reads."""
+
+Validation = Callable[[Mapping[str, Any]], Iterable[str]]
+"""From a job's cluster, seen from no task, to its faults: a sentence each, with the field and the fix."""
 
 FORM_LIST = "list"
 FORM_MAP = "map"
@@ -100,8 +103,30 @@ class Dialect:
     """Labels of the pods, values in the placeholders of :mod:`..logic.placeholders`."""
     standard: Mapping[str, Standard] = field(default_factory=dict)
     """By type: what its replicas run without a container of the framework's. Other types need one."""
+    runtime_id_fields: tuple[str, ...] = ("RuntimeId",)
+    """Spellings of the spec's runtime id, the first is the one that messages name."""
+    spec_fields: tuple[str, ...] = ()
+    """Fields of the spec that the framework's own filters get to see, as the user wrote them."""
     environment_in: str = "named"
     """named: only the framework's container gets the environment; all: every container of the pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dashboard:
+    """A web page about a job, which the job may ask for: a Deployment and a Service that live as long as the job."""
+
+    spec_field: str
+    """The field of the job's spec that asks for it, with ``logDir`` and what is mounted to reach that."""
+    name: str
+    """Of Deployment and Service; may name {job} and {runtime_id}."""
+    image: str
+    command: tuple[str, ...]
+    """May name {log_dir} besides."""
+    port: int
+    """Where the page is served; the Service offers it at 80."""
+    image_field: str = ""
+    """Field of the job's spec that names another image."""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +145,9 @@ class Framework:
     """The user's spelling of spec.jobMode to ``local`` or ``dist``."""
     dialects: tuple[Dialect, ...]
     environment: Environment
+    dashboard: Dashboard | None = None
+    validation: Validation = lambda cluster: ()
+    """What must hold of a job beyond what all frameworks have in common."""
 
     def type_named(self, spelling: str) -> ReplicaType | None:
         """The replica type of that name, whatever its case; ``None`` where the framework has none such."""

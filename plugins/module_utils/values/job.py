@@ -49,6 +49,17 @@ class Chief:
 
 
 @dataclass(frozen=True, slots=True)
+class Page:
+    """The web page about the job that its spec asks for."""
+
+    log_dir: str
+    image: str
+    service_type: str = "ClusterIP"
+    volumes: tuple[Mapping[str, Any], ...] = ()
+    volume_mounts: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DLJob:
     """A distributed deep-learning job. Built by :func:`..logic.parse.parse_job`."""
 
@@ -65,7 +76,10 @@ class DLJob:
     chief: Chief
     run_policy: RunPolicy
     dialect: Dialect
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The spec's fields that the dialect passes on to the framework's filters, as the user wrote them."""
     status: Mapping[str, Any] = field(default_factory=dict)
+    page: Page | None = None
 
     @property
     def api_group(self) -> str:

@@ -74,7 +74,7 @@ def submit(api: client.ApiClient, crds: None, empty_namespace: str) -> Submit:
         group, version = job["apiVersion"].split("/")
         options: dict[str, Any] = {"field_validation": "Strict", **({} if namespace else {"dry_run": "All"})}
         created: Any = objects.create_namespaced_custom_object(
-            group, version, namespace or empty_namespace, "mxjobs", job, **options
+            group, version, namespace or empty_namespace, f"{job['kind'].lower()}s", job, **options
         )
         return created
 

@@ -68,7 +68,7 @@ def test_check_notices_a_change_and_a_stranger(tmp_path: Path) -> None:
     assert run()[0] == 0
     assert run("--check") == (0, "")
     changed = target / FILES[0].name
-    changed.write_text(changed.read_text().replace("maxItems: 16", "maxItems: 17"))
+    changed.write_text(changed.read_text().replace("maxItems: 64", "maxItems: 65"))
     (target / "stranger.yaml").write_text("{}")
     code, answer = run("--check")
     assert code == 1
@@ -80,6 +80,7 @@ def test_a_file_per_group() -> None:
     def versions(name: str) -> dict[str, bool]:
         return {v["name"]: v["storage"] for v in DEFINITIONS[name]["spec"]["versions"]}
 
+    assert versions("caffe2jobs.kubeflow.org.yaml") == {"v1alpha1": True}
     assert versions("mxjobs.fioravanzo.org.yaml") == {"v1alpha1": True}
     assert versions("mxjobs.mpba.fbk.eu.yaml") == {"v1": True}
     assert versions("mxjobs.kubeflow.org.yaml") == {"v1": True, "v1alpha1": False}

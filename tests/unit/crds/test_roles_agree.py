@@ -53,6 +53,8 @@ def test_replicas(framework: dict[str, Any], kind: str, group: str, dialect: dic
             entry, own = replicas["additionalProperties"], {"restartPolicy"}
             rules = str(replicas["x-kubernetes-validations"])
             assert all(f"'{type_.lower()}'" in rules for type_ in types)
+        elif dialect["form"] == "single":
+            entry, own = replicas, set()
         else:
             entry, own = replicas["items"], {dialect["type_field"]}
             listed = entry["properties"][dialect["type_field"]]["enum"]
@@ -75,6 +77,15 @@ def test_replicas(framework: dict[str, Any], kind: str, group: str, dialect: dic
 @pytest.mark.parametrize(("framework", "kind", "group", "dialect"), DIALECTS)
 def test_modes(framework: dict[str, Any], kind: str, group: str, dialect: dict[str, Any]) -> None:
     spec = SCHEMAS[group, kind]["openAPIV3Schema"]["properties"]["spec"]
-    if "jobMode" in spec.get("properties", ()):
+    if spec["type"] == "object" and "jobMode" in spec["properties"]:
         known = {"local", "dist", *framework.get("modes", ())}
         assert set(spec["properties"]["jobMode"]["enum"]) <= known
+    else:
+        assert not framework.get("modes") or spec["type"] != "object"
+
+
+@pytest.mark.parametrize(("framework", "kind", "group", "dialect"), DIALECTS)
+def test_what_is_read_of_the_spec(framework: dict[str, Any], kind: str, group: str, dialect: dict[str, Any]) -> None:
+    spec = SCHEMAS[group, kind]["openAPIV3Schema"]["properties"]["spec"]
+    read = {*dialect.get("runtime_id_fields", ["RuntimeId"]), *dialect.get("spec_fields", ())}
+    assert spec["type"] != "object" or read <= set(spec["properties"])

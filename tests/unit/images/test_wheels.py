@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
 from pathlib import Path
 
@@ -68,6 +69,17 @@ def folder(tmp_path: Path) -> Path:
 def test_one_file_is_taken_out(folder: Path) -> None:
     wheels.extract(folder, "data.libs/libx-*.so*", folder / "out/lib/libx.so.1")
     assert (folder / "out/lib/libx.so.1").read_text() == "library"
+
+
+def test_a_folder_is_taken_out(folder: Path) -> None:
+    wheels.extract(folder, "data.libs/", folder / "out")
+    found = {str(p.relative_to(folder / "out")) for p in (folder / "out").rglob("*") if p.is_file()}
+    assert found == {"libx-0a1b.so.1.0.0", "sub/libx-0a1b.so.1.0.0"}
+
+
+def test_a_folder_that_there_is_not() -> None:
+    with pytest.raises(ImagesError, match="no file in lib/"):
+        wheels._extract_folder(zipfile.ZipFile(io.BytesIO(), "w"), "x.whl", "lib/", Path("/nowhere"))
 
 
 @pytest.mark.parametrize(("pattern", "count"), [("data/*.csv", 2), ("data/c.csv", 0)])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import declare
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
+from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework, InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Dialect, ExitCodes, ReplicaType
 from builders import ECHO_DECLARATION, MXNET, echo_framework, echo_framework_of_dialect, echojob, seen_from
 
@@ -136,3 +136,24 @@ def test_mxnet_is_declared_for_all_its_groups() -> None:
         ("kubeflow.org", "list", "v1alpha1"),
         ("kubeflow.org", "map", "v1"),
     ]
+
+
+def test_a_validation_is_a_filter_and_finds_what_the_dialect_passes_on() -> None:
+    def faults(cluster: Any) -> list[str]:
+        return [f"spec.color: {cluster['spec'].get('color')} is too loud"] if cluster["spec"] else []
+
+    dialect = {**ECHO_DECLARATION["dialects"][0], "spec_fields": ["color"]}
+    framework = declare.framework({**ECHO_DECLARATION, "dialects": [dialect]}, validation=faults)
+    assert parse_job(echojob(shape="round"), framework).options == {}
+    with pytest.raises(InvalidJob, match=r"^spec\.color: red is too loud$"):
+        parse_job(echojob(color="red", shape="round"), framework)
+
+
+def test_a_validation_that_was_not_looked_up() -> None:
+    with pytest.raises(InvalidFramework, match="validation must be the full name of a filter, not 5"):
+        echo_framework(validation=5)
+
+
+def test_a_dialect_without_a_name_for_the_runtime_id() -> None:
+    with pytest.raises(InvalidFramework, match=r"dialects\[0\].runtime_id_fields is empty"):
+        echo_framework_of_dialect(runtime_id_fields=[])

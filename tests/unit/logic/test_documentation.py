@@ -11,10 +11,14 @@ import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome
 from ansible_collections.dljob.operator.plugins.module_utils.logic import declare
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import PLACEHOLDERS
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.caffe2 import (
+    caffe2_environment,
+    caffe2_problems,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.dmlc import mxnet_environment
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Dialect
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
-from builders import ROOT, mxnet_declaration
+from builders import ROOT, declaration
 
 
 def constants(path: str) -> dict[str, Any]:
@@ -90,7 +94,16 @@ def test_the_filters_example_is_a_cluster() -> None:
     assert (made["DMLC_ROLE"], made["DMLC_PS_ROOT_URI"], made["DMLC_NUM_WORKER"]) == ("worker", "scheduler-ab12-0", "2")
 
 
-def test_mxnet_declares_nothing_that_is_not_documented() -> None:
-    declared = mxnet_declaration()
+def test_the_caffe2_filters_examples_are_clusters() -> None:
+    (task,) = constants("plugins/filter/caffe2_environment.py")["EXAMPLES"]
+    made = caffe2_environment(task["vars"]["cluster"])
+    assert (made["SHARD_ID"], made["NUM_SHARDS"], made["REDIS_HOST"]) == ("1", "2", "redis-service")
+    (task,) = constants("plugins/filter/caffe2_problems.py")["EXAMPLES"]
+    assert list(caffe2_problems(task["vars"]["cluster"])) == []
+
+
+@pytest.mark.parametrize("name", ["mxnet", "caffe2"])
+def test_a_role_declares_nothing_that_is_not_documented(name: str) -> None:
+    declared = declaration(name)
     assert set(declared) <= set(FRAMEWORK)
     assert all(set(dialect) <= set(DIALECT) for dialect in declared["dialects"])

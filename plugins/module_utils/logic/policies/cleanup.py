@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import CLEAN_ALL, CLEAN_NONE
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed
 
 
-def leftovers(job: DLJob, observed: Observed) -> tuple[Deletion, ...]:
-    """What ``cleanPodPolicy`` says to delete of a finished job; under Running, pods that ended stay for their logs."""
+def leftovers(job: DLJob, observed: Observed, kept: Collection[str] = ()) -> tuple[Deletion, ...]:
+    """What ``cleanPodPolicy`` says to delete of a finished job; under Running, pods that ended stay for their logs.
+
+    Services named in ``kept`` outlive the training.
+    """
     policy = job.run_policy.clean_pod_policy
     if policy == CLEAN_NONE:
         return ()
@@ -16,12 +21,12 @@ def leftovers(job: DLJob, observed: Observed) -> tuple[Deletion, ...]:
         Deletion("Pod", p.name, p.uid) for p in observed.pods if not p.deleting and (policy == CLEAN_ALL or p.busy)
     )
     # nothing is left that the names could lead to
-    return pods + tuple(Deletion("Service", name, uid) for name, uid in observed.services.items())
+    return pods + tuple(Deletion("Service", name, uid) for name, uid in observed.services.items() if name not in kept)
 
 
-def is_clean(job: DLJob, observed: Observed) -> bool:
+def is_clean(job: DLJob, observed: Observed, kept: Collection[str] = ()) -> bool:
     """Whether nothing is left to delete or to wait for."""
     if job.run_policy.clean_pod_policy == CLEAN_NONE:
         return True
     waiting = any(p.deleting for p in observed.pods)
-    return not waiting and not leftovers(job, observed)
+    return not waiting and not leftovers(job, observed, kept)

@@ -8,7 +8,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import is_done
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID, LABEL_REPLICA_TYPE
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import STATUS_V1
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FORM_SINGLE, STATUS_V1
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodView
 
@@ -40,7 +40,9 @@ def count(job: DLJob, observed: Observed, completed: dict[str, set[int]]) -> dic
 
 
 def render(job: DLJob, counts: dict[str, Counter[str]]) -> Any:
-    """``replicaStatuses`` in the job's dialect: v1alpha1's list (seeds 001, 003) or v1's map."""
+    """``replicaStatuses`` in the job's dialect: v1alpha1's list (seeds 001, 003), v1's map, or one entry (seed 004)."""
+    if job.dialect.status == STATUS_V1 and job.dialect.form == FORM_SINGLE:
+        return {name: number for states in counts.values() for name, number in _single(states).items() if number}
     if job.dialect.status == STATUS_V1:
         return {g.type: _v1(job, g, counts[g.type]) for g in job.groups}
     return [_v1alpha1(job, g, counts[g.type]) for g in job.groups]
@@ -62,6 +64,12 @@ def _v1(job: DLJob, group: ReplicaGroup, states: Counter[str]) -> dict[str, Any]
         **{name: number for name, number in counted.items() if number},
         "selector": f"{LABEL_JOB_UID}={job.uid},{LABEL_REPLICA_TYPE}={group.type.lower()}",
     }
+
+
+def _single(states: Counter[str]) -> dict[str, int]:
+    """Where there is one type there is one count, and it takes a replica that waits to start for active."""
+    active = states[RUNNING] + states[PENDING]
+    return {"active": active, "succeeded": states[SUCCEEDED], "failed": states[FAILED]}
 
 
 def settled(job: DLJob, counts: dict[str, Counter[str]]) -> dict[str, Counter[str]]:

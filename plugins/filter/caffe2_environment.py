@@ -1,0 +1,62 @@
+"""The environment of a Caffe2 process, as a filter."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: caffe2_environment
+short_description: Environment variables of one worker of a Caffe2 job
+version_added: 0.1.0
+description:
+  - Computes what a Caffe2 training program needs to join its job.
+  - C(SHARD_ID), C(NUM_SHARDS) and C(RUN_ID), which the programs hand to Caffe2; C(CAFFE2_CONFIG), the names of all
+    workers in JSON; C(REDIS_HOST) and C(REDIS_PORT), or C(NFS_PATH), where the workers meet.
+  - All of them are always set. C(REDIS_HOST) or C(NFS_PATH) is empty where the job does not use it.
+positional: _input
+options:
+  _input:
+    description: The cluster, seen from one task, as M(dljob.operator.reconcile) hands it to every environment filter.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show what the second worker would read
+  ansible.builtin.debug:
+    msg: "{{ cluster | dljob.operator.caffe2_environment }}"
+  vars:
+    cluster:
+      job: {name: digits, namespace: default, runtime_id: "1529307087"}
+      replicas:
+        Worker: [{host: digits-worker-0, port: 2222, rank: 0}, {host: digits-worker-1, port: 2222, rank: 1}]
+      spec: {backendSpecs: {backendType: redis, redisHost: redis-service, redisPort: 6379}}
+      total: 2
+      task: {type: Worker, index: 1, rank: 1}
+"""
+
+RETURN = r"""
+_value:
+  description: Variable name to value.
+  type: dict
+  sample: {SHARD_ID: "1", NUM_SHARDS: "2", REDIS_HOST: redis-service}
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.caffe2 import caffe2_environment
+
+
+def _checked(cluster: Any) -> dict[str, str]:
+    needed = ("job", "replicas", "spec", "total", "task")
+    missing = [k for k in needed if not isinstance(cluster, Mapping) or k not in cluster]
+    if missing:
+        raise AnsibleFilterError(f"caffe2_environment: the cluster lacks {missing[0]!r}")
+    return caffe2_environment(cluster)
+
+
+class FilterModule:
+    """Ansible's entry point."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"caffe2_environment": _checked}

@@ -1,0 +1,55 @@
+"""What is wrong with a Caffe2 job, as a filter."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: caffe2_problems
+short_description: Faults of how the workers of a Caffe2 job are to meet
+version_added: 0.1.0
+description:
+  - Checks C(spec.backendSpecs). The backend C(redis) needs C(redisHost), C(nfs) needs C(nfsPath), and C(none) is for a
+    single replica. Without a C(backendType) it is C(none) for a single replica and C(redis) for more.
+positional: _input
+options:
+  _input:
+    description: The cluster, as M(dljob.operator.reconcile) hands it to a framework's validation filter.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Refuse a job whose workers could not find one another
+  ansible.builtin.assert:
+    that: cluster | dljob.operator.caffe2_problems == []
+  vars:
+    cluster:
+      spec: {backendSpecs: {backendType: nfs, nfsPath: /shared/digits}}
+      total: 2
+"""
+
+RETURN = r"""
+_value:
+  description: One sentence per fault, with the field and the fix. Empty for a good job.
+  type: list
+  elements: str
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.caffe2 import caffe2_problems
+
+
+def _checked(cluster: Any) -> list[str]:
+    missing = [k for k in ("spec", "total") if not isinstance(cluster, Mapping) or k not in cluster]
+    if missing:
+        raise AnsibleFilterError(f"caffe2_problems: the cluster lacks {missing[0]!r}")
+    return list(caffe2_problems(cluster))
+
+
+class FilterModule:
+    """Ansible's entry point."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"caffe2_problems": _checked}

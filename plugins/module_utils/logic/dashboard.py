@@ -1,0 +1,114 @@
+"""The web page about a job (seed 003's TensorBoard): a Deployment and a Service that outlive the training.
+
+The Service, which is seen with the job's other ones, is made last and stands for both: as long as it is there, nothing
+is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic import companions
+from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Dashboard, Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, Page
+
+SERVICE_PORT = 80
+
+
+def parse(options: Mapping[str, Any], framework: Framework, faults: list[str]) -> Page | None:
+    """The page that the spec asks for, ``None`` where it asks for none; what is wrong is added to ``faults``."""
+    declared = framework.dashboard
+    asked = options.get(declared.spec_field) if declared else None
+    if declared is None or asked is None:
+        return None
+    path = f"spec.{declared.spec_field}"
+    if not isinstance(asked, Mapping):
+        faults.append(f"{path} must be a map with logDir")
+        return None
+    log_dir = asked.get("logDir")
+    if not (isinstance(log_dir, str) and log_dir):
+        faults.append(f"{path}.logDir is missing: name the directory of the event files there")
+        return None
+    for name in ("volumes", "volumeMounts"):
+        held = asked.get(name) or []
+        if not isinstance(held, list) or not all(isinstance(item, Mapping) for item in held):
+            faults.append(f"{path}.{name} must be a list of maps")
+            return None
+    service_type = asked.get("serviceType") or c.SERVICE_TYPES[0]
+    if service_type not in c.SERVICE_TYPES:
+        faults.append(f"{path}.serviceType: {service_type!r} is none of {', '.join(c.SERVICE_TYPES)}")
+    return Page(
+        log_dir=log_dir,
+        image=str(options.get(declared.image_field) or declared.image),
+        service_type=str(service_type),
+        volumes=tuple(asked.get("volumes") or ()),
+        volume_mounts=tuple(asked.get("volumeMounts") or ()),
+    )
+
+
+def names(job: DLJob, framework: Framework) -> tuple[str, ...]:
+    """Names of the Services of the page; none where the job has no page."""
+    return (_name(job, framework.dashboard),) if job.page and framework.dashboard else ()
+
+
+def build(job: DLJob, framework: Framework) -> tuple[Mapping[str, Any], ...]:
+    """The objects of the page, in the order in which they are made; none where the job has no page."""
+    if not (job.page and framework.dashboard):
+        return ()
+    return _deployment(job, job.page, framework.dashboard), _service(job, job.page, framework.dashboard)
+
+
+def _name(job: DLJob, declared: Dashboard) -> str:
+    return fill(declared.name, {"job": job.name, "runtime_id": job.runtime_id})
+
+
+def _metadata(job: DLJob, declared: Dashboard) -> dict[str, Any]:
+    metadata = companions.metadata(job, _name(job, declared))
+    return {**metadata, "labels": {**declared.labels, **metadata["labels"]}}
+
+
+def _deployment(job: DLJob, page: Page, declared: Dashboard) -> Mapping[str, Any]:
+    selector = {c.LABEL_PAGE_OF: job.uid}
+    values = {"job": job.name, "runtime_id": job.runtime_id, "log_dir": page.log_dir}
+    container = {
+        "name": declared.spec_field,
+        "image": page.image,
+        "command": [fill(text, values) for text in declared.command],
+        "ports": [{"containerPort": declared.port}],
+        # no traffic before the page is there: a program of this size takes its time to start
+        "readinessProbe": {"httpGet": {"path": "/", "port": declared.port}, "timeoutSeconds": 5},
+        "volumeMounts": [dict(mount) for mount in page.volume_mounts],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _metadata(job, declared),
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": selector},
+            "template": {
+                "metadata": {"labels": {**declared.labels, "runtime_id": job.runtime_id, **selector}},
+                "spec": {
+                    "containers": [container],
+                    "volumes": [dict(volume) for volume in page.volumes],
+                    "enableServiceLinks": False,
+                },
+            },
+        },
+    }
+
+
+def _service(job: DLJob, page: Page, declared: Dashboard) -> Mapping[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata(job, declared),
+        "spec": {
+            "type": page.service_type,
+            "selector": {c.LABEL_PAGE_OF: job.uid},
+            "ports": [{"name": "tb-port", "port": SERVICE_PORT, "targetPort": declared.port}],
+        },
+    }

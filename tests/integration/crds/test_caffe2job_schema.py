@@ -1,0 +1,102 @@
+"""What `kubectl apply` says to a Caffe2Job."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from builders import caffe2job
+from kubernetes import client
+from seeds import seed_manifest
+
+Job = dict[str, Any]
+
+NFS = {"backendType": "nfs", "nfsPath": "/shared"}
+
+
+@pytest.fixture(scope="session")
+def complaint(api: client.ApiClient, crds: None, empty_namespace: str) -> Callable[[Job], str]:
+    """``complaint(job)``: what the API server has against the job; "" if nothing."""
+    objects = client.CustomObjectsApi(api)
+
+    def complain(job: Job) -> str:
+        try:
+            objects.create_namespaced_custom_object(
+                "kubeflow.org", "v1alpha1", empty_namespace, "caffe2jobs", job, field_validation="Strict", dry_run="All"
+            )
+        except client.ApiException as error:
+            assert error.status in (400, 422), error
+            return str(error.body)
+        return ""
+
+    return complain
+
+
+def written(workers: int | None = 2, **spec: Any) -> Job:
+    """As a user writes it."""
+    job = caffe2job(workers, **spec)
+    job["metadata"] = {"name": job["metadata"]["name"]}
+    return copy.deepcopy(job)
+
+
+def without_backend(workers: int | None) -> Job:
+    job = written(workers)
+    del job["spec"]["backendSpecs"]
+    return job
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        pytest.param(written(), id="redis"),
+        pytest.param(written(backendSpecs=NFS), id="nfs"),
+        pytest.param(written(1, backendSpecs={"backendType": "none"}), id="none, alone"),
+        pytest.param(without_backend(1), id="alone"),
+        pytest.param(without_backend(None), id="alone by default"),
+        pytest.param(written(backendSpecs={"redisHost": "r"}), id="redis by default"),
+        pytest.param(written(backendSpecs={"backendType": "", "redisHost": "r"}), id="an empty type"),
+        pytest.param(written(RuntimeID="1529307087"), id="runtime id"),
+        pytest.param(written(RuntimeId="aycw", RuntimeID="aycw"), id="runtime id, twice"),
+        pytest.param(written(runPolicy={"cleanPodPolicy": "None", "backoffLimit": 3}), id="run policy"),
+        pytest.param(
+            written(terminationPolicy={"chief": {"replicaName": "WORKER", "replicaIndex": 0}}), id="termination policy"
+        ),
+    ],
+)
+def test_good(complaint: Callable[[Job], str], job: Job) -> None:
+    assert complaint(job) == ""
+
+
+def test_the_seed_verbatim(complaint: Callable[[Job], str]) -> None:
+    assert complaint(seed_manifest("caffe2-redis.yaml")) == ""
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        (written(backendSpecs={"backendType": "redis"}), "backendSpecs.redisHost is missing: name the Redis server"),
+        (written(backendSpecs={"backendType": "redis", "redisHost": ""}), "backendSpecs.redisHost is missing"),
+        (without_backend(2), "backendSpecs.redisHost is missing"),
+        (written(backendSpecs={"backendType": "nfs"}), "backendSpecs.nfsPath is missing: name the directory"),
+        (written(1, backendSpecs={"backendType": "nfs", "nfsPath": ""}), "backendSpecs.nfsPath is missing"),
+        (written(backendSpecs={"backendType": "none"}), "several replicas could not find one another: choose redis"),
+        (written(backendSpecs={"backendType": "mpi"}), 'Unsupported value: \\"mpi\\"'),
+        (written(backendSpecs={"redisHost": "r", "redisPort": 0}), "should be greater than or equal to 1"),
+        (written(backendSpecs={"redisHost": "r", "redisport": 1}), "unknown field"),
+        (written(0), "should be greater than or equal to 1"),
+        (written(RuntimeID="UPPER"), "RuntimeID becomes part of host names"),
+        (written(RuntimeID="a", RuntimeId="b"), "RuntimeID and RuntimeId are two names of one setting"),
+        ({**written(), "metadata": {"name": "1job"}}, "pods are named after the job"),
+        ({**written(), "metadata": {"name": "j" * 55}}, "has 55 characters, and at most 54 leave room"),
+    ],
+)
+def test_bad_with_the_field_and_the_fix(complaint: Callable[[Job], str], job: Job, said: str) -> None:
+    assert said in complaint(job)
+
+
+def test_a_container_of_another_name(complaint: Callable[[Job], str]) -> None:
+    job = written()
+    job["spec"]["replicaSpecs"]["template"]["spec"]["containers"][0]["name"] = "train"
+    assert "needs a container named caffe2, the one that runs the training, and has" in complaint(job)
