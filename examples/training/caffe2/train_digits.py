@@ -195,7 +195,7 @@ def interface_of(name: str, timeout: float) -> str:
     Gloo would otherwise look up the host's name. In a pod on the node's network that is the node's, which need not
     resolve, or resolves to a loopback address that the workers on other nodes cannot use.
     """
-    start = time.monotonic()
+    start, told = time.monotonic(), False
     while True:
         try:
             address = socket.gethostbyname(name)
@@ -203,6 +203,9 @@ def interface_of(name: str, timeout: float) -> str:
         except socket.gaierror as error:  # the name is published once the pod has an address
             if time.monotonic() - start >= timeout:
                 raise TimeoutError(f"this worker's own name {name} does not resolve ({error.strerror})") from error
+            if not told:
+                say(f"waiting: this worker's own name {name} does not resolve yet ({error.strerror})")
+                told = True
             time.sleep(RETRY_SECONDS)
     for _, interface in socket.if_nameindex():
         if _ipv4(interface) == address:
