@@ -47,8 +47,8 @@ def registry() -> Iterator[Registry]:
 
 
 def test_the_label_of_what_is_served(registry: Registry) -> None:
-    registry.put("docker.io/jzp1025/mxnet", "test", {"config": {"Labels": {context.LABEL: "k1"}}})
-    assert remote.content(registry.port, "jzp1025/mxnet:test") == "k1"
+    registry.put("docker.io/example/mxnet", "test", {"config": {"Labels": {context.LABEL: "k1"}}})
+    assert remote.content(registry.port, "example/mxnet:test") == "k1"
     registry.put("gcr.io/a/b", "latest", {"config": {"Labels": {context.LABEL: "k2"}}})
     assert remote.content(registry.port, "gcr.io/a/b") == "k2"
 

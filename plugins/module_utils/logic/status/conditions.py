@@ -1,6 +1,6 @@
 """The v1 conditions: an ordered list, the newest last, with the peer's own algebra.
 
-Source: the training operator's documented behaviour (see docs/parity.md): Restarting and Running exclude each other;
+Source: the training operator's documented behaviour (release 1.9): Restarting and Running exclude each other;
 a finished job's Running turns False and stays; an unchanged condition is left as it is.
 """
 
