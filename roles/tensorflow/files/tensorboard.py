@@ -30,8 +30,8 @@ def mended():
         # in the class itself: what starts it has got hold of it while it was imported
         known = program.WerkzeugServer.__init__
 
-        def begin(self, application, flags):
-            known(self, without_identity(application), flags)
+        def begin(self, wsgi_app, flags):
+            known(self, without_identity(wsgi_app), flags)
 
         program.WerkzeugServer.__init__ = begin
         return main.run_main

@@ -141,15 +141,15 @@ def test_programs_of_the_role_are_written_for_old_images_too(file: Path) -> None
 
 PROGRAM = """
 class WerkzeugServer:
-    def __init__(self, application, flags):
-        application({}, lambda status, headers: print(status, headers))
+    def __init__(self, wsgi_app, flags):
+        wsgi_app({}, lambda status, headers: print(status, headers))
 started = WerkzeugServer
 """
 MAIN = """
 from tensorboard import program
 def run_main():
     headers = [("Content-Encoding", "identity"), ("Content-Encoding", "gzip"), ("X", "identity")]
-    program.started(lambda environ, start: start("200 OK", headers), None)
+    program.started(wsgi_app=lambda environ, start: start("200 OK", headers), flags=None)
 """
 
 
