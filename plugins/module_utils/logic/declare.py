@@ -76,7 +76,7 @@ def framework(
         dialects=tuple(
             _dialect(_mapping(f"dialects[{n}]", d), f"dialects[{n}]", names, read) for n, d in enumerate(dialects)
         ),
-        dashboard=_dashboard(_mapping("dashboard", declared["dashboard"])) if declared.get("dashboard") else None,
+        dashboard=_dashboard(_mapping("dashboard", declared["dashboard"]), read) if declared.get("dashboard") else None,
         environment=environment or _declared_environment(_mapping("environment", declared.get("environment") or {})),
         **({"validation": validation} if validation else {}),
     )
@@ -147,7 +147,7 @@ def _standard(declared: Mapping[str, Any], where: str, read: Read) -> f.Standard
     )
 
 
-def _dashboard(declared: Mapping[str, Any]) -> f.Dashboard:
+def _dashboard(declared: Mapping[str, Any], read: Read) -> f.Dashboard:
     _known("dashboard", declared, [field.name for field in fields(f.Dashboard)])
     for key in ("spec_field", "name", "image", "command", "port"):
         if not declared.get(key):
@@ -155,10 +155,11 @@ def _dashboard(declared: Mapping[str, Any]) -> f.Dashboard:
     command = _texts("dashboard.command", declared["command"])
     for key, text, names in (
         ("name", declared["name"], ("job", "runtime_id")),
-        *(("command", text, ("job", "runtime_id", "log_dir")) for text in command),
+        *(("command", text, ("job", "runtime_id", "log_dir", "program")) for text in command),
     ):
         _check_placeholders(f"dashboard.{key}", text, names)
-    return f.Dashboard(**{**declared, "command": command})
+    program = read(str(declared["program"])) if declared.get("program") else ""
+    return f.Dashboard(**{**declared, "command": command, "program": program})
 
 
 def _exit_codes(declared: Mapping[str, Any], where: str) -> f.ExitCodes:

@@ -121,9 +121,11 @@ class Dashboard:
     """Of Deployment and Service; may name {job} and {runtime_id}."""
     image: str
     command: tuple[str, ...]
-    """May name {log_dir} besides."""
+    """May name {log_dir} besides, and {program}."""
     port: int
     """Where the page is served; the Service offers it at 80."""
+    program: str = ""
+    """The text of a file of the role's, for an interpreter's command line."""
     image_field: str = ""
     """Field of the job's spec that names another image."""
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -16,7 +16,9 @@ import pytest
 
 program = example_programs.load("tensorflow/train_digits.py")
 FILE = example_programs.TRAINING / "tensorflow" / "train_digits.py"
-SERVER = example_programs.ROOT / "roles" / "tensorflow" / "files" / "parameter_server.py"
+FILES = example_programs.ROOT / "roles" / "tensorflow" / "files"
+SERVER = FILES / "parameter_server.py"
+PAGE = FILES / "tensorboard.py"
 MEMBERS = {"master": ["m:2222"], "worker": ["w:2222"], "ps": ["p:2222", "q:2222"]}
 
 
@@ -125,10 +127,58 @@ def test_a_bad_cluster_is_said(tmp_path: Path) -> None:
     assert status == 2 and "JOB|HOST:PORT" in err
 
 
-def test_the_server_is_written_for_old_images_too() -> None:
+@pytest.mark.parametrize("file", [SERVER, PAGE], ids=lambda f: f.name)
+def test_programs_of_the_role_are_written_for_old_images_too(file: Path) -> None:
     """TensorFlow 1's images have Python 2.7: no annotations, no f-strings, no keyword-only arguments."""
-    tree = ast.parse(SERVER.read_text())
+    tree = ast.parse(file.read_text())
     newer: tuple[Any, ...] = (ast.JoinedStr, ast.AnnAssign, ast.NamedExpr, ast.AsyncFunctionDef, ast.Nonlocal)
     assert not [node for node in ast.walk(tree) if isinstance(node, newer)]
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     assert not [f for f in functions if f.returns or f.args.kwonlyargs or any(a.annotation for a in f.args.args)]
+
+
+# ---- TensorBoard
+
+PROGRAM = """
+class WerkzeugServer:
+    def __init__(self, wsgi_app, flags):
+        wsgi_app({}, lambda status, headers: print(status, headers))
+started = WerkzeugServer
+"""
+MAIN = """
+from tensorboard import program
+def run_main():
+    headers = [("Content-Encoding", "identity"), ("Content-Encoding", "gzip"), ("X", "identity")]
+    program.started(wsgi_app=lambda environ, start: start("200 OK", headers), flags=None)
+"""
+
+
+def page(folder: Path, **files: str) -> tuple[int, str, str]:
+    """What the program says, run as a pod does, with as much of TensorBoard as ``files`` and a command of that name."""
+    package = folder / "tensorboard"
+    package.mkdir()
+    for name, text in {"__init__": "", **files}.items():
+        (package / f"{name}.py").write_text(text)
+    command = folder / "bin" / "tensorboard"
+    command.parent.mkdir()
+    command.write_text('#!/bin/sh\necho "plain $@"\n')
+    command.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", PAGE.read_text(), "--logdir", "/logs"],
+        env={**os.environ, "PYTHONPATH": str(folder), "PATH": f"{command.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_page_loses_the_header_that_the_proxy_cannot_take(tmp_path: Path) -> None:
+    status, out, err = page(tmp_path, program=PROGRAM, main=MAIN)
+    assert (status, out) == (0, "200 OK [('Content-Encoding', 'gzip'), ('X', 'identity')]\n"), err
+
+
+@pytest.mark.parametrize("files", [{}, {"program": "", "main": ""}], ids=["old", "unknown"])
+def test_another_tensorboard_runs_unmended(tmp_path: Path, files: dict[str, str]) -> None:
+    assert page(tmp_path, **files)[:2] == (0, "plain --logdir /logs\n")

@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.dashboard import build, names
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from builders import ECHO_DECLARATION, TENSORFLOW, UID, Resource, echo_framework, echojob, tfjob
+from builders import ECHO_DECLARATION, TENSORFLOW, UID, Resource, echo_framework, echojob, role_file, tfjob
 from seeds import seed_manifest
 from world import World
 
@@ -30,7 +30,8 @@ def test_deployment_and_service() -> None:
     assert all(x["metadata"]["ownerReferences"][0]["uid"] == UID for x in (deployment, service))
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "tensorflow/tensorflow:1.3.0"
-    assert container["command"] == ["tensorboard", "--logdir", "/logs", "--host", "0.0.0.0"]
+    program = role_file("tensorflow", "tensorboard.py")
+    assert container["command"] == ["python", "-c", program, "--logdir", "/logs", "--host", "0.0.0.0"]
     assert service["spec"]["type"] == "ClusterIP"
     assert service["spec"]["ports"] == [{"name": "tb-port", "port": 80, "targetPort": 6006}]
     labels = deployment["spec"]["template"]["metadata"]["labels"]
@@ -58,7 +59,7 @@ def test_as_the_original_operator_prints_it() -> None:
 
 def test_braces_in_a_directory_are_no_placeholders() -> None:
     deployment, _ = made(with_page(logDir="{job}/{nothing}"))
-    assert deployment["spec"]["template"]["spec"]["containers"][0]["command"][2] == "{job}/{nothing}"
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["command"][4] == "{job}/{nothing}"
 
 
 @pytest.mark.parametrize(
@@ -105,5 +106,5 @@ def test_seeds(name: str) -> None:
     asked = resource["spec"]["tensorboard"]
     deployment, _ = made(resource)
     pod = deployment["spec"]["template"]["spec"]
-    assert pod["containers"][0]["command"][2] == asked["logDir"]
+    assert pod["containers"][0]["command"][4] == asked["logDir"]
     assert pod["volumes"] == asked.get("volumes", [])
