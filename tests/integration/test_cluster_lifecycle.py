@@ -115,14 +115,14 @@ def docker_objects(env: Mapping[str, str]) -> set[str]:
 
 
 def look(tool: Tool, tools: Mapping[str, str]) -> Machine:
-    routes = Path("/proc/net/route").read_text().splitlines()
+    routes = [line.split() for line in Path("/proc/net/route").read_text().splitlines()]
     links = {entry.name for entry in Path("/sys/class/net").iterdir()}
     named = Path("/run/netns")
     return Machine(
         mounts=frozenset(Path("/proc/self/mountinfo").read_text().splitlines()),
         links=frozenset(link for link in links if not foreign(link, tool.settings)),
         # interface, destination, mask
-        routes=frozenset(" ".join((f := line.split())[:2] + f[7:8]) for line in routes),
+        routes=frozenset(" ".join(f[:2] + f[7:8]) for f in routes if not foreign(f[0], tool.settings)),
         rules=frozenset(packet_rules(tools)),
         run=frozenset(p.name for p in Path("/run").iterdir()),
         net_namespaces=frozenset(p.name for p in named.iterdir()) if named.is_dir() else frozenset(),
