@@ -82,9 +82,12 @@ class Machine:
 
 
 def foreign(link: str, ours: Settings) -> bool:
-    """Whether a link hangs on a bridge of somebody else: containers come and go there."""
+    """Whether a link is another cluster's bridge, or hangs on somebody else's: containers come and go there."""
+    own = (ours.bridge, ours.default_bridge)
+    if link.startswith(("dlb-", "dlj-")):
+        return link not in own
     master = Path("/sys/class/net", link, "master")
-    return master.exists() and master.resolve().name not in (ours.bridge, ours.default_bridge)
+    return master.exists() and master.resolve().name not in own
 
 
 def packet_rules(tools: Mapping[str, str]) -> set[str]:
