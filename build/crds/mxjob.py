@@ -47,6 +47,7 @@ def _list_rules(replicas: ReplicaList, unless: Sequence[str] = ()) -> Sequence[R
         replicas.needs_single(field, unless=[*unless, _LOCAL], hint=", or set jobMode to local"),
         replicas.needs_any(field, unless=unless),
         replicas.needs_chief(field, unless=unless),
+        replicas.restarts_as_one(field, unless=unless),
     ]
 
 
@@ -56,6 +57,7 @@ def _map_rules() -> Sequence[Rule]:
         _MAP.needs_one("Scheduler", unless=[_TUNE], hint=", or set jobMode to MXTune"),
         _MAP.needs_any("Tuner", unless=[f"!({_TUNE})"], hint=", or set jobMode to MXTrain"),
         _MAP.needs_chief(),
+        _MAP.restarts_as_one(),
     ]
 
 

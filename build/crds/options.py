@@ -110,6 +110,11 @@ def _run_policy() -> Schema:
                 "Restarts, of all replicas together, after which the job fails. No limit where absent.",
                 minimum=0,
             ),
+            "restartScope": string(
+                "What restarts when a replica fails that may be tried again: Replica, that one alone (the default), or "
+                "Job, all of them together. Job is for programs that do not take a crashed member back.",
+                choices=["Replica", "Job"],
+            ),
             "suspend": boolean("true stops the job: its pods are deleted, and created again once this is false."),
             "managedBy": string(
                 "Who reconciles the job. This operator leaves a job of kueue.x-k8s.io/multikueue alone. Cannot change.",

@@ -158,6 +158,27 @@ class ReplicaList:
             field=".terminationPolicy.chief",
         )
 
+    def restarts_as_one(self, field: str, *, unless: Sequence[str] = ()) -> Rule:
+        """The rule that restartScope Job goes with restarts after failures only."""
+        policy = "r.template.spec.restartPolicy"
+        return _restarts_as_one(
+            f"self.{field}.all(r, !has(r.template) || !has(r.template.spec) || !has({policy}) || {policy} != 'Always')",
+            unless,
+        )
+
+
+_AS_ONE = "has(self.runPolicy) && has(self.runPolicy.restartScope) && self.runPolicy.restartScope == 'Job'"
+
+
+def _restarts_as_one(condition: str, unless: Sequence[str]) -> Rule:
+    return rule(
+        condition,
+        unless=[*unless, f"!({_AS_ONE})"],
+        message="restartPolicy Always would begin a job of runPolicy.restartScope Job anew even after success: "
+        "use OnFailure or ExitCode",
+        field=".runPolicy",
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class ReplicaMap:
@@ -229,6 +250,12 @@ class ReplicaMap:
             computed=_no_such_chief(self.field),
             field=".terminationPolicy.chief",
         )
+
+    def restarts_as_one(self) -> Rule:
+        """The rule that restartScope Job goes with restarts after failures only."""
+        policy = f"self.{self.field}[k].restartPolicy"
+        condition = f"self.{self.field}.all(k, !has({policy}) || {policy} != 'Always')"
+        return _restarts_as_one(condition, [self.absent()])
 
     def absent(self, spec: str = "self") -> str:
         """The CEL expression that the job is not written in this dialect."""

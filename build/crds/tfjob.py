@@ -76,6 +76,7 @@ def _list_rules() -> Sequence[Rule]:
         for found in (
             _LIST.needs_single(field, unless=[f"!has(self.{field})"]),
             _LIST.needs_chief(field, unless=[f"!has(self.{field})"]),
+            _LIST.restarts_as_one(field, unless=[f"!has(self.{field})"]),
         )
     ]
 
@@ -106,6 +107,7 @@ def _map_rules() -> Sequence[Rule]:
             field=f".{_MAP.field}",
         ),
         _MAP.needs_chief(),
+        _MAP.restarts_as_one(),
     ]
 
 

@@ -6,11 +6,12 @@ Shape::
      "replicas": {"Worker": [{"host": "...", "port": 2222, "rank": 3}, ...], ...},
      "templates": {"Worker": {"annotations": {...}}, ...},
      "spec": {"backendSpecs": {...}},
-     "total": 4,
+     "total": 4, "attempt": 0,
      "task": {"type": "Worker", "index": 0, "rank": 3}}
 
 ``form`` is the API whose users the job is written for, ``v1`` or ``v1alpha1``. ``spec`` holds those of the dialect's
 ``spec_fields`` that the job has; nobody has looked at what the user wrote there.
+``attempt`` counts how often all replicas were begun anew together (``restartScope: Job``).
 Ranks number all replicas through, in the order in which the framework declares its types.
 """
 
@@ -26,7 +27,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 Cluster = Mapping[str, Any]
 
 
-def cluster_of(job: DLJob, framework: Framework) -> Cluster:
+def cluster_of(job: DLJob, framework: Framework, attempt: int = 0) -> Cluster:
     """Everything that is the same for all tasks of ``job``."""
     rank = 0
     replicas: dict[str, list[dict[str, Any]]] = {}
@@ -57,6 +58,7 @@ def cluster_of(job: DLJob, framework: Framework) -> Cluster:
         "templates": templates,
         "spec": dict(job.options),
         "total": rank,
+        "attempt": attempt,
     }
 
 

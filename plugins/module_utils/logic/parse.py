@@ -15,6 +15,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
     CLEAN_POLICIES,
     MODE_DISTRIBUTED,
     RESTART_POLICIES,
+    RESTART_SCOPE_REPLICA,
+    RESTART_SCOPES,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
@@ -270,6 +272,10 @@ def _run_policy(options: Mapping[str, Any], dialect: Dialect, faults: list[str])
     if suspend is not None and not isinstance(suspend, bool):
         faults.append(f"{path}.suspend must be true or false, not {suspend!r}")
     scheduling = _mapping(policy.get("schedulingPolicy"))
+    scope = policy.get("restartScope") or RESTART_SCOPE_REPLICA
+    if scope not in RESTART_SCOPES:
+        faults.append(f"{path}.restartScope: {scope!r} is none of {', '.join(RESTART_SCOPES)}")
+        scope = RESTART_SCOPE_REPLICA
 
     def seconds(name: str, least: int) -> int | None:
         value = policy.get(name)
@@ -284,4 +290,5 @@ def _run_policy(options: Mapping[str, Any], dialect: Dialect, faults: list[str])
         managed_by=_text(policy.get("managedBy"), f"{path}.managedBy", faults),
         scheduler_name=_text(options.get("schedulerName"), "spec.schedulerName", faults),
         priority_class=_text(scheduling.get("priorityClass"), f"{path}.schedulingPolicy.priorityClass", faults),
+        restart_scope=scope,
     )

@@ -15,7 +15,13 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic import companions, dashboard
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, build_pod
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup, deadlines, failure, replicas
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
+    cleanup,
+    deadlines,
+    failure,
+    replicas,
+    whole_job,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import is_done, succeeded
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
@@ -83,6 +89,9 @@ def _active(
     retries = {} if changed else failure.retries_of(job)
     completed = {} if changed else completed_.read(job.status.get("completed"))
     current = _of_this_spec(job, observed, hashes)
+    as_one = whole_job.applies_to(job)
+    if as_one:
+        current = whole_job.of_this_attempt(current, retries)
     for pod in current.pods:
         if is_done(pod):
             completed.setdefault(pod.type, set()).add(pod.index)
@@ -92,13 +101,16 @@ def _active(
         report.replicas(replica_statuses.settled(job, replica_statuses.count(job, current, completed)))
         report.progress(retries, completed)
         return _end(job, framework, observed, report)
-    moves = replicas.next_moves(job, observed, hashes, retries, completed, now)
+    policy = whole_job if as_one else replicas
+    moves = policy.next_moves(job, observed, hashes, retries, completed, now)
     left = deadlines.time_left(job, report.started, now)
     fault = (
         failure.find_failure(job, current)
         or failure.over_backoff_limit(job, moves.retries, current.pods)
         or _overdue(job, left)
     )
+    if moves.all_anew:
+        completed = {}
     counts = replica_statuses.count(job, current, completed)
     report.replicas(counts)
     report.progress(moves.retries, completed)
@@ -106,10 +118,12 @@ def _active(
         report.failed(fault)
         return _end(job, framework, observed, report)
 
-    if moves.restarted:
+    if moves.all_anew:
+        report.restarting_all([failure.describe(p) for p in moves.restarted])
+    elif moves.restarted:
         report.restarting(moves.restarted, [failure.describe(p) for p in moves.restarted])
-    _tell_phase(job, current, report, counts)
-    cluster = cluster_of(job, framework)
+    _tell_phase(job, current, report, counts, anew=moves.all_anew or (as_one and changed))
+    cluster = cluster_of(job, framework, whole_job.attempt_of(moves.retries) if as_one else 0)
     pods = tuple(
         build_pod(job, framework, s.group, s.index, s.attempt, hashes[s.group.type], cluster, cluster_domain)
         for s in moves.starts
@@ -160,12 +174,13 @@ def _overdue(job: DLJob, left: float | None) -> Failure | None:
     return Failure(c.REASON_DEADLINE, f"the job ran longer than spec.runPolicy.activeDeadlineSeconds, {limit} s")
 
 
-def _tell_phase(job: DLJob, current: Observed, report: Report, counts: dict[str, Any]) -> None:
-    """Running once every replica is up, and from then on: a restarted worker is no new beginning."""
-    up = replica_statuses.all_up(job, counts)
+def _tell_phase(job: DLJob, current: Observed, report: Report, counts: dict[str, Any], anew: bool) -> None:
+    """Running once every replica is up, and from then on: only a job begun ``anew`` goes back to Creating."""
+    up = replica_statuses.all_up(job, counts) and not anew
     if up:
         report.running()
-    report.phase(c.PHASE_RUNNING if up or job.status.get("phase") == c.PHASE_RUNNING else c.PHASE_CREATING)
+    on = job.status.get("phase") == c.PHASE_RUNNING and not anew
+    report.phase(c.PHASE_RUNNING if up or on else c.PHASE_CREATING)
     held_up = next((f"{p.name}: {p.waiting}" for p in current.pods if p.waiting and not p.deleting), "")
     report.waiting(held_up)
 

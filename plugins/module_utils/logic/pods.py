@@ -46,7 +46,7 @@ def build_pod(
 
     _join_network(spec, job, group, index, cluster_domain)
     _configure_containers(spec, framework, job, group, framework.environment(seen))
-    spec["restartPolicy"] = c.RESTART_NEVER if group.restart_policy == c.RESTART_EXIT_CODE else group.restart_policy
+    spec["restartPolicy"] = _kubelets_policy(job, group)
     if job.run_policy.scheduler_name:
         spec.setdefault("schedulerName", job.run_policy.scheduler_name)
     if job.run_policy.priority_class:
@@ -54,6 +54,12 @@ def build_pod(
     # a namespace's Services as variables: slow with thousands of them, and they may clash with a framework's own
     spec.setdefault("enableServiceLinks", False)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}
+
+
+def _kubelets_policy(job: DLJob, group: ReplicaGroup) -> str:
+    """Never, wherever it is for this program to say what becomes of a container that has ended."""
+    ours = group.restart_policy == c.RESTART_EXIT_CODE or job.run_policy.restart_scope == c.RESTART_SCOPE_JOB
+    return c.RESTART_NEVER if ours else group.restart_policy
 
 
 def _labels(job: DLJob, group: ReplicaGroup, index: int, attempt: int, seen: Cluster) -> dict[str, str]:

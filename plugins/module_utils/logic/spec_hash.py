@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import RESTART_SCOPE_JOB
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 
 
@@ -23,6 +24,8 @@ def spec_hash(job: DLJob, group: ReplicaGroup) -> str:
         "runtime_id": job.runtime_id,  # part of the names by which the processes find one another
         "cluster": [[g.type, g.replicas, g.port] for g in job.groups],
     }
+    if job.run_policy.restart_scope == RESTART_SCOPE_JOB:  # the pods are then not restarted in place
+        source["restart_scope"] = True
     if group.standard:
         source["standard"] = True  # the same container may run its own program or the role's
     if job.options:  # only then: jobs without any keep the fingerprint that their pods have

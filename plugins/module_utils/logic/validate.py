@@ -9,7 +9,12 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of, placeholders, with_task
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_LOCAL, NAME_LIMIT
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
+    MODE_LOCAL,
+    NAME_LIMIT,
+    RESTART_ALWAYS,
+    RESTART_SCOPE_JOB,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 
@@ -19,7 +24,7 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 def problems_of(job: DLJob, framework: Framework) -> list[str]:
     """Every fault of ``job``; empty for a good one."""
-    found = [*_counts(job, framework), *_names(job), *_templates(job, framework)]
+    found = [*_counts(job, framework), *_names(job), *_restarts(job), *_templates(job, framework)]
     if found:
         return found  # what follows stands on it
     return [*_labels(job, framework), *framework.validation(cluster_of(job, framework))]
@@ -73,6 +78,17 @@ def _names(job: DLJob) -> Iterator[str]:
         field = job.dialect.runtime_id_fields[0]
         yield f"spec.{field}: {job.runtime_id!r} must hold only lower-case letters, digits and '-'"
     yield from naming.too_long(job)
+
+
+def _restarts(job: DLJob) -> Iterator[str]:
+    if job.run_policy.restart_scope != RESTART_SCOPE_JOB:
+        return
+    for group in job.groups:
+        if group.restart_policy == RESTART_ALWAYS:
+            yield (
+                f"{group.path}: restartPolicy Always would begin a job of spec.runPolicy.restartScope Job anew even "
+                "after success; use OnFailure or ExitCode"
+            )
 
 
 def _templates(job: DLJob, framework: Framework) -> Iterator[str]:

@@ -38,6 +38,8 @@ class RunPolicy:
     managed_by: str | None = None
     scheduler_name: str | None = None
     priority_class: str | None = None
+    restart_scope: str = "Replica"
+    """Replica: a failed replica restarts alone; Job: all of them do."""
 
 
 @dataclass(frozen=True, slots=True)

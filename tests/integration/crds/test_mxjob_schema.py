@@ -131,6 +131,7 @@ GOOD: list[tuple[str, tuple[str, ...], list[Edit]]] = [
     ("cleanupPodPolicy", OBJECTS, [at("spec.cleanupPodPolicy", "All")]),
     ("cleanPodPolicy in its earlier place", OBJECTS, [at("spec.cleanPodPolicy", "None")]),
     ("scheduler name", OBJECTS, [at("spec.schedulerName", "volcano")]),
+    ("restarts as one", OBJECTS, [at("spec.runPolicy.restartScope", "Job")]),
     ("whole run policy", OBJECTS, [at("spec.runPolicy", WHOLE_RUN_POLICY)]),
     ("absent jobMode", MAP, [at("spec.jobMode", ABSENT)]),
     ("types in any case", MAP, [at("spec.mxReplicaSpecs", {"SCHEDULER": map_entry(), "worker": map_entry(3)})]),
@@ -432,6 +433,21 @@ BAD: list[tuple[str, tuple[str, ...], list[Edit], list[str]]] = [
         OBJECTS,
         [at("spec.runPolicy.managedBy", "me")],
         ["spec.runPolicy.managedBy", "kubeflow.org/training-operator"],
+    ),
+    (
+        "unknown restart scope",
+        OBJECTS,
+        [at("spec.runPolicy.restartScope", "Group")],
+        ["spec.runPolicy.restartScope", "Replica", "Job"],
+    ),
+    *(
+        (
+            "a job that would restart as one for ever",
+            dialects,
+            [at("spec.runPolicy.restartScope", "Job"), at(f"spec.{where}.restartPolicy", "Always")],
+            ["restartPolicy Always", "use OnFailure or ExitCode"],
+        )
+        for dialects, where in ((MAP, "mxReplicaSpecs.Worker"), (LISTS, "replicaSpecs.2.template.spec"))
     ),
     (
         "misspelt policy",

@@ -29,6 +29,7 @@ def test_shape() -> None:
         "templates": {"Scheduler": {"annotations": {}}, "Worker": {"annotations": {"a": "b"}}},
         "spec": {},
         "total": 3,
+        "attempt": 0,
         "task": {"type": "Worker", "index": 1, "rank": 2},
     }
 

@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from world import DNS_LABEL, World, is_quiet
 
+SPEC_HASH = "dljob.operator/spec-hash"
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 PRINTABLE = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
@@ -30,7 +31,7 @@ keys = st.sampled_from(
     [
         *("mxReplicaSpecs", "replicaSpecs", "Scheduler", "Worker", "replicas", "template", "restartPolicy", "x"),
         *("spec", "metadata", "containers", "name", "env", "ports", "labels", "annotations"),
-        *("chief", "replicaName", "replicaIndex", "runPolicy", "cleanPodPolicy", "suspend"),
+        *("chief", "replicaName", "replicaIndex", "runPolicy", "cleanPodPolicy", "suspend", "restartScope"),
     ]
 )
 jsonish = st.recursive(
@@ -275,6 +276,29 @@ def test_whatever_happens_it_comes_to_rest(
             wanted = parse_job(world.resource, MXNET).total
             done = sum(len(_indexes(text)) for text in world.status.get("completed", {}).values())
             assert wanted - done <= len(world.pods) <= wanted
+
+
+@given(
+    st.sampled_from([d for d in DIALECTS if d != "mpba"]),
+    st.sampled_from(["OnFailure", "Never"]),
+    st.lists(steps, max_size=12),
+)
+def test_a_job_restarted_as_one_never_mixes_attempts(
+    dialect: str, policy: str, happenings: list[tuple[Any, ...]]
+) -> None:
+    made = mxjob().dialect(dialect).servers(1).workers(2).restart(policy).run_policy(restartScope="Job")
+    world = World(made)
+    for happening in happenings:
+        live(world, happening)
+        world.settle()
+        held = [p["metadata"] for p in world.pods.values()]
+        assert len({(m["labels"]["dljob.operator/attempt"], m["annotations"][SPEC_HASH]) for m in held}) <= 1
+    world.advance(400)
+    world.settle()
+    if world.status["state"] not in ("Succeeded", "Failed") and not _suspended(world):
+        wanted = parse_job(world.resource, MXNET).total
+        done = sum(len(_indexes(text)) for text in world.status.get("completed", {}).values())
+        assert wanted - done <= len(world.pods) <= wanted
 
 
 def _suspended(world: World) -> bool:

@@ -76,12 +76,18 @@ def caffe2_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
     return {
         "SHARD_ID": str(cluster["task"]["index"]),
         "NUM_SHARDS": str(cluster["total"]),
-        "RUN_ID": cluster["job"]["runtime_id"],
+        "RUN_ID": _run_id(cluster),
         "CAFFE2_CONFIG": caffe2_config(cluster),
         "REDIS_HOST": str(redis.get("redisHost", "")),
         "REDIS_PORT": str(redis.get("redisPort", REDIS_PORT)),
         "NFS_PATH": str(nfs.get("nfsPath", "")),
     }
+
+
+def _run_id(cluster: Mapping[str, Any]) -> str:
+    """The key under which the shards meet. What an attempt has left there would mislead the next one."""
+    runtime_id, attempt = cluster["job"]["runtime_id"], cluster.get("attempt", 0)
+    return f"{runtime_id}-{attempt}" if attempt else str(runtime_id)
 
 
 def _given(cluster: Mapping[str, Any]) -> Mapping[str, Any]:

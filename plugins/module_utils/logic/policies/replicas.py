@@ -30,6 +30,8 @@ class Moves:
     retries: Mapping[str, int]
     restarted: tuple[PodView, ...]
     wait: float | None
+    all_anew: bool = False
+    """The whole job begins again: what its replicas had done so far counts no more."""
 
 
 def key(type_: str, index: int) -> str:
@@ -68,11 +70,11 @@ def next_moves(
                 starts.append(Start(group, index, counts.get(name, 0)))
             continue
         current, *others = sorted(pods, key=lambda p: (not p.deleting, p.attempt), reverse=True)
-        deletions.extend(_delete(p) for p in others if not p.deleting)
+        deletions.extend(delete(p) for p in others if not p.deleting)
         if current.deleting:
             continue
         if current.spec_hash != hashes[group.type]:
-            deletions.append(_delete(current))
+            deletions.append(delete(current))
         elif has_failed(current):
             wait = restart.remaining_delay(current, now)
             if counts.get(name, 0) <= current.attempt:
@@ -83,11 +85,12 @@ def next_moves(
             elif wait > 0:
                 waits.append(wait)
             else:
-                deletions.append(_delete(current))
+                deletions.append(delete(current))
     # replicas that the job no longer has
-    deletions.extend(_delete(p) for pods in by_replica.values() for p in pods if not p.deleting)
+    deletions.extend(delete(p) for pods in by_replica.values() for p in pods if not p.deleting)
     return Moves(tuple(starts), tuple(deletions), counts, tuple(restarted), min(waits, default=None))
 
 
-def _delete(pod: PodView) -> Deletion:
+def delete(pod: PodView) -> Deletion:
+    """Of that very pod, not of one that has taken its name."""
     return Deletion("Pod", pod.name, pod.uid)

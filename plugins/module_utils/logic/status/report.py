@@ -120,6 +120,12 @@ class Report:
         self._condition(c.CONDITION_RESTARTING, message, event=False)
         self.event("Warning", f"{self._job.kind}Restarting", message)
 
+    def restarting_all(self, why: Sequence[Failure]) -> None:
+        cause = why[0].message if why else "a pod of it was deleted"
+        message = f"{self._job.kind} {self._job.name} begins anew with all its replicas: {cause}"
+        self._condition(c.CONDITION_RESTARTING, message, event=False)
+        self.event("Warning", f"{self._job.kind}Restarting", message)
+
     def respecified(self) -> None:
         message = f"The spec of {self._job.kind} {self._job.name} was changed: its replicas are started anew."
         self._condition(c.CONDITION_RESTARTING, message, event=False)

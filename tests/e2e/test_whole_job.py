@@ -1,0 +1,49 @@
+"""restartScope Job, with the framework that needs it: a real training that loses a parameter server and still ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from e2e.support import Cluster, v1_job
+from kubernetes import watch
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mxnet-restart-job.yaml"
+
+
+def follow_until(here: Cluster, pod: str, text: str) -> None:
+    """Read the log of ``pod`` as it is written, until a line has ``text``."""
+    lines = []
+    for line in watch.Watch().stream(here.core.read_namespaced_pod_log, pod, here.namespace, container="mxnet"):
+        lines.append(line)
+        if text in line:
+            return
+    raise AssertionError(f"the log of {pod} ended without {text!r}:\n" + "\n".join(lines))
+
+
+def test_a_training_outlives_a_lost_server(here: Cluster) -> None:
+    job = here.create(yaml.safe_load(EXAMPLE.read_text()))
+    job.wait_running()
+    before = {p["metadata"]["uid"] for p in job.pods()}
+    follow_until(here, "mxnet-restart-job-worker-0", "epoch 1/")
+    here.core.delete_namespaced_pod("mxnet-restart-job-server-0", here.namespace, grace_period_seconds=0)
+    status = job.wait_end(240)
+    assert status["state"] == "Succeeded"
+    assert status["retries"] == {"job": 1}
+    pods = job.pods()
+    assert len(pods) == 4
+    assert not before & {p["metadata"]["uid"] for p in pods}
+    assert "test_accuracy=0.9" in here.log("mxnet-restart-job-worker-0")
+    assert [r for _, r, _ in here.events(job.name)].count("MXJobRestarting") == 1
+
+
+def test_a_crash_ends_everybody_elses_attempt_too(here: Cluster) -> None:
+    """The failed replica's own words are told, and at the limit they are the job's end."""
+    run_policy = {"restartScope": "Job", "backoffLimit": 1}
+    script = "echo no such data >&2; sleep 1; exit 5"
+    job = here.create(v1_job("crashes", "OnFailure", run_policy, worker=(2, script)))
+    status = job.wait_end()
+    assert status["state"] == "Failed"
+    assert status["retries"] == {"job": 2}
+    assert status["failure"]["reason"] == "BackoffLimitExceeded"
+    assert status["failure"]["exitCode"] == 5
