@@ -85,6 +85,8 @@ def _templates(job: DLJob, framework: Framework) -> Iterator[str]:
         if not isinstance(spec, Mapping) or not _is_list_of_maps(containers):
             yield f"{path}.spec.containers must be a list of containers"
             continue
+        if spec.get("initContainers") is not None and not _is_list_of_maps(spec["initContainers"]):
+            yield f"{path}.spec.initContainers must be a list of containers"
         yield from _maps(spec, f"{path}.spec", "dnsConfig")
         searches = spec["dnsConfig"].get("searches") if isinstance(spec.get("dnsConfig"), Mapping) else None
         if searches is not None and not isinstance(searches, list):

@@ -30,7 +30,7 @@ def test_the_schedulers_permanent_error_ends_the_job(dialect: str, policy: str) 
         "container": "mxnet",
         "exitCode": 1,
         "reason": "Error",
-        "message": message,
+        "message": "no such file",
     }
     assert world.replicas() == (["scheduler-0"] if policy == "Never" else [])
     assert world.events[-1].type == "Warning"

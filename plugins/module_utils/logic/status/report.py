@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic.last_words import IN_STATUS, last_words
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
@@ -148,7 +149,7 @@ class Report:
                 ("container", failure.container),
                 ("exitCode", failure.exit_code),
                 ("reason", failure.reason),
-                ("message", message),
+                ("message", last_words(failure.words, IN_STATUS) or message),
             )
             if value not in (None, "")
         }
