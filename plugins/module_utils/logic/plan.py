@@ -87,7 +87,7 @@ def _active(
         if is_done(pod):
             completed.setdefault(pod.type, set()).add(pod.index)
 
-    if succeeded(job, framework, current, completed):
+    if succeeded(job, current, completed):
         report.succeeded()
         report.replicas(replica_statuses.settled(job, replica_statuses.count(job, current, completed)))
         report.progress(retries, completed)
@@ -95,7 +95,7 @@ def _active(
     moves = replicas.next_moves(job, observed, hashes, retries, completed, now)
     left = deadlines.time_left(job, report.started, now)
     fault = (
-        failure.find_failure(job, current)
+        failure.find_failure(job, current, completed)
         or failure.over_backoff_limit(job, moves.retries, current.pods)
         or _overdue(job, left)
     )
@@ -167,7 +167,8 @@ def _tell_phase(job: DLJob, current: Observed, report: Report, counts: dict[str,
         report.running()
     report.phase(c.PHASE_RUNNING if up or job.status.get("phase") == c.PHASE_RUNNING else c.PHASE_CREATING)
     held_up = next((f"{p.name}: {p.waiting}" for p in current.pods if p.waiting and not p.deleting), "")
-    report.waiting(held_up)
+    lost = "; ".join(failure.describe(p).message for p in failure.lost_pods(job, current))
+    report.waiting(held_up or (lost and f"the others go on: {lost}"))
 
 
 def _fingerprint(hashes: Mapping[str, str]) -> str:

@@ -38,16 +38,36 @@ def has_failed(pod: PodView) -> bool:
     return pod.stopped and pod.restart_policy == c.RESTART_NEVER and pod.ended is not None and pod.ended.code != 0
 
 
-def find_failure(job: DLJob, observed: Observed) -> Failure | None:
-    """The failure that ends ``job``, or ``None`` while it can still succeed."""
+def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int]] | None = None) -> Failure | None:
+    """The failure that ends ``job``, or ``None`` while it can still succeed.
+
+    A replica of the dynamic type fails for itself, and the job with the last of them: once all have ended and the job
+    has not succeeded (``completed`` are those that have), unless another type decides.
+    """
     for group in job.groups:
+        if group.type == job.dynamic:
+            continue
         for pod in observed.pods_of(group.type):
-            if not pod.deleting and _ends_the_job(job, group, pod):
+            if not pod.deleting and is_fatal(job, group, pod):
                 return describe(pod)
-    return None
+    lost = lost_pods(job, observed)
+    if not lost or job.chief.type != job.dynamic:
+        return None
+    ended = {p.index for p in lost} | (completed or {}).get(job.dynamic.lower(), set())
+    group = job.group(job.dynamic)
+    return describe(lost[0]) if group and ended.issuperset(range(group.replicas)) else None
 
 
-def _ends_the_job(job: DLJob, group: ReplicaGroup, pod: PodView) -> bool:
+def lost_pods(job: DLJob, observed: Observed) -> list[PodView]:
+    """Of the dynamic type, the pods that have failed for good: nobody starts them again, and the others go on."""
+    group = job.group(job.dynamic)
+    if group is None:
+        return []
+    return [p for p in observed.pods_of(group.type) if not p.deleting and is_fatal(job, group, p)]
+
+
+def is_fatal(job: DLJob, group: ReplicaGroup, pod: PodView) -> bool:
+    """Whether ``pod`` has failed in a way that, by the restart policy of its ``group``, no restart follows."""
     if job.dialect.fails_by == FAILS_BY_CHIEF:
         # the replicas of a local job know nothing of one another: each one's result counts
         chief = group.type == job.chief.type and (pod.index == job.chief.index or job.mode == c.MODE_LOCAL)
