@@ -76,6 +76,9 @@ def status() -> Schema:
             "completionTime": time("When the job succeeded or failed."),
             "lastReconcileTime": time("When the operator last had something to do for the job."),
             "observedGeneration": integer("The metadata.generation that this status is about.", format="int64"),
+            "attempt": integer(
+                "How often all replicas were begun anew together (runPolicy.restartScope Job).", minimum=0
+            ),
             "retries": mapping(
                 "How often each replica has been started again.",
                 integer("Restarts so far."),
@@ -85,13 +88,16 @@ def status() -> Schema:
                 "Replicas that have ended for good, and how.", string("How this replica ended."), most=100_000
             ),
             "failure": record(
-                "Of a failed job, the container that failed it.",
+                "Of a failed job, what failed it. Of one that no container failed, reason and message only.",
                 {
-                    "pod": string("Name of its pod."),
-                    "container": string("Name of the container."),
+                    "pod": string("Name of the pod."),
+                    "container": string("Name of its container that failed, the training's or another."),
                     "exitCode": integer("Exit code of its process."),
-                    "reason": string("Cause in one word, such as Error or OOMKilled."),
-                    "message": string("The last that it said."),
+                    "reason": string("Cause in one word, such as Error, OOMKilled or Evicted."),
+                    "message": string(
+                        "The last that the container said: its termination message or the end of its log, at most "
+                        "2048 characters; without one, the failure in a sentence."
+                    ),
                 },
                 open_=True,
             ),

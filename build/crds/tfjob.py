@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from crds.document import definition, resource
-from crds.openapi import Rule, Schema, array, record, rule, string
+from crds.openapi import Rule, Schema, array, boolean, record, rule, string
 from crds.options import OPTION_RULES, options
 from crds.replicas import ReplicaList, ReplicaMap, label_rule
 
@@ -90,6 +90,15 @@ def _one_of(*fields: str) -> Rule:
     )
 
 
+def _only_in_map(field: str) -> Rule:
+    return rule(
+        f"has(self.{_MAP.field})",
+        unless=[f"!has(self.{field})"],
+        message=f"{field} has a meaning only with {_MAP.field}: remove it, or write the replicas there",
+        field=f".{field}",
+    )
+
+
 def _map_rules() -> Sequence[Rule]:
     at = f"self.{_MAP.field}"
     return [
@@ -129,8 +138,28 @@ def _kubeflow_schema() -> Schema:
     """One schema for both versions, as for MXJob."""
     spec = record(
         _SPEC,
-        {**_lists(), _MAP.field: _MAP.schema(), **_options()},
-        rules=[_one_of(*_FIELDS, _MAP.field), *_list_rules(), *_map_rules(), *OPTION_RULES],
+        {
+            **_lists(),
+            _MAP.field: _MAP.schema(),
+            **_options(),
+            "successPolicy": string(
+                "When a job without Chief and Master has succeeded: AllWorkers, once all of its workers have; where "
+                "absent or empty, once worker 0 has.",
+                choices=["", "AllWorkers"],
+            ),
+            "enableDynamicWorker": boolean(
+                "true lets workers come, go and fail without the others: TF_CONFIG then names to each worker only "
+                "itself and the parameter servers, and to these only themselves."
+            ),
+        },
+        rules=[
+            _only_in_map("successPolicy"),
+            _only_in_map("enableDynamicWorker"),
+            _one_of(*_FIELDS, _MAP.field),
+            *_list_rules(),
+            *_map_rules(),
+            *OPTION_RULES,
+        ],
     )
     in_map = f"!({_MAP.absent('self.spec')})"
     return resource(_JOB, spec, [label_rule(unless=[in_map]), *_MAP.name_rules()])

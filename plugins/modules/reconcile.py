@@ -234,6 +234,21 @@ options:
             type: list
             elements: str
             default: []
+          success_policies:
+            description:
+              - What a job may write in C(spec.successPolicy), each with a replica type. Where that type decides, the
+                job then succeeds when all its replicas have, and not only the chief. Where another type decides it
+                changes nothing.
+            type: dict
+            default: {}
+          dynamic:
+            description:
+              - Fields of C(spec) that, when true, make the replicas of a type independent of the others. A change of
+                their number starts no others anew, and one that failed for good (by Never, or by ExitCode) is neither
+                started again nor the job's failure while another of them may still bring it to its end.
+              - The environment must then not name them to the others, so the field has to be one of C(spec_fields).
+            type: dict
+            default: {}
           environment_in:
             description: V(named), only the framework's container gets the environment. V(all), every container does.
             type: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from e2e.support import UNTIL_ENDED, Cluster, v1_job, v1alpha1_job
 
@@ -128,3 +130,33 @@ def test_ttl_deletes_the_job_on_time(here: Cluster) -> None:
     job = here.create(v1_job("short-lived", scheduler="exit 0", run_policy={"ttlSecondsAfterFinished": 3}))
     job.wait(lambda s: bool(s.get("completionTime")), "its end")
     here.wait_pods(job.uid, lambda pods: not pods, "the pods gone with the job", 60)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        v1_job("v1", "Always", worker="sleep 1", server="sleep 1"),
+        v1alpha1_job("list", worker="sleep 1", server="sleep 1"),
+        v1alpha1_job("list", "fioravanzo.org", worker="sleep 1", server="sleep 1"),
+    ],
+    ids=["v1", "kubeflow.org/v1alpha1", "fioravanzo.org/v1alpha1"],
+)
+def test_always_starts_what_has_ended_with_0_again(here: Cluster, manifest: dict[str, Any]) -> None:
+    for entry in manifest["spec"].get("replicaSpecs", ()):
+        entry["template"]["spec"]["restartPolicy"] = "Always"
+    job = here.create(manifest)
+
+    def restarted(pods: list[dict[str, Any]]) -> bool:
+        again = {
+            p["metadata"]["labels"]["dljob.operator/replica-type"]
+            for p in pods
+            for container in p["status"].get("containerStatuses") or ()
+            if container["restartCount"] and container["lastState"].get("terminated", {}).get("exitCode") == 0
+        }
+        return again == {"worker", "server"}
+
+    here.wait_pods(job.uid, restarted, "a restart of the worker and of the server")
+    status = job.status
+    assert status["state"] not in ("Succeeded", "Failed")
+    assert "retries" not in status
+    assert "completed" not in status

@@ -91,6 +91,66 @@ def test_a_retryable_exit_code_and_a_worker_that_ends(here: Cluster) -> None:
     assert job.status["state"] == "Running"
 
 
+def v1(name: str, **scripts: tuple[int, str]) -> dict[str, Any]:
+    """A TFJob of v1 whose processes are shells."""
+    entries = {
+        {"ps": "PS"}.get(type_, type_.title()): {
+            "replicas": count,
+            "restartPolicy": "Never",
+            "template": shell_template(script, None, container="tensorflow"),
+        }
+        for type_, (count, script) in scripts.items()
+    }
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "TFJob",
+        "metadata": {"name": name},
+        "spec": {"tfReplicaSpecs": entries},
+    }
+
+
+def test_v1_all_workers(here: Cluster) -> None:
+    manifest = v1("all", worker=(2, "[ $HOSTNAME = all-worker-1 ] && sleep 6; exit 0"), ps=(1, UNTIL_ENDED))
+    manifest["spec"]["successPolicy"] = "AllWorkers"
+    job = here.create(manifest)
+    waiting = job.wait(lambda s: s.get("completed") == {"worker": "0"}, "the first worker's end")
+    assert "completionTime" not in waiting
+    assert job.wait_end()["state"] == "Succeeded"
+
+
+def test_v1_workers_come_go_and_fail(here: Cluster) -> None:
+    manifest = v1("dynamic", chief=(1, UNTIL_ENDED), ps=(1, UNTIL_ENDED), worker=(2, UNTIL_ENDED))
+    manifest["spec"]["enableDynamicWorker"] = True
+    job = here.create(manifest)
+    job.wait_running()
+    before = {p["metadata"]["uid"] for p in job.pods()}
+    config = next(e["value"] for e in job.pod("worker", 1)["spec"]["containers"][0]["env"] if e["name"] == "TF_CONFIG")
+    assert json.loads(config) == {
+        "cluster": {"worker": {"1": "dynamic-worker-1:2222"}, "ps": ["dynamic-ps-0:2222"]},
+        "task": {"type": "worker", "index": 1},
+    }
+
+    def workers(count: int) -> None:
+        job.patch({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": count}}}})
+        job.wait(lambda s: s.get("replicas") == f"{count + 2}/{count + 2}", f"{count} workers")
+
+    workers(3)
+    assert before < {p["metadata"]["uid"] for p in job.pods()}, "the others were left alone"
+    workers(1)
+    left = here.wait_pods(job.uid, lambda pods: len(pods) == 3, "the surplus workers' end")
+    assert {p["metadata"]["name"] for p in left} == {"dynamic-chief-0", "dynamic-ps-0", "dynamic-worker-0"}
+    assert {p["metadata"]["uid"] for p in left} < before
+
+
+def test_v1_a_lost_worker_is_not_missed(here: Cluster) -> None:
+    manifest = v1("lost", chief=(1, "sleep 12"), ps=(1, UNTIL_ENDED), worker=(2, "echo gone; exit 9"))
+    manifest["spec"]["enableDynamicWorker"] = True
+    job = here.create(manifest)
+    status = job.wait(lambda s: str(s.get("reason")).startswith("the others go on"), "the workers' failure")
+    assert "exited with 9 (Error): gone" in status["reason"]
+    assert job.wait_end()["state"] == "Succeeded"
+
+
 def with_page(name: str, directory: str) -> dict[str, Any]:
     """A master that trains alone and writes event files, and a TensorBoard that shares their directory."""
     volume = {"name": "logs", "hostPath": {"path": directory, "type": "DirectoryOrCreate"}}

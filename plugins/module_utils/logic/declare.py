@@ -124,6 +124,10 @@ def _dialect(declared: Mapping[str, Any], where: str, types: Sequence[str], read
     }
     if "exit_codes" in values:
         values["exit_codes"] = _exit_codes(_mapping(f"{where}.exit_codes", values["exit_codes"]), where)
+    for key in ("success_policies", "dynamic"):
+        values[key] = _mapping(f"{where}.{key}", values.get(key) or {})
+        for name, type_ in values[key].items():
+            _choice(f"{where}.{key}.{name}", type_, types)
     values["labels"] = _mapping(f"{where}.labels", values.get("labels") or {})
     for name, text in values["labels"].items():
         _check_placeholders(f"{where}.labels.{name}", text, PLACEHOLDERS | {"role"})

@@ -22,6 +22,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.errors impor
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
     FORM_LIST,
     FORM_MAP,
+    SUCCEEDS_BY_ALL,
     Dialect,
     Framework,
 )
@@ -73,6 +74,7 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         if (group := _group(path, spelling, entry, options, dialect, framework, faults)) is not None
     )
     uid = str(metadata.get("uid") or "")
+    chief = _chief(options, groups, framework, faults)
     mode = _mode(options, framework, faults)
     job = DLJob(
         api_version=str(resource.get("apiVersion")),
@@ -85,12 +87,14 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         runtime_id=_runtime_id(options, dialect, uid, faults),
         mode=mode,
         groups=groups,
-        chief=_chief(options, groups, framework, faults),
+        chief=chief,
         run_policy=_run_policy(options, dialect, faults),
         dialect=dialect,
         options={name: options[name] for name in dialect.spec_fields if name in options},
         status=_mapping(resource.get("status")),
         page=dashboard.parse(options, framework, faults),
+        succeeds_by=_succeeds_by(options, chief, dialect, framework, faults),
+        dynamic=_dynamic(options, dialect, faults),
     )
     if not faults:
         faults.extend(problems_of(job, framework))
@@ -253,6 +257,29 @@ def _chief(
             return Chief(default)
         return Chief(group.type, index)
     return Chief(default)
+
+
+def _succeeds_by(
+    options: Mapping[str, Any], chief: Chief, dialect: Dialect, framework: Framework, faults: list[str]
+) -> str:
+    """v1's successPolicy asks for all replicas of a type. Where another type decides it means nothing, as there."""
+    wanted = options.get("successPolicy")
+    if not dialect.success_policies or wanted in (None, ""):
+        return framework.succeeds_by
+    if not isinstance(wanted, str) or wanted not in dialect.success_policies:
+        faults.append(f"spec.successPolicy: {wanted!r} is none of {', '.join(dialect.success_policies)}, or empty")
+        return framework.succeeds_by
+    return SUCCEEDS_BY_ALL if dialect.success_policies[wanted] == chief.type else framework.succeeds_by
+
+
+def _dynamic(options: Mapping[str, Any], dialect: Dialect, faults: list[str]) -> str:
+    for name, type_ in dialect.dynamic.items():
+        given = options.get(name)
+        if given is not None and not isinstance(given, bool):
+            faults.append(f"spec.{name} must be true or false, not {given!r}")
+        elif given:
+            return type_
+    return ""
 
 
 def _run_policy(options: Mapping[str, Any], dialect: Dialect, faults: list[str]) -> RunPolicy:

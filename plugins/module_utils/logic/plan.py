@@ -90,40 +90,41 @@ def _active(
     completed = {} if changed else completed_.read(job.status.get("completed"))
     current = _of_this_spec(job, observed, hashes)
     as_one = whole_job.applies_to(job)
+    attempt = whole_job.attempt_of(job.status) if as_one and not changed else 0
     if as_one:
-        current = whole_job.of_this_attempt(current, retries)
+        current = whole_job.of_this_attempt(current, attempt)
     for pod in current.pods:
         if is_done(pod):
             completed.setdefault(pod.type, set()).add(pod.index)
 
-    if succeeded(job, framework, current, completed):
+    if succeeded(job, current, completed):
         report.succeeded()
         report.replicas(replica_statuses.settled(job, replica_statuses.count(job, current, completed)))
-        report.progress(retries, completed)
+        report.progress(retries, completed, attempt)
         return _end(job, framework, observed, report)
-    policy = whole_job if as_one else replicas
-    moves = policy.next_moves(job, observed, hashes, retries, completed, now)
+    seen = (job, observed, hashes, retries, completed, now)
+    moves = whole_job.next_moves(*seen, attempt) if as_one else replicas.next_moves(*seen)
     left = deadlines.time_left(job, report.started, now)
     fault = (
-        failure.find_failure(job, current)
+        failure.find_failure(job, current, completed)
         or failure.over_backoff_limit(job, moves.retries, current.pods)
         or _overdue(job, left)
     )
-    if moves.all_anew:
-        completed = {}
+    if moves.begins:
+        completed, attempt = {}, moves.begins
     counts = replica_statuses.count(job, current, completed)
     report.replicas(counts)
-    report.progress(moves.retries, completed)
+    report.progress(moves.retries, completed, attempt)
     if fault:
         report.failed(fault)
         return _end(job, framework, observed, report)
 
-    if moves.all_anew:
-        report.restarting_all([failure.describe(p) for p in moves.restarted])
+    if moves.begins:
+        report.restarting_all([failure.describe(p) for p in moves.restarted if failure.has_failed(p)])
     elif moves.restarted:
         report.restarting(moves.restarted, [failure.describe(p) for p in moves.restarted])
-    _tell_phase(job, current, report, counts, anew=moves.all_anew or (as_one and changed))
-    cluster = cluster_of(job, framework, whole_job.attempt_of(moves.retries) if as_one else 0)
+    _tell_phase(job, current, report, counts, anew=bool(moves.begins) or (as_one and changed))
+    cluster = cluster_of(job, framework, attempt)
     pods = tuple(
         build_pod(job, framework, s.group, s.index, s.attempt, hashes[s.group.type], cluster, cluster_domain)
         for s in moves.starts
@@ -182,7 +183,8 @@ def _tell_phase(job: DLJob, current: Observed, report: Report, counts: dict[str,
     on = job.status.get("phase") == c.PHASE_RUNNING and not anew
     report.phase(c.PHASE_RUNNING if up or on else c.PHASE_CREATING)
     held_up = next((f"{p.name}: {p.waiting}" for p in current.pods if p.waiting and not p.deleting), "")
-    report.waiting(held_up)
+    lost = "; ".join(failure.describe(p).message for p in failure.lost_pods(job, current))
+    report.waiting(held_up or (lost and f"the others go on: {lost}"))
 
 
 def _fingerprint(hashes: Mapping[str, str]) -> str:

@@ -46,6 +46,9 @@ def build_pod(
 
     _join_network(spec, job, group, index, cluster_domain)
     _configure_containers(spec, framework, job, group, framework.environment(seen))
+    for container in (*spec["containers"], *(spec.get("initContainers") or ())):
+        # a container that fails without a message of its own is quoted: the kubelet puts its log's end into the status
+        container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
     spec["restartPolicy"] = _kubelets_policy(job, group)
     if job.run_policy.scheduler_name:
         spec.setdefault("schedulerName", job.run_policy.scheduler_name)

@@ -22,7 +22,8 @@ def spec_hash(job: DLJob, group: ReplicaGroup) -> str:
         "template": group.template,
         "mode": job.mode,
         "runtime_id": job.runtime_id,  # part of the names by which the processes find one another
-        "cluster": [[g.type, g.replicas, g.port] for g in job.groups],
+        # of a dynamic type the others know no member, so that its number is free to change
+        "cluster": [[g.type, None if g.type == job.dynamic else g.replicas, g.port] for g in job.groups],
     }
     if job.run_policy.restart_scope == RESTART_SCOPE_JOB:  # the pods are then not restarted in place
         source["restart_scope"] = True

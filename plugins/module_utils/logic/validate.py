@@ -83,6 +83,11 @@ def _names(job: DLJob) -> Iterator[str]:
 def _restarts(job: DLJob) -> Iterator[str]:
     if job.run_policy.restart_scope != RESTART_SCOPE_JOB:
         return
+    if job.dynamic:
+        yield (
+            f"spec.runPolicy.restartScope is Job, and replicas of {job.dynamic} may come and go without the others: keep "
+            "one of the two"
+        )
     for group in job.groups:
         if group.restart_policy == RESTART_ALWAYS:
             yield (
@@ -101,6 +106,8 @@ def _templates(job: DLJob, framework: Framework) -> Iterator[str]:
         if not isinstance(spec, Mapping) or not _is_list_of_maps(containers):
             yield f"{path}.spec.containers must be a list of containers"
             continue
+        if spec.get("initContainers") is not None and not _is_list_of_maps(spec["initContainers"]):
+            yield f"{path}.spec.initContainers must be a list of containers"
         yield from _maps(spec, f"{path}.spec", "dnsConfig")
         searches = spec["dnsConfig"].get("searches") if isinstance(spec.get("dnsConfig"), Mapping) else None
         if searches is not None and not isinstance(searches, list):

@@ -59,6 +59,8 @@ REASON_INVALID = "FailedValidation"
 REASON_REFUSED = "RefusedByKubernetes"
 REASON_DEADLINE = "DeadlineExceeded"
 REASON_BACKOFF = "BackoffLimitExceeded"
+REASON_OOM = "OOMKilled"
+"""The kubelet's word for a container that was killed for want of memory."""
 
 # reasons of Events that are not a condition's
 EVENT_CREATED = "SuccessfulCreatePod"

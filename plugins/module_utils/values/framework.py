@@ -107,6 +107,10 @@ class Dialect:
     """Spellings of the spec's runtime id, the first is the one that messages name."""
     spec_fields: tuple[str, ...] = ()
     """Fields of the spec that the framework's own filters get to see, as the user wrote them."""
+    success_policies: Mapping[str, str] = field(default_factory=dict)
+    """Values of the spec's successPolicy, each with the type all of whose replicas must then succeed."""
+    dynamic: Mapping[str, str] = field(default_factory=dict)
+    """Fields of the spec that, when true, make the replicas of a type come, go and fail without the others."""
     environment_in: str = "named"
     """named: only the framework's container gets the environment; all: every container of the pod."""
 

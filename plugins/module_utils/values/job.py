@@ -6,7 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Dialect, Standard
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
+    SUCCEEDS_BY_CHIEF,
+    Dialect,
+    Standard,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,10 @@ class DLJob:
     """The spec's fields that the dialect passes on to the framework's filters, as the user wrote them."""
     status: Mapping[str, Any] = field(default_factory=dict)
     page: Page | None = None
+    succeeds_by: str = SUCCEEDS_BY_CHIEF
+    """chief: when the chief's container exits with 0; all: when every replica of the chief's type has."""
+    dynamic: str = ""
+    """The type whose replicas come, go and fail without the others, "" where there is none such."""
 
     @property
     def api_group(self) -> str:

@@ -124,11 +124,28 @@ def test_bad_lists(api_version: str, field: str, edit: Edit, said: str, complain
     assert said in complaint(job)
 
 
+@pytest.mark.parametrize(("policy", "dynamic"), [("", False), ("AllWorkers", True)])
+def test_policies_of_v1(policy: str, dynamic: bool, submit: Callable[..., Job]) -> None:
+    job = fresh(tfjob(*MAP, worker=2, ps=1))
+    job["spec"] |= {"successPolicy": policy, "enableDynamicWorker": dynamic}
+    assert submit(job)["spec"] == job["spec"]
+
+
 MAP_FAULTS: list[tuple[str, Edit, str]] = [
     ("two chiefs", lambda s: entries(s).update(Master={"replicas": 1, "template": tf_template()}), "at most one chief"),
     ("chief of two", lambda s: entries(s)["Chief"].update(replicas=2), "at most one chief"),
     ("nobody decides", lambda s: (entries(s).pop("Chief"), entries(s).pop("Worker")), "Chief, Master or Worker"),
     ("no template", lambda s: entries(s)["PS"].pop("template"), "template"),
+    ("unknown policy", lambda s: s.update(successPolicy="Any"), "AllWorkers"),
+    ("no boolean", lambda s: s.update(enableDynamicWorker="yes"), "boolean"),
+    (
+        "v1's policy of a list",
+        lambda s: s.update(
+            successPolicy="AllWorkers",
+            replicaSpecs=[{"tfReplicaType": "MASTER", "template": s.pop("tfReplicaSpecs")["Chief"]["template"]}],
+        ),
+        "successPolicy has a meaning only with tfReplicaSpecs",
+    ),
     ("unknown type", lambda s: entries(s).update(Boss={"template": tf_template()}), "unknown replica type"),
 ]
 

@@ -122,14 +122,42 @@ def test_v1_in_place_restarts_are_no_failure() -> None:
 
 def test_the_failure_of_a_container() -> None:
     pod = pod_of(NEVER, "worker", 1).failed(3, message="loss is NaN").view()
-    assert describe(pod) == Failure(
-        "Error", f"container mxnet of pod {pod.name} exited with 3 (Error): loss is NaN", pod.name, "mxnet", 3
-    )
+    told = f"container mxnet of pod {pod.name} exited with 3 (Error): loss is NaN"
+    assert describe(pod) == Failure("Error", told, pod.name, "mxnet", 3, "loss is NaN")
 
 
 def test_the_failure_of_a_pod_that_never_ran() -> None:
     pod = pod_of(NEVER, "worker").refused_by_node("OutOfcpu", "no room").view()
-    assert describe(pod) == Failure("OutOfcpu", f"pod {pod.name} failed: OutOfcpu: no room", pod.name)
+    assert describe(pod) == Failure("OutOfcpu", f"pod {pod.name} failed: OutOfcpu: no room", pod.name, words="no room")
+
+
+@pytest.mark.parametrize(
+    ("pod_reason", "container_reason", "told", "words"),
+    [
+        ("", "Error", "Error", "last line"),
+        ("", "", "Error", "last line"),
+        ("", "OOMKilled", "OOMKilled", "last line"),
+        ("Evicted", "Error", "Evicted", "low on memory\nlast line"),
+        ("Evicted", "OOMKilled", "OOMKilled", "last line"),
+    ],
+)
+def test_who_ended_the_pod_comes_before_the_kubelets_error(
+    pod_reason: str, container_reason: str, told: str, words: str
+) -> None:
+    pod = pod_of(NEVER, "worker").failed(137, container_reason, "last line")
+    if pod_reason:
+        pod.change(lambda p: p["status"].update(reason=pod_reason, message="low on memory"))
+    found = describe(pod.view())
+    assert (found.reason, found.words, found.exit_code) == (told, words, 137)
+    assert f"exited with 137 ({told}): " in found.message
+
+
+def test_of_many_words_the_message_quotes_the_end() -> None:
+    lines = "\n".join(f"line {n}" for n in range(200))
+    found = describe(pod_of(NEVER, "worker").failed(1, message=lines).view())
+    assert found.words == lines
+    assert found.message.endswith("line 198\nline 199")
+    assert len(found.message) < 600
 
 
 # --- the budget

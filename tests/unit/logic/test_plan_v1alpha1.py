@@ -30,7 +30,7 @@ def test_the_schedulers_permanent_error_ends_the_job(dialect: str, policy: str) 
         "container": "mxnet",
         "exitCode": 1,
         "reason": "Error",
-        "message": message,
+        "message": "no such file",
     }
     assert world.replicas() == (["scheduler-0"] if policy == "Never" else [])
     assert world.events[-1].type == "Warning"
@@ -190,13 +190,22 @@ def test_a_terminated_scheduler_that_leaves_with_0_has_not_succeeded() -> None:
 
 @pytest.mark.parametrize("type_", ["scheduler", "worker"])
 @pytest.mark.parametrize("policy", ["OnFailure", "Never"])
-def test_an_evicted_pod_is_replaced_at_once(type_: str, policy: str) -> None:
-    world = World(job("v1alpha1", policy))
+def test_an_evicted_pod_is_replaced_at_once_and_counts_for_nothing(type_: str, policy: str) -> None:
+    world = World(job("v1alpha1", policy).run_policy(backoffLimit=0))
     world.start()
-    world.evict(type_, 0)
-    world.settle()
-    assert world.attempt(type_, 0) == 1
-    assert world.status["state"] == "Running"
+    for _ in range(3):
+        before = world.pod(type_, 0)["metadata"]["uid"]
+        world.evict(type_, 0)
+        world.settle()
+        assert world.pod(type_, 0)["metadata"]["uid"] != before
+        world.advance(1)
+        world.run_all()
+        world.settle()
+    assert (world.attempt(type_, 0), world.status["state"]) == (0, "Running")
+    assert "retries" not in world.status
+    told = [e.message for e in world.events if e.reason == "MXJobRestarting"]
+    assert len(told) == 3
+    assert all("Evicted" in message for message in told)
 
 
 def test_a_node_that_takes_no_pod_is_not_offered_hundreds() -> None:

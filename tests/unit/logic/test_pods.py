@@ -187,7 +187,17 @@ def test_environment_of_the_other_containers(dialect: str, reached: bool) -> Non
     pod = manifest_of(job, "scheduler")
     assert ("DMLC_ROLE" in environment_of(pod, "logger")) == reached
     assert environment_of(pod, "mxnet")["DMLC_ROLE"] == "scheduler"
-    assert pod["spec"]["initContainers"] == [{"name": "init"}]
+    assert "env" not in pod["spec"]["initContainers"][0]
+
+
+def test_what_a_container_said_last_comes_into_the_status() -> None:
+    job = mxjob().v1().container("Scheduler", terminationMessagePolicy="File")
+    job.pod("Scheduler", initContainers=[{"name": "fetch", "image": "x"}])
+    spec = manifest_of(job.workers(1).job(), "scheduler")["spec"]
+    assert spec["containers"][0]["terminationMessagePolicy"] == "File", "as the template has it"
+    assert spec["initContainers"][0]["terminationMessagePolicy"] == "FallbackToLogsOnError"
+    (worker,) = manifest_of(job.job(), "worker")["spec"]["containers"]
+    assert worker["terminationMessagePolicy"] == "FallbackToLogsOnError"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import Moves, next_moves
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -74,6 +75,16 @@ def test_a_failed_pod_is_counted_then_waited_for_then_deleted() -> None:
     deleted = moves(*others("worker-1"), dead, retries=counted.retries, now=104)
     assert [d.uid for d in deleted.deletions] == [dead.view().uid]
     assert (deleted.retries, deleted.restarted, deleted.starts, deleted.wait) == ({"worker-1": 3}, (), (), None)
+
+
+@pytest.mark.parametrize("retries", [{}, {"worker-1": 2}])
+def test_a_disrupted_pod_goes_at_once_and_is_not_counted(retries: dict[str, int]) -> None:
+    gone = pod_of(JOB, "worker", 1, attempt=retries.get("worker-1", 0)).failed(137, seconds=100).disrupted()
+    done = moves(*others("worker-1"), gone, retries=retries)
+    assert [d.uid for d in done.deletions] == [gone.view().uid]
+    assert (done.retries, [p.index for p in done.restarted], done.wait) == (retries, [1], None)
+    (start,) = moves(*others("worker-1"), retries=retries).starts
+    assert start.attempt == retries.get("worker-1", 0)
 
 
 def test_a_stale_view_counts_to_the_same_number() -> None:

@@ -148,6 +148,15 @@ def test_failed() -> None:
     assert (status["conditions"][-1]["reason"], events) == ("MXJobFailed", ["MXJobFailed"])
 
 
+def test_a_failure_with_last_words_keeps_their_end() -> None:
+    words = "\n".join(f"line {n:04}" for n in range(1000))
+    status, _ = told(mxjob(), lambda r: r.failed(Failure("Error", "it exited", "p", "mxnet", 1, words)))
+    assert status
+    lines = status["failure"]["message"].splitlines()
+    assert (lines[0], lines[-1], len(lines)) == ("line 0796", "line 0999", 204)
+    assert status["reason"] == "Error: it exited"
+
+
 def test_a_failure_without_a_pod_names_none() -> None:
     status, _ = told(mxjob(), lambda r: r.failed(Failure("DeadlineExceeded", "too long")))
     assert status

@@ -28,7 +28,3 @@ def test_counted_from_the_pods_creation_where_nothing_ran(now: float, left: floa
     """Else a node that takes no pod would be offered hundreds a second."""
     pod = pod_of(JOB, "worker", 0, 3).refused_by_node().created(5)
     assert remaining_delay(pod.view(), at(now)) == left
-
-
-def test_a_disrupted_pod_is_replaced_at_once() -> None:
-    assert remaining_delay(failed().disrupted().view(), at(10)) == 0

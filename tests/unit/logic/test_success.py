@@ -57,31 +57,31 @@ def test_a_program_told_to_go_has_not_succeeded_by_leaving_with_0(pod: Pod) -> N
 def test_the_scheduler_decides() -> None:
     done = [pod_of(JOB, "worker", i).succeeded() for i in (0, 1)]
     running = pod_of(JOB, "scheduler").running()
-    assert not succeeded(JOB, MXNET, observed(JOB, [running, *done]), {})
-    assert succeeded(JOB, MXNET, observed(JOB, [pod_of(JOB, "scheduler").succeeded()]), {})
+    assert not succeeded(JOB, observed(JOB, [running, *done]), {})
+    assert succeeded(JOB, observed(JOB, [pod_of(JOB, "scheduler").succeeded()]), {})
 
 
 def test_the_chief_of_the_users_choice_decides() -> None:
     job = mxjob().v1().workers(2).chief("Worker", 1).job()
     for index, expected in ((0, False), (1, True)):
         seen = observed(job, [pod_of(job, "worker", index).succeeded()])
-        assert succeeded(job, MXNET, seen, {}) is expected
+        assert succeeded(job, seen, {}) is expected
 
 
 def test_an_end_that_is_remembered_counts() -> None:
-    assert succeeded(JOB, MXNET, observed(JOB), {"scheduler": {0}})
-    assert not succeeded(JOB, MXNET, observed(JOB), {"worker": {0, 1}})
+    assert succeeded(JOB, observed(JOB), {"scheduler": {0}})
+    assert not succeeded(JOB, observed(JOB), {"worker": {0, 1}})
 
 
 def test_all_processes_of_a_local_job_must_succeed() -> None:
     job = mxjob().v1alpha1().without("Scheduler").workers(2).option(jobMode="local").job()
     first, second = (pod_of(job, "worker", i).succeeded() for i in (0, 1))
-    assert not succeeded(job, MXNET, observed(job, [first]), {})
-    assert succeeded(job, MXNET, observed(job, [second]), {"worker": {0}})
+    assert not succeeded(job, observed(job, [first]), {})
+    assert succeeded(job, observed(job, [second]), {"worker": {0}})
 
 
 def test_a_framework_that_waits_for_all() -> None:
     framework = echo_framework(chief=["Follower"], succeeds_by="all")
     job = parse_job(echojob(2), framework)
-    assert not succeeded(job, framework, observed(job), {"follower": {0}})
-    assert succeeded(job, framework, observed(job), {"follower": {0, 1}})
+    assert not succeeded(job, observed(job), {"follower": {0}})
+    assert succeeded(job, observed(job), {"follower": {0, 1}})

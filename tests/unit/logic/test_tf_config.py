@@ -59,3 +59,42 @@ def test_only_the_container_tensorflow_reads_it() -> None:
     pod = manifest_of(parse_job(resource, TENSORFLOW), "worker", framework=TENSORFLOW)
     assert set(environment_of(pod, "tensorflow")) == {"TF_CONFIG"}
     assert environment_of(pod, "sidecar") == {}
+
+
+# --- workers that come and go: what v1 wrote, byte for byte
+
+PS0, PS1 = "example-job-ps-0:2222", "example-job-ps-1:2222"
+
+
+@pytest.mark.parametrize(
+    ("type_", "index", "golden"),
+    [
+        (
+            "Worker",
+            1,
+            '{"cluster":{"worker":{"1":"example-job-worker-1:2222"},"ps":["%s","%s"]},'
+            '"task":{"type":"worker","index":1}}' % (PS0, PS1),
+        ),
+        ("PS", 1, '{"cluster":{"worker":{},"ps":["%s"]},"task":{"type":"ps","index":1}}' % PS1),
+        ("Chief", 0, '{"cluster":{"worker":{},"ps":[]},"task":{"type":"chief","index":0}}'),
+        ("Evaluator", 0, '{"cluster":{"worker":{},"ps":[]},"task":{"type":"evaluator","index":0}}'),
+    ],
+)
+def test_sparse(type_: str, index: int, golden: str) -> None:
+    resource = tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=2, ps=2, evaluator=1)
+    resource["spec"]["enableDynamicWorker"] = True
+    assert read_by(resource, type_, index) == {"TF_CONFIG": golden}
+
+
+def test_a_worker_without_parameter_servers_reads_of_none() -> None:
+    resource = tfjob("kubeflow.org/v1", "tfReplicaSpecs", worker=2)
+    resource["spec"]["enableDynamicWorker"] = True
+    config = json.loads(read_by(resource, "Worker")["TF_CONFIG"])
+    assert config["cluster"] == {"worker": {"0": "example-job-worker-0:2222"}, "ps": []}
+
+
+@pytest.mark.parametrize("given", [False, None])
+def test_dense_unless_asked_for(given: bool | None) -> None:
+    resource = tfjob("kubeflow.org/v1", "tfReplicaSpecs", worker=2, ps=1, chief=1, evaluator=1)
+    resource["spec"]["enableDynamicWorker"] = given
+    assert read_by(resource, "Worker", 1) == {"TF_CONFIG": V1}

@@ -41,6 +41,7 @@ def test_v1_name_of_63_characters_says_how_much_is_too_much() -> None:
         ({"containers": {}}, ".template.spec.containers must be a list of containers"),
         ({"containers": ["mxnet"]}, ".template.spec.containers must be a list of containers"),
         ({"containers": []}, "a container named 'mxnet' is needed, the one that runs mxnet; there are: none"),
+        ({"initContainers": {}}, ".template.spec.initContainers must be a list of containers"),
         ({"dnsConfig": []}, ".template.spec.dnsConfig must be a map"),
         ({"dnsConfig": {"searches": "a"}}, ".template.spec.dnsConfig.searches must be a list of domains"),
     ],

@@ -56,15 +56,20 @@ def take_away(world: World) -> None:
     world.kubelet_deletes()
 
 
-@pytest.mark.parametrize("loss", [crash, kill, stop_the_chief, take_away])
-def test_all_replicas_begin_anew(loss: Callable[[World], None]) -> None:
+def evict(world: World) -> None:
+    world.evict("server", 0)
+
+
+@pytest.mark.parametrize(("loss", "errors"), [(crash, 1), (kill, 1), (stop_the_chief, 1), (take_away, 0), (evict, 0)])
+def test_all_replicas_begin_anew(loss: Callable[[World], None], errors: int) -> None:
     world = running()
     before = uids(world)
     loss(world)
     begin_anew(world)
     assert sorted(world.replicas()) == EVERYONE
     assert not uids(world) & before
-    assert world.status["retries"] == {"job": 1}
+    assert world.status["attempt"] == 1
+    assert world.status.get("retries", {}).get("job", 0) == errors  # what the cluster took away counts for no limit
     assert (world.status["phase"], world.status["state"]) == ("Running", "Running")
 
 
@@ -99,7 +104,7 @@ def test_a_count_that_was_not_written_is_counted_once() -> None:
     world.step(status_gets_lost=True)
     world.step()
     world.step()
-    assert world.status["retries"] == {"job": 1}
+    assert (world.status["attempt"], world.status["retries"]) == (1, {"job": 1})
 
 
 def test_no_pod_is_made_while_one_of_the_attempt_before_is_there() -> None:
@@ -155,7 +160,7 @@ def test_an_edit_is_no_loss() -> None:
     world.run_all()
     world.settle()
     assert sorted(world.replicas()) == [*EVERYONE, "worker-2"]
-    assert "retries" not in world.status
+    assert not {"retries", "attempt"} & world.status.keys()
 
 
 def test_backoff_limit() -> None:

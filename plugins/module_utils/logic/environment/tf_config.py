@@ -10,17 +10,49 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+DYNAMIC = "enableDynamicWorker"
+"""The field of a v1 job's spec that lets workers come and go."""
+
 
 def tf_config(cluster: Mapping[str, Any]) -> str:
     """TF_CONFIG's text for the task: ``{"cluster":{"ps":["host:port"]},"task":{...},"environment":"cloud"}``."""
+    if cluster["spec"].get(DYNAMIC) is True:
+        return _sparse(cluster)
     task = cluster["task"]
     members = {type_.lower(): found for type_, found in cluster["replicas"].items()}
     config = {
-        "cluster": {type_: [f"{m['host']}:{m['port']}" for m in found] for type_, found in sorted(members.items())},
+        "cluster": {type_: [_address(m) for m in found] for type_, found in sorted(members.items())},
         "task": {"type": task["type"].lower(), "index": task["index"]},
         "environment": "cloud",
     }
     return json.dumps(config, separators=(",", ":"))
+
+
+def _sparse(cluster: Mapping[str, Any]) -> str:
+    """v1's form for workers that come and go: each knows itself and the parameter servers, and nobody knows the workers.
+
+    Where there is nobody to name the list is empty (v1 wrote null for a worker without parameter servers, which
+    TensorFlow refuses).
+    """
+    task = cluster["task"]
+    type_, index = task["type"], task["index"]
+    own = _address(cluster["replicas"][type_][index])
+    config = {
+        "cluster": {
+            "worker": {str(index): own} if type_ == "Worker" else {},
+            "ps": [own]
+            if type_ == "PS"
+            else [_address(m) for m in cluster["replicas"].get("PS", ())]
+            if type_ == "Worker"
+            else [],
+        },
+        "task": {"type": type_.lower(), "index": index},
+    }
+    return json.dumps(config, separators=(",", ":"))
+
+
+def _address(member: Mapping[str, Any]) -> str:
+    return f"{member['host']}:{member['port']}"
 
 
 def tf_config_environment(cluster: Mapping[str, Any]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import REASON_OOM
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ExitCodes
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Termination
 
@@ -20,6 +21,6 @@ def judge(end: Termination, codes: ExitCodes) -> Verdict:
     """Judge ``end``. A process killed for want of memory is permanent: the next one wants as much."""
     if end.code == 0:
         return Verdict.SUCCESS
-    if end.reason == "OOMKilled" and not codes.oom_retryable:
+    if end.reason == REASON_OOM and not codes.oom_retryable:
         return Verdict.PERMANENT
     return Verdict.RETRYABLE if end.code in codes.retryable else Verdict.PERMANENT

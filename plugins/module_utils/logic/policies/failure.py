@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.last_words import IN_SENTENCE, last_words
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.exit_codes import Verdict, judge
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import has_succeeded
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
@@ -22,6 +24,8 @@ class Failure:
     pod: str = ""
     container: str = ""
     exit_code: int | None = None
+    words: str = ""
+    """What the container, or who ended the pod, said last; its end is in the message too."""
 
 
 def has_failed(pod: PodView) -> bool:
@@ -34,16 +38,36 @@ def has_failed(pod: PodView) -> bool:
     return pod.stopped and pod.restart_policy == c.RESTART_NEVER and pod.ended is not None and pod.ended.code != 0
 
 
-def find_failure(job: DLJob, observed: Observed) -> Failure | None:
-    """The failure that ends ``job``, or ``None`` while it can still succeed."""
+def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int]] | None = None) -> Failure | None:
+    """The failure that ends ``job``, or ``None`` while it can still succeed.
+
+    A replica of the dynamic type fails for itself, and the job with the last of them: once all have ended and the job
+    has not succeeded (``completed`` are those that have), unless another type decides.
+    """
     for group in job.groups:
+        if group.type == job.dynamic:
+            continue
         for pod in observed.pods_of(group.type):
-            if not pod.deleting and _ends_the_job(job, group, pod):
+            if not pod.deleting and is_fatal(job, group, pod):
                 return describe(pod)
-    return None
+    lost = lost_pods(job, observed)
+    if not lost or job.chief.type != job.dynamic:
+        return None
+    ended = {p.index for p in lost} | (completed or {}).get(job.dynamic.lower(), set())
+    group = job.group(job.dynamic)
+    return describe(lost[0]) if group and ended.issuperset(range(group.replicas)) else None
 
 
-def _ends_the_job(job: DLJob, group: ReplicaGroup, pod: PodView) -> bool:
+def lost_pods(job: DLJob, observed: Observed) -> list[PodView]:
+    """Of the dynamic type, the pods that have failed for good: nobody starts them again, and the others go on."""
+    group = job.group(job.dynamic)
+    if group is None:
+        return []
+    return [p for p in observed.pods_of(group.type) if not p.deleting and is_fatal(job, group, p)]
+
+
+def is_fatal(job: DLJob, group: ReplicaGroup, pod: PodView) -> bool:
+    """Whether ``pod`` has failed in a way that, by the restart policy of its ``group``, no restart follows."""
     if job.dialect.fails_by == FAILS_BY_CHIEF:
         # the replicas of a local job know nothing of one another: each one's result counts
         chief = group.type == job.chief.type and (pod.index == job.chief.index or job.mode == c.MODE_LOCAL)
@@ -63,15 +87,31 @@ def _ends_the_job(job: DLJob, group: ReplicaGroup, pod: PodView) -> bool:
 
 
 def describe(pod: PodView) -> Failure:
-    """The failure of ``pod`` in one sentence: pod, container, exit code, reason and the program's last words."""
+    """The failure of ``pod`` in one sentence: pod, container, exit code, reason and the program's last words.
+
+    What the kubelet or a controller says of the pod as a whole (Evicted, DeadlineExceeded) comes before the reason of
+    the container that was ended by it, which is only Error.
+    """
     if pod.ended is None or pod.ended.code == 0:
         reason = pod.reason or "Error"
-        message = f"pod {pod.name} failed: {reason}"
-        return Failure(reason, f"{message}: {pod.message}" if pod.message else message, pod.name)
-    reason = pod.ended.reason or pod.reason or "Error"
-    message = f"container {pod.container} of pod {pod.name} exited with {pod.ended.code} ({reason})"
-    words = pod.ended.message or pod.message
-    return Failure(reason, f"{message}: {words}" if words else message, pod.name, pod.container, pod.ended.code)
+        return _told(Failure(reason, f"pod {pod.name} failed: {reason}", pod.name, words=pod.message))
+    reason = pod.ended.reason if pod.ended.reason == c.REASON_OOM else pod.reason or pod.ended.reason or "Error"
+    said = [pod.message, pod.ended.message] if reason == pod.reason else [pod.ended.message or pod.message]
+    return _told(
+        Failure(
+            reason,
+            f"container {pod.container} of pod {pod.name} exited with {pod.ended.code} ({reason})",
+            pod.name,
+            pod.container,
+            pod.ended.code,
+            "\n".join(filter(None, said)),
+        )
+    )
+
+
+def _told(failure: Failure) -> Failure:
+    words = last_words(failure.words, IN_SENTENCE)
+    return dataclasses.replace(failure, message=f"{failure.message}: {words}") if words else failure
 
 
 def retries_of(job: DLJob) -> dict[str, int]:
@@ -99,4 +139,4 @@ def over_backoff_limit(job: DLJob, retries: Mapping[str, int], pods: Sequence[Po
     if last is None:
         return Failure(c.REASON_BACKOFF, message)
     told = describe(last)
-    return Failure(c.REASON_BACKOFF, f"{message}; last: {told.message}", told.pod, told.container, told.exit_code)
+    return dataclasses.replace(told, reason=c.REASON_BACKOFF, message=f"{message}; last: {told.message}")

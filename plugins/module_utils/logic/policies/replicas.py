@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import restart
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed, is_fatal
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed, PodView
 
@@ -23,15 +23,16 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """The next steps. ``retries`` is the whole new count, ``restarted`` the failed pods that it newly counts."""
+    """The next steps. ``retries`` is the whole new count, ``restarted`` the failed pods that it newly counts, and those
+    that were disrupted, which it does not."""
 
     starts: tuple[Start, ...]
     deletions: tuple[Deletion, ...]
     retries: Mapping[str, int]
     restarted: tuple[PodView, ...]
     wait: float | None
-    all_anew: bool = False
-    """The whole job begins again: what its replicas had done so far counts no more."""
+    begins: int = 0
+    """The attempt as which the whole job begins again, what its replicas had done counting no more; 0: it does not."""
 
 
 def key(type_: str, index: int) -> str:
@@ -74,6 +75,12 @@ def next_moves(
         if current.deleting:
             continue
         if current.spec_hash != hashes[group.type]:
+            deletions.append(delete(current))
+        elif group.type == job.dynamic and is_fatal(job, group, current):
+            continue  # it failed for good, and its log may be wanted
+        elif has_failed(current) and current.disrupted:
+            # the cluster took it away: nothing to wait for, and nothing that a budget of errors should count
+            restarted.append(current)
             deletions.append(delete(current))
         elif has_failed(current):
             wait = restart.remaining_delay(current, now)

@@ -21,9 +21,8 @@ def remaining_delay(pod: PodView, now: datetime) -> float:
     """Seconds still to wait before the failed ``pod`` is replaced; 0 when it is time.
 
     Counted from its container's end, or where that never ran (a node that would not take it) from the pod's creation.
-    A disrupted pod is replaced at once: nothing is wrong with its program.
     """
     ended = clock.seconds_since((pod.ended.finished_at if pod.ended else "") or pod.created, now)
-    if ended is None or pod.disrupted:
+    if ended is None:
         return 0.0
     return max(0.0, delay(pod.attempt) - ended)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_LOCAL, RESTART_ALWAYS
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_ALL, Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_ALL
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodView
 
@@ -25,14 +25,14 @@ def is_done(pod: PodView) -> bool:
     return pod.phase in ("Succeeded", "Failed") or (pod.stopped and pod.restart_policy != RESTART_ALWAYS)
 
 
-def succeeded(job: DLJob, framework: Framework, observed: Observed, completed: dict[str, set[int]]) -> bool:
-    """Whether ``job`` is done: its chief, or every replica of the chief's type where the framework or mode says so.
+def succeeded(job: DLJob, observed: Observed, completed: dict[str, set[int]]) -> bool:
+    """Whether ``job`` is done: its chief, or every replica of the chief's type where the framework, its policy or mode says so.
 
     ``completed`` remembers replicas (by lower-case type) whose pods succeeded and may be gone since.
     """
     done = set(completed.get(job.chief.type.lower(), ()))
     done.update(p.index for p in observed.pods_of(job.chief.type) if has_succeeded(p))
-    if framework.succeeds_by == SUCCEEDS_BY_ALL or job.mode == MODE_LOCAL:
+    if job.succeeds_by == SUCCEEDS_BY_ALL or job.mode == MODE_LOCAL:
         group = job.group(job.chief.type)
         return group is not None and done.issuperset(range(group.replicas))
     return job.chief.index in done

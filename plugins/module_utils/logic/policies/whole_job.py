@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import restart
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed
@@ -20,21 +21,21 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodView
 
 KEY = "job"
-"""Under which the status counts these restarts among its ``retries``."""
+"""Under which the status counts, among its ``retries``, those restarts that an error made necessary."""
 
 
 def applies_to(job: DLJob) -> bool:
     return job.run_policy.restart_scope == c.RESTART_SCOPE_JOB
 
 
-def attempt_of(retries: Mapping[str, int]) -> int:
-    """The attempt that the job is at; 0 is the first."""
-    return retries.get(KEY, 0)
+def attempt_of(status: Mapping[str, Any]) -> int:
+    """The attempt that a job of that status is at; 0 is the first."""
+    held = status.get("attempt")
+    return held if isinstance(held, int) else 0
 
 
-def of_this_attempt(observed: Observed, retries: Mapping[str, int]) -> Observed:
+def of_this_attempt(observed: Observed, attempt: int) -> Observed:
     """``observed`` without pods of an attempt given up: what became of them tells nothing of this one."""
-    attempt = attempt_of(retries)
     return dataclasses.replace(observed, pods=tuple(p for p in observed.pods if p.attempt == attempt))
 
 
@@ -45,13 +46,14 @@ def next_moves(
     retries: Mapping[str, int],
     completed: Mapping[str, set[int]],
     now: datetime,
+    attempt: int,
 ) -> Moves:
     """As :func:`.replicas.next_moves`, for the job as one.
 
-    A restart is counted first. The pass that finds it counted deletes the pods of the attempt before; those that failed
+    What the cluster itself took away (a disruption, a deleted pod) is no error and counts for no limit. A restart is
+    written down first. The pass that finds it written deletes the pods of the attempt before; those that failed
     are kept until the delay since their end is over, for they are what tells the time.
     """
-    attempt = attempt_of(retries)
     sizes = {group.type.lower(): group.replicas for group in job.groups}
     wanted = {type_.lower(): value for type_, value in hashes.items()}
     mine: dict[tuple[str, int], PodView] = {}
@@ -74,9 +76,15 @@ def next_moves(
     # until all have been up, a pod that is not there was not made yet; later it was taken away
     lost = bool(missing) and not stale and job.status.get("phase") == c.PHASE_RUNNING
     if fallen or lost:
-        return Moves((), (), {KEY: attempt + 1}, fallen, 0.0, all_anew=True)
+        erred = any(has_failed(p) and not p.disrupted and not p.deleting for p in fallen)
+        counts = {**retries, KEY: retries.get(KEY, 0) + 1} if erred else dict(retries)
+        return Moves((), (), counts, fallen, 0.0, begins=attempt + 1)
 
-    waits = [restart.remaining_delay(p, now) for p in stale if has_failed(p) and not p.deleting]
+    waits = [restart.remaining_delay(p, now) for p in stale if _keeps_time(p)]
     wait = max(waits, default=0.0)
-    going = tuple(delete(p) for p in stale if not p.deleting and not (wait > 0 and has_failed(p)))
+    going = tuple(delete(p) for p in stale if not p.deleting and not (wait > 0 and _keeps_time(p)))
     return Moves(tuple(missing) if not stale else (), going, dict(retries), (), wait or None)
+
+
+def _keeps_time(pod: PodView) -> bool:
+    return has_failed(pod) and not pod.disrupted and not pod.deleting

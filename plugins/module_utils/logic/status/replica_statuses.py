@@ -89,5 +89,6 @@ def summary(job: DLJob, counts: dict[str, Counter[str]]) -> str:
 
 
 def all_up(job: DLJob, counts: dict[str, Counter[str]]) -> bool:
-    """Whether every replica runs or has succeeded."""
-    return sum(states[RUNNING] + states[SUCCEEDED] for states in counts.values()) == job.total
+    """Whether every replica runs or has succeeded; one of a dynamic type that has failed is not waited for."""
+    lost = counts[job.dynamic][FAILED] if job.dynamic in counts else 0
+    return lost + sum(states[RUNNING] + states[SUCCEEDED] for states in counts.values()) == job.total

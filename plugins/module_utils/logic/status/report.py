@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic.last_words import IN_STATUS, last_words
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
@@ -92,7 +93,7 @@ class Report:
         self._fields["specHash"] = spec_hash
         if known in (None, spec_hash):
             return False
-        for name in ("retries", "completed"):
+        for name in ("retries", "completed", "attempt"):
             self._fields.pop(name, None)
         return True
 
@@ -121,7 +122,7 @@ class Report:
         self.event("Warning", f"{self._job.kind}Restarting", message)
 
     def restarting_all(self, why: Sequence[Failure]) -> None:
-        cause = why[0].message if why else "a pod of it was deleted"
+        cause = why[0].message if why else "a pod of it was taken away"
         message = f"{self._job.kind} {self._job.name} begins anew with all its replicas: {cause}"
         self._condition(c.CONDITION_RESTARTING, message, event=False)
         self.event("Warning", f"{self._job.kind}Restarting", message)
@@ -154,7 +155,7 @@ class Report:
                 ("container", failure.container),
                 ("exitCode", failure.exit_code),
                 ("reason", failure.reason),
-                ("message", message),
+                ("message", last_words(failure.words, IN_STATUS) or message),
             )
             if value not in (None, "")
         }
@@ -189,8 +190,10 @@ class Report:
         self._fields["replicaStatuses"] = replica_statuses.render(self._job, counts)
         self._fields["replicas"] = replica_statuses.summary(self._job, counts)
 
-    def progress(self, retries: Mapping[str, int], completed: completed_.Completed) -> None:
-        for name, value in (("retries", dict(retries)), ("completed", completed_.write(completed))):
+    def progress(self, retries: Mapping[str, int], completed: completed_.Completed, attempt: int = 0) -> None:
+        """What must outlive the pods; ``attempt`` is that of the whole job."""
+        remembered = (("retries", dict(retries)), ("completed", completed_.write(completed)), ("attempt", attempt))
+        for name, value in remembered:
             if value:
                 self._fields[name] = value
             else:

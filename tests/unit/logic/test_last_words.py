@@ -1,0 +1,34 @@
+"""What is kept of a program's last words."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.last_words import last_words
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "kept"),
+    [
+        ("", 5, ""),
+        ("abc\n", 5, "abc"),
+        ("abcde", 5, "abcde"),
+        ("one\ntwo", 5, "two"),  # not "e\ntwo"
+        ("one\ntwo", 3, "two"),  # cut between two lines: nothing is broken
+        ("one\ntwo\nthree", 9, "two\nthree"),
+        ("a line that is too long", 10, "...oo long"),
+        ("first\na line that is too long", 10, "...oo long"),
+        ("x\n\n\ny", 3, "y"),
+    ],
+)
+def test_the_end_in_whole_lines(text: str, limit: int, kept: str) -> None:
+    assert last_words(text, limit) == kept
+
+
+@given(st.text(alphabet="ab\n "), st.integers(4, 20))
+def test_never_longer_and_always_ends_the_same(text: str, limit: int) -> None:
+    kept = last_words(text, limit)
+    assert len(kept) <= limit
+    assert text.strip().endswith(kept.removeprefix("..."))
+    assert bool(kept) is bool(text.strip())
