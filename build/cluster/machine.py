@@ -43,6 +43,7 @@ def enter(ident: str, mount_points: Sequence[str], shared: Path = SHARED, kernel
             before.write_text(json.dumps({"sysctls": sysctl.snapshot(kernel), "made": missing}))
         for path in mount_points:
             Path(path).mkdir(parents=True, exist_ok=True)
+        sysctl.raise_limits(kernel)  # one that cannot be raised may still do
         (users / ident).touch()
 
 

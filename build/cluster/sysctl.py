@@ -1,4 +1,4 @@
-"""Kernel-global settings that an engine, systemd or a kubelet change: noted before, put back after."""
+"""Kernel-global settings that an engine, systemd or a kubelet change, or need: noted before, put back after."""
 
 from __future__ import annotations
 
@@ -21,11 +21,29 @@ KEYS = (
     "kernel.core_pattern",
     "kernel.core_uses_pid",
     "kernel.pid_max",
+    "fs.inotify.max_user_instances",  # ourselves
     "fs.protected_fifos",
     "fs.protected_hardlinks",
     "fs.protected_regular",
     "fs.protected_symlinks",
 )
+LEAST = {
+    # a node holds about 25 of them (systemd, containerd, kubelet, pods): with the usual 128 a fifth one does not start
+    "fs.inotify.max_user_instances": 1024,
+}
+
+
+def raise_limits(root: Path = ROOT) -> list[str]:
+    """Bring settings below what a node needs up to it; returns the keys that could not be written."""
+    failed = []
+    for key, least in LEAST.items():
+        path = path_of(key, root)
+        try:
+            if int(path.read_text()) < least:
+                path.write_text(f"{least}\n")
+        except (OSError, ValueError):
+            failed.append(key)
+    return failed
 
 
 def path_of(key: str, root: Path) -> Path:

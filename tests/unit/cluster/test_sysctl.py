@@ -27,3 +27,22 @@ def test_a_key_that_is_gone_or_new_is_left_alone(tmp_path: Path) -> None:
     root = fake(tmp_path, kernel__panic="10")
     assert sysctl.changed({"vm.overcommit_memory": "0"}, sysctl.snapshot(root)) == {}
     assert sysctl.changed({}, sysctl.snapshot(root)) == {}
+
+
+def test_a_limit_that_is_too_low_is_raised(tmp_path: Path) -> None:
+    root = fake(tmp_path, fs__inotify__max_user_instances="128")
+    before = sysctl.snapshot(root)
+    assert sysctl.raise_limits(root) == []
+    assert sysctl.snapshot(root) == {"fs.inotify.max_user_instances": "1024"}
+    assert sysctl.restore(before, root) == []
+    assert sysctl.snapshot(root) == before
+
+
+def test_a_limit_that_suffices_stays(tmp_path: Path) -> None:
+    root = fake(tmp_path, fs__inotify__max_user_instances="8192")
+    assert sysctl.raise_limits(root) == []
+    assert sysctl.snapshot(root) == {"fs.inotify.max_user_instances": "8192"}
+
+
+def test_a_limit_that_this_kernel_does_not_have(tmp_path: Path) -> None:
+    assert sysctl.raise_limits(tmp_path) == ["fs.inotify.max_user_instances"]
