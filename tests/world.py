@@ -26,7 +26,8 @@ DNS_1035 = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 def is_quiet(done: Plan) -> bool:
     """Whether a plan writes nothing at all."""
     return (
-        not (done.companions or done.services or done.pods or done.deletions or done.delete_job) and done.status is None
+        not (done.companions or done.services or done.pods or done.deletions or done.upkeep or done.delete_job)
+        and done.status is None
     )
 
 
@@ -39,7 +40,7 @@ class World:
         self.now = NOW
         self.pods: dict[str, Resource] = {}
         self.services: dict[str, Resource] = {}
-        self.others: dict[str, Resource] = {}
+        self.others: dict[str, dict[str, Resource]] = {}
         self.events: list[EventNote] = []
         self.created: list[str] = []
         self.is_deleted = False
@@ -53,7 +54,8 @@ class World:
             job = parse_job(self.resource, self.framework)
         except InvalidJob as e:
             return plan_invalid(self.resource, e.problems, self.now)
-        seen = observe(job.uid, self.framework.container, self.pods.values(), self.services.values())
+        others = {kind: list(held.values()) for kind, held in self.others.items()}
+        seen = observe(job.uid, self.framework.container, self.pods.values(), self.services.values(), others)
         return plan(job, self.framework, seen, self.now)
 
     def step(self, status_gets_lost: bool = False) -> Plan:
@@ -64,12 +66,17 @@ class World:
 
     def carry_out(self, done: Plan, status_gets_lost: bool = False) -> None:
         for service in (*done.companions, *done.services):
-            held = self.services if service["kind"] == "Service" else self.others
-            self._create(service, held, DNS_1035)
+            self._create(service, self._held(service["kind"]), DNS_1035)
         for pod in done.pods:
             self._create(pod, self.pods, DNS_LABEL)
         for deletion in done.deletions:
             self._delete(deletion)
+        for manifest in done.upkeep:
+            held = self._held(manifest["kind"])
+            before = held.pop(manifest["metadata"]["name"], None)
+            self._create(manifest, held, DNS_1035)
+            if before:
+                held[manifest["metadata"]["name"]]["metadata"]["uid"] = before["metadata"]["uid"]
         self._check_ranks()
         if status_gets_lost:
             return
@@ -174,6 +181,9 @@ class World:
 
     # --- inside
 
+    def _held(self, kind: str) -> dict[str, Resource]:
+        return self.services if kind == "Service" else self.others.setdefault(kind, {})
+
     def _create(self, manifest: Mapping[str, Any], held: dict[str, Resource], names: re.Pattern[str]) -> None:
         made = json.loads(json.dumps(manifest))  # what JSON cannot say no plan may hold
         name = made["metadata"]["name"]
@@ -188,7 +198,7 @@ class World:
         held[name] = made
 
     def _delete(self, deletion: Deletion) -> None:
-        held = self.pods if deletion.kind == "Pod" else self.services
+        held = self.pods if deletion.kind == "Pod" else self._held(deletion.kind)
         found = held.get(deletion.name)
         if found is None or found["metadata"]["uid"] != deletion.uid:
             return

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster.errors import ClusterError
+from cluster.state import StateFile
+
 REPO_ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_NAME = "dljob"
 
@@ -97,12 +100,22 @@ def cache_dir_from(env: Mapping[str, str]) -> Path:
 
 
 def settings_from(env: Mapping[str, str] | None = None) -> Settings:
-    """Settings from the environment: DLJOB_CLUSTER_DIR, DLJOB_CLUSTER_NAME, DLJOB_CACHE, KIND_NODE_IMAGE."""
+    """Settings from the environment: DLJOB_CLUSTER_DIR, DLJOB_CLUSTER_NAME, DLJOB_CACHE, KIND_NODE_IMAGE.
+
+    A folder that has a cluster keeps its name, whoever asks: who wants to end it need not know how it was called.
+    Raises ClusterError where another name is asked for, or the folder's record cannot be read.
+    """
     env = os.environ if env is None else env
     default_dir = REPO_ROOT / ".cluster"
     state_dir = Path(env.get("DLJOB_CLUSTER_DIR") or default_dir).resolve()
-    name = env.get("DLJOB_CLUSTER_NAME") or DEFAULT_NAME
-    if state_dir != default_dir and not env.get("DLJOB_CLUSTER_NAME"):
+    recorded = StateFile(state_dir).load().name
+    name = env.get("DLJOB_CLUSTER_NAME") or recorded or DEFAULT_NAME
+    if recorded and name != recorded:
+        raise ClusterError(
+            f"DLJOB_CLUSTER_NAME is {name}, and the cluster of {state_dir} is called {recorded}",
+            "leave the name away, or choose another folder for another cluster (DLJOB_CLUSTER_DIR=...)",
+        )
+    if not recorded and state_dir != default_dir and not env.get("DLJOB_CLUSTER_NAME"):
         # a second cluster must not meet the first one's containers in a shared Docker
         name = f"{DEFAULT_NAME}-{hashlib.sha256(str(state_dir).encode()).hexdigest()[:6]}"
     return Settings(

@@ -54,7 +54,7 @@ def _tensorboard() -> Schema:
     volume = record("A Volume or VolumeMount, taken over as it stands.", {}, open_=True)
     return record(
         "TensorBoard beside the training, at port 80 of the Service tensorboard-<runtime id>. It outlives the training "
-        "and goes with the job. Changes have no effect once it runs.",
+        "and goes with the job. On OpenShift a Route leads to it.",
         {
             "logDir": string("Directory or URL of the event files that TensorBoard shows.", minLength=1),
             "volumes": array("Volumes of its pod.", volume, most=64) | _NOTHING,

@@ -124,7 +124,7 @@ def _combined(outcomes: list[Any], with_diff: bool) -> dict[str, Any]:
 def _diff(outcome: Outcome) -> Iterable[dict[str, str]]:
     """Each change as the object before and after it, in YAML."""
     plan = outcome.plan
-    for manifest in (*plan.companions, *plan.services, *plan.pods):
+    for manifest in (*plan.companions, *plan.services, *plan.pods, *plan.upkeep):
         name = f"{manifest['kind']} {manifest['metadata']['name']}"
         yield {"before_header": name, "after_header": name, "before": "", "after": _yaml(manifest)}
     for deletion in plan.deletions:

@@ -86,7 +86,10 @@ options:
             have C({log_dir}), C({job}), C({runtime_id}) and C({program}), the text of the role's file C(program), in
             C(image), unless the field C(image_field) of the spec names one. It serves at C(port), which the Service
             offers at 80. C(labels) are those of both.
-          - Changes of that field have no effect on a page that there is.
+          - Changes of that field take effect at once, in place. What is missing of a page is made again, also of a job
+            that has ended; a job that no longer asks for one loses it.
+          - Where the cluster serves C(route.openshift.io/v1) and the Python package C(openshift) is installed, a Route
+            of the same name leads to the Service, with TLS up to the router.
         type: dict
       validation:
         description:

@@ -6,20 +6,23 @@ import argparse
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
 from dljob_operator import __version__
 from dljob_operator.durations import parse_duration
+from dljob_operator.engine.cleanup import LeftOver, remove_created
 from dljob_operator.engine.controller import Controller, Settings
-from dljob_operator.engine.crds import install_crds
+from dljob_operator.engine.crds import Installed, install_crds
 from dljob_operator.engine.kube import ApiError, KubeApi, NoCluster, Unreachable, find_kubeconfig
 from dljob_operator.engine.requests import targets
 from dljob_operator.warm import WarmRunner
 from dljob_operator.warm.client import WarmRunnerError
-from dljob_operator.watches import WatchesError, load_watches
+from dljob_operator.watches import Watch, WatchesError, load_watches
 
 _LOG = logging.getLogger("dljob_operator")
 _FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
@@ -34,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     try:
         return _run(options)
-    except (WatchesError, NoCluster, WarmRunnerError, ValueError) as error:
+    except (WatchesError, NoCluster, WarmRunnerError, LeftOver, ValueError) as error:
         print(f"dljob-operator: {error}", file=sys.stderr)
     except (ApiError, Unreachable) as error:
         print(f"dljob-operator: the cluster refused: {error}", file=sys.stderr)
@@ -45,15 +48,20 @@ def _run(options: argparse.Namespace) -> int:
     stopping = threading.Event()
     _stop_on_signals(stopping)
     watches = load_watches(options.watches_file)
+    if options.cleanup_on_exit:
+        _check_cleanup(options, watches)
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
     # Ansible takes longer to load than everything else, so it begins first.
     runner = WarmRunner(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig))
     runner.start()
+    installed: list[Installed] = []
     try:
         api = KubeApi.connect(kubeconfig)
         _LOG.info("dljob-operator %s, cluster %s", __version__, api.server)
         if options.install_crds:
-            install_crds(api, options.crds_dir or options.watches_file.resolve().parent / "crds")
+            directory = options.crds_dir or options.watches_file.resolve().parent / "crds"
+            mark = f"{socket.gethostname()}_{uuid.uuid4()}" if options.cleanup_on_exit else ""
+            install_crds(api, directory, mark, installed)
         controller = Controller(
             watches,
             api,
@@ -68,8 +76,31 @@ def _run(options: argparse.Namespace) -> int:
         controller.start()
     except BaseException:
         runner.close()
+        if any(one.created for one in installed):
+            _clean_up(api, installed)
         raise
-    return _serve(controller, runner, stopping, options.graceful_shutdown_timeout)
+    try:
+        return _serve(controller, runner, stopping, options.graceful_shutdown_timeout)
+    finally:
+        _clean_up(api, installed)
+
+
+def _check_cleanup(options: argparse.Namespace, watches: Sequence[Watch]) -> None:
+    if not options.install_crds:
+        raise ValueError("--cleanup-on-exit is about what --install-crds has created: add that")
+    finalized = [str(watch.gvk) for watch in watches if watch.finalizer]
+    if finalized:
+        raise ValueError(
+            f"--cleanup-on-exit would wait for the finalizers of {', '.join(finalized)}, and nobody runs them once the "
+            "operator is stopping: leave it away, or take the finalizers out of the watches file"
+        )
+
+
+def _clean_up(api: KubeApi, installed: Sequence[Installed]) -> None:
+    """Take away what `installed` says was created. Raises LeftOver where some of it stays."""
+    left = remove_created(api, installed)
+    if left:
+        raise LeftOver(f"still there: {', '.join(left)}; they are being deleted, see kubectl describe crd {left[0]}")
 
 
 def _serve(controller: Controller, runner: WarmRunner, stopping: threading.Event, grace: float) -> int:
@@ -139,6 +170,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--graceful-shutdown-timeout", type=parse_duration, default="30s", metavar="DURATION",
         help="how long runs in flight may take to end (default: %(default)s)")  # fmt: skip
     add("--install-crds", action="store_true", help="install the custom resource definitions first")
+    add("--cleanup-on-exit", action="store_true",
+        help="when stopped, delete the definitions that this very process has created, and with them all their jobs; "
+        "those that were there before stay, with their jobs")  # fmt: skip
     add("--crds-dir", type=Path, metavar="DIR", help="where they are (default: crds beside the watches file)")
     add(
         "--log-level",

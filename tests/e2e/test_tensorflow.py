@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from e2e.support import UNTIL_ENDED, Cluster, Job, shell_template
+from e2e.support import SHELL_IMAGE, UNTIL_ENDED, Cluster, Job, shell_template
 from kubernetes import client, watch
 from seeds import seed_manifest
 
@@ -213,6 +214,57 @@ def test_tensorboard_shows_real_events(here: Cluster) -> None:
         if event["type"] == "DELETED":
             return
     raise AssertionError("the Deployment outlives its job")
+
+
+def test_the_page_follows_the_job(here: Cluster) -> None:
+    """Edits take effect in place, and what somebody deletes comes back at once, the servers' program too."""
+    manifest = tfjob("followed", master=UNTIL_ENDED)
+    manifest["spec"]["replicaSpecs"].append({"tfReplicaType": "PS"})
+    manifest["spec"] |= {"tfImage": SHELL_IMAGE, "tensorboard": {"logDir": "/first"}}
+    job = here.create(manifest)
+    here.wait_pods(job.uid, lambda pods: len(pods) == 2, "the pods")
+    rid = job.wait(lambda s: bool(s.get("runtimeId")), "a status")["runtimeId"]
+    name = f"tensorboard-{rid}"
+    apps = client.AppsV1Api(here.core.api_client)
+
+    def follow(lister: Any, version: str, wanted: Callable[[str, dict[str, Any]], bool]) -> None:
+        stream = watch.Watch().stream(lister, here.namespace, resource_version=version, timeout_seconds=30)
+        assert any(wanted(event["type"], event["raw_object"]) for event in stream), "not after 30 s"
+
+    first = apps.read_namespaced_deployment(name, here.namespace)
+    job.patch({"spec": {"tensorboard": {"logDir": "/second", "serviceType": "NodePort"}}})
+    follow(
+        apps.list_namespaced_deployment,
+        first.metadata.resource_version,
+        lambda _, d: "/second" in d["spec"]["template"]["spec"]["containers"][0]["command"],
+    )
+    second = apps.read_namespaced_deployment(name, here.namespace)
+    assert second.metadata.uid == first.metadata.uid
+    follow(
+        here.core.list_namespaced_service,
+        "0",
+        lambda _, s: s["metadata"]["name"] == name and s["spec"]["type"] == "NodePort",
+    )
+
+    apps.delete_namespaced_deployment(name, here.namespace)
+    follow(
+        apps.list_namespaced_deployment,
+        second.metadata.resource_version,
+        lambda kind, d: kind == "ADDED" and d["metadata"]["uid"] != second.metadata.uid,
+    )
+    config_map = here.core.read_namespaced_config_map(f"cm-ps-{rid}", here.namespace)
+    here.core.delete_namespaced_config_map(f"cm-ps-{rid}", here.namespace)
+    follow(
+        here.core.list_namespaced_config_map,
+        config_map.metadata.resource_version,
+        lambda kind, m: kind == "ADDED" and m["metadata"]["name"] == f"cm-ps-{rid}",
+    )
+
+    third = apps.read_namespaced_deployment(name, here.namespace)
+    job.patch({"spec": {"tensorboard": None}})
+    follow(apps.list_namespaced_deployment, third.metadata.resource_version, lambda kind, _: kind == "DELETED")
+    assert len(job.pods()) == 2, "the training was left alone"
+    assert not [e for e in here.events("followed") if e[1] == "TfJobChanged"]
 
 
 @pytest.mark.parametrize("name", ["tf-tensorboard-azure.yaml", "tf-tensorboard-gke.yaml"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths, snapshot
@@ -12,13 +12,22 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
 Resource = Mapping[str, Any]
 
 
-def owned_objects(transport: Transport, namespace: str, uid: str) -> tuple[Sequence[Resource], Sequence[Resource]]:
-    """(pods, services) that carry the job's uid. At most two requests, none with a snapshot."""
+API_VERSIONS = {"Pod": "v1", "Service": "v1", "ConfigMap": "v1", "Deployment": "apps/v1"}
+"""The kinds of objects that a job may own."""
+
+
+def owned_objects(
+    transport: Transport, namespace: str, uid: str, kinds: Collection[str]
+) -> Mapping[str, Sequence[Resource]]:
+    """By kind the objects that carry the job's uid. A request for each of ``kinds``, none with a snapshot."""
     published = snapshot.current()
     if published is not None and uid in published:
         owned = published[uid]
-        return owned.get("Pod", ()), owned.get("Service", ())
+        return {kind: owned.get(kind, ()) for kind in kinds}
     query = {"labelSelector": f"{LABEL_JOB_UID}={uid}"}
-    pods = transport.request("GET", paths.collection("v1", "Pod", namespace), query=query)
-    services = transport.request("GET", paths.collection("v1", "Service", namespace), query=query)
-    return pods.get("items", ()), services.get("items", ())
+    return {
+        kind: transport.request("GET", paths.collection(API_VERSIONS[kind], kind, namespace), query=query).get(
+            "items", ()
+        )
+        for kind in kinds
+    }

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.api import reader
+from ansible_collections.dljob.operator.plugins.module_utils.api import reader, routes
 from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Version, Writer, Written, version_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan, postpone, refuse
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import complain, plan, postpone, refuse
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 
 Resource = Mapping[str, Any]
@@ -74,18 +75,28 @@ def reconcile(
     except InvalidJob as e:
         planned = plan_invalid(resource, e.problems, moment)
         return _report(writer, resource, planned, Written(), moment, str(e), dry_run)
-    pods, services = reader.owned_objects(transport, job.namespace, job.uid)
-    observed = observe(job.uid, framework.container, pods, services)
+    owned = dict(reader.owned_objects(transport, job.namespace, job.uid, _kinds(job, framework)))
+    observed = observe(job.uid, framework.container, owned.pop("Pod"), owned.pop("Service"), owned)
     planned = plan(job, framework, observed, moment, cluster_domain)
     written = writer.objects(planned)
     if written.refused:
         planned = refuse(planned, job, written.refused, moment)
     elif written.postponed:
         planned = postpone(planned, job, written.postponed)
+    else:
+        problems = [*written.complaints, *routes.keep(transport, planned, job.namespace, job.uid, dry_run)]
+        if problems:
+            planned = complain(planned, job, problems)
     if planned.delete_job:
         writer.delete_job()
         return Outcome(resource, planned, True, True, "its time to live is over", None)
     return _report(writer, resource, planned, written, moment, "; ".join(written.refused), dry_run)
+
+
+def _kinds(job: DLJob, framework: Framework) -> list[str]:
+    """What a job like this may own: of the rarer kinds only those that its framework ever makes."""
+    programs = any(group.standard for group in job.groups)
+    return ["Pod", "Service", *["ConfigMap"] * programs, *["Deployment"] * (framework.dashboard is not None)]
 
 
 def _report(

@@ -4,8 +4,8 @@ The embedded engine forks a child per run. Before the play starts the child publ
 run own, so that the reconcile reads nothing from the API server. Without a snapshot (ansible-playbook, a cold
 ansible-runner) the reconcile reads for itself.
 
-Shape: ``{job uid: {"Pod": [object, ...], "Service": [object, ...]}}``; the objects are plain dictionaries in the
-API's own form, possibly trimmed to the fields that :mod:`..logic.observe` reads.
+Shape: ``{job uid: {"Pod": [object, ...], "Service": [object, ...], ...}}`` by kind; the objects are plain dictionaries
+in the API's own form, possibly trimmed to the fields that :mod:`..logic.observe` reads.
 """
 
 from __future__ import annotations

@@ -44,9 +44,12 @@ class Transport:
     """JSON requests over a pool of kept connections. May be used by several threads."""
 
     def __init__(self, api: client.ApiClient, folder: str) -> None:
+        self.client = api
+        """The library's own client, for libraries that want one."""
         self._configuration = api.configuration
         self._pool: urllib3.PoolManager = api.rest_client.pool_manager
-        self._folder = folder
+        self.folder = folder
+        """For files that go with the connection."""
 
     def __enter__(self) -> Transport:
         return self
@@ -57,7 +60,7 @@ class Transport:
     def close(self) -> None:
         """Close the connections and remove what was written to make them."""
         self._pool.clear()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def request(
         self,

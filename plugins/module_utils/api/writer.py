@@ -21,7 +21,7 @@ Version = tuple[str, str | None]
 
 PARALLEL_WRITES = 8
 """Writes under way at once: what an API server on two cores takes without slowing down (measured, see the design)."""
-_WATCHED = ("Pod", "Service")
+_WATCHED = ("Pod", "Service", "ConfigMap", "Deployment")
 """Of what is created here, the kinds that an engine's watch shows."""
 
 
@@ -30,11 +30,14 @@ class Written:
     """What became of a plan."""
 
     created: list[str] = field(default_factory=list)
+    """Objects that were made, or replaced."""
     deleted: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     """Objects that Kubernetes refuses for good, in its own words."""
     postponed: list[str] = field(default_factory=list)
     """Writes that another try may do and that the user should know of: quota, an admission rule, no answer."""
+    complaints: list[str] = field(default_factory=list)
+    """Objects that Kubernetes refuses for good, and that the training does not need."""
     waiting: list[str] = field(default_factory=list)
     """Names that are free as soon as an older object of that name is gone."""
 
@@ -77,6 +80,8 @@ class Writer:
             return written  # the pods would be as wrong, and without their names
         self._each(plan.pods, lambda pod: self._create(pod, written))
         self._each(plan.deletions, lambda d: self._delete(d, written))
+        for manifest in plan.upkeep:
+            self._keep(manifest, written)
         return written
 
     def _each(self, items: Iterable[Any], write: Callable[[Any], None]) -> None:
@@ -103,6 +108,26 @@ class Writer:
             if not self._dry_run and manifest["kind"] in _WATCHED:
                 self._add(written.versions, version_of(answer))
 
+    def _keep(self, manifest: Resource, written: Written) -> None:
+        """Make the object, or replace it where it is there and the job's."""
+        tried = Written()
+        self._create(manifest, tried)
+        if not tried.changed and not (tried.refused or tried.postponed or tried.waiting):
+            name = f"{manifest['kind']}/{manifest['metadata']['name']}"
+            try:
+                answer = self._transport.request("PUT", paths.of(manifest), manifest, self._query)
+            except ApiError as e:
+                self._note(e, f"{name}: {e.message}", tried)
+            else:
+                tried.created.append(name)
+                if not self._dry_run:
+                    tried.versions.append(version_of(answer))
+        written.created += tried.created
+        written.versions += tried.versions
+        written.complaints += tried.refused
+        written.postponed += tried.postponed
+        written.waiting += tried.waiting
+
     def _check_owner(self, manifest: Resource, name: str, written: Written) -> None:
         """The name is taken: by an earlier try of ours, which is as good as success, or by a stranger, which is not."""
         try:
@@ -120,7 +145,7 @@ class Writer:
 
     def _delete(self, deletion: Deletion, written: Written) -> None:
         name = f"{deletion.kind}/{deletion.name}"
-        path = f"{paths.collection('v1', deletion.kind, self._namespace)}/{deletion.name}"
+        path = f"{paths.collection(deletion.api_version, deletion.kind, self._namespace)}/{deletion.name}"
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         if deletion.uid:
             body["preconditions"] = {"uid": deletion.uid}  # type: ignore[assignment]

@@ -1,7 +1,7 @@
 """What a job owns besides pods and Services.
 
 Such objects are made together with the pods that need them, as often as such a pod is: a name that is taken by the
-job's own object is as good as made. So nobody needs to watch them, and one that somebody deleted comes back.
+job's own object is as good as made. One that somebody deleted comes back as soon as that is seen.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """The web page about a job (seed 003's TensorBoard): a Deployment and a Service that outlive the training.
 
-The Service, which is seen with the job's other ones, is made last and stands for both: as long as it is there, nothing
-is made again.
+Each carries a fingerprint of what it was made from: what is missing is made again, what was made from another
+``spec.tensorboard`` is replaced, and a job that no longer asks for a page loses it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,8 +16,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders 
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Dashboard, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, Page
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed
 
 SERVICE_PORT = 80
+_PORT_NAME = "tb-port"
+_API_VERSIONS = {"Deployment": "apps/v1", "Service": "v1"}
 
 
 def parse(options: Mapping[str, Any], framework: Framework, faults: list[str]) -> Page | None:
@@ -54,11 +59,56 @@ def names(job: DLJob, framework: Framework) -> tuple[str, ...]:
     return (_name(job, framework.dashboard),) if job.page and framework.dashboard else ()
 
 
-def build(job: DLJob, framework: Framework) -> tuple[Mapping[str, Any], ...]:
+def build(job: DLJob, framework: Framework) -> tuple[dict[str, Any], ...]:
     """The objects of the page, in the order in which they are made; none where the job has no page."""
     if not (job.page and framework.dashboard):
         return ()
-    return _deployment(job, job.page, framework.dashboard), _service(job, job.page, framework.dashboard)
+    made = _deployment(job, job.page, framework.dashboard), _service(job, job.page, framework.dashboard)
+    for manifest in made:
+        text = json.dumps(manifest["spec"], sort_keys=True, default=str)
+        manifest["metadata"]["annotations"] = {c.ANNOTATION_SPEC_HASH: hashlib.sha256(text.encode()).hexdigest()[:16]}
+    return made
+
+
+def due(job: DLJob, framework: Framework, observed: Observed) -> tuple[Mapping[str, Any], ...]:
+    """Those objects of the page that are missing, or were made from another spec."""
+
+    def stands(manifest: Mapping[str, Any]) -> bool:
+        metadata = manifest["metadata"]
+        held = observed.held.get((manifest["kind"], metadata["name"]))
+        return held is not None and held.hash == metadata["annotations"][c.ANNOTATION_SPEC_HASH]
+
+    return tuple(manifest for manifest in build(job, framework) if not stands(manifest))
+
+
+def surplus(job: DLJob, framework: Framework, observed: Observed) -> tuple[Deletion, ...]:
+    """Objects of a page that the job no longer asks for, or asks for under another name."""
+    if framework.dashboard is None:
+        return ()
+    wanted, own = names(job, framework), _name(job, framework.dashboard)
+    return tuple(
+        Deletion(kind, name, held.uid, _API_VERSIONS[kind])
+        for (kind, name), held in observed.held.items()
+        # of the job's Services only the page's has a fingerprint, or (of an earlier release) its very name
+        if name not in wanted and (kind == "Deployment" or (kind == "Service" and (held.hash or name == own)))
+    )
+
+
+def route(job: DLJob, framework: Framework) -> Mapping[str, Any] | None:
+    """OpenShift's way to the page from outside, ``None`` where the job has no page. TLS ends at the router."""
+    if not (job.page and framework.dashboard):
+        return None
+    name = _name(job, framework.dashboard)
+    return {
+        "apiVersion": "route.openshift.io/v1",
+        "kind": "Route",
+        "metadata": _metadata(job, framework.dashboard),
+        "spec": {
+            "to": {"kind": "Service", "name": name},
+            "port": {"targetPort": _PORT_NAME},
+            "tls": {"termination": "edge", "insecureEdgeTerminationPolicy": "Redirect"},
+        },
+    }
 
 
 def _name(job: DLJob, declared: Dashboard) -> str:
@@ -70,7 +120,7 @@ def _metadata(job: DLJob, declared: Dashboard) -> dict[str, Any]:
     return {**metadata, "labels": {**declared.labels, **metadata["labels"]}}
 
 
-def _deployment(job: DLJob, page: Page, declared: Dashboard) -> Mapping[str, Any]:
+def _deployment(job: DLJob, page: Page, declared: Dashboard) -> dict[str, Any]:
     selector = {c.LABEL_PAGE_OF: job.uid}
     values = {
         "job": job.name,
@@ -106,7 +156,7 @@ def _deployment(job: DLJob, page: Page, declared: Dashboard) -> Mapping[str, Any
     }
 
 
-def _service(job: DLJob, page: Page, declared: Dashboard) -> Mapping[str, Any]:
+def _service(job: DLJob, page: Page, declared: Dashboard) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -114,6 +164,6 @@ def _service(job: DLJob, page: Page, declared: Dashboard) -> Mapping[str, Any]:
         "spec": {
             "type": page.service_type,
             "selector": {c.LABEL_PAGE_OF: job.uid},
-            "ports": [{"name": "tb-port", "port": SERVICE_PORT, "targetPort": declared.port}],
+            "ports": [{"name": _PORT_NAME, "port": SERVICE_PORT, "targetPort": declared.port}],
         },
     }

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, naming
+from ansible_collections.dljob.operator.plugins.module_utils.logic.shapes import mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.report import clip, is_finished, outcome
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
@@ -15,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 def plan_invalid(resource: Mapping[str, Any], problems: Sequence[str], now: datetime) -> Plan:
     """Say it once per edit. A job that runs already goes on with its last good spec; one that never ran is Failed."""
-    metadata, old = _mapping(resource.get("metadata")), _mapping(resource.get("status"))
+    metadata, old = mapping(resource.get("metadata")), mapping(resource.get("status"))
     generation = metadata.get("generation")
     generation = generation if isinstance(generation, int) else 0
     if is_finished(old, generation):
@@ -41,7 +42,3 @@ def plan_invalid(resource: Mapping[str, Any], problems: Sequence[str], now: date
     if fields == old:
         return Plan()
     return Plan(status=fields, events=(EventNote("Warning", reason, told),))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

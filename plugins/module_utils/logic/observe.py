@@ -7,17 +7,42 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodView, Termination
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
+    Held,
+    Observed,
+    PodView,
+    Termination,
+)
 
 Resource = Mapping[str, Any]
 
 
-def observe(uid: str, container: str, pods: Iterable[Resource], services: Iterable[Resource]) -> Observed:
-    """The view of those objects that the job ``uid`` owns; ``container`` is the framework's container name."""
+def observe(
+    uid: str,
+    container: str,
+    pods: Iterable[Resource],
+    services: Iterable[Resource],
+    others: Mapping[str, Iterable[Resource]] | None = None,
+) -> Observed:
+    """The view of those objects that the job ``uid`` owns; ``container`` is the framework's container name.
+
+    ``others`` are objects by kind: they come without one in the API's lists.
+    """
+    everything = {**(others or {}), "Service": [s for s in services if is_owned_by(s, uid)]}
     return Observed(
         pods=tuple(_pod(p, container) for p in pods if is_owned_by(p, uid)),
-        services={s["metadata"]["name"]: s["metadata"].get("uid", "") for s in services if is_owned_by(s, uid)},
+        services={s["metadata"]["name"]: s["metadata"].get("uid", "") for s in everything["Service"]},
+        held={
+            (kind, x["metadata"]["name"]): _held(x["metadata"])
+            for kind, found in everything.items()
+            for x in found
+            if is_owned_by(x, uid)
+        },
     )
+
+
+def _held(metadata: Mapping[str, Any]) -> Held:
+    return Held(metadata.get("uid", ""), (metadata.get("annotations") or {}).get(c.ANNOTATION_SPEC_HASH, ""))
 
 
 def _pod(pod: Resource, container: str) -> PodView:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import dashboard, naming, standard
+from ansible_collections.dljob.operator.plugins.module_utils.logic.shapes import mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.validate import problems_of
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     CLEAN_POLICIES,
@@ -63,9 +64,9 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     kind = str(resource.get("kind") or "")
     if framework.kinds and kind not in framework.kinds:
         raise InvalidJob(f"kind: {kind!r} is no job of {framework.name}; its kinds are: {', '.join(framework.kinds)}")
-    metadata = _mapping(resource.get("metadata"))
+    metadata = mapping(resource.get("metadata"))
     spec = resource.get("spec")
-    options = _mapping(spec)
+    options = mapping(spec)
     faults: list[str] = []
 
     groups = tuple(
@@ -83,7 +84,6 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         name=str(metadata.get("name") or ""),
         uid=uid,
         generation=_integer(metadata.get("generation"), 0, "metadata.generation", 0, 2**63 - 1, faults),
-        created=str(metadata.get("creationTimestamp") or ""),
         runtime_id=_runtime_id(options, dialect, uid, faults),
         mode=mode,
         groups=groups,
@@ -91,7 +91,7 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         run_policy=_run_policy(options, dialect, faults),
         dialect=dialect,
         options={name: options[name] for name in dialect.spec_fields if name in options},
-        status=_mapping(resource.get("status")),
+        status=mapping(resource.get("status")),
         page=dashboard.parse(options, framework, faults),
         succeeds_by=_succeeds_by(options, chief, dialect, framework, faults),
         dynamic=_dynamic(options, dialect, faults),
@@ -101,10 +101,6 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     if faults:
         raise InvalidJob(*faults)
     return job
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _entries(spec: Any, dialect: Dialect, framework: Framework, faults: list[str]) -> Iterator[Entry]:
@@ -181,7 +177,7 @@ def _restart_policy(
     """v1's map has it in its entries (the template's is overruled, as the peer does); older forms in the template."""
     own = entry.get("restartPolicy")
     if dialect.form != FORM_MAP and own is None:
-        own = _mapping(template.get("spec")).get("restartPolicy")
+        own = mapping(template.get("spec")).get("restartPolicy")
     policy = own or dialect.default_restart_policy
     if policy not in RESTART_POLICIES:
         faults.append(f"{path}.restartPolicy: {policy!r} is none of {', '.join(RESTART_POLICIES)}")
@@ -193,11 +189,11 @@ def _named_port(
     template: Mapping[str, Any], container: str, name: str, path: str, default: int, faults: list[str]
 ) -> int:
     """The port that the template itself gives the framework's container under ``name``, as v1 does it."""
-    containers = _mapping(template.get("spec")).get("containers")
+    containers = mapping(template.get("spec")).get("containers")
     for candidate in containers if name and isinstance(containers, list) else ():
-        ports = _mapping(candidate).get("ports")
-        for port in ports if _mapping(candidate).get("name") == container and isinstance(ports, list) else ():
-            if _mapping(port).get("name") == name:
+        ports = mapping(candidate).get("ports")
+        for port in ports if mapping(candidate).get("name") == container and isinstance(ports, list) else ():
+            if mapping(port).get("name") == name:
                 where = f"{path}.spec.containers: containerPort {name} of {container}"
                 return _integer(port.get("containerPort"), default, where, 1, 65535, faults)
     return default
@@ -245,7 +241,7 @@ def _chief(
 ) -> Chief:
     present = {g.type for g in groups if g.replicas > 0}
     default = next((c for c in framework.chief if c in present), framework.chief[0])
-    wanted = _mapping(_mapping(options.get("terminationPolicy")).get("chief"))
+    wanted = mapping(mapping(options.get("terminationPolicy")).get("chief"))
     if wanted:
         spelling = str(wanted.get("replicaName") or default)
         index = _integer(
@@ -287,7 +283,7 @@ def _run_policy(options: Mapping[str, Any], dialect: Dialect, faults: list[str])
     path = "spec.runPolicy"
     if policy is not None and not isinstance(policy, Mapping):
         faults.append(f"{path} must be a map")
-    policy = _mapping(policy)
+    policy = mapping(policy)
     clean = policy.get("cleanPodPolicy")
     for name in ("cleanPodPolicy", "cleanupPodPolicy"):  # v1beta's place, and seed 001's spelling
         clean = options.get(name) if clean is None else clean
@@ -298,7 +294,7 @@ def _run_policy(options: Mapping[str, Any], dialect: Dialect, faults: list[str])
     suspend = policy.get("suspend")
     if suspend is not None and not isinstance(suspend, bool):
         faults.append(f"{path}.suspend must be true or false, not {suspend!r}")
-    scheduling = _mapping(policy.get("schedulingPolicy"))
+    scheduling = mapping(policy.get("schedulingPolicy"))
     scope = policy.get("restartScope") or RESTART_SCOPE_REPLICA
     if scope not in RESTART_SCOPES:
         faults.append(f"{path}.restartScope: {scope!r} is none of {', '.join(RESTART_SCOPES)}")

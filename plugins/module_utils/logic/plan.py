@@ -63,10 +63,21 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Repo
     if left is not None and left <= 0:
         return Plan(delete_job=True)
     kept = dashboard.names(job, framework)
-    deletions = cleanup.leftovers(job, observed, kept)
+    surplus = dashboard.surplus(job, framework, observed)
+    deletions = tuple(dict.fromkeys((*cleanup.leftovers(job, observed, kept), *surplus)))
     if cleanup.is_clean(job, observed, kept):
         report.phase(_last_phase(outcome(job.status)))
-    return Plan(deletions=deletions, status=report.status(), requeue_after=_soonest(left, deletions))
+    if outcome(job.status) == c.STATE_SUCCEEDED:
+        report.waiting("")  # a complaint about the page, if anything
+    # what Kubernetes refused it would refuse again
+    page = (job.status.get("failure") or {}).get("reason") != c.REASON_REFUSED
+    return Plan(
+        deletions=deletions,
+        upkeep=dashboard.due(job, framework, observed) if page else (),
+        route=dashboard.route(job, framework) if page else None,
+        status=report.status(),
+        requeue_after=_soonest(left, deletions),
+    )
 
 
 def _suspended(job: DLJob, observed: Observed, report: Report) -> Plan:
@@ -131,13 +142,28 @@ def _active(
     )
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
     made_first = companions.of_pods(job, {s.group.type for s in moves.starts})
-    if not observed.services.keys() >= set(dashboard.names(job, framework)):
-        made_first += dashboard.build(job, framework)
+    gone = companions.of_pods(job, {g.type for g in job.groups} - {s.group.type for s in moves.starts})
+    upkeep = tuple(x for x in gone if (x["kind"], x["metadata"]["name"]) not in observed.held)
+    page = dashboard.due(job, framework, observed)
+    if observed.pods:
+        upkeep += page
+    else:
+        made_first += page  # at the start a page that cannot be is an error of the job like any other
     if pods:
         report.event("Normal", c.EVENT_CREATED, _created_text(job, pods))
     wait = _soonest(moves.wait, moves.deletions)
     waits = [w for w in (wait, left) if w is not None]
-    return Plan(made_first, services, pods, moves.deletions, report.status(), report.events, min(waits, default=None))
+    return Plan(
+        companions=made_first,
+        services=services,
+        pods=pods,
+        deletions=(*moves.deletions, *dashboard.surplus(job, framework, observed)),
+        upkeep=upkeep,
+        route=dashboard.route(job, framework),
+        status=report.status(),
+        events=report.events,
+        requeue_after=min(waits, default=None),
+    )
 
 
 def _end(job: DLJob, framework: Framework, observed: Observed, report: Report) -> Plan:
@@ -206,14 +232,29 @@ def refuse(planned: Plan, job: DLJob, problems: Sequence[str], now: datetime) ->
     return Plan(status=report.status(), events=report.events, requeue_after=AT_ONCE)
 
 
+def complain(planned: Plan, job: DLJob, problems: Sequence[str]) -> Plan:
+    """``planned`` once Kubernetes has refused what is not needed to train: the user is told, and nothing else follows.
+
+    Not in the status of a job that has failed, whose reason is worth more.
+    """
+    if outcome(job.status) == c.STATE_FAILED or outcome(planned.status or {}) == c.STATE_FAILED:
+        return planned
+    return _tell(planned, job, clip("; ".join(problems[:3])), c.EVENT_NO_PAGE)
+
+
 def postpone(planned: Plan, job: DLJob, problems: Sequence[str]) -> Plan:
     """``planned`` once Kubernetes would not write an object of it for now (quota, admission): the user is told.
 
     A next try that fares the same comes to the same status, so nothing is written twice.
     """
+    events = tuple(e for e in planned.events if e.reason != c.EVENT_CREATED)
     told = clip("; ".join(problems[:3]))
+    return _tell(dataclasses.replace(planned, events=events), job, told, c.EVENT_NOT_CREATED)
+
+
+def _tell(planned: Plan, job: DLJob, told: str, event: str) -> Plan:
     status = {**(job.status if planned.status is None else planned.status), "reason": told}
-    events = [e for e in planned.events if e.reason != c.EVENT_CREATED]
+    events = planned.events
     if told != job.status.get("reason"):
-        events.append(EventNote("Warning", c.EVENT_NOT_CREATED, told))
-    return dataclasses.replace(planned, status=None if status == job.status else status, events=tuple(events))
+        events += (EventNote("Warning", event, told),)
+    return dataclasses.replace(planned, status=None if status == job.status else status, events=events)

@@ -65,6 +65,7 @@ REASON_OOM = "OOMKilled"
 # reasons of Events that are not a condition's
 EVENT_CREATED = "SuccessfulCreatePod"
 EVENT_NOT_CREATED = "FailedCreatePod"
+EVENT_NO_PAGE = "FailedPage"
 
 MANAGED_BY_US = (None, "", "kubeflow.org/training-operator", "dljob.operator/dljob-operator")
 """Values of runPolicy.managedBy that leave the job to this operator; any other is somebody else's job."""

@@ -75,7 +75,6 @@ class DLJob:
     name: str
     uid: str
     generation: int
-    created: str
     runtime_id: str
     mode: str
     groups: tuple[ReplicaGroup, ...]

@@ -54,12 +54,22 @@ class PodView:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """An object that there is. ``hash`` tells what it was made from, "" where that was not written down."""
+
+    uid: str
+    hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """The objects that a job owns."""
 
     pods: tuple[PodView, ...] = ()
     services: Mapping[str, str] = field(default_factory=dict)
     """Service name to uid."""
+    held: Mapping[tuple[str, str], Held] = field(default_factory=dict)
+    """By kind and name: all that is not a pod."""
 
     def pods_of(self, type_: str) -> list[PodView]:
         folded = type_.lower()
@@ -82,6 +92,7 @@ class Deletion:
     kind: str
     name: str
     uid: str
+    api_version: str = "v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +104,11 @@ class Plan:
     services: tuple[Mapping[str, Any], ...] = ()
     pods: tuple[Mapping[str, Any], ...] = ()
     deletions: tuple[Deletion, ...] = ()
+    upkeep: tuple[Mapping[str, Any], ...] = ()
+    """Objects to be as they stand here, made where missing and replaced where not. Their refusal is told, and fails
+    nothing: the training goes on without them."""
+    route: Mapping[str, Any] | None = None
+    """The way in from outside to the job's page, for clusters that have such."""
     status: Mapping[str, Any] | None = None
     """The status to write, ``None`` where the present one holds."""
     events: tuple[EventNote, ...] = ()

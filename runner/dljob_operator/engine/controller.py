@@ -11,7 +11,7 @@ from typing import Protocol
 
 from dljob_operator.durations import format_seconds
 from dljob_operator.engine import finalizers, trim
-from dljob_operator.engine.discovery import PODS, SERVICES, Resource, find_resource
+from dljob_operator.engine.discovery import CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, Resource, find_resource
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.informer import Informer
 from dljob_operator.engine.kube import ApiError, KubeApi, Unreachable
@@ -42,6 +42,8 @@ _OUTPUT_SHOWN = 4096
 _OWNED: Mapping[str, tuple[Resource, trim.Trim]] = {
     "Pod": (PODS, trim.pod),
     "Service": (SERVICES, trim.service),
+    "ConfigMap": (CONFIG_MAPS, trim.existence),
+    "Deployment": (DEPLOYMENTS, trim.existence),
 }
 
 
@@ -354,12 +356,13 @@ class Controller:
 
 
 def _follows(watch: Watch, kind: str) -> bool:
-    """Whether changes of owned Pods or Services (`kind`) are a reason to reconcile what `watch` is for.
+    """Whether changes of owned objects of a `kind` are a reason to reconcile what `watch` is for.
 
     `watchDependentResources` does not decide it: that is about the watches that ansible-operator sets up by
     itself, which do not see a pod's status. What carries our label is watched here in any case.
     """
-    return GVK("", "v1", kind) not in watch.blacklist
+    group, version = _OWNED[kind][0].prefix.rpartition("/")[::2]
+    return GVK(group.removeprefix("/apis/") if group != "/api" else "", version, kind) not in watch.blacklist
 
 
 def _soonest(*delays: float | None) -> float | None:

@@ -40,6 +40,11 @@ def service(obj: Object) -> Object:
     }
 
 
+def existence(obj: Object) -> Object:
+    """Keep who an object is and belongs to: that it is there is all that counts."""
+    return {"metadata": _metadata(obj)}
+
+
 def custom(obj: Object) -> Object:
     """Keep the whole of a custom resource but for the bookkeeping of who wrote which field."""
     metadata = {key: value for key, value in obj.get("metadata", {}).items() if key != "managedFields"}

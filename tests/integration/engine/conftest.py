@@ -24,9 +24,9 @@ def echojobs(kube: KubeApi, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """The tests' own kind, served."""
     directory = tmp_path_factory.mktemp("crds")
     (directory / "echo.yaml").write_text(yaml.safe_dump(crd()))
-    (name,) = install_crds(kube, directory)
+    (installed,) = install_crds(kube, directory)
     yield ECHOJOBS
-    remove_crd(kube, name)
+    remove_crd(kube, installed.name)
 
 
 @pytest.fixture

@@ -216,7 +216,7 @@ def test_a_kind_that_is_not_installed_is_named_and_found_once_it_is(
     assert "install it: LateJob" in caplog.text
     (tmp_path / "late.yaml").write_text(yaml.safe_dump(crd("LateJob")))
     try:
-        assert install_crds(kube, tmp_path) == [name]
+        assert [one.name for one in install_crds(kube, tmp_path)] == [name]
         assert informer.synced.wait(30)
         body: dict[str, Any] = {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": {"name": "j"}}
         kube.request("POST", f"/apis/{GROUP}/v1/namespaces/{namespace}/latejobs", body)

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+from cluster.errors import ClusterError
 from cluster.settings import DEFAULT_NAME, REPO_ROOT, Settings, cache_dir_from, settings_from
+from cluster.state import State, StateFile
 
 
 def test_defaults() -> None:
@@ -46,6 +49,23 @@ def test_a_name_can_be_chosen(tmp_path: Path) -> None:
     }
     settings = settings_from(env)
     assert (settings.name, settings.node_image) == ("mine", "a/b:c")
+
+
+def test_a_folder_keeps_the_name_of_its_cluster(tmp_path: Path) -> None:
+    env = {"HOME": "/h", "DLJOB_CLUSTER_DIR": str(tmp_path)}
+    StateFile(tmp_path).save(State(name="mine"))
+    assert settings_from(env).name == "mine"
+    assert settings_from({**env, "DLJOB_CLUSTER_NAME": "mine"}).name == "mine"
+    with pytest.raises(ClusterError) as caught:
+        settings_from({**env, "DLJOB_CLUSTER_NAME": "other"})
+    assert "is called mine" in str(caught.value)
+    StateFile(tmp_path).remove()
+    assert settings_from(env).name.startswith(f"{DEFAULT_NAME}-")
+
+
+def test_a_record_of_nothing_names_nothing(tmp_path: Path) -> None:
+    StateFile(tmp_path).save(State())
+    assert settings_from({"HOME": "/h", "DLJOB_CLUSTER_DIR": str(tmp_path)}).name.startswith(f"{DEFAULT_NAME}-")
 
 
 def test_names_fit_the_kernels_limits() -> None:

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.dashboard import build, names
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import complain
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from builders import ECHO_DECLARATION, TENSORFLOW, UID, Resource, echo_framework, echojob, role_file, tfjob
 from seeds import seed_manifest
 from world import World
@@ -97,6 +99,141 @@ def test_it_is_made_once_and_outlives_the_training() -> None:
     world.settle()
     assert world.outcome == ("Done", "Succeeded")
     assert list(world.services) == ["tensorboard-76no"]
+
+
+# --- the page follows the job
+
+
+def page_of(world: World) -> tuple[Resource, Resource]:
+    (deployment,) = world.others["Deployment"].values()
+    service = world.services[deployment["metadata"]["name"]]
+    return deployment, service
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_an_edit_takes_effect_in_place(finished: bool) -> None:
+    world = World(with_page(), TENSORFLOW)
+    world.start()
+    if finished:
+        world.exit("master", 0, 0)
+        world.settle()
+    uids = [x["metadata"]["uid"] for x in page_of(world)]
+    pods = set(world.pods)
+    world.edit(lambda spec: spec["tensorboard"].update(logDir="/other", serviceType="NodePort"))
+    world.settle()
+    deployment, service = page_of(world)
+    assert "/other" in deployment["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert service["spec"]["type"] == "NodePort"
+    assert [deployment["metadata"]["uid"], service["metadata"]["uid"]] == uids
+    assert set(world.pods) == pods, "the training is left alone"
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_asked_for_later_and_no_longer(finished: bool) -> None:
+    world = World(tfjob(master=1, worker=1), TENSORFLOW)
+    world.start()
+    if finished:
+        world.exit("master", 0, 0)
+        world.settle()
+    before = set(world.services)
+    world.edit(lambda spec: spec.update(tensorboard={"logDir": "/logs"}))
+    world.settle()
+    assert set(world.services) == before | {"tensorboard-76no"}
+    assert list(world.others["Deployment"]) == ["tensorboard-76no"]
+    world.edit(lambda spec: spec.pop("tensorboard"))
+    world.settle()
+    assert set(world.services) == before
+    assert not world.others["Deployment"]
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Service"])
+@pytest.mark.parametrize("finished", [False, True])
+def test_what_somebody_deleted_comes_back(kind: str, finished: bool) -> None:
+    world = World(with_page(), TENSORFLOW)
+    world.start()
+    if finished:
+        world.exit("master", 0, 0)
+        world.settle()
+    held = world.services if kind == "Service" else world.others[kind]
+    del held["tensorboard-76no"]
+    world.settle()
+    assert "tensorboard-76no" in held
+
+
+def test_a_page_of_another_name_goes() -> None:
+    world = World(with_page(), TENSORFLOW)
+    world.start()
+    world.edit(lambda spec: spec.update(RuntimeId="abcd"))
+    world.settle()
+    assert list(world.others["Deployment"]) == ["tensorboard-abcd"]
+    assert "tensorboard-76no" not in world.services
+
+
+def test_a_page_of_an_earlier_release_is_taken_over() -> None:
+    world = World(with_page(), TENSORFLOW)
+    world.start()
+    for made in page_of(world):
+        del made["metadata"]["annotations"]
+    assert [x["kind"] for x in world.planned().upkeep] == ["Deployment", "Service"]
+    world.edit(lambda spec: spec.pop("tensorboard"))
+    world.settle()
+    assert "tensorboard-76no" not in world.services
+
+
+def test_at_the_start_it_comes_before_the_pods_and_later_beside_them() -> None:
+    world = World(with_page(), TENSORFLOW)
+    first = world.planned()
+    assert ([x["kind"] for x in first.companions], first.upkeep) == (["Deployment", "Service"], ())
+    world.start()
+    world.others["Deployment"].clear()
+    later = world.planned()
+    assert (later.companions, [x["kind"] for x in later.upkeep]) == ((), ["Deployment"])
+
+
+def test_a_page_that_kubernetes_refuses_later_is_complained_of_once() -> None:
+    world = World(with_page(), TENSORFLOW)
+    world.start()
+    world.edit(lambda spec: spec["tensorboard"].update(volumes=[{"name": "Bad"}]))
+    world.settle()
+    job = parse_job(world.resource, TENSORFLOW)
+    told = complain(Plan(), job, ["Deployment/x: no such volume"])
+    assert told.status and (told.status["state"], told.status["reason"]) == ("Running", "Deployment/x: no such volume")
+    assert [e.reason for e in told.events] == ["FailedPage"]
+    world.resource["status"] = told.status
+    again = complain(world.planned(), parse_job(world.resource, TENSORFLOW), ["Deployment/x: no such volume"])
+    assert (again.status, again.events) == (None, ())
+    world.settle()
+    assert world.status["reason"] == "", "once it is as it should be"
+
+
+def test_a_failed_job_keeps_its_reason() -> None:
+    world = World(with_page(), TENSORFLOW)
+    world.start()
+    world.exit("master", 0, 1)
+    world.settle()
+    job = parse_job(world.resource, TENSORFLOW)
+    assert complain(Plan(), job, ["x"]) == Plan()
+
+
+def test_the_route() -> None:
+    world = World(with_page(), TENSORFLOW)
+    made = world.planned().route
+    assert made is not None
+    assert made["metadata"]["ownerReferences"][0]["uid"] == UID
+    _, service = build(parse_job(with_page(), TENSORFLOW), TENSORFLOW)
+    assert made["spec"]["to"] == {"kind": "Service", "name": service["metadata"]["name"]}
+    assert made["spec"]["port"]["targetPort"] == service["spec"]["ports"][0]["name"]
+    assert World(tfjob(master=1), TENSORFLOW).planned().route is None
+
+
+def test_the_config_map_of_the_servers_comes_back() -> None:
+    world = World(tfjob(master=1, ps=1), TENSORFLOW)
+    world.start()
+    world.others["ConfigMap"].clear()
+    pods = set(world.pods)
+    world.settle()
+    assert list(world.others["ConfigMap"]) == ["cm-ps-76no"]
+    assert set(world.pods) == pods
 
 
 @pytest.mark.parametrize("name", ["tf-tensorboard-azure.yaml", "tf-tensorboard-gke.yaml"])

@@ -63,8 +63,6 @@ def test_only_the_container_tensorflow_reads_it() -> None:
 
 # --- workers that come and go: what v1 wrote, byte for byte
 
-PS0, PS1 = "example-job-ps-0:2222", "example-job-ps-1:2222"
-
 
 @pytest.mark.parametrize(
     ("type_", "index", "golden"),
@@ -72,10 +70,10 @@ PS0, PS1 = "example-job-ps-0:2222", "example-job-ps-1:2222"
         (
             "Worker",
             1,
-            '{"cluster":{"worker":{"1":"example-job-worker-1:2222"},"ps":["%s","%s"]},'
-            '"task":{"type":"worker","index":1}}' % (PS0, PS1),
+            '{"cluster":{"worker":{"1":"example-job-worker-1:2222"},"ps":["example-job-ps-0:2222","example-job-ps-1:2222"]},'
+            '"task":{"type":"worker","index":1}}',
         ),
-        ("PS", 1, '{"cluster":{"worker":{},"ps":["%s"]},"task":{"type":"ps","index":1}}' % PS1),
+        ("PS", 1, '{"cluster":{"worker":{},"ps":["example-job-ps-1:2222"]},"task":{"type":"ps","index":1}}'),
         ("Chief", 0, '{"cluster":{"worker":{},"ps":[]},"task":{"type":"chief","index":0}}'),
         ("Evaluator", 0, '{"cluster":{"worker":{},"ps":[]},"task":{"type":"evaluator","index":0}}'),
     ],

@@ -29,7 +29,7 @@ def tf_config(cluster: Mapping[str, Any]) -> str:
 
 
 def _sparse(cluster: Mapping[str, Any]) -> str:
-    """v1's form for workers that come and go: each knows itself and the parameter servers, and nobody knows the workers.
+    """v1's form for workers that come and go: each knows itself and the parameter servers, nobody else knows it.
 
     Where there is nobody to name the list is empty (v1 wrote null for a worker without parameter servers, which
     TensorFlow refuses).

@@ -54,8 +54,8 @@ def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int
     if not lost or job.chief.type != job.dynamic:
         return None
     ended = {p.index for p in lost} | (completed or {}).get(job.dynamic.lower(), set())
-    group = job.group(job.dynamic)
-    return describe(lost[0]) if group and ended.issuperset(range(group.replicas)) else None
+    dynamic = job.group(job.dynamic)
+    return describe(lost[0]) if dynamic and ended.issuperset(range(dynamic.replicas)) else None
 
 
 def lost_pods(job: DLJob, observed: Observed) -> list[PodView]:

@@ -26,7 +26,7 @@ def is_done(pod: PodView) -> bool:
 
 
 def succeeded(job: DLJob, observed: Observed, completed: dict[str, set[int]]) -> bool:
-    """Whether ``job`` is done: its chief, or every replica of the chief's type where the framework, its policy or mode says so.
+    """Whether ``job`` is done: its chief, or every replica of the chief's type where framework, policy or mode say so.
 
     ``completed`` remembers replicas (by lower-case type) whose pods succeeded and may be gone since.
     """

@@ -1,0 +1,90 @@
+"""A Route to a job's page, where the cluster is OpenShift.
+
+Written through the ``openshift`` client, which nothing else uses and which is imported only once there is a Route to
+write: whoever has no OpenShift needs none of it. Without the client, or on a cluster that serves no Routes, nothing
+happens and nothing fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.api import paths
+from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
+
+API_VERSION = "route.openshift.io/v1"
+
+
+def keep(transport: Transport, plan: Plan, namespace: str, uid: str, dry_run: bool = False) -> list[str]:
+    """Make the Route of ``plan``, or make it as it should be; delete that of a page which the plan deletes.
+
+    Returns what went wrong, a sentence each. One request where there are no Routes, two where all is well.
+    """
+    gone = [d.name for d in plan.deletions if d.kind == "Deployment"]
+    if dry_run or not (plan.route or gone):
+        return []
+    try:
+        if not _are_served(transport):
+            return []
+        for name in gone:
+            present = _read(transport, namespace, name)
+            if present and is_owned_by(present, uid):
+                _client(transport).delete(name=name, namespace=namespace)
+        if plan.route:
+            _keep_one(transport, plan.route, namespace, uid)
+    except ImportError:
+        return []
+    except ApiError as e:
+        return [f"Route: {e.message}"]
+    except Exception as e:  # of the client's many libraries; a page without a Route is no reason to fail a training
+        return [f"Route: {e}"]
+    return []
+
+
+def _keep_one(transport: Transport, wanted: Mapping[str, Any], namespace: str, uid: str) -> None:
+    name = wanted["metadata"]["name"]
+    present = _read(transport, namespace, name)
+    if present is None:
+        _client(transport).create(body=dict(wanted), namespace=namespace)
+    elif not is_owned_by(present, uid):
+        raise ApiError(409, "AlreadyExists", f"{name}: a Route of that name exists and is not this job's; delete it")
+    elif not _covers(present["spec"], wanted["spec"]):
+        # a merge: what the router or a user has written into it since (a host, a certificate) stays
+        _client(transport).patch(body=dict(wanted), namespace=namespace, content_type="application/merge-patch+json")
+
+
+def _covers(present: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        return isinstance(present, Mapping) and all(_covers(present.get(k), v) for k, v in wanted.items())
+    return bool(present == wanted)
+
+
+def _are_served(transport: Transport) -> bool:
+    try:
+        transport.request("GET", f"/apis/{API_VERSION}")
+    except ApiError as e:
+        if e.status in (403, 404):
+            return False
+        raise
+    return True
+
+
+def _read(transport: Transport, namespace: str, name: str) -> Mapping[str, Any] | None:
+    try:
+        return transport.request("GET", f"{paths.collection(API_VERSION, 'Route', namespace)}/{name}")
+    except ApiError as e:
+        if e.status == 404:
+            return None
+        raise
+
+
+def _client(transport: Transport) -> Any:
+    """The client's view of Routes. Its cache of what the cluster serves goes with the connection."""
+    from openshift.dynamic import DynamicClient
+
+    client = DynamicClient(transport.client, cache_file=str(Path(transport.folder) / "discovery.json"))
+    return client.resources.get(api_version=API_VERSION, kind="Route")

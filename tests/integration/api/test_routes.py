@@ -1,0 +1,196 @@
+"""A Route to a job's page against a real API server, on which a definition as small as it gets stands for OpenShift."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api import routes
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.api.transport import Transport, connect
+from builders import TENSORFLOW, tfjob
+from kubernetes import client, watch
+
+Resource = dict[str, Any]
+GROUP, VERSION = "route.openshift.io", "v1"
+OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+ROUTES: Resource = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": f"routes.{GROUP}"},
+    "spec": {
+        "group": GROUP,
+        "scope": "Namespaced",
+        "names": {"kind": "Route", "plural": "routes", "singular": "route", "listKind": "RouteList"},
+        "versions": [{"name": VERSION, "served": True, "storage": True, "schema": {"openAPIV3Schema": OPEN}}],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def openshift(api: client.ApiClient) -> Iterator[None]:
+    """Routes are served."""
+    definitions = client.ApiextensionsV1Api(api)
+    definitions.create_custom_resource_definition(ROUTES)
+    name = ROUTES["metadata"]["name"]
+    try:
+        for event in watch.Watch().stream(
+            definitions.list_custom_resource_definition, field_selector=f"metadata.name={name}", timeout_seconds=60
+        ):
+            held = {c.type: c.status for c in event["object"].status.conditions or ()}
+            if held.get("Established") == "True":
+                break
+        yield
+    finally:
+        definitions.delete_custom_resource_definition(name)
+
+
+@pytest.fixture
+def transport(kubeconfig: Path) -> Iterator[Transport]:
+    with connect(str(kubeconfig)) as connected:
+        yield connected
+
+
+@pytest.fixture
+def custom(api: client.ApiClient, crds: None) -> client.CustomObjectsApi:
+    return client.CustomObjectsApi(api)
+
+
+@pytest.fixture
+def job(custom: client.CustomObjectsApi, namespace: str) -> Callable[..., Resource]:
+    """Create a job with a page, or edit it; the object as the API server has it."""
+    where = ("tensorflow.org", "v1alpha1", namespace, "tfjobs")
+
+    def make(**page: Any) -> Resource:
+        made = tfjob(master=1)
+        made["metadata"] = {"name": "shown"}
+        made["spec"]["tensorboard"] = {"logDir": "/logs", **page}
+        return dict(custom.create_namespaced_custom_object(*where, made))
+
+    return make
+
+
+def read(custom: client.CustomObjectsApi, namespace: str) -> list[Resource]:
+    return list(custom.list_namespaced_custom_object(GROUP, VERSION, namespace, "routes")["items"])
+
+
+def fresh(custom: client.CustomObjectsApi, namespace: str) -> Resource:
+    return dict(custom.get_namespaced_custom_object("tensorflow.org", "v1alpha1", namespace, "tfjobs", "shown"))
+
+
+def test_made_kept_mended_and_gone_with_the_page(
+    openshift: None, transport: Transport, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
+) -> None:
+    made = job()
+    reconcile(transport, made, TENSORFLOW)
+    (route,) = read(custom, namespace)
+    assert route["metadata"]["name"] == "tensorboard-76no"
+    (owner,) = route["metadata"]["ownerReferences"]
+    assert (owner["uid"], owner["controller"]) == (made["metadata"]["uid"], True)
+    assert route["spec"]["to"] == {"kind": "Service", "name": "tensorboard-76no"}
+
+    # what the router writes into it stays, and is no reason to write again
+    route["spec"] |= {"host": "page.example.com", "to": {**route["spec"]["to"], "weight": 100}}
+    custom.replace_namespaced_custom_object(GROUP, VERSION, namespace, "routes", "tensorboard-76no", route)
+    (before,) = read(custom, namespace)
+    reconcile(transport, fresh(custom, namespace), TENSORFLOW)
+    assert read(custom, namespace) == [before]
+
+    # what somebody bent is mended
+    bent = copy.deepcopy(before)
+    bent["spec"]["port"] = {"targetPort": "other"}
+    custom.replace_namespaced_custom_object(GROUP, VERSION, namespace, "routes", "tensorboard-76no", bent)
+    reconcile(transport, fresh(custom, namespace), TENSORFLOW)
+    (mended,) = read(custom, namespace)
+    assert mended["spec"] == before["spec"]
+
+    edited = fresh(custom, namespace)
+    del edited["spec"]["tensorboard"]
+    edited = dict(
+        custom.replace_namespaced_custom_object("tensorflow.org", "v1alpha1", namespace, "tfjobs", "shown", edited)
+    )
+    reconcile(transport, edited, TENSORFLOW)
+    assert read(custom, namespace) == []
+    assert client.AppsV1Api(custom.api_client).list_namespaced_deployment(namespace).items == []
+
+
+def test_it_goes_with_the_job(
+    openshift: None, transport: Transport, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
+) -> None:
+    reconcile(transport, job(), TENSORFLOW)
+    listed = custom.list_namespaced_custom_object(GROUP, VERSION, namespace, "routes")
+    assert len(listed["items"]) == 1
+    custom.delete_namespaced_custom_object("tensorflow.org", "v1alpha1", namespace, "tfjobs", "shown")
+    for event in watch.Watch().stream(
+        custom.list_namespaced_custom_object,
+        GROUP,
+        VERSION,
+        namespace,
+        "routes",
+        resource_version=listed["metadata"]["resourceVersion"],
+        timeout_seconds=90,  # the garbage collector finds a new kind at its next look, half a minute later
+    ):
+        if event["type"] == "DELETED":
+            return
+    pytest.fail("the Route outlives its job")
+
+
+def test_somebody_elses_route_is_left_alone_and_told_of(
+    openshift: None, transport: Transport, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
+) -> None:
+    theirs = {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "Route",
+        "metadata": {"name": "tensorboard-76no"},
+        "spec": {"to": {"kind": "Service", "name": "theirs"}},
+    }
+    custom.create_namespaced_custom_object(GROUP, VERSION, namespace, "routes", theirs)
+    reconcile(transport, job(), TENSORFLOW)
+    (route,) = read(custom, namespace)
+    assert route["spec"] == theirs["spec"]
+    status = fresh(custom, namespace)["status"]
+    assert "exists and is not this job's" in status["reason"]
+    assert status["state"] == "Running"
+
+
+def test_a_dry_run_writes_none(
+    openshift: None, transport: Transport, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
+) -> None:
+    reconcile(transport, job(), TENSORFLOW, dry_run=True)
+    assert read(custom, namespace) == []
+
+
+def test_without_the_client_there_is_none_and_nothing_fails(
+    openshift: None,
+    transport: Transport,
+    custom: client.CustomObjectsApi,
+    namespace: str,
+    job: Callable[..., Resource],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "openshift.dynamic", None)
+    reconcile(transport, job(), TENSORFLOW)
+    assert read(custom, namespace) == []
+    status = fresh(custom, namespace)["status"]
+    assert (status["state"], status["reason"]) == ("Running", "")
+
+
+def test_where_routes_are_not_served_nothing_is_imported_or_fails(
+    transport: Transport,
+    custom: client.CustomObjectsApi,
+    namespace: str,
+    job: Callable[..., Resource],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As everywhere but on OpenShift; the definition of the tests above has another group here."""
+    monkeypatch.setattr(routes, "API_VERSION", "route.example.com/v1")
+    monkeypatch.setattr(routes, "_client", lambda transport: pytest.fail("the client is not needed"))
+    reconcile(transport, job(), TENSORFLOW)
+    status = fresh(custom, namespace)["status"]
+    assert (status["state"], status["reason"]) == ("Running", "")
+    deployments = client.AppsV1Api(custom.api_client).list_namespaced_deployment(namespace).items
+    assert [d.metadata.name for d in deployments] == ["tensorboard-76no"]
