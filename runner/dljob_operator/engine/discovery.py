@@ -28,6 +28,8 @@ class Resource:
 
 PODS = Resource("/api/v1", "pods")
 SERVICES = Resource("/api/v1", "services")
+CONFIG_MAPS = Resource("/api/v1", "configmaps")
+NODES = Resource("/api/v1", "nodes", namespaced=False)
 EVENTS = Resource("/api/v1", "events")
 
 
