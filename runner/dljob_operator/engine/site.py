@@ -41,6 +41,8 @@ class SiteWatch:
 
     def __init__(self, api: KubeApi, namespace: str, changed: Callable[[], None]) -> None:
         self._changed = changed
+        self._nodes_version = 0
+        self._names: tuple[int, list[str]] = (-1, [])  # of which version of the nodes, which extended resources
         self._config_maps = [
             Informer(
                 api,
@@ -59,7 +61,7 @@ class SiteWatch:
             api,
             "nodes",
             lambda: NODES,
-            lambda change: None,
+            self._node_changed,
             trim=trim.node,
             optional=True,
             without="; without it alpha resource names are left as they are",
@@ -71,8 +73,6 @@ class SiteWatch:
 
     def snapshot(self) -> dict[str, Any]:
         """Return `{"config_map": name, "config_maps": [most important first], "resources": [names] or None}`."""
-        known = not self._nodes.missing_now
-        names = {name for node in self._nodes.store.all() for name in node["resources"]}
         return {
             "config_map": CONFIG_MAP,
             "config_maps": [
@@ -80,8 +80,20 @@ class SiteWatch:
                 for informer in self._config_maps
                 for one in informer.store.all()
             ],
-            "resources": sorted(names) if known else None,
+            "resources": None if self._nodes.missing_now else self._resources(),
         }
+
+    def _resources(self) -> list[str]:
+        """Return what the nodes have. Collected anew only after a change: there may be thousands of them."""
+        version = self._nodes_version
+        if self._names[0] != version:
+            found = {name for node in self._nodes.store.all() for name in node["resources"]}
+            self._names = (version, sorted(found))
+        return self._names[1]
+
+    def _node_changed(self, change: Change) -> None:
+        if change.old is None or change.new is None or change.old["resources"] != change.new["resources"]:
+            self._nodes_version += 1
 
     def _config_map_changed(self, change: Change) -> None:
         if change.old is None or change.new is None or change.old["data"] != change.new["data"]:

@@ -98,10 +98,14 @@ def test_the_map_of_the_own_namespace_comes_first_and_no_other_is_seen(
     until(lambda: changes.count == before + 2, "and told, but a label is no news")
 
 
-def test_what_the_nodes_have(kube: KubeApi, namespace: str, device: str, started: list[SiteWatch]) -> None:
+def test_what_the_nodes_have(kube: KubeApi, namespace: str, node: str, device: str, started: list[SiteWatch]) -> None:
     watch, _ = start(kube, namespace, started)
     until(lambda: device in watch.snapshot()["resources"], "the device is seen")
     assert "cpu" not in watch.snapshot()["resources"]
+    patch_node(kube, node, {"capacity": {DEVICE: "0"}, "allocatable": {DEVICE: "0"}})
+    until(lambda: device not in watch.snapshot()["resources"], "its end is seen")
+    patch_node(kube, node, {"capacity": {DEVICE: "1"}})
+    until(lambda: device in watch.snapshot()["resources"], "and its return")
 
 
 def test_the_operator_does_without_what_it_may_not_see(
