@@ -17,6 +17,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators
     Site,
     Variable,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 LIBS = Accelerator(
     (HostVolume("libs", "/nvidia/lib", "/usr/lib/nvidia"),), (Variable("LD_LIBRARY_PATH", "/nvidia/lib"),)
@@ -188,3 +190,37 @@ def test_a_preset_leaves_the_driver_to_the_device_plugin_where_there_is_one() ->
     spec = injected(pod({"resources": ONE_ALPHA}), Site(preset("azure"), frozenset({GPU})))
     assert spec["containers"][0]["resources"] == {"limits": {GPU: 1}}
     assert "volumes" not in spec
+
+
+SHAPES = st.recursive(
+    st.none() | st.integers(0, 2) | st.sampled_from(["libs", "/nvidia/lib", "LD_LIBRARY_PATH", ALPHA_GPU, GPU]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["name", "mountPath", "hostPath", "path", "limits", "requests", "resources", ALPHA_GPU, GPU, "rdma/hca"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=10,
+)
+CONTAINER = st.fixed_dictionaries(
+    {"resources": st.just(ONE_ALPHA) | SHAPES},
+    optional={"name": SHAPES, "env": SHAPES, "volumeMounts": SHAPES},
+)
+
+
+@given(
+    st.lists(CONTAINER | SHAPES, max_size=3),
+    st.fixed_dictionaries({}, optional={"initContainers": SHAPES, "volumes": SHAPES}),
+    st.sampled_from([site(GPU, alpha=LIBS, gpu=LIBS), site(alpha=LIBS), site(ALPHA_GPU)]),
+)
+def test_no_shape_breaks_the_pass(containers: list[Any], more: dict[str, Any], where: Site) -> None:
+    """Kubernetes refuses such a pod, and the job fails in its words; a pass that breaks would be tried for ever."""
+    given_pod = {"spec": {"containers": containers, **more}}
+    before = copy.deepcopy(given_pod)
+    made = inject(given_pod, where)
+    assert given_pod == before
+    assert inject(made, where) == made, "what is made is as it should be"

@@ -1,7 +1,7 @@
 """A pod made fit for the accelerators that it asks for: the node's paths, variables, and the cluster's resource names.
 
 Whatever the user wrote stays: a variable or a mount at the same path wins over the configured one, and a volume keeps
-its name.
+its name. What has no shape that a pod can have is passed on as it is, for the API server to refuse in its own words.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ def inject(pod: Mapping[str, Any], site: Site) -> Mapping[str, Any]:
         return pod
     made = copy.deepcopy(dict(pod))
     spec = made["spec"]
-    wanted = limits.gpu_limits(spec, site.advertised)
     for container in limits.containers(spec):
         for accelerator in _accelerators(limits.of_container(container), site):
             for volume in accelerator.volumes:
                 _mount(spec, container, volume)
             _set(container, accelerator)
-        _rename(container, wanted.get(container["name"]) or {}, site)
+        _rename(container, site)
     return made
 
 
@@ -51,7 +50,9 @@ def _accelerators(asked: Mapping[str, Any], site: Site) -> list[Accelerator]:
 
 def _mount(spec: dict[str, Any], container: dict[str, Any], volume: HostVolume) -> None:
     mounts = container.get("volumeMounts") or []
-    if any(_same_path(m.get("mountPath"), volume.mount_path) for m in mounts):
+    if any(_same_path(m.get("mountPath"), volume.mount_path) for m in limits.maps(mounts)):
+        return
+    if not (isinstance(mounts, list) and isinstance(spec.get("volumes") or [], list)):
         return
     name = _volume(spec, volume)
     container["volumeMounts"] = [*mounts, {"name": name, "mountPath": volume.mount_path}]
@@ -60,10 +61,11 @@ def _mount(spec: dict[str, Any], container: dict[str, Any], volume: HostVolume) 
 def _volume(spec: dict[str, Any], volume: HostVolume) -> str:
     """The name of the pod's volume for that path: one that is there already, or a new one under a free name."""
     volumes = spec.get("volumes") or []
-    taken = {v.get("name"): (v.get("hostPath") or {}) for v in volumes}
+    taken = {str(v.get("name")): v.get("hostPath") for v in limits.maps(volumes)}
     name, number = volume.name, 1
     while name in taken:
-        if _same_path(taken[name].get("path"), volume.host_path):
+        source = taken[name]
+        if isinstance(source, Mapping) and _same_path(source.get("path"), volume.host_path):
             return name
         number += 1
         suffix = f"-{number}"
@@ -74,28 +76,29 @@ def _volume(spec: dict[str, Any], volume: HostVolume) -> str:
 
 def _set(container: dict[str, Any], accelerator: Accelerator) -> None:
     own = container.get("env") or []
-    taken = {e.get("name") for e in own}
+    taken = {str(e.get("name")) for e in limits.maps(own)}
     # first: the container's own variables may refer to them as $(NAME)
     added = [{"name": v.name, "value": v.value} for v in accelerator.variables if v.name not in taken]
-    if added:
+    if added and isinstance(own, list):
         container["env"] = [*added, *own]
 
 
-def _rename(container: dict[str, Any], wanted: Mapping[str, Any], site: Site) -> None:
-    """Ask for ``wanted``, under the cluster's names. A plugin's device needs a limit, and a request must equal it."""
+def _rename(container: dict[str, Any], site: Site) -> None:
+    """Ask under the cluster's names. A plugin's device needs a limit, and a request must equal it."""
+    wanted = limits.limits_of(container, site.advertised)
     for old in limits.of_container(container):
         new = limits.alias(old, site.advertised)
         if new == old:
             continue
         resources = container["resources"]
-        requests = resources.get("requests") or {}
-        if old in requests or new in requests:
+        requests = resources.get("requests")
+        if isinstance(requests, Mapping) and (old in requests or new in requests):
             resources["requests"] = {**_without(requests, old), new: wanted[new]}
-        resources["limits"] = {**_without(resources.get("limits") or {}, old), new: wanted[new]}
+        resources["limits"] = {**_without(resources.get("limits"), old), new: wanted[new]}
 
 
-def _without(held: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in held.items() if key != name}
+def _without(held: Any, name: str) -> dict[str, Any]:
+    return {key: value for key, value in held.items() if key != name} if isinstance(held, Mapping) else {}
 
 
 def _same_path(one: object, other: str) -> bool:

@@ -23,7 +23,12 @@ def is_accelerator(resource: object) -> bool:
 def containers(spec: Mapping[str, Any]) -> Iterator[Any]:
     """All containers of a pod spec, those that only initialise it included. What is none the API server refuses."""
     for field in ("initContainers", "containers"):
-        yield from (c for c in spec.get(field) or () if isinstance(c, Mapping))
+        yield from maps(spec.get(field))
+
+
+def maps(listed: Any) -> list[Any]:
+    """The maps in a list that a user wrote; none where it is no list."""
+    return [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
 
 
 def of_container(container: Mapping[str, Any]) -> dict[str, Quantity]:
@@ -49,19 +54,17 @@ def alias(resource: str, advertised: Collection[str] | None) -> str:
     return resource
 
 
-def gpu_limits(spec: Mapping[str, Any], advertised: Collection[str] | None = None) -> dict[str, dict[str, Quantity]]:
-    """``{container: {accelerator: count}}`` of a pod spec, under the cluster's names; others are left out.
+def limits_of(container: Mapping[str, Any], advertised: Collection[str] | None = None) -> dict[str, Quantity]:
+    """What a container asks for under the cluster's names; where it does so under both, what it wrote under those."""
+    asked = of_container(container)
+    renamed = {alias(name, advertised): count for name, count in asked.items()}
+    return renamed | {name: count for name, count in asked.items() if name in renamed}
 
-    Where a container asks under both names, what it wrote under the cluster's is what it gets.
-    """
-    found = {}
-    for container in containers(spec):
-        asked = of_container(container)
-        limits = {alias(name, advertised): count for name, count in asked.items()}
-        limits |= {name: count for name, count in asked.items() if alias(name, advertised) == name}
-        if limits:
-            found[str(container.get("name", ""))] = limits
-    return found
+
+def gpu_limits(spec: Mapping[str, Any], advertised: Collection[str] | None = None) -> dict[str, dict[str, Quantity]]:
+    """``{container: {accelerator: count}}`` of a pod spec, under the cluster's names; others are left out."""
+    found = {str(one.get("name", "")): limits_of(one, advertised) for one in containers(spec)}
+    return {name: limits for name, limits in found.items() if limits}
 
 
 def advertised(nodes: Iterable[Mapping[str, Any]]) -> frozenset[str]:
