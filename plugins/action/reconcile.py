@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,15 @@ from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import filter_loader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.api.site import SiteSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, connect
 from ansible_collections.dljob.operator.plugins.module_utils.logic import declare
 from ansible_collections.dljob.operator.plugins.module_utils.plain import plain
+from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import CLOUDS, CONFIG_MAP
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+
+_ARGUMENTS = {"framework", "jobs", "cluster_domain", "config_map", "cloud", "kubeconfig", "context"}
 
 
 class ActionModule(ActionBase):
@@ -28,7 +33,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         arguments = plain(self._task.args)
-        unknown = sorted(set(arguments) - {"framework", "jobs", "cluster_domain", "kubeconfig", "context"})
+        unknown = sorted(set(arguments) - _ARGUMENTS)
         if unknown:
             raise AnsibleActionFail(f"dljob.operator.reconcile has no argument {unknown[0]!r}")
         try:
@@ -40,8 +45,9 @@ class ActionModule(ActionBase):
             jobs = list(_handed_over(task_vars or {}))
         if not jobs:  # an engine that warms up
             return {**result, "changed": False, "dljob": {"jobs": [], "requeue_after": None}}
+        here = _site_settings(arguments)
         with connect(arguments.get("kubeconfig"), arguments.get("context")) as transport:
-            outcomes = [self._one(transport, job, framework, arguments) for job in jobs]
+            outcomes = [self._one(transport, job, framework, arguments, here) for job in jobs]
         return {**result, **_combined(outcomes, self._task.diff)}
 
     def _read(self, name: str) -> str:
@@ -51,10 +57,17 @@ class ActionModule(ActionBase):
         except (AnsibleError, OSError) as e:
             raise InvalidFramework(f"the file {name!r}: {e}") from e
 
-    def _one(self, transport: Any, job: Mapping[str, Any], framework: Framework, arguments: Mapping[str, Any]) -> Any:
+    def _one(
+        self,
+        transport: Any,
+        job: Mapping[str, Any],
+        framework: Framework,
+        arguments: Mapping[str, Any],
+        here: SiteSettings,
+    ) -> Any:
         try:
             domain = arguments.get("cluster_domain") or "cluster.local"
-            return reconcile(transport, job, framework, self._task.check_mode, domain)
+            return reconcile(transport, job, framework, self._task.check_mode, domain, site_settings=here)
         except ApiError as e:
             return _failed(job, str(e))
 
@@ -72,6 +85,13 @@ def _filter(key: str, name: str) -> Any:
     if found is None:
         raise InvalidFramework(f"{key}: there is no filter {name!r}; give its full name, collection included")
     return found.j2_function
+
+
+def _site_settings(arguments: Mapping[str, Any]) -> SiteSettings:
+    cloud = arguments.get("cloud") or os.environ.get("DLJOB_CLOUD") or ""
+    if cloud and cloud not in CLOUDS:
+        raise AnsibleActionFail(f"cloud: {cloud!r} is none of {', '.join(CLOUDS)}; leave it empty elsewhere")
+    return SiteSettings(arguments.get("config_map") or CONFIG_MAP, cloud)
 
 
 def _handed_over(task_vars: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
@@ -112,6 +132,9 @@ def _combined(outcomes: list[Any], with_diff: bool) -> dict[str, Any]:
         "changed": any(r["changed"] for r in results),
         "dljob": {"jobs": results, "requeue_after": min(waits, default=None)},
     }
+    warnings = list(dict.fromkeys(w for o in outcomes if isinstance(o, Outcome) for w in o.warnings))
+    if warnings:
+        combined["warnings"] = warnings
     if failures:
         combined["msg"] = "; ".join(f"{r['namespace']}/{r['name']}: {r['message']}" for r in failures)
         # in a batch each job's own result counts; a single job's failure is the task's

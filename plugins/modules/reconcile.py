@@ -223,6 +223,8 @@ options:
               - C(command) starts the program, unless the container has a command. Its texts may have the placeholders
                 of O(framework.environment), and C({cluster_spec}), such as C(master|m:2222,ps|p:2222;q:2222).
               - C(flag) is a field of a replica spec that, when true, asks for the program in a container that there is.
+              - C(file_setting) is V(grpcServerFilePath) where that setting of O(config_map) may name another program
+                for the only one of C(files). It is a Python file (.py) of the operator's own file system.
             type: dict
             default: {}
           runtime_id_fields:
@@ -268,6 +270,24 @@ options:
     description: DNS domain of the cluster.
     type: str
     default: cluster.local
+  config_map:
+    description:
+      - Name of the ConfigMap that says which volumes of the node, mounts and environment variables a container gets
+        that asks for an accelerator. It is looked for in the operator's own namespace, which E(POD_NAMESPACE) or the
+        service account tells, and then in C(default).
+      - It is read only where a pod is created that asks for a resource with a domain in its name, or a program whose
+        C(file_setting) may stand there. Running pods are left alone when it changes.
+      - Where it is wrong about what a job asks for, the job waits and its status says what to mend.
+    type: str
+    default: tf-job-operator-config
+  cloud:
+    description:
+      - Whose GPU nodes these are, where no ConfigMap says what their pods need. Without it E(DLJOB_CLOUD) counts.
+      - It concerns nodes that advertise C(alpha.kubernetes.io/nvidia-gpu). Where only C(nvidia.com/gpu) is advertised,
+        pods ask for that instead, and its device plugin brings the driver along.
+    type: str
+    choices: ["", gke, azure]
+    default: ""
   kubeconfig:
     description: Path of a kubeconfig file. Without it E(KUBECONFIG) or the pod's own account is used.
     type: path

@@ -20,6 +20,7 @@ from dljob_operator.engine.controller import Controller, Settings
 from dljob_operator.engine.crds import Installed, install_crds
 from dljob_operator.engine.kube import ApiError, KubeApi, NoCluster, Unreachable, find_kubeconfig
 from dljob_operator.engine.requests import targets
+from dljob_operator.engine.site import own_namespace
 from dljob_operator.warm import WarmRunner
 from dljob_operator.warm.client import WarmRunnerError
 from dljob_operator.watches import Watch, WatchesError, load_watches
@@ -52,7 +53,7 @@ def _run(options: argparse.Namespace) -> int:
         _check_cleanup(options, watches)
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
     # Ansible takes longer to load than everything else, so it begins first.
-    runner = WarmRunner(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig))
+    runner = WarmRunner(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig, options.cloud))
     runner.start()
     installed: list[Installed] = []
     try:
@@ -71,6 +72,7 @@ def _run(options: argparse.Namespace) -> int:
                 max_concurrent=options.max_concurrent_reconciles,
                 reconcile_period=options.reconcile_period,
                 run_timeout=options.run_timeout,
+                own_namespace=own_namespace(os.environ),
             ),
         )
         controller.start()
@@ -139,9 +141,9 @@ def _stop_on_signals(stopping: threading.Event) -> None:
         signal.signal(signum, handle)
 
 
-def _run_environ(kubeconfig: Path | None) -> dict[str, str]:
+def _run_environ(kubeconfig: Path | None, cloud: str) -> dict[str, str]:
     """Return the environment of the runs: the same cluster, under the names that ansible-operator uses."""
-    environ = dict(os.environ)
+    environ = {**os.environ, "DLJOB_CLOUD": cloud}
     if kubeconfig is not None:
         environ |= {"KUBECONFIG": str(kubeconfig), "K8S_AUTH_KUBECONFIG": str(kubeconfig)}
     return environ
@@ -161,6 +163,9 @@ def _parser() -> argparse.ArgumentParser:
         help="the cluster (default: KUBECONFIG, else the pod's own, else ~/.kube/config)")  # fmt: skip
     add("--namespace", default=os.environ.get("WATCH_NAMESPACE", ""), metavar="NAMES",
         help="namespaces to watch, with commas between (default: WATCH_NAMESPACE, else all)")  # fmt: skip
+    add("--cloud", type=_cloud, default=os.environ.get("DLJOB_CLOUD", ""), metavar="NAME",
+        help="gke or azure: how GPU drivers get into pods where no ConfigMap tf-job-operator-config says it "
+        "(default: DLJOB_CLOUD, else none)")  # fmt: skip
     add("--max-concurrent-reconciles", type=_positive, default=2, metavar="N",
         help="runs at a time (default: %(default)s)")  # fmt: skip
     add("--reconcile-period", type=parse_duration, default="10h", metavar="DURATION",
@@ -181,6 +186,12 @@ def _parser() -> argparse.ArgumentParser:
         help="(default: %(default)s)",
     )
     return parser
+
+
+def _cloud(text: str) -> str:
+    if text not in ("", "gke", "azure"):
+        raise argparse.ArgumentTypeError(f"{text} is neither gke nor azure; leave it out elsewhere")
+    return text
 
 
 def _positive(text: str) -> int:

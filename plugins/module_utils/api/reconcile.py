@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.api import reader, routes
+from ansible_collections.dljob.operator.plugins.module_utils.api import reader, routes, site
+from ansible_collections.dljob.operator.plugins.module_utils.api.site import SiteSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Version, Writer, Written, version_of
+from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.equip import equip, needs_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
@@ -38,6 +41,8 @@ class Outcome:
     message: str
     requeue_after: float | None
     wrote: tuple[Version, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What the operator may not see, for its own log: no job's fault."""
 
     def as_result(self) -> dict[str, Any]:
         """For the engine: see the RETURN documentation of ``dljob.operator.reconcile``."""
@@ -61,6 +66,7 @@ def reconcile(
     dry_run: bool = False,
     cluster_domain: str = "cluster.local",
     now: datetime | None = None,
+    site_settings: SiteSettings | None = None,
 ) -> Outcome:
     """Bring the cluster one step closer to what ``resource`` asks for.
 
@@ -78,6 +84,11 @@ def reconcile(
     owned = dict(reader.owned_objects(transport, job.namespace, job.uid, _kinds(job, framework)))
     observed = observe(job.uid, framework.container, owned.pop("Pod"), owned.pop("Service"), owned)
     planned = plan(job, framework, observed, moment, cluster_domain)
+    warnings: tuple[str, ...] = ()
+    needs = needs_of(planned, job)
+    if needs:
+        here, warnings = site.read(transport, needs, site_settings or SiteSettings())
+        planned = equip(planned, job, here)
     written = writer.objects(planned)
     if written.refused:
         planned = refuse(planned, job, written.refused, moment)
@@ -90,7 +101,8 @@ def reconcile(
     if planned.delete_job:
         writer.delete_job()
         return Outcome(resource, planned, True, True, "its time to live is over", None)
-    return _report(writer, resource, planned, written, moment, "; ".join(written.refused), dry_run)
+    done = _report(writer, resource, planned, written, moment, "; ".join(written.refused), dry_run)
+    return dataclasses.replace(done, warnings=warnings)
 
 
 def _kinds(job: DLJob, framework: Framework) -> list[str]:

@@ -32,6 +32,11 @@ def metadata(job: DLJob, name: str) -> dict[str, Any]:
     }
 
 
+def program_name(job: DLJob, program: Standard) -> str:
+    """The name of the ConfigMap that carries a role's own program."""
+    return fill(program.config_map, {"job": job.name, "runtime_id": job.runtime_id})
+
+
 def _config_map(job: DLJob, program: Standard) -> Mapping[str, Any]:
-    name = fill(program.config_map, {"job": job.name, "runtime_id": job.runtime_id})
+    name = program_name(job, program)
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(job, name), "data": dict(program.files)}

@@ -10,6 +10,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import PLACEHOLDERS, placeholders
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
 from ansible_collections.dljob.operator.plugins.module_utils.values import framework as f
+from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import GRPC_SERVER_FILE
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_DISTRIBUTED, MODE_LOCAL
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 
@@ -26,7 +27,7 @@ _CHOICES: Mapping[str, Sequence[str]] = {
     "fails_by": (f.FAILS_BY_CHIEF, f.FAILS_BY_ANY),
     "environment_in": ("named", "all"),
 }
-_STANDARD_TEXTS = ("image", "config_map", "mount_path", "volume", "image_field", "flag")
+_STANDARD_TEXTS = ("image", "config_map", "mount_path", "volume", "image_field", "flag", "file_setting")
 Read = Callable[[str], str]
 """From the name of a file that the role brings along to its text."""
 _CODES = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
@@ -144,6 +145,10 @@ def _standard(declared: Mapping[str, Any], where: str, read: Read) -> f.Standard
         _check_placeholders(f"{where}.command", text, PLACEHOLDERS | {"cluster_spec"})
     _check_placeholders(f"{where}.config_map", declared["config_map"], ("job", "runtime_id"))
     files = _mapping(f"{where}.files", declared["files"])
+    if declared.get("file_setting"):
+        _choice(f"{where}.file_setting", declared["file_setting"], (GRPC_SERVER_FILE,))
+        if len(files) != 1:
+            raise InvalidFramework(f"{where}.file_setting is for a program of one file, and this has {len(files)}")
     return f.Standard(
         **{key: str(declared[key]) for key in _STANDARD_TEXTS if key in declared},
         command=command,

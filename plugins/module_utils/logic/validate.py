@@ -85,8 +85,8 @@ def _restarts(job: DLJob) -> Iterator[str]:
         return
     if job.dynamic:
         yield (
-            f"spec.runPolicy.restartScope is Job, and replicas of {job.dynamic} may come and go without the others: keep "
-            "one of the two"
+            f"spec.runPolicy.restartScope is Job, and replicas of {job.dynamic} may come and go without the others: "
+            "keep one of the two"
         )
     for group in job.groups:
         if group.restart_policy == RESTART_ALWAYS:

@@ -67,6 +67,8 @@ class Standard:
     """Field of the job's spec that names another image."""
     flag: str = ""
     """Field of a replica spec that asks for the program even though there is a container."""
+    file_setting: str = ""
+    """Setting of the operator's ConfigMap that may name a file to be taken for the program's only one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,11 @@ class Store:
             owned = self._by_owner.get(uid, {})
             return [owned[name] for name in sorted(owned)]
 
+    def all(self) -> list[Object]:
+        """Return every object, in the order of names."""
+        with self._lock:
+            return [self._by_name[name] for name in sorted(self._by_name)]
+
     def put(self, obj: Object) -> Change:
         """Take in an added or changed object."""
         with self._lock:

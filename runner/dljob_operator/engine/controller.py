@@ -18,6 +18,7 @@ from dljob_operator.engine.kube import ApiError, KubeApi, Unreachable
 from dljob_operator.engine.outcome import JobOutcome, outcomes
 from dljob_operator.engine.queue import WorkQueue
 from dljob_operator.engine.requests import period_of, request_for_many, request_for_one, target_name
+from dljob_operator.engine.site import SiteWatch
 from dljob_operator.engine.status import write_conditions
 from dljob_operator.engine.triggers import (
     Change,
@@ -64,6 +65,8 @@ class Settings:
     reconcile_period: float = 36_000.0
     run_timeout: float = 300.0
     largest_batch: int = LARGEST_BATCH
+    own_namespace: str = ""
+    """The namespace that the operator runs in, "" outside of a cluster."""
 
 
 @dataclass
@@ -102,12 +105,14 @@ class Controller:
         self._stopping = threading.Event()
         self._kinds = {target_name(watch): self._kind(watch) for watch in watches}
         self._owned = {name: self._owned_informers(name) for name in _OWNED}
+        self._site = SiteWatch(api, self._settings.own_namespace, self._site_changed)
         self._threads: list[threading.Thread] = []
 
     @property
     def _informers(self) -> list[Informer]:
         custom = [informer for kind in self._kinds.values() for informer in kind.informers]
-        return [*custom, *(informer for informers in self._owned.values() for informer in informers)]
+        owned = [informer for informers in self._owned.values() for informer in informers]
+        return [*custom, *owned, *self._site.informers]
 
     def start(self) -> None:
         for informer in self._informers:
@@ -206,6 +211,17 @@ class Controller:
                 version = None if change.new is None else version_of(change.new)
                 self._queue.add(owner, target, cause=(uid_of(change.obj), version))
 
+    def _site_changed(self) -> None:
+        """Look again at every job that is not over: one of them may have waited for just this.
+
+        No-one remembers which do, so none can be forgotten; a look at a job that does not costs no write.
+        """
+        for target, kind in self._kinds.items():
+            for informer in kind.informers:
+                for obj in informer.store.all():
+                    if not (obj.get("status") or {}).get("completionTime"):
+                        self._queue.add(uid_of(obj), target)
+
     def _note(self, change: Change) -> None:
         obj = change.obj
         self._seen.note(uid_of(obj), version_of(obj), leaving=is_leaving(obj), gone=change.new is None)
@@ -213,7 +229,7 @@ class Controller:
     # What is done about it (on the workers' threads)
 
     def _work(self) -> None:
-        for informers in self._owned.values():
+        for informers in (*self._owned.values(), self._site.informers):
             for informer in informers:
                 informer.settled.wait()
         while (keys := self._queue.take(self._batch_limit)) is not None:
@@ -282,9 +298,9 @@ class Controller:
     def _run(self, kind: _Kind, objs: Sequence[Object]) -> None:
         timeout, snapshot = self._settings.run_timeout, self._snapshot(objs)
         if len(objs) == 1:
-            request = request_for_one(kind.watch, objs[0], snapshot, timeout)
+            request = request_for_one(kind.watch, objs[0], snapshot, timeout, site=self._site.snapshot())
         else:
-            request = request_for_many(kind.watch, objs, snapshot, timeout)
+            request = request_for_many(kind.watch, objs, snapshot, timeout, site=self._site.snapshot())
         result = self._runner.run(request)
         self._log_run(kind, objs, result)
         came_to = outcomes(result, [uid_of(obj) for obj in objs])

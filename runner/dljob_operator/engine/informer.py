@@ -31,9 +31,11 @@ class Informer:
     """Watches what `find` names and calls `on_change` for each change of the store, on a thread of its own.
 
     `find` returns the resource, or None while the server has no such kind; `missing` is then said in the
-    log, once. `selector` is a label selector. `synced` is set from the first complete list on, `settled`
-    from then on too, and where there is nothing to wait for: no such kind (`missing_now`), or an informer
-    that was stopped.
+    log, once. `selector` is a label selector, `only` a name: no other objects are seen then. `synced` is set
+    from the first complete list on, `settled` from then on too, and where there is nothing to wait for: no
+    such kind (`missing_now`), or an informer that was stopped.
+
+    What is `optional` may be forbidden: that settles it too. `without` then says in the log what is lost.
     """
 
     def __init__(
@@ -46,7 +48,10 @@ class Informer:
         trim: Trim,
         namespace: str = "",
         selector: str = "",
+        only: str = "",
         missing: str = "",
+        optional: bool = False,
+        without: str = "",
     ) -> None:
         self.what = f"{what} in namespace {namespace}" if namespace else what
         self.store = Store()
@@ -58,9 +63,12 @@ class Informer:
         self._on_change = on_change
         self._trim = trim
         self._namespace = namespace
-        self._selection = {"labelSelector": selector} if selector else {}
+        chosen = {"labelSelector": selector, "fieldSelector": only and f"metadata.name={only}"}
+        self._selection = {key: value for key, value in chosen.items() if value}
         self._version = ""  # where to watch from; "" where everything must be listed first
         self._missing = missing
+        self._optional = optional
+        self._without = without
         self._stopping = threading.Event()
         self._stream: WatchStream | None = None
         self._said = ""
@@ -97,7 +105,9 @@ class Informer:
                 # After a 404 the kind has gone, and `find` will say so.
                 if error.status != 404:
                     hint = "; the operator must be allowed to list and watch" if error.status == 403 else ""
-                    self._complain(f"cannot watch {self.what}: {error}{hint}")
+                    self._complain(f"cannot watch {self.what}: {error}{hint}{self._without}")
+                    if error.status == 403 and self._optional:
+                        self._forget()
             except Unreachable as error:
                 # What was seen stays good: the next watch goes on from there.
                 self._complain(f"cannot watch {self.what}: {error}")
@@ -111,6 +121,10 @@ class Informer:
     def _no_such_kind(self) -> None:
         self._version = ""
         self._complain(self._missing or f"the API server has no {self.what}")
+        self._forget()
+
+    def _forget(self) -> None:
+        """Nothing is to be seen for now: what was seen is gone, and nobody need wait for more."""
         for change in self.store.replace([]):
             self._on_change(change)
         self.missing_now = True

@@ -16,6 +16,10 @@ Snapshot = Mapping[str, Mapping[str, Sequence[Object]]]
 """What each job owns: `{job uid: {"Pod": [...], "Service": [...]}}`."""
 
 
+Site = Mapping[str, Any]
+"""What is known of the cluster besides the jobs; see `engine.site`."""
+
+
 def targets(watches: Sequence[Watch]) -> list[Target]:
     """Return everything that `watches` may run."""
     found = []
@@ -35,14 +39,22 @@ def target_name(watch: Watch, *, finalizing: bool = False) -> str:
 
 
 def request_for_one(
-    watch: Watch, obj: Object, snapshot: Snapshot, timeout: float, *, finalizing: bool = False
+    watch: Watch,
+    obj: Object,
+    snapshot: Snapshot,
+    timeout: float,
+    *,
+    site: Site | None = None,
+    finalizing: bool = False,
 ) -> RunRequest:
     handed = variables.for_object(watch, obj, finalizing=finalizing)
-    return _request(target_name(watch, finalizing=finalizing), handed, snapshot, timeout)
+    return _request(target_name(watch, finalizing=finalizing), handed, snapshot, timeout, site)
 
 
-def request_for_many(watch: Watch, objs: Sequence[Object], snapshot: Snapshot, timeout: float) -> RunRequest:
-    return _request(target_name(watch), variables.for_batch(watch, objs), snapshot, timeout)
+def request_for_many(
+    watch: Watch, objs: Sequence[Object], snapshot: Snapshot, timeout: float, *, site: Site | None = None
+) -> RunRequest:
+    return _request(target_name(watch), variables.for_batch(watch, objs), snapshot, timeout, site)
 
 
 def period_of(watch: Watch, obj: Object, default: float) -> float | None:
@@ -57,6 +69,8 @@ def period_of(watch: Watch, obj: Object, default: float) -> float | None:
     return watch.reconcile_period or default or None
 
 
-def _request(target: str, handed: variables.RunVariables, snapshot: Snapshot, timeout: float) -> RunRequest:
+def _request(
+    target: str, handed: variables.RunVariables, snapshot: Snapshot, timeout: float, site: Site | None
+) -> RunRequest:
     values: Mapping[str, Any] = handed.values
-    return RunRequest(target, values, handed.unsafe, snapshot, timeout)
+    return RunRequest(target, values, handed.unsafe, snapshot, timeout, site)

@@ -45,6 +45,20 @@ def existence(obj: Object) -> Object:
     return {"metadata": _metadata(obj)}
 
 
+def config_map(obj: Object) -> Object:
+    """Keep who a ConfigMap is and what it says."""
+    return {"metadata": _metadata(obj), "data": obj.get("data") or {}}
+
+
+def node(obj: Object) -> Object:
+    """Keep a node's name and the names of the extended resources that it has: its heartbeats change neither."""
+    status = obj.get("status", {})
+    held = [*status.get("capacity", {}).items(), *status.get("allocatable", {}).items()]
+    names = sorted({name for name, count in held if "/" in name and count != "0"})
+    kept = _pick(obj.get("metadata", {}), ("name", "uid", "resourceVersion"))
+    return {"metadata": kept, "resources": names}
+
+
 def custom(obj: Object) -> Object:
     """Keep the whole of a custom resource but for the bookkeeping of who wrote which field."""
     metadata = {key: value for key, value in obj.get("metadata", {}).items() if key != "managedFields"}

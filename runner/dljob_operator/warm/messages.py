@@ -54,8 +54,8 @@ class Target:
 class RunRequest:
     """One run: extra variables, which of them must never be templated, and what the jobs own.
 
-    `snapshot` is `{job uid: {"Pod": [...], "Service": [...]}}`, or None where nobody watches. `timeout` is
-    in seconds.
+    `snapshot` is `{job uid: {"Pod": [...], "Service": [...]}}`, or None where nobody watches; `site` is what
+    is known of the cluster besides, see `engine.site`. `timeout` is in seconds.
     """
 
     target: str
@@ -63,15 +63,21 @@ class RunRequest:
     unsafe: frozenset[str] = frozenset()
     snapshot: Mapping[str, Any] | None = None
     timeout: float = 300.0
+    site: Mapping[str, Any] | None = None
 
     def to_body(self) -> bytes:
-        data = {"values": self.values, "unsafe": sorted(self.unsafe), "snapshot": self.snapshot}
+        data = {
+            "values": self.values,
+            "unsafe": sorted(self.unsafe),
+            "snapshot": self.snapshot,
+            "site": self.site,
+        }
         return json.dumps({"target": self.target, **data}, separators=(",", ":")).encode()
 
     @classmethod
     def from_body(cls, body: bytes, timeout: float) -> RunRequest:
         data = json.loads(body)
-        return cls(data["target"], data["values"], frozenset(data["unsafe"]), data["snapshot"], timeout)
+        return cls(data["target"], data["values"], frozenset(data["unsafe"]), data["snapshot"], timeout, data["site"])
 
 
 @dataclass(frozen=True)

@@ -294,11 +294,11 @@ def _run(plays: Plays, scratch: Path, request: RunRequest) -> RunResult:
     from dljob_operator.warm.play import use_scratch
 
     use_scratch(scratch)
-    _publish(request.snapshot)
+    _publish(request.snapshot, request.site)
     return plays.run(request)
 
 
-def _publish(snapshot: Any) -> None:
+def _publish(snapshot: Any, site: Any) -> None:
     """Hand the watch's objects to our collection, where it is installed; other roles have no use for them."""
     if snapshot is None:
         return
@@ -306,7 +306,7 @@ def _publish(snapshot: Any) -> None:
         from ansible_collections.dljob.operator.plugins.module_utils.api import snapshot as shared
     except ImportError:
         return
-    shared.publish(snapshot)
+    shared.publish(snapshot, site)
 
 
 def main(argv: list[str]) -> int:

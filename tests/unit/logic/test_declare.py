@@ -95,6 +95,26 @@ def test_mistakes(change: dict[str, Any], said: str) -> None:
         declare.framework({**ECHO_DECLARATION, **change})
 
 
+PROGRAM = {"image": "i", "config_map": "cm", "files": {"a.py": "a.py"}, "mount_path": "/p", "volume": "v"}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"file_setting": "tfImage"}, r"standard.Follower.file_setting: 'tfImage' is none of grpcServerFilePath"),
+        (
+            {"file_setting": "grpcServerFilePath", "files": {"a.py": "a.py", "b.py": "b.py"}},
+            "file_setting is for a program of one file, and this has 2",
+        ),
+        ({"volume": ""}, r"standard.Follower lacks 'volume'"),
+    ],
+)
+def test_mistakes_in_a_standard_program(change: dict[str, Any], said: str) -> None:
+    dialect = {**ECHO_DECLARATION["dialects"][0], "standard": {"Follower": {**PROGRAM, **change}}}
+    with pytest.raises(InvalidFramework, match=said):
+        declare.framework({**ECHO_DECLARATION, "dialects": [dialect]}, read=str)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -10,15 +10,18 @@ import pytest
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome
 from ansible_collections.dljob.operator.plugins.module_utils.logic import declare
+from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.limits import gpu_limits
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import PLACEHOLDERS
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.caffe2 import (
     caffe2_environment,
     caffe2_problems,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.dmlc import mxnet_environment
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Dialect
+from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import CLOUDS, CONFIG_MAP, GPU
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Dialect, Standard
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from builders import ROOT, declaration
+from dljob_operator.engine import site as engine_site
 
 
 def constants(path: str) -> dict[str, Any]:
@@ -100,6 +103,30 @@ def test_the_caffe2_filters_examples_are_clusters() -> None:
     assert (made["SHARD_ID"], made["NUM_SHARDS"], made["REDIS_HOST"]) == ("1", "2", "redis-service")
     (task,) = constants("plugins/filter/caffe2_problems.py")["EXAMPLES"]
     assert list(caffe2_problems(task["vars"]["cluster"])) == []
+
+
+def test_the_accelerator_filters_example_is_a_template() -> None:
+    documented = constants("plugins/filter/gpu_limits.py")
+    template = documented["EXAMPLES"][0]["vars"]["template"]
+    assert gpu_limits(template["spec"], {GPU}) == documented["RETURN"]["_value"]["sample"]
+
+
+def test_the_clouds_and_the_maps_name() -> None:
+    options = RECONCILE["DOCUMENTATION"]["options"]
+    assert options["cloud"]["choices"] == ["", *CLOUDS]
+    assert (
+        options["config_map"]["default"]
+        == CONFIG_MAP
+        == yaml.safe_load((ROOT / "roles/dljob/defaults/main.yml").read_text())["dljob_config_map"]
+    )
+    assert engine_site.CONFIG_MAP == CONFIG_MAP
+
+
+def test_every_key_of_a_standard_program() -> None:
+    text = " ".join(DIALECT["standard"]["description"])
+    assert {field.name for field in dataclasses.fields(Standard) if f"C({field.name})" in text} == {
+        field.name for field in dataclasses.fields(Standard)
+    }
 
 
 @pytest.mark.parametrize("name", ["mxnet", "caffe2"])

@@ -43,12 +43,13 @@ class TestTargets:
 def test_one_job_is_handed_over_as_ansible_operator_does_and_several_as_a_batch() -> None:
     watch, jobs = Watch(_GVK, role=Path("/r"), mark_unsafe=True), [_job("j"), _job("k")]
     snapshot = {"j-uid": {"Pod": [], "Service": []}}
-    one = request_for_one(watch, jobs[0], snapshot, 5)
+    site = {"resources": ["nvidia.com/gpu"]}
+    one = request_for_one(watch, jobs[0], snapshot, 5, site=site)
     assert one.values["_example_com_echojob"] is jobs[0]
     assert "_example_com_echojob" in one.unsafe
-    assert (one.snapshot, one.timeout) == (snapshot, 5)
-    many = request_for_many(watch, jobs, snapshot, 5)
-    assert many.values == {"dljob_batch": jobs}
+    assert (one.snapshot, one.timeout, one.site) == (snapshot, 5, site)
+    many = request_for_many(watch, jobs, snapshot, 5, site=site)
+    assert (many.values, many.site) == ({"dljob_batch": jobs}, site)
 
 
 @pytest.mark.parametrize(

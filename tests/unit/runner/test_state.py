@@ -57,6 +57,25 @@ class TestTrim:
         assert trimmed["spec"] == {"clusterIP": "None", "selector": {"a": "b"}, "ports": []}
         assert "annotations" not in trimmed["metadata"]
 
+    def test_a_node_keeps_the_devices_that_it_has(self) -> None:
+        node = make("Node", "n", annotations={"a": "b"})
+        node["status"] = {
+            "capacity": {"cpu": "2", "nvidia.com/gpu": "1", "rdma/hca": "0"},
+            "allocatable": {"cpu": "2", "nvidia.com/gpu": "0"},
+            "conditions": [{"lastHeartbeatTime": "now"}],
+            "images": [{}],
+        }
+        assert trim.node(node) == {
+            "metadata": {"name": "n", "uid": "n-uid", "resourceVersion": "1"},
+            "resources": ["nvidia.com/gpu"],
+        }
+        assert trim.node(make("Node", "n"))["resources"] == []
+
+    def test_a_config_map_keeps_what_it_says(self) -> None:
+        trimmed = trim.config_map(make("ConfigMap", "c", managedFields=[{}]) | {"data": {"a": "b"}})
+        assert (trimmed["data"], "managedFields" in trimmed["metadata"]) == ({"a": "b"}, False)
+        assert trim.config_map(make("ConfigMap", "c"))["data"] == {}
+
     def test_a_custom_resource_loses_only_the_bookkeeping_and_the_original_stays_whole(self) -> None:
         job = make("MXJob", "j", managedFields=[{}], annotations={"a": "b"})
         job["spec"] = {"deep": {"er": 1}}

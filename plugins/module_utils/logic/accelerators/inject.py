@@ -1,0 +1,105 @@
+"""A pod made fit for the accelerators that it asks for: the node's paths, variables, and the cluster's resource names.
+
+Whatever the user wrote stays: a variable or a mount at the same path wins over the configured one, and a volume keeps
+its name. What has no shape that a pod can have is passed on as it is, for the API server to refuse in its own words.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators import limits
+from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
+    Accelerator,
+    HostVolume,
+    Site,
+)
+
+NAME_LIMIT = 63
+
+
+def inject(pod: Mapping[str, Any], site: Site) -> Mapping[str, Any]:
+    """``pod`` itself where it asks for no accelerator, else a copy with what its containers need."""
+    if not limits.of_pod(pod["spec"]):
+        return pod
+    made = copy.deepcopy(dict(pod))
+    spec = made["spec"]
+    for container in limits.containers(spec):
+        for accelerator in _accelerators(limits.of_container(container), site):
+            for volume in accelerator.volumes:
+                _mount(spec, container, volume)
+            _set(container, accelerator)
+        _rename(container, site)
+    return made
+
+
+def _accelerators(asked: Mapping[str, Any], site: Site) -> list[Accelerator]:
+    """The entries for what a container asks for, under the name it uses and under the cluster's."""
+    found: dict[str, Accelerator] = {}
+    for name in asked:
+        real = limits.alias(name, site.advertised)
+        for each in (name, real):
+            # a preset is for nodes that have the alpha name; elsewhere the device plugin mounts the driver, and the
+            # preset's paths, which are not there, would hide it
+            if each in site.config.accelerators and not (site.config.preset and each != real):
+                found.setdefault(each, site.config.accelerators[each])
+    return list(found.values())
+
+
+def _mount(spec: dict[str, Any], container: dict[str, Any], volume: HostVolume) -> None:
+    mounts = container.get("volumeMounts") or []
+    if any(_same_path(m.get("mountPath"), volume.mount_path) for m in limits.maps(mounts)):
+        return
+    if not (isinstance(mounts, list) and isinstance(spec.get("volumes") or [], list)):
+        return
+    name = _volume(spec, volume)
+    container["volumeMounts"] = [*mounts, {"name": name, "mountPath": volume.mount_path}]
+
+
+def _volume(spec: dict[str, Any], volume: HostVolume) -> str:
+    """The name of the pod's volume for that path: one that is there already, or a new one under a free name."""
+    volumes = spec.get("volumes") or []
+    taken = {str(v.get("name")): v.get("hostPath") for v in limits.maps(volumes)}
+    name, number = volume.name, 1
+    while name in taken:
+        source = taken[name]
+        if isinstance(source, Mapping) and _same_path(source.get("path"), volume.host_path):
+            return name
+        number += 1
+        suffix = f"-{number}"
+        name = volume.name[: NAME_LIMIT - len(suffix)].rstrip("-") + suffix
+    spec["volumes"] = [*volumes, {"name": name, "hostPath": {"path": volume.host_path}}]
+    return name
+
+
+def _set(container: dict[str, Any], accelerator: Accelerator) -> None:
+    own = container.get("env") or []
+    taken = {str(e.get("name")) for e in limits.maps(own)}
+    # first: the container's own variables may refer to them as $(NAME)
+    added = [{"name": v.name, "value": v.value} for v in accelerator.variables if v.name not in taken]
+    if added and isinstance(own, list):
+        container["env"] = [*added, *own]
+
+
+def _rename(container: dict[str, Any], site: Site) -> None:
+    """Ask under the cluster's names. A plugin's device needs a limit, and a request must equal it."""
+    wanted = limits.limits_of(container, site.advertised)
+    for old in limits.of_container(container):
+        new = limits.alias(old, site.advertised)
+        if new == old:
+            continue
+        resources = container["resources"]
+        requests = resources.get("requests")
+        if isinstance(requests, Mapping) and (old in requests or new in requests):
+            resources["requests"] = {**_without(requests, old), new: wanted[new]}
+        resources["limits"] = {**_without(resources.get("limits"), old), new: wanted[new]}
+
+
+def _without(held: Any, name: str) -> dict[str, Any]:
+    return {key: value for key, value in held.items() if key != name} if isinstance(held, Mapping) else {}
+
+
+def _same_path(one: object, other: str) -> bool:
+    return isinstance(one, str) and (one.rstrip("/") or "/") == (other.rstrip("/") or "/")

@@ -1,0 +1,221 @@
+"""What a reconcile reads of the cluster besides the job: as little as it can, and what becomes of a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api import site, snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.api.site import SiteSettings, own_namespace
+from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport
+from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
+    ALPHA_GPU,
+    GPU,
+    GRPC_SERVER_FILE,
+    Needs,
+    Site,
+)
+
+CONFIG = Needs(config=True)
+NODES = Needs(config=True, nodes=True)
+SERVER = Needs(config=True, settings=frozenset({GRPC_SERVER_FILE}))
+HERE = "ConfigMap default/tf-job-operator-config, data.controller_config_file.yaml"
+
+
+def config_map(text: str, namespace: str = "default", key: str = "controller_config_file.yaml") -> dict[str, Any]:
+    return {"metadata": {"name": "tf-job-operator-config", "namespace": namespace}, "data": {key: text}}
+
+
+def resources(*names: str) -> str:
+    return "accelerators: {" + ", ".join(f"{name}: {{}}" for name in names) + "}"
+
+
+class Api(Transport):
+    """Answers by path (and by the token of a page); what it has not is not found. Remembers what it was asked."""
+
+    def __init__(self, answers: Mapping[str, Any] | None = None) -> None:
+        self._answers = dict(answers or {})
+        self.asked: list[str] = []
+
+    def request(self, method: str, path: str, body: Any = None, query: Any = None, content_type: str = "") -> Any:
+        assert method == "GET"
+        key = path + (f"?{query['continue']}" if query and "continue" in query else "")
+        self.asked.append(key)
+        answer = self._answers.get(key, ApiError(404, "NotFound", "not found"))
+        if isinstance(answer, ApiError):
+            raise answer
+        return answer
+
+
+def path(namespace: str = "default", name: str = "tf-job-operator-config") -> str:
+    return f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+
+
+def read(api: Api, needs: Needs, **settings: str) -> Site:
+    made, remarks = site.read(api, needs, SiteSettings(**settings))
+    assert remarks == ()
+    return made
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.delenv("POD_NAMESPACE", raising=False)
+    monkeypatch.setattr(site, "NAMESPACE_FILE", tmp_path / "no-namespace")
+    yield
+    snapshot.publish(None)
+
+
+class TestTheConfigMap:
+    def test_in_the_operators_own_namespace_comes_first(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("POD_NAMESPACE", "ml")
+        api = Api({path("ml"): config_map(resources(GPU), "ml"), path(): config_map(resources(ALPHA_GPU))})
+        assert list(read(api, CONFIG).config.accelerators) == [GPU]
+        assert api.asked == [path("ml")]
+
+    def test_then_the_default_namespaces(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("POD_NAMESPACE", "ml")
+        api = Api({path(): config_map(resources(ALPHA_GPU))})
+        assert list(read(api, CONFIG).config.accelerators) == [ALPHA_GPU]
+        assert api.asked == [path("ml"), path()]
+
+    def test_then_the_clouds_preset(self) -> None:
+        made = read(Api(), CONFIG, cloud="gke").config
+        assert (list(made.accelerators), made.preset) == ([ALPHA_GPU], True)
+        assert read(Api(), CONFIG) == Site()
+
+    def test_it_wins_over_the_preset(self) -> None:
+        made = read(Api({path(): config_map("accelerators: {}")}), CONFIG, cloud="gke").config
+        assert (made.accelerators, made.preset) == ({}, False)
+
+    def test_may_have_another_name(self) -> None:
+        api = Api({path(name="gpus"): config_map(resources(GPU))})
+        assert GPU in read(api, CONFIG, config_map="gpus").config.accelerators
+
+    def test_may_hold_the_manifest_that_it_was_made_from(self) -> None:
+        text = (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata:\n"
+            f"  controller_config_file.yaml: |\n    {resources(GPU)}\n"
+        )
+        api = Api({path(): config_map(text, key="config.yaml")})
+        assert list(read(api, CONFIG).config.accelerators) == [GPU]
+
+    @pytest.mark.parametrize(
+        ("data", "problem"),
+        [
+            (
+                {"controller_config_file.yaml": "accelerators:\n  a: [b\nc: d\n"},
+                "ConfigMap default/tf-job-operator-config, data.controller_config_file.yaml is no YAML: expected ',' or "
+                "']', but got ':', in line 3",
+            ),
+            ({"controller_config_file.yaml": "- a\n"}, f"{HERE}: the file must be a map, not ['a']"),
+            (
+                None,
+                "ConfigMap default/tf-job-operator-config: data.controller_config_file.yaml is missing: put the "
+                "accelerators there, in YAML",
+            ),
+            (
+                {"controller_config_file.yaml": "kind: ConfigMap\n"},
+                f"{HERE}: data.controller_config_file.yaml is missing: put the accelerators there, in YAML",
+            ),
+        ],
+    )
+    def test_what_is_wrong_with_it(self, data: Any, problem: str) -> None:
+        api = Api({path(): {**config_map(""), "data": data}})
+        assert read(api, CONFIG).config.problems == {"": problem}
+
+    def test_a_refusal_is_told_and_no_more(self) -> None:
+        api = Api({path(): ApiError(403, "Forbidden", 'cannot get resource "configmaps"')})
+        made, remarks = site.read(api, CONFIG, SiteSettings())
+        assert made == Site()
+        assert remarks == (
+            'cannot get resource "configmaps"; without it the accelerators of default/tf-job-operator-config are not '
+            "configured",
+        )
+
+    def test_no_answer_is_an_error(self) -> None:
+        with pytest.raises(ApiError, match="NoAnswer"):
+            read(Api({path(): ApiError(0, "NoAnswer", "timeout")}), CONFIG)
+
+
+class TestTheNodes:
+    def test_all_pages_of_them(self) -> None:
+        first = {"items": [{"status": {"capacity": {GPU: "1"}}}], "metadata": {"continue": "t"}}
+        second = {"items": [{"status": {"capacity": {ALPHA_GPU: "1"}}}], "metadata": {}}
+        api = Api({"/api/v1/nodes": first, "/api/v1/nodes?t": second})
+        assert read(api, NODES).advertised == {GPU, ALPHA_GPU}
+
+    def test_only_where_they_matter(self) -> None:
+        api = Api({"/api/v1/nodes": {"items": []}})
+        assert read(api, CONFIG).advertised is None
+        assert api.asked == [path()]
+
+    def test_a_refusal_is_told_and_no_more(self) -> None:
+        api = Api({"/api/v1/nodes": ApiError(403, "Forbidden", 'cannot list resource "nodes"')})
+        made, remarks = site.read(api, NODES, SiteSettings())
+        assert made.advertised is None
+        assert remarks == ('cannot list resource "nodes"; without it alpha resource names are left as they are',)
+
+
+class TestAnEngineThatWatches:
+    def published(self, *found: Any, names: list[str] | None = None) -> None:
+        site_seen = {"config_map": "tf-job-operator-config", "config_maps": list(found), "resources": names}
+        snapshot.publish({}, site_seen)
+
+    def test_makes_every_read_unnecessary(self) -> None:
+        self.published(config_map(resources(GPU), "ml"), config_map(resources(ALPHA_GPU)), names=[GPU])
+        api = Api()
+        made = read(api, NODES)
+        assert (list(made.config.accelerators), made.advertised, made.watched) == ([GPU], {GPU}, True)
+        assert api.asked == []
+
+    def test_may_see_nothing(self) -> None:
+        self.published()
+        assert read(Api(), NODES, cloud="azure").config.preset
+        assert read(Api(), NODES).advertised is None
+
+    def test_watches_the_map_of_the_usual_name(self) -> None:
+        self.published(config_map(resources(ALPHA_GPU)), names=[GPU])
+        api = Api({path(name="gpus"): config_map(resources(GPU))})
+        made = read(api, NODES, config_map="gpus")
+        assert (list(made.config.accelerators), made.watched, made.advertised) == ([GPU], False, {GPU})
+
+
+class TestTheServersFile:
+    def api(self, file: Path | str) -> Api:
+        return Api({path(): config_map(f"grpcServerFilePath: {file}")})
+
+    def test_is_read(self, tmp_path: Path) -> None:
+        file = tmp_path / "server.py"
+        file.write_text("print('ü')\n", encoding="utf-8")
+        assert read(self.api(file), SERVER).programs == {GRPC_SERVER_FILE: "print('ü')\n"}
+        assert read(self.api(file), CONFIG).programs == {}
+
+    def test_may_be_missing_as_the_seeds_own_is(self) -> None:
+        assert read(self.api("/opt/mlkube/grpc_tensorflow_server/grpc_tensorflow_server.py"), SERVER).programs == {}
+
+    @pytest.mark.parametrize(("name", "text"), [("token", "secret"), ("large.py", "#" * (512 * 1024 + 1))])
+    def test_is_no_way_to_other_files_of_the_operator(self, tmp_path: Path, name: str, text: str) -> None:
+        file = tmp_path / name
+        file.write_text(text)
+        link = tmp_path / "link.py"
+        link.symlink_to(file)
+        for given in (file, link):
+            made, remarks = site.read(self.api(given), SERVER, SiteSettings())
+            assert made.programs == {}
+            assert remarks == (f"grpcServerFilePath: {given} is no Python file (.py) of up to 524288 bytes",)
+
+    def test_what_is_no_text_is_told(self, tmp_path: Path) -> None:
+        file = tmp_path / "server.py"
+        file.write_bytes(b"\xff")
+        made, remarks = site.read(self.api(file), SERVER, SiteSettings())
+        assert (made.programs, len(remarks)) == ({}, 1)
+
+
+def test_the_operators_own_namespace(tmp_path: Path) -> None:
+    file = tmp_path / "namespace"
+    assert own_namespace({}, file) == ""
+    file.write_text("ml\n")
+    assert own_namespace({}, file) == "ml"
+    assert own_namespace({"POD_NAMESPACE": "other"}, file) == "other"

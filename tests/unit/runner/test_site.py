@@ -1,0 +1,65 @@
+"""What a run is told of the nodes, without an API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dljob_operator.engine import trim
+from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.site import SiteWatch, own_namespace
+
+
+class Seen:
+    """A watch whose informer is fed by hand; counts how often all nodes are gone through."""
+
+    def __init__(self) -> None:
+        self.watch = SiteWatch(KubeApi.__new__(KubeApi), "ml", lambda: None)
+        self.nodes = self.watch._nodes
+        self.walks = 0
+        walk = self.nodes.store.all
+
+        def counted() -> Any:
+            self.walks += 1
+            return walk()
+
+        self.nodes.store.all = counted  # type: ignore[method-assign]
+
+    def node(self, name: str, version: str = "1", **capacity: str) -> None:
+        named = {f"{key}/device": count for key, count in capacity.items()}
+        metadata = {"name": name, "uid": name, "resourceVersion": version}
+        obj = trim.node({"metadata": metadata, "status": {"capacity": {"cpu": "1", **named}}})
+        self.watch._node_changed(self.nodes.store.put(obj))
+
+    @property
+    def resources(self) -> Any:
+        return self.watch.snapshot()["resources"]
+
+
+def test_resources_of_all_nodes_and_what_becomes_of_them() -> None:
+    seen = Seen()
+    assert seen.resources == []
+    seen.node("a", gpu="1")
+    seen.node("b", gpu="4", rdma="1")
+    assert seen.resources == ["gpu/device", "rdma/device"]
+    seen.node("b", "2", gpu="0")
+    assert seen.resources == ["gpu/device"]
+    seen.nodes.missing_now = True
+    assert seen.resources is None
+
+
+def test_a_heartbeat_costs_nothing() -> None:
+    seen = Seen()
+    seen.node("a", gpu="1")
+    assert seen.resources == ["gpu/device"]
+    before = seen.walks
+    for version in range(2, 12):
+        seen.node("a", str(version), gpu="1")
+        assert seen.resources == ["gpu/device"]
+    assert seen.walks == before
+
+
+def test_the_namespaces_that_are_watched() -> None:
+    api = KubeApi.__new__(KubeApi)
+    places = [[i._namespace for i in SiteWatch(api, own, lambda: None).informers] for own in ("ml", "default", "")]
+    assert places == [["ml", "default", ""], ["default", ""], ["default", ""]]  # the last is the nodes'
+    assert own_namespace({"POD_NAMESPACE": " ml "}) == "ml"
