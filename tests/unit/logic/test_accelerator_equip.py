@@ -162,7 +162,7 @@ def test_the_setting_replaces_the_parameter_servers_program(texts: dict[str, str
     world = cluster(tfjob(master=1, ps=2), Site(programs=texts))
     world.start()
     wanted = program or role_file("tensorflow", "parameter_server.py")
-    assert world.others["cm-ps-76no"]["data"] == {"grpc_tensorflow_server.py": wanted}
+    assert world.others["ConfigMap"]["cm-ps-76no"]["data"] == {"grpc_tensorflow_server.py": wanted}
 
 
 def _pod(world: World, replica: str) -> Any:
