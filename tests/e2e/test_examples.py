@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from e2e.support import Cluster, Job
-from examples import ELSEWHERE, EXAMPLES, OUTCOMES, Outcome
+from example_outcomes import ELSEWHERE, EXAMPLES, OUTCOMES, Outcome
 from kubernetes import client, watch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.training
 def outcome(request: pytest.FixtureRequest, cluster: Path) -> Iterator[Outcome]:
     """The file's row of the table, on a node that advertises the GPUs that it needs."""
     name = request.getfixturevalue("name")
-    assert name in OUTCOMES, f"examples/{name} has no row in tests/examples.py: say there what it comes to"
+    assert name in OUTCOMES, f"examples/{name} has no row in tests/example_outcomes.py: say there what it comes to"
     found = OUTCOMES[name]
 
     def advertise(count: int) -> None:

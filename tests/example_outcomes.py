@@ -30,7 +30,9 @@ OUTCOMES = {
     ),
     "mxnet-cleanup.yaml": Outcome(left=0),
     "mxnet-gpu-shared-volume.yaml": Outcome(log=("scheduler", "found what the worker left"), gpus=1),
-    "mxnet-list.yaml": Outcome(log=("worker", r"final: test_accuracy=0\.[89]\d* workers=1 epochs=5 kv_store=dist_sync")),
+    "mxnet-list.yaml": Outcome(
+        log=("worker", r"final: test_accuracy=0\.[89]\d* workers=1 epochs=5 kv_store=dist_sync")
+    ),
     "mxnet-local.yaml": Outcome(log=("worker", r"final: test_accuracy=0\.[89]\d* workers=1 epochs=5 kv_store=local")),
     "policy-backoff.yaml": Outcome("Failed", failure={"reason": "BackoffLimitExceeded"}),
     "policy-deadline.yaml": Outcome("Failed", failure={"reason": "DeadlineExceeded"}),
