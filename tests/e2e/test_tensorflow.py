@@ -93,7 +93,9 @@ def test_a_retryable_exit_code_and_a_worker_that_ends(here: Cluster) -> None:
 
 def with_page(name: str, directory: str) -> dict[str, Any]:
     """The example with TensorBoard, in a directory of the test's own: the node keeps the events of earlier runs."""
-    job: dict[str, Any] = yaml.safe_load((ROOT / "examples" / "tensorflow-tensorboard.yaml").read_text(encoding="utf-8"))
+    job: dict[str, Any] = yaml.safe_load(
+        (ROOT / "examples" / "tensorflow-tensorboard.yaml").read_text(encoding="utf-8")
+    )
     job["metadata"]["name"] = name
     pod = job["spec"]["replicaSpecs"][0]["template"]["spec"]
     for volumes in (pod["volumes"], job["spec"]["tensorboard"]["volumes"]):

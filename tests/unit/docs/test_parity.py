@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from seeds import FOLDER, seed_manifest
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "parity.md").read_text(encoding="utf-8")
@@ -67,3 +68,9 @@ def test_what_no_test_shows_says_why() -> None:
         if not TEST.search(shown):
             assert ours.startswith(("not yet", "not here", "different")), (title, promise)
             assert len(shown) > 20, (title, promise, "say why no test shows it")
+
+
+def test_every_manifest_of_theirs_is_applied_by_an_end_to_end_test() -> None:
+    seed_manifest("tf_job.yaml")  # where there are none, this says so
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "e2e").glob("test_*.py"))
+    assert [path.name for path in sorted(FOLDER.glob("*.yaml")) if f'"{path.name}"' not in tests] == []
