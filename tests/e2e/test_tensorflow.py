@@ -153,30 +153,15 @@ def test_v1_a_lost_worker_is_not_missed(here: Cluster) -> None:
 
 
 def with_page(name: str, directory: str) -> dict[str, Any]:
-    """A master that trains alone and writes event files, and a TensorBoard that shares their directory."""
-    volume = {"name": "logs", "hostPath": {"path": directory, "type": "DirectoryOrCreate"}}
-    mount = {"name": "logs", "mountPath": "/logs"}
-    container = {
-        "name": "tensorflow",
-        "image": "dljob/tensorflow-digits:1",
-        "args": ["--log_dir=/logs", "--num-epochs=2"],
-        "volumeMounts": [mount],
-        "securityContext": {"runAsUser": 0},  # the kubelet makes the directory, as root's
-    }
-    master = {
-        "tfReplicaType": "MASTER",
-        "template": {"spec": {"restartPolicy": "OnFailure", "containers": [container], "volumes": [volume]}},
-    }
-    return {
-        "apiVersion": "tensorflow.org/v1alpha1",
-        "kind": "TfJob",
-        "metadata": {"name": name},
-        "spec": {
-            "tfImage": "dljob/tensorflow-digits:1",
-            "replicaSpecs": [master],
-            "tensorboard": {"logDir": "/logs", "volumes": [volume], "volumeMounts": [mount]},
-        },
-    }
+    """The example with TensorBoard, in a directory of the test's own: the node keeps the events of earlier runs."""
+    job: dict[str, Any] = yaml.safe_load(
+        (ROOT / "examples" / "tensorflow-tensorboard.yaml").read_text(encoding="utf-8")
+    )
+    job["metadata"]["name"] = name
+    pod = job["spec"]["replicaSpecs"][0]["template"]["spec"]
+    for volumes in (pod["volumes"], job["spec"]["tensorboard"]["volumes"]):
+        volumes[0]["hostPath"]["path"] = directory
+    return job
 
 
 def fetched(here: Cluster, service: str, path: str, wanted: str, timeout: float = 90) -> str:

@@ -59,9 +59,9 @@ def test_gpu_manifest_yields_the_right_objects(here: Cluster) -> None:
         assert volume["azureFile"] == {"secretName": "mxsecret", "shareName": "mxsn"}
 
 
-@pytest.mark.parametrize("name", ["mxnet-digits.yaml", "mxnet-digits-v1alpha1.yaml"])
-def test_example_trains(here: Cluster, name: str) -> None:
-    example = yaml.safe_load((ROOT / "examples" / name).read_text(encoding="utf-8"))
+def test_example_trains(here: Cluster) -> None:
+    """The one of v1 is what `make demo` trains."""
+    example = yaml.safe_load((ROOT / "examples" / "mxnet-digits-v1alpha1.yaml").read_text(encoding="utf-8"))
     job = here.create(example)
     status = job.wait_end(300)
     assert status["state"] == "Succeeded", status["reason"]

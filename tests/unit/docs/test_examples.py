@@ -1,0 +1,47 @@
+"""The examples: each is run by exactly one test, says how to run it, and stands in the index."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from example_outcomes import ELSEWHERE, EXAMPLES, OUTCOMES
+
+ROOT = Path(__file__).resolve().parents[3]
+FILES = sorted(path.name for path in EXAMPLES.glob("*.yaml"))
+
+
+def test_each_is_run_by_exactly_one_test() -> None:
+    assert not OUTCOMES.keys() & ELSEWHERE.keys()
+    assert sorted(OUTCOMES.keys() | ELSEWHERE.keys()) == FILES
+
+
+@pytest.mark.parametrize(("file", "test"), ELSEWHERE.items())
+def test_the_test_of_its_own_names_it_and_no_other_does(file: str, test: str) -> None:
+    path, _, function = test.partition("::")
+    text = (ROOT / path).read_text(encoding="utf-8")
+    assert function in {n.name for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)}
+    naming = [p.name for p in sorted((ROOT / "tests" / "e2e").glob("*.py")) if file in p.read_text(encoding="utf-8")]
+    assert naming == [Path(path).name]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_its_first_lines_say_what_it_is(file: str) -> None:
+    text = (EXAMPLES / file).read_text(encoding="utf-8")
+    comment = re.match(r"(#.*\n)+", text)
+    assert comment, "it begins with a comment"
+    assert f"kubectl create -f examples/{file}" in comment.group()
+    job = next(iter(yaml.safe_load_all(text)))
+    assert job["metadata"]["name"] == file.removesuffix(".yaml")
+
+
+def test_the_index_has_a_row_for_each() -> None:
+    rows = re.findall(r"^\| \[([^]]+)\]\(([^)]+)\) \|(.+)\|$", (EXAMPLES / "README.md").read_text(), re.MULTILINE)
+    assert sorted(name for name, _, _ in rows) == FILES
+    for name, target, cells in rows:
+        assert target == name
+        assert len(cells.split(" | ")) == 3
+        assert all(cell.strip() for cell in cells.split(" | ")), name
