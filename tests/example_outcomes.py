@@ -47,8 +47,10 @@ ELSEWHERE = {
     "caffe2-digits-redis.yaml": "tests/e2e/test_caffe2.py::test_example_meets_at_redis",
     "mxnet-digits-v1alpha1.yaml": "tests/e2e/test_training.py::test_example_trains",
     "mxnet-digits.yaml": "tests/e2e/test_demo.py::test_demo_trains_and_leaves_nothing",
+    "mxnet-restart-job.yaml": "tests/e2e/test_whole_job.py::test_a_training_outlives_a_lost_server",
     "tensorflow-digits-v1alpha1.yaml": "tests/e2e/test_tensorflow.py::test_example_trains",
     "tensorflow-digits.yaml": "tests/e2e/test_tensorflow.py::test_example_trains",
+    "tensorflow-accelerators.yaml": "tests/e2e/test_accelerators.py::test_the_example_lists_the_mounted_driver",
     "tensorflow-tensorboard.yaml": "tests/e2e/test_tensorflow.py::test_tensorboard_shows_real_events",
 }
 """The files that a test of their own runs, because it looks at more than an outcome."""

@@ -133,6 +133,18 @@ def test_and_on_nodes_that_advertise_only_todays_name(here: Cluster, config: Wri
     assert limits(pod["spec"]["containers"][0]) == {GPU: "1"}
 
 
+def test_the_example_lists_the_mounted_driver(here: Cluster, gpu: None) -> None:
+    config_map, manifest = yaml.safe_load_all((ROOT / "examples" / "tensorflow-accelerators.yaml").read_text())
+    name, namespace = config_map["metadata"]["name"], config_map["metadata"]["namespace"]
+    here.core.create_namespaced_config_map(namespace, config_map)
+    try:
+        job = here.create(manifest)
+        assert job.wait_end()["state"] == "Succeeded"
+        assert here.log(job.pod("master")["metadata"]["name"], "tensorflow") == "/usr/local/nvidia/bin/kubelet\n"
+    finally:
+        here.core.delete_namespaced_config_map(name, namespace)
+
+
 LOOK = f"ls -d /usr/local/nvidia/bin/kubelet; echo path=$LD_LIBRARY_PATH; {UNTIL_ENDED}"
 
 
