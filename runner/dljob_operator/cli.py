@@ -1,4 +1,4 @@
-"""The command line: `dljob-operator run`."""
+"""The command line: `dljob-operator run`, and `dljob-operator serve` beside ansible-operator."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ import logging
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from dljob_operator import __version__
+from dljob_operator.companion import supervise
+from dljob_operator.companion.control import Companion
+from dljob_operator.companion.server import ShimServer
 from dljob_operator.durations import parse_duration
 from dljob_operator.engine.controller import Controller, Settings
 from dljob_operator.engine.crds import install_crds
@@ -33,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # user.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     try:
-        return _run(options)
+        return int(options.do(options))
     except (WatchesError, NoCluster, WarmRunnerError, ValueError) as error:
         print(f"dljob-operator: {error}", file=sys.stderr)
     except (ApiError, Unreachable) as error:
@@ -59,7 +63,7 @@ def _run(options: argparse.Namespace) -> int:
             api,
             runner,
             Settings(
-                namespaces=tuple(filter(None, (name.strip() for name in options.namespace.split(",")))),
+                namespaces=_namespaces(options),
                 max_concurrent=options.max_concurrent_reconciles,
                 reconcile_period=options.reconcile_period,
                 run_timeout=options.run_timeout,
@@ -69,10 +73,10 @@ def _run(options: argparse.Namespace) -> int:
     except BaseException:
         runner.close()
         raise
-    return _serve(controller, runner, stopping, options.graceful_shutdown_timeout)
+    return _wait(controller, runner, stopping, options.graceful_shutdown_timeout)
 
 
-def _serve(controller: Controller, runner: WarmRunner, stopping: threading.Event, grace: float) -> int:
+def _wait(controller: Controller, runner: WarmRunner, stopping: threading.Event, grace: float) -> int:
     """Say when all is ready, then wait for the signal to stop."""
     problems: list[Exception] = []
 
@@ -96,6 +100,37 @@ def _serve(controller: Controller, runner: WarmRunner, stopping: threading.Event
         raise problems[0]
     _LOG.info("stopped")
     return 0
+
+
+def _serve(options: argparse.Namespace) -> int:
+    """Run ansible-operator, or whatever command is given, with warm runs and nudges."""
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not command:
+        raise ValueError("serve: name what to run: dljob-operator serve -- ansible-operator run")
+    watches = load_watches(options.watches_file)
+    kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
+    runner = WarmRunner(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig))
+    runner.start()
+    with tempfile.TemporaryDirectory(prefix="dljob-shim-") as folder:
+        path = Path(folder) / "socket"
+        companion = Companion(
+            watches,
+            KubeApi.connect(kubeconfig),
+            runner,
+            Settings(namespaces=_namespaces(options), max_concurrent=2, run_timeout=options.run_timeout),
+        )
+        server = ShimServer(path, companion)
+        companion.start()
+        server.start()
+        try:
+            return supervise.run(command, supervise.child_environ(os.environ, path))
+        finally:
+            server.stop()
+            companion.stop(0)
+
+
+def _namespaces(options: argparse.Namespace) -> tuple[str, ...]:
+    return tuple(filter(None, (name.strip() for name in options.namespace.split(","))))
 
 
 def _stop_on_signals(stopping: threading.Event) -> None:
@@ -123,7 +158,28 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"dljob-operator {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="watch the cluster and reconcile until stopped")
+    run.set_defaults(do=_run)
     add = run.add_argument
+    _add_common(run)
+    add("--reconcile-period", type=parse_duration, default="10h", metavar="DURATION",
+        help="reconcile everything this often where watches.yaml says nothing; 0s is never (%(default)s)")  # fmt: skip
+    add("--graceful-shutdown-timeout", type=parse_duration, default="30s", metavar="DURATION",
+        help="how long runs in flight may take to end (default: %(default)s)")  # fmt: skip
+    add("--install-crds", action="store_true", help="install the custom resource definitions first")
+    add("--crds-dir", type=Path, metavar="DIR", help="where they are (default: crds beside the watches file)")
+    serve = commands.add_parser(
+        "serve",
+        help="run ansible-operator, with warm runs, and tell it of changes that it does not see",
+        usage="dljob-operator serve [options] -- ansible-operator run [its options]",
+    )
+    serve.set_defaults(do=_serve)
+    _add_common(serve)
+    serve.add_argument("command", nargs=argparse.REMAINDER, help="what to run, after --")
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("--watches-file", type=Path, default=Path("watches.yaml"), metavar="FILE",
         help="which role reconciles which kind (default: %(default)s)")  # fmt: skip
     add("--kubeconfig", metavar="FILE",
@@ -132,21 +188,14 @@ def _parser() -> argparse.ArgumentParser:
         help="namespaces to watch, with commas between (default: WATCH_NAMESPACE, else all)")  # fmt: skip
     add("--max-concurrent-reconciles", type=_positive, default=2, metavar="N",
         help="runs at a time (default: %(default)s)")  # fmt: skip
-    add("--reconcile-period", type=parse_duration, default="10h", metavar="DURATION",
-        help="reconcile everything this often where watches.yaml says nothing; 0s is never (%(default)s)")  # fmt: skip
     add("--run-timeout", type=parse_duration, default="5m", metavar="DURATION",
         help="how long a run may take before it is killed (default: %(default)s)")  # fmt: skip
-    add("--graceful-shutdown-timeout", type=parse_duration, default="30s", metavar="DURATION",
-        help="how long runs in flight may take to end (default: %(default)s)")  # fmt: skip
-    add("--install-crds", action="store_true", help="install the custom resource definitions first")
-    add("--crds-dir", type=Path, metavar="DIR", help="where they are (default: crds beside the watches file)")
     add(
         "--log-level",
         choices=("debug", "info", "warning", "error"),
         default="info",
         help="(default: %(default)s)",
     )
-    return parser
 
 
 def _positive(text: str) -> int:

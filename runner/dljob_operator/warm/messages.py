@@ -55,7 +55,7 @@ class RunRequest:
     """One run: extra variables, which of them must never be templated, and what the jobs own.
 
     `snapshot` is `{job uid: {"Pod": [...], "Service": [...]}}`, or None where nobody watches. `timeout` is
-    in seconds.
+    in seconds. `facts` are gathered before a role (a playbook says for itself); it costs a second.
     """
 
     target: str
@@ -63,15 +63,16 @@ class RunRequest:
     unsafe: frozenset[str] = frozenset()
     snapshot: Mapping[str, Any] | None = None
     timeout: float = 300.0
+    facts: bool = False
 
     def to_body(self) -> bytes:
         data = {"values": self.values, "unsafe": sorted(self.unsafe), "snapshot": self.snapshot}
-        return json.dumps({"target": self.target, **data}, separators=(",", ":")).encode()
+        return json.dumps({"target": self.target, "facts": self.facts, **data}, separators=(",", ":")).encode()
 
     @classmethod
     def from_body(cls, body: bytes, timeout: float) -> RunRequest:
         data = json.loads(body)
-        return cls(data["target"], data["values"], frozenset(data["unsafe"]), data["snapshot"], timeout)
+        return cls(data["target"], data["values"], frozenset(data["unsafe"]), data["snapshot"], timeout, data["facts"])
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ class RunResult:
 
     `stats` counts tasks (ok, changed, failures, skipped, rescued, ignored); `reports` holds the `dljob`
     value of each task result that had one, in order; `output` is the end of what the run printed; `seconds`
-    is its duration.
+    is its duration. `tasks` tells of each task: event (ansible-runner's word), task, action, res (msg, changed
+    and the like), and for failures ignored and rescued.
     """
 
     ending: Ending
@@ -109,6 +111,7 @@ class RunResult:
     reports: tuple[Mapping[str, Any], ...] = ()
     seconds: float = 0.0
     output: str = ""
+    tasks: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -124,6 +127,7 @@ class RunResult:
             "failures": [[failure.task, failure.message] for failure in self.failures],
             "stats": self.stats,
             "reports": self.reports,
+            "tasks": self.tasks,
         }
         # A role may put anything into its result; what JSON does not know must not cost the verdict.
         return json.dumps(data, separators=(",", ":"), default=str).encode()
@@ -132,7 +136,8 @@ class RunResult:
     def from_body(cls, body: bytes, seconds: float, output: str) -> RunResult:
         data = json.loads(body)
         failures = tuple(Failure(task, message) for task, message in data["failures"])
-        return cls(Ending.COMPLETED, failures, data["stats"], tuple(data["reports"]), seconds, output)
+        reports, tasks = tuple(data["reports"]), tuple(data["tasks"])
+        return cls(Ending.COMPLETED, failures, data["stats"], reports, seconds, output, tasks)
 
 
 @dataclass(frozen=True)
