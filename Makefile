@@ -9,7 +9,7 @@ BIN := .venv/bin
 export PYTHONPATH := build:runner
 TOOL = $(BIN)/python -m
 
-.PHONY: help demo test test-unit lint cluster cluster-down cluster-status kwok-nodes images run crds venv clean
+.PHONY: help demo test test-unit lint cluster cluster-down cluster-status kwok-nodes images image run crds venv clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ kwok-nodes: venv ## N=10 simulated nodes beside the real one
 
 images: venv ## build the example images and push them to the local registry
 	@$(TOOL) images build
+
+image: venv ## the operator's image, built and pushed to the local registry; BASE_IMAGE=... builds on another base
+	@$(TOOL) images build operator
 
 crds: venv ## write crds/ anew from build/crds
 	@$(TOOL) crds

@@ -1,7 +1,7 @@
 """ansible-operator v1.42.3 as its source has it, for tests: what it writes for a run, hears of it, and makes of that.
 
-Only the contract: input directory, command line, event socket, and the verdict. The real binary is too large a
-thing to build for every test.
+Only the contract: input directory, command line, event socket, the verdict, and when it runs what. The real
+binary is too large a thing to build for every test.
 """
 
 from __future__ import annotations
@@ -10,15 +10,20 @@ import json
 import os
 import re
 import shutil
+import signal
 import socketserver
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, ClassVar
+
+import yaml
 
 CREATED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00")
 
@@ -232,3 +237,104 @@ def _unsafe(value: Any) -> Any:
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+
+
+class Operator:
+    """`ansible-operator run`, as far as its predicates and its queue decide when what is run.
+
+    A job is run when it is new, when its generation has changed, or when its annotations have; what it owns is
+    not watched (`watchDependentResources: false`). One run of a job at a time, failures again ever later.
+    """
+
+    def __init__(self, watches: Sequence[Mapping[str, Any]], kubeconfig: str, root: Path, environ: Mapping[str, str]):
+        from kubernetes import client, config
+
+        self._watches = watches
+        self._api = client.CustomObjectsApi(config.new_client_from_config(kubeconfig))
+        self._runs = Runs(root, environ, Path.cwd(), Path(kubeconfig))
+        self._lock = threading.Lock()
+        self._jobs: dict[str, dict[str, Any]] = {}
+        self._busy: set[str] = set()
+        self._dirty: set[str] = set()
+        self._pool = ThreadPoolExecutor(4)
+        self.stopping = threading.Event()
+
+    def start(self) -> None:
+        for entry in self._watches:
+            threading.Thread(target=self._watch, args=[entry], daemon=True).start()
+
+    def stop(self) -> None:
+        """Begin no more runs and wait for those in progress."""
+        self.stopping.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _watch(self, entry: Mapping[str, Any]) -> None:
+        from kubernetes import watch
+
+        plural = entry["kind"].lower() + "s"
+        stream = watch.Watch().stream(
+            self._api.list_cluster_custom_object, entry["group"], entry["version"], plural, timeout_seconds=600
+        )
+        for event in stream:
+            self._seen(entry, event["type"], event["object"])
+
+    def _seen(self, entry: Mapping[str, Any], kind: str, job: dict[str, Any]) -> None:
+        uid = job["metadata"]["uid"]
+        with self._lock:
+            before = self._jobs.get(uid)
+            if kind == "DELETED":
+                self._jobs.pop(uid, None)
+                return
+            self._jobs[uid] = job
+        if before is None or _intent(before) != _intent(job):
+            self._enqueue(entry, uid)
+
+    def _enqueue(self, entry: Mapping[str, Any], uid: str) -> None:
+        with self._lock:
+            if uid in self._busy:
+                self._dirty.add(uid)
+                return
+            self._busy.add(uid)
+        if not self.stopping.is_set():
+            self._pool.submit(self._reconcile, entry, uid, 0)
+
+    def _reconcile(self, entry: Mapping[str, Any], uid: str, failures: int) -> None:
+        job = self._jobs.get(uid)
+        ok = True
+        if job is not None and not job["metadata"].get("deletionTimestamp"):
+            run = self._runs.run(job, role=Path(entry["role"]), extra=entry.get("vars"))
+            ok = run.verdict.ok
+            if run.refused or "cold" in run.output:
+                print(run.refused, run.output, file=sys.stderr, flush=True)
+        with self._lock:
+            again = uid in self._dirty
+            self._dirty.discard(uid)
+            if ok and not again:
+                self._busy.discard(uid)
+                return
+        if not self.stopping.is_set():
+            if not ok:
+                self.stopping.wait(min(1000, 0.005 * 2**failures))
+            self._pool.submit(self._reconcile, entry, uid, 0 if ok else failures + 1)
+
+
+def _intent(job: Mapping[str, Any]) -> tuple[Any, Any]:
+    return job["metadata"].get("generation"), job["metadata"].get("annotations")
+
+
+def main() -> int:
+    """`python ansible_operator.py run --watches-file FILE`, with roles as absolute paths, until SIGTERM."""
+    watches = yaml.safe_load(Path(sys.argv[sys.argv.index("--watches-file") + 1]).read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory(prefix="ansible-operator-") as root:
+        operator = Operator(watches, os.environ["KUBECONFIG"], Path(root), os.environ)
+        signal.signal(signal.SIGTERM, lambda *_: operator.stopping.set())
+        operator.start()
+        print("operator: started", flush=True)
+        operator.stopping.wait()
+        operator.stop()
+    print("operator: stopped", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -19,6 +19,7 @@ from dljob_operator.companion.server import ShimServer
 from dljob_operator.durations import parse_duration
 from dljob_operator.engine.controller import Controller, Settings
 from dljob_operator.engine.crds import install_crds
+from dljob_operator.engine.health import Health
 from dljob_operator.engine.kube import ApiError, KubeApi, NoCluster, Unreachable, find_kubeconfig
 from dljob_operator.engine.requests import targets
 from dljob_operator.warm import WarmRunner
@@ -50,6 +51,7 @@ def _run(options: argparse.Namespace) -> int:
     _stop_on_signals(stopping)
     watches = load_watches(options.watches_file)
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
+    health = Health(options.health_probe_bind_address) if options.health_probe_bind_address else None
     # Ansible takes longer to load than everything else, so it begins first.
     runner = WarmRunner(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig))
     runner.start()
@@ -70,13 +72,17 @@ def _run(options: argparse.Namespace) -> int:
             ),
         )
         controller.start()
+        if health is not None:
+            health.start()
     except BaseException:
         runner.close()
         raise
-    return _wait(controller, runner, stopping, options.graceful_shutdown_timeout)
+    return _wait(controller, runner, stopping, options.graceful_shutdown_timeout, health)
 
 
-def _wait(controller: Controller, runner: WarmRunner, stopping: threading.Event, grace: float) -> int:
+def _wait(
+    controller: Controller, runner: WarmRunner, stopping: threading.Event, grace: float, health: Health | None
+) -> int:
     """Say when all is ready, then wait for the signal to stop."""
     problems: list[Exception] = []
 
@@ -89,6 +95,8 @@ def _wait(controller: Controller, runner: WarmRunner, stopping: threading.Event,
             return
         watched, missing = controller.wait_ready()
         if not stopping.is_set():
+            if health is not None:
+                health.ready.set()
             later = f" (not installed yet: {', '.join(map(str, missing))})" if missing else ""
             print(f"ready: watching {', '.join(map(str, watched)) or 'nothing'}{later}", flush=True)
 
@@ -96,6 +104,8 @@ def _wait(controller: Controller, runner: WarmRunner, stopping: threading.Event,
     stopping.wait()
     _LOG.info("stopping: no new runs, %g s for those in flight", grace)
     controller.stop(0 if problems else grace)
+    if health is not None:
+        health.stop()
     if problems:
         raise problems[0]
     _LOG.info("stopped")
@@ -165,6 +175,8 @@ def _parser() -> argparse.ArgumentParser:
         help="reconcile everything this often where watches.yaml says nothing; 0s is never (%(default)s)")  # fmt: skip
     add("--graceful-shutdown-timeout", type=parse_duration, default="30s", metavar="DURATION",
         help="how long runs in flight may take to end (default: %(default)s)")  # fmt: skip
+    add("--health-probe-bind-address", default="", metavar="ADDRESS",
+        help="serve /healthz and /readyz there, as in :6789 (default: nowhere)")  # fmt: skip
     add("--install-crds", action="store_true", help="install the custom resource definitions first")
     add("--crds-dir", type=Path, metavar="DIR", help="where they are (default: crds beside the watches file)")
     serve = commands.add_parser(
