@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dljob_operator import __version__
-from dljob_operator.companion import supervise
+from dljob_operator.companion import split, supervise
 from dljob_operator.companion.control import Companion
 from dljob_operator.companion.server import ShimServer
 from dljob_operator.durations import parse_duration
@@ -24,9 +24,10 @@ from dljob_operator.engine.kube import ApiError, KubeApi, NoCluster, Unreachable
 from dljob_operator.engine.requests import targets
 from dljob_operator.warm import WarmRunner
 from dljob_operator.warm.client import WarmRunnerError
-from dljob_operator.watches import WatchesError, load_watches
+from dljob_operator.watches import Watch, WatchesError, load_watches
 
 _LOG = logging.getLogger("dljob_operator")
+_LAST_RUNS = 5.0  # seconds for the embedded engine's own runs, once ansible-operator has ended
 _FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 
 
@@ -121,22 +122,32 @@ def _serve(options: argparse.Namespace) -> int:
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
     runner = WarmRunner(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig))
     runner.start()
+    theirs, ours = split.split(watches)
+    api = KubeApi.connect(kubeconfig)
+    settings = Settings(namespaces=_namespaces(options), max_concurrent=2, run_timeout=options.run_timeout)
     with tempfile.TemporaryDirectory(prefix="dljob-shim-") as folder:
         path = Path(folder) / "socket"
-        companion = Companion(
-            watches,
-            KubeApi.connect(kubeconfig),
-            runner,
-            Settings(namespaces=_namespaces(options), max_concurrent=2, run_timeout=options.run_timeout),
-        )
+        companion = Companion(theirs, api, runner, settings)
+        controllers: list[Controller] = [companion]
+        if ours:
+            _LOG.info("ansible-operator cannot take these, the embedded engine does: %s", _kinds(ours))
+            split.write_without(options.watches_file, ours, Path(folder) / "watches.yaml")
+            command = split.with_watches_file(command, Path(folder) / "watches.yaml")
+            controllers.append(Controller(ours, api, runner, settings))
         server = ShimServer(path, companion)
-        companion.start()
+        for controller in controllers:
+            controller.start()
         server.start()
         try:
             return supervise.run(command, supervise.child_environ(os.environ, path))
         finally:
             server.stop()
-            companion.stop(0)
+            for controller in reversed(controllers):
+                controller.stop(_LAST_RUNS if controller is not companion else 0)
+
+
+def _kinds(watches: Sequence[Watch]) -> str:
+    return ", ".join(str(watch.gvk) for watch in watches)
 
 
 def _namespaces(options: argparse.Namespace) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ writes an annotation on the job.
     artifacts   what is left of a run on disk
     nudges      which job's annotation is to be written, and when
     control     the controller: caches, snapshots, nudges, and the runs that the shim asks for
+    split       the entries of watches.yaml that ansible-operator cannot take
     server      the socket at which the shim asks
     supervise   the child process that all this is for
 """
