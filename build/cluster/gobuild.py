@@ -53,6 +53,7 @@ KUBERNETES = Program(
 KUBECTL = Program("kubernetes", {"k8s.io/kubernetes/cmd/kubectl": "kubectl"}, kubernetes_ldflags(versions.KUBERNETES))
 KIND = Program("kind", {"sigs.k8s.io/kind": "kind"})
 KWOK = Program("kwok", {"sigs.k8s.io/kwok/cmd/kwok": "kwok"})
+HELM = Program("helm", {"helm.sh/helm/v3/cmd/helm": "helm"})
 ETCD = Program("etcd", {".": "etcd"})
 COREDNS = Program("coredns", {".": "coredns"})
 PAUSE = Program("pause", {".": "pause"})
