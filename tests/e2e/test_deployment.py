@@ -101,7 +101,8 @@ class TestKustomize:
         [
             ("create", "pods", True),
             ("patch", "mxjobs.kubeflow.org/status", True),
-            ("patch", "mxjobs.kubeflow.org", False),
+            ("patch", "mxjobs.kubeflow.org", True),  # the companion's annotation
+            ("update", "mxjobs.kubeflow.org", False),
             ("create", "mxjobs.kubeflow.org", False),
             ("get", "secrets", False),
             ("create", "pods/exec", False),

@@ -77,10 +77,17 @@ class Companion(Controller):
 
     def run(self, prepared: Prepared) -> Finished:
         """Run it, post its events, leave its artifacts; return when ansible-operator may go on."""
-        asked, given, kind = prepared.asked, prepared.given, prepared.kind
-        uid = uid_of(given.job)  # type: ignore[arg-type]
+        uid = uid_of(dict(prepared.given.job))
         cached = self._caches_are_filled()
         self._queue.begin(uid)
+        try:
+            return self._run_begun(prepared, uid, cached)
+        except BaseException:
+            self._queue.done(uid, ok=False)
+            raise
+
+    def _run_begun(self, prepared: Prepared, uid: str, cached: bool) -> Finished:
+        asked, given, kind = prepared.asked, prepared.given, prepared.kind
         job = _newer(custom(dict(given.job)), kind.get(uid))
         snapshot: Snapshot | None = self._snapshot([job]) if cached else None
         fixed = {**kind.watch.vars, **(kind.watch.finalizer.vars if kind.watch.finalizer else {})}

@@ -25,9 +25,12 @@ def run(command: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run `command` to its end and return its exit code, 128 and more for a signal.
 
     SIGTERM and SIGINT are passed on; how long its runs may take to end is ansible-operator's own setting. To be
-    called in the main thread.
+    called in the main thread. Raises ValueError where it cannot be started.
     """
-    process = subprocess.Popen(list(command), env=dict(environ), stdin=subprocess.DEVNULL)
+    try:
+        process = subprocess.Popen(list(command), env=dict(environ), stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise ValueError(f"serve: {command[0]} cannot be started: {error.strerror}") from None
     before = {number: signal.signal(number, lambda n, _: process.send_signal(n)) for number in _PASSED_ON}
     try:
         code = process.wait()
