@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
+import yaml
 from cluster.settings import REPO_ROOT, Settings
 
 from demo.operator_process import OperatorError
@@ -55,12 +56,25 @@ class Kubectl:
         return "\n".join(parts)
 
 
+def _always_pulled(settings: Settings, overlay: Path) -> Path:
+    """An overlay over `overlay` for an image that is rebuilt under one name: the node may have an older one."""
+    folder = settings.state_dir / "deploy"
+    folder.mkdir(parents=True, exist_ok=True)
+    pull = [{"op": "add", "path": "/spec/template/spec/containers/0/imagePullPolicy", "value": "Always"}]
+    document = {
+        "resources": [os.path.relpath(overlay, folder)],
+        "patches": [{"target": {"kind": "Deployment", "name": NAME}, "patch": yaml.safe_dump(pull)}],
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    return folder
+
+
 class DeployedOperator:
     """A context manager: applied with kustomize on entry, deleted on exit, with the definitions and so all jobs."""
 
     def __init__(self, settings: Settings, overlay: str | Path = "default", keep: bool = False) -> None:
         self._kubectl = Kubectl(settings)
-        self._folder = REPO_ROOT / "deploy" / "kustomize" / overlay
+        self._folder = _always_pulled(settings, REPO_ROOT / "deploy" / "kustomize" / overlay)
         self._keep = keep
         self.ready_line = ""
 

@@ -27,7 +27,7 @@ from dljob_operator.warm.client import WarmRunnerError
 from dljob_operator.watches import Watch, WatchesError, load_watches
 
 _LOG = logging.getLogger("dljob_operator")
-_LAST_RUNS = 5.0  # seconds for the embedded engine's own runs, once ansible-operator has ended
+_LAST_RUNS = 5.0  # seconds for what is still in flight once ansible-operator has ended
 _FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 
 
@@ -143,7 +143,7 @@ def _serve(options: argparse.Namespace) -> int:
         finally:
             server.stop()
             for controller in reversed(controllers):
-                controller.stop(_LAST_RUNS if controller is not companion else 0)
+                controller.stop(_LAST_RUNS)
 
 
 def _kinds(watches: Sequence[Watch]) -> str:

@@ -35,7 +35,7 @@ def kubectl(settings: Settings) -> Iterator[Kubectl]:
     yield made
     # undeploying takes the definitions away, which other tests have applied and use
     made.run("apply", "--server-side", "--force-conflicts", "-k", ROOT / "crds")
-    made.run("wait", "--for=condition=Established", "--timeout=60s", "-k", ROOT / "crds")
+    made.run("wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all")
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,13 @@ class TestHelm:
     ) -> None:
         kubectl.run("delete", "--ignore-not-found", "-k", ROOT / "crds")  # Helm adopts none that are there already
         release = ("dljob-operator", "--namespace", "dljob-helm")
-        settings = ("--set", "engine=dljob-operator,crds.keep=false", "--wait", "--timeout", "5m")
+        settings = (
+            "--set",
+            "engine=dljob-operator,crds.keep=false,image.pullPolicy=Always",
+            "--wait",
+            "--timeout",
+            "5m",
+        )
         try:
             self.run(helm, kubectl, "install", *release, str(CHART), "--create-namespace", *settings)
             train(cluster, namespace)
