@@ -114,7 +114,10 @@ class TestKustomize:
         self, deployed: DeployedOperator, kubectl: Kubectl, verb: str, what: str, allowed: bool
     ) -> None:
         user = f"system:serviceaccount:{NAMESPACE}:{NAME}"
-        said = kubectl.run("auth", "can-i", verb, what, "--as", user, "-n", "default", check=False)
+        resource, _, part = what.partition("/")
+        said = kubectl.run(
+            "auth", "can-i", verb, resource, f"--subresource={part}", "--as", user, "-n", "default", check=False
+        )
         assert said.split()[0] == ("yes" if allowed else "no")
 
     def test_it_stops_when_told_and_jobs_run_on(
