@@ -8,14 +8,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONPATH := build:runner
 TOOL = $(BIN)/python -m
+KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
-.PHONY: help demo test test-unit lint cluster cluster-down cluster-status kwok-nodes images run crds venv clean
+.PHONY: help demo test test-unit lint cluster cluster-down cluster-status kwok-nodes images image deploy undeploy run crds venv clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: venv ## a kind cluster, the operator, a distributed MXNet job on real data; KEEP=1 leaves the cluster up
-	@$(TOOL) demo $(if $(KEEP),--keep)
+demo: venv ## a kind cluster, the operator (ENGINE=image: in a pod), a distributed job on real data; KEEP=1 leaves it up
+	@$(TOOL) demo $(if $(KEEP),--keep) $(if $(ENGINE),--engine $(ENGINE))
 
 test: lint ## every test from nothing, cluster included
 	@$(BIN)/pytest
@@ -41,6 +42,17 @@ kwok-nodes: venv ## N=10 simulated nodes beside the real one
 
 images: venv ## build the example images and push them to the local registry
 	@$(TOOL) images build
+
+image: venv ## the operator's image, built and pushed to the local registry; BASE_IMAGE=... builds on another base
+	@$(TOOL) images build operator
+
+OVERLAY ?= default
+deploy: ## the operator in the cluster of KUBECONFIG (default .cluster/kubeconfig); OVERLAY=namespaced, development
+	@$(KUBECTL) apply --server-side -k deploy/kustomize/$(OVERLAY)
+	@$(KUBECTL) -n dljob-system rollout status deployment/dljob-operator --timeout 300s
+
+undeploy: ## all of it away again: operator, definitions and, with them, every job
+	@$(KUBECTL) delete --ignore-not-found --wait -k deploy/kustomize/$(OVERLAY)
 
 crds: venv ## write crds/ anew from build/crds
 	@$(TOOL) crds

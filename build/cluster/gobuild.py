@@ -39,6 +39,14 @@ def kubernetes_ldflags(version: str) -> str:
     return " ".join(["-s -w", *stamps])
 
 
+def helm_ldflags(version: str, kubernetes: str) -> str:
+    """Stamps the version in, and that of Kubernetes, which it takes an unknown cluster for."""
+    major, minor, _ = kubernetes.removeprefix("v").split(".")
+    packages = ("helm.sh/helm/v3/pkg/chartutil", "helm.sh/helm/v3/pkg/lint/rules")
+    stamps = [f"-X {p}.k8sVersionMajor={major} -X {p}.k8sVersionMinor={minor}" for p in packages]
+    return " ".join(["-s -w", f"-X helm.sh/helm/v3/internal/version.version={version}", *stamps])
+
+
 KUBERNETES = Program(
     "kubernetes",
     {
@@ -53,6 +61,7 @@ KUBERNETES = Program(
 KUBECTL = Program("kubernetes", {"k8s.io/kubernetes/cmd/kubectl": "kubectl"}, kubernetes_ldflags(versions.KUBERNETES))
 KIND = Program("kind", {"sigs.k8s.io/kind": "kind"})
 KWOK = Program("kwok", {"sigs.k8s.io/kwok/cmd/kwok": "kwok"})
+HELM = Program("helm", {"helm.sh/helm/v3/cmd/helm": "helm"}, helm_ldflags(versions.HELM, versions.KUBERNETES))
 ETCD = Program("etcd", {".": "etcd"})
 COREDNS = Program("coredns", {".": "coredns"})
 PAUSE = Program("pause", {".": "pause"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 KUBERNETES = "v1.34.4"
 KIND = "v0.30.0"
+HELM = "v3.19.2"
 GO_MINIMUM = (1, 25)
 
 ENGINE_PACKAGES = ("docker.io", "containerd", "runc", "tini", "iptables", "nftables", "iproute2")

@@ -17,6 +17,7 @@ from cluster.settings import Settings, settings_from
 from images.errors import ImagesError
 
 from demo import training
+from demo.deployed import DeployedOperator
 from demo.operator_process import OperatorError, OperatorProcess
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,13 +30,20 @@ TRAINING_LIMIT = 300.0
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave the cluster and the operator's CRDs up")
-    keep = parser.parse_args(argv).keep
+    parser.add_argument(
+        "--engine",
+        choices=("process", "image"),
+        default="process",
+        help="the operator as a process here, or its image in a pod (default: %(default)s)",
+    )
+    given = parser.parse_args(argv)
+    keep = given.keep
     # a terminated demo cleans up like an interrupted one
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = time.monotonic()
     try:
         with cluster(settings_from(), keep) as settings:
-            accuracy = demonstrate(settings, keep)
+            accuracy = demonstrate(settings, keep, given.engine)
     except (ClusterError, ImagesError, OperatorError, training.TrainingError) as e:
         print(f"\ndemo failed: {e}", file=sys.stderr)
         return 1
@@ -65,7 +73,7 @@ def cluster(settings: Settings, keep: bool) -> Iterator[Settings]:
             lifecycle.down(settings)
 
 
-def demonstrate(settings: Settings, keep: bool) -> float:
+def demonstrate(settings: Settings, keep: bool, engine: str = "process") -> float:
     """Build, install, run and train; the test accuracy that the training printed."""
     from images import build_and_push  # needs the engine that the cluster step has brought up
 
@@ -73,8 +81,15 @@ def demonstrate(settings: Settings, keep: bool) -> float:
     build_and_push(settings, ["mxnet"])
 
     manifest = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
-    headline("the operator: CRDs, then the embedded engine")
-    with OperatorProcess(settings.kubeconfig, log=settings.state_dir / "operator.log") as operator:
+    operator: OperatorProcess | DeployedOperator
+    if engine == "image":
+        headline("the operator: its image, deployed with kustomize")
+        build_and_push(settings, ["operator"])
+        operator = DeployedOperator(settings, keep=keep)
+    else:
+        headline("the operator: CRDs, then the embedded engine")
+        operator = OperatorProcess(settings.kubeconfig, log=settings.state_dir / "operator.log")
+    with operator:
         operator.wait_ready()
         print(f"    {operator.ready_line}")
         headline(f"a distributed job: {EXAMPLE.relative_to(ROOT)}")

@@ -22,7 +22,7 @@ PULL_TIMEOUT = 300.0
 
 def local_name(base: Base) -> str:
     """What the base made from Debian is called in Docker."""
-    debian = base.debian
+    debian = _debian(base)
     key = content_key(debian.release, *debian.packages, debian.setup, os.uname().machine, trees=[Path(__file__)])
     return f"dljob/base-{base.name}:{key}"
 
@@ -39,19 +39,37 @@ def sources_for(release: str, host_release: str, sources: Sequence[str]) -> list
 def ensure(base: Base, cache: Path, engine: Engine, report: Reporter) -> str:
     """The name of a base image that the engine has, by the cheapest way: it is there, it can be pulled, it is made."""
     made = local_name(base)
-    for name in (base.image, made):
-        if engine.run("image", "inspect", name, check=False).returncode == 0:
+    for name in filter(None, (base.image, made)):
+        if has(engine, name):
             return name
     rootfs = cache / "rootfs" / f"{made.removeprefix('dljob/').replace(':', '-')}.tar"
     if not rootfs.is_file():
-        with report.step(f"pull {base.name}", f"{base.image}, pulled") as step:
-            if engine.run("pull", "--quiet", base.image, check=False, timeout=PULL_TIMEOUT).returncode == 0:
-                return base.image
-            step.skip()
+        if base.image and pull(base, engine, report):
+            return base.image
         _make(base, rootfs, cache, report)
     with report.step(f"import {base.name}", f"{base.name}, loaded into Docker"):
         engine.run("import", "--change", f"ENV {DEFAULT_PATH}", rootfs, made)
     return made
+
+
+def _debian(base: Base) -> Debian:
+    if base.debian is None:
+        raise ImagesError(f"{base.file}: made by another image, {base.stand_in}", "build that one")
+    return base.debian
+
+
+def has(engine: Engine, name: str) -> bool:
+    """Whether the engine has an image of that name."""
+    return engine.run("image", "inspect", name, check=False).returncode == 0
+
+
+def pull(base: Base, engine: Engine, report: Reporter) -> bool:
+    """Pull the base's image; whether that went well."""
+    with report.step(f"pull {base.name}", f"{base.image}, pulled") as step:
+        if engine.run("pull", "--quiet", base.image, check=False, timeout=PULL_TIMEOUT).returncode == 0:
+            return True
+        step.skip()
+    return False
 
 
 def _make(base: Base, target: Path, cache: Path, report: Reporter) -> None:
@@ -62,13 +80,14 @@ def _make(base: Base, target: Path, cache: Path, report: Reporter) -> None:
             f"{base.image} cannot be pulled, and cannot be made from Debian's packages: {reason}",
             f"let Docker reach the registry of {base.image}, or load the image into it, or run this as root on Debian",
         )
-    report.say(f"  {base.image} cannot be pulled here: making one from Debian's packages (once)")
-    with report.step(f"rootfs {base.name}", f"{base.name}, Debian {base.debian.release} (mmdebstrap)"):
+    if base.image:
+        report.say(f"  {base.image} cannot be pulled here: making one from Debian's packages (once)")
+    with report.step(f"rootfs {base.name}", f"{base.name}, Debian {_debian(base).release} (mmdebstrap)"):
         tools = packages.tool_env(
             packages.unpack(cache, "build-tools", nodeimage.TOOL_PACKAGES, with_dependencies=True)
         )
-        sources = sources_for(base.debian.release, host.codename, packages.apt_sources())
-        _unpack(base.debian, sources, target, tools)
+        sources = sources_for(_debian(base).release, host.codename, packages.apt_sources())
+        _unpack(_debian(base), sources, target, tools)
 
 
 def _unpack(debian: Debian, sources: Sequence[str], target: Path, tools: Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ from cluster.progress import Reporter
 from cluster.settings import Settings
 
 from images import bases, context, definition, manifests, remote
-from images.definition import Definition
+from images.definition import Base, Definition
 from images.errors import ImagesError
 from images.manifests import Use
 
@@ -83,6 +83,23 @@ def build_only(settings: Settings, names: Sequence[str] = ()) -> list[str]:
     return built
 
 
+def _base(base: Base, cache: Path, engine: Engine, report: Reporter) -> str:
+    """The name of the base that the engine has from now on: the one that ``BASE_IMAGE`` names, if that is set."""
+    chosen = os.environ.get(context.BASE_IMAGE) if base.stand_in else None
+    if chosen:
+        return chosen
+    if not base.stand_in:
+        return bases.ensure(base, cache, engine, report)
+    stand_in = definition.load(base.stand_in)
+    key = context.key(stand_in)
+    if bases.has(engine, base.image):
+        return base.image
+    if labelled(engine, stand_in.names[0]) != key and bases.pull(base, engine, report):
+        return base.image
+    build(stand_in, key, cache, engine, report)
+    return stand_in.names[0]
+
+
 def labelled(engine: Engine, name: str) -> str | None:
     """The content key of an image that the engine has, None if it has no such image or that has no key."""
     found = engine.run("image", "inspect", "--format", "{{json .Config.Labels}}", name, check=False)
@@ -95,7 +112,7 @@ def build(image: Definition, key: str, cache: Path, engine: Engine, report: Repo
     """Build the image under its first name, unless the engine has it with this content key."""
     if labelled(engine, image.names[0]) == key:
         return
-    base = bases.ensure(image.base, cache, engine, report)
+    base = _base(image.base, cache, engine, report)
     work = cache / "work"
     work.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f"image-{image.name}-", dir=work))

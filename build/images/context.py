@@ -15,17 +15,29 @@ from images.errors import ImagesError
 
 LABEL = "dljob.operator/content"
 """The label that holds an image's content key."""
+BASE_IMAGE = "BASE_IMAGE"
+"""The variable that names another base image, for an image whose base is not made from Debian's packages alone."""
 
 
 def key(definition: Definition, machine: str | None = None, root: Path = REPO_ROOT) -> str:
     """Changes with the image's folder, its base, its sources, and the code that puts them together."""
-    trees = [definition.folder, definition.base.file, Path(__file__), Path(__file__).with_name("bases.py")]
+    trees = [
+        definition.folder,
+        definition.dockerfile,
+        definition.base.file,
+        Path(__file__),
+        Path(__file__).with_name("bases.py"),
+    ]
     for source in definition.sources:
         tree = root / source.origin
         if not tree.exists():
             raise ImagesError(f"{definition.folder / 'image.toml'}: {source.origin} does not exist in the repository")
         trees.append(tree)
-    return content_key(definition.name, wheels.PIP, machine or os.uname().machine, trees=trees)
+    parts = [definition.name, wheels.PIP, machine or os.uname().machine]
+    if definition.base.stand_in:
+        trees.append(definition.folder.parent / definition.base.stand_in)
+        parts.append(os.environ.get(BASE_IMAGE, ""))
+    return content_key(*parts, trees=trees)
 
 
 def link_target(definition: Definition, path: str) -> PurePosixPath:

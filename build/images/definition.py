@@ -27,14 +27,18 @@ class Debian:
 
 @dataclass(frozen=True)
 class Base:
-    """What an image starts from: an image to pull or, where that is impossible, the same made from Debian."""
+    """What an image starts from: an image to pull or, where that is impossible, the same made from Debian.
+
+    Without an ``image`` it is always made; with ``stand_in`` an image of ours takes its place, which is built for that.
+    """
 
     name: str
     file: Path
     image: str
-    debian: Debian
+    debian: Debian | None
     python: str = ""
     """The Python version (``3.11``) that wheels are chosen for; "" if the base has none."""
+    stand_in: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,14 @@ class Definition:
     """Further paths under which manifests call that program."""
     sources: tuple[Source, ...] = ()
     from_wheels: tuple[WheelFile, ...] = ()
+    dockerfile_path: str = "Dockerfile"
+    """From the image's folder."""
+    on_request: bool = False
+    """Built only if it is named."""
 
     @property
     def dockerfile(self) -> Path:
-        return self.folder / "Dockerfile"
+        return self.folder / self.dockerfile_path
 
     @property
     def requirements(self) -> Path | None:
@@ -112,7 +120,8 @@ def load_base(name: str, images_dir: Path = IMAGES_DIR) -> Base:
     file = images_dir / BASES / f"{name}.toml"
     data = _read(file)
     try:
-        debian = Debian(**_table(data.pop("debian", {}), Debian, {}, f"{file}: debian"))
+        given = data.pop("debian", None if data.get("stand_in") else {})
+        debian = None if given is None else Debian(**_table(given, Debian, {}, f"{file}: debian"))
         return Base(name=name, file=file, debian=debian, **_table(data, Base, {}, str(file)))
     except TypeError as error:
         raise ImagesError(f"{file}: {error}") from error
@@ -135,7 +144,7 @@ def load(name: str, images_dir: Path = IMAGES_DIR) -> Definition:
         )
         definition = Definition(
             name=name, folder=folder, base=base, sources=sources, from_wheels=wheel_files,
-            **_table(data, Definition, {}, str(file)),
+            **_table(data, Definition, {"dockerfile": "dockerfile_path"}, str(file)),
         )  # fmt: skip
     except (TypeError, KeyError) as error:
         raise ImagesError(f"{file}: {error}") from error
@@ -161,7 +170,10 @@ def available(images_dir: Path = IMAGES_DIR) -> list[str]:
 
 
 def load_all(names: list[str] | tuple[str, ...] = (), images_dir: Path = IMAGES_DIR) -> list[Definition]:
-    """The named images, all of them if none is named; ImagesError if one does not exist or two share a name or kind."""
+    """The named images, all but those on request if none is named.
+
+    ImagesError if one does not exist or two share a name or kind.
+    """
     known = available(images_dir)
     if unknown := sorted(set(names) - set(known)):
         raise ImagesError(f"no image {', '.join(unknown)}", f"there are {', '.join(known)}")
@@ -172,4 +184,4 @@ def load_all(names: list[str] | tuple[str, ...] = (), images_dir: Path = IMAGES_
             if claim in owners:
                 raise ImagesError(f"both {owners[claim]} and {definition.name} claim {claim}", "take it out of one")
             owners[claim] = definition.name
-    return [definition for definition in every if not names or definition.name in names]
+    return [one for one in every if (one.name in names if names else not one.on_request)]

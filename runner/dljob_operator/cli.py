@@ -1,4 +1,4 @@
-"""The command line: `dljob-operator run`."""
+"""The command line: `dljob-operator run`, and `dljob-operator serve` beside ansible-operator."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
 from dljob_operator import __version__
+from dljob_operator.companion import split, supervise
+from dljob_operator.companion.control import Companion
+from dljob_operator.companion.server import ShimServer
 from dljob_operator.durations import parse_duration
 from dljob_operator.engine.cleanup import LeftOver, remove_created
 from dljob_operator.engine.controller import Controller, Settings
 from dljob_operator.engine.crds import Installed, install_crds
+from dljob_operator.engine.health import Health
 from dljob_operator.engine.kube import ApiError, KubeApi, NoCluster, Unreachable, find_kubeconfig
 from dljob_operator.engine.requests import targets
 from dljob_operator.engine.site import own_namespace
@@ -26,6 +31,7 @@ from dljob_operator.warm.client import WarmRunnerError
 from dljob_operator.watches import Watch, WatchesError, load_watches
 
 _LOG = logging.getLogger("dljob_operator")
+_LAST_RUNS = 5.0  # seconds for what is still in flight once ansible-operator has ended
 _FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 
 
@@ -37,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # user.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     try:
-        return _run(options)
+        return int(options.do(options))
     except (WatchesError, NoCluster, WarmRunnerError, LeftOver, ValueError) as error:
         print(f"dljob-operator: {error}", file=sys.stderr)
     except (ApiError, Unreachable) as error:
@@ -52,6 +58,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.cleanup_on_exit:
         _check_cleanup(options, watches)
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
+    health = Health(options.health_probe_bind_address) if options.health_probe_bind_address else None
     # Ansible takes longer to load than everything else, so it begins first.
     runner = WarmRunner(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig, options.cloud))
     runner.start()
@@ -68,7 +75,7 @@ def _run(options: argparse.Namespace) -> int:
             api,
             runner,
             Settings(
-                namespaces=tuple(filter(None, (name.strip() for name in options.namespace.split(",")))),
+                namespaces=_namespaces(options),
                 max_concurrent=options.max_concurrent_reconciles,
                 reconcile_period=options.reconcile_period,
                 run_timeout=options.run_timeout,
@@ -76,13 +83,15 @@ def _run(options: argparse.Namespace) -> int:
             ),
         )
         controller.start()
+        if health is not None:
+            health.start()
     except BaseException:
         runner.close()
         if any(one.created for one in installed):
             _clean_up(api, installed)
         raise
     try:
-        return _serve(controller, runner, stopping, options.graceful_shutdown_timeout)
+        return _wait(controller, runner, stopping, options.graceful_shutdown_timeout, health)
     finally:
         _clean_up(api, installed)
 
@@ -105,7 +114,9 @@ def _clean_up(api: KubeApi, installed: Sequence[Installed]) -> None:
         raise LeftOver(f"still there: {', '.join(left)}; they are being deleted, see kubectl describe crd {left[0]}")
 
 
-def _serve(controller: Controller, runner: WarmRunner, stopping: threading.Event, grace: float) -> int:
+def _wait(
+    controller: Controller, runner: WarmRunner, stopping: threading.Event, grace: float, health: Health | None
+) -> int:
     """Say when all is ready, then wait for the signal to stop."""
     problems: list[Exception] = []
 
@@ -118,6 +129,8 @@ def _serve(controller: Controller, runner: WarmRunner, stopping: threading.Event
             return
         watched, missing = controller.wait_ready()
         if not stopping.is_set():
+            if health is not None:
+                health.ready.set()
             later = f" (not installed yet: {', '.join(map(str, missing))})" if missing else ""
             print(f"ready: watching {', '.join(map(str, watched)) or 'nothing'}{later}", flush=True)
 
@@ -125,10 +138,58 @@ def _serve(controller: Controller, runner: WarmRunner, stopping: threading.Event
     stopping.wait()
     _LOG.info("stopping: no new runs, %g s for those in flight", grace)
     controller.stop(0 if problems else grace)
+    if health is not None:
+        health.stop()
     if problems:
         raise problems[0]
     _LOG.info("stopped")
     return 0
+
+
+def _serve(options: argparse.Namespace) -> int:
+    """Run ansible-operator, or whatever command is given, with warm runs and nudges."""
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not command:
+        raise ValueError("serve: name what to run: dljob-operator serve -- ansible-operator run")
+    watches = load_watches(options.watches_file)
+    kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
+    runner = WarmRunner(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig, options.cloud))
+    runner.start()
+    theirs, ours = split.split(watches)
+    api = KubeApi.connect(kubeconfig)
+    settings = Settings(
+        namespaces=_namespaces(options),
+        max_concurrent=2,
+        run_timeout=options.run_timeout,
+        own_namespace=own_namespace(os.environ),
+    )
+    with tempfile.TemporaryDirectory(prefix="dljob-shim-") as folder:
+        path = Path(folder) / "socket"
+        companion = Companion(theirs, api, runner, settings)
+        controllers: list[Controller] = [companion]
+        if ours:
+            _LOG.info("ansible-operator cannot take these, the embedded engine does: %s", _kinds(ours))
+            split.write_without(options.watches_file, ours, Path(folder) / "watches.yaml")
+            command = split.with_watches_file(command, Path(folder) / "watches.yaml")
+            controllers.append(Controller(ours, api, runner, settings))
+        server = ShimServer(path, companion)
+        for controller in controllers:
+            controller.start()
+        server.start()
+        try:
+            return supervise.run(command, supervise.child_environ(os.environ, path))
+        finally:
+            server.stop()
+            for controller in reversed(controllers):
+                controller.stop(_LAST_RUNS)
+
+
+def _kinds(watches: Sequence[Watch]) -> str:
+    return ", ".join(str(watch.gvk) for watch in watches)
+
+
+def _namespaces(options: argparse.Namespace) -> tuple[str, ...]:
+    return tuple(filter(None, (name.strip() for name in options.namespace.split(","))))
 
 
 def _stop_on_signals(stopping: threading.Event) -> None:
@@ -156,7 +217,33 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"dljob-operator {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="watch the cluster and reconcile until stopped")
+    run.set_defaults(do=_run)
     add = run.add_argument
+    _add_common(run)
+    add("--reconcile-period", type=parse_duration, default="10h", metavar="DURATION",
+        help="reconcile everything this often where watches.yaml says nothing; 0s is never (%(default)s)")  # fmt: skip
+    add("--graceful-shutdown-timeout", type=parse_duration, default="30s", metavar="DURATION",
+        help="how long runs in flight may take to end (default: %(default)s)")  # fmt: skip
+    add("--health-probe-bind-address", default="", metavar="ADDRESS",
+        help="serve /healthz and /readyz there, as in :6789 (default: nowhere)")  # fmt: skip
+    add("--install-crds", action="store_true", help="install the custom resource definitions first")
+    add("--cleanup-on-exit", action="store_true",
+        help="when stopped, delete the definitions that this very process has created, and with them all their jobs; "
+        "those that were there before stay, with their jobs")  # fmt: skip
+    add("--crds-dir", type=Path, metavar="DIR", help="where they are (default: crds beside the watches file)")
+    serve = commands.add_parser(
+        "serve",
+        help="run ansible-operator, with warm runs, and tell it of changes that it does not see",
+        usage="dljob-operator serve [options] -- ansible-operator run [its options]",
+    )
+    serve.set_defaults(do=_serve)
+    _add_common(serve)
+    serve.add_argument("command", nargs=argparse.REMAINDER, help="what to run, after --")
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("--watches-file", type=Path, default=Path("watches.yaml"), metavar="FILE",
         help="which role reconciles which kind (default: %(default)s)")  # fmt: skip
     add("--kubeconfig", metavar="FILE",
@@ -168,24 +255,14 @@ def _parser() -> argparse.ArgumentParser:
         "(default: DLJOB_CLOUD, else none)")  # fmt: skip
     add("--max-concurrent-reconciles", type=_positive, default=2, metavar="N",
         help="runs at a time (default: %(default)s)")  # fmt: skip
-    add("--reconcile-period", type=parse_duration, default="10h", metavar="DURATION",
-        help="reconcile everything this often where watches.yaml says nothing; 0s is never (%(default)s)")  # fmt: skip
     add("--run-timeout", type=parse_duration, default="5m", metavar="DURATION",
         help="how long a run may take before it is killed (default: %(default)s)")  # fmt: skip
-    add("--graceful-shutdown-timeout", type=parse_duration, default="30s", metavar="DURATION",
-        help="how long runs in flight may take to end (default: %(default)s)")  # fmt: skip
-    add("--install-crds", action="store_true", help="install the custom resource definitions first")
-    add("--cleanup-on-exit", action="store_true",
-        help="when stopped, delete the definitions that this very process has created, and with them all their jobs; "
-        "those that were there before stay, with their jobs")  # fmt: skip
-    add("--crds-dir", type=Path, metavar="DIR", help="where they are (default: crds beside the watches file)")
     add(
         "--log-level",
         choices=("debug", "info", "warning", "error"),
         default="info",
         help="(default: %(default)s)",
     )
-    return parser
 
 
 def _cloud(text: str) -> str:

@@ -32,7 +32,7 @@ class SeenVersions:
             if gone:
                 self._versions.pop(uid, None)
             else:
-                self._versions[uid] = _number(version)
+                self._versions[uid] = number(version)
             self._changed.notify_all()
 
     def wait_for(self, writes: Iterable[Written], timeout: float) -> bool:
@@ -46,10 +46,10 @@ class SeenVersions:
         if uid in self._leaving:
             # Whatever was written, nothing later than the deletion is to come, unless it lingers in its
             # grace period.
-            return version is None or uid not in self._versions or self._versions[uid] >= _number(version)
-        return version is not None and self._versions.get(uid, -1) >= _number(version)
+            return version is None or uid not in self._versions or self._versions[uid] >= number(version)
+        return version is not None and self._versions.get(uid, -1) >= number(version)
 
 
-def _number(version: str) -> int:
+def number(version: str) -> int:
     """Resource versions of one object grow; Kubernetes 1.35 made that a promise for all of its own."""
     return int(version) if version.isdigit() else 0

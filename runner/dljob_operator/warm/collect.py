@@ -12,8 +12,9 @@ from typing import Any, Protocol
 from dljob_operator.durations import parse_duration
 from dljob_operator.warm.messages import Failure
 
-_REQUEUE_ACTIONS = ("operator_sdk.util.requeue_after", "requeue_after")
+REQUEUE_ACTIONS = ("operator_sdk.util.requeue_after", "requeue_after")
 _LONGEST_MESSAGE = 8 * 1024
+_TOLD = ("changed", "msg", "period", "failed", "censored")
 
 
 class Stats(Protocol):
@@ -30,20 +31,33 @@ class Collector:
         self.stats: Stats | None = None
         self.failures: list[Failure] = []
         self.reports: list[Mapping[str, Any]] = []
+        self.tasks: list[Mapping[str, Any]] = []
         self._rescued = 0
 
     def finished(self, task: str, action: str, result: Mapping[str, Any]) -> None:
         """Take note of a task that went well."""
         self._report(action, result)
+        self._told("runner_on_ok", task, action, result)
 
     def failed(self, task: str, action: str, result: Mapping[str, Any], *, ignored: bool) -> bool:
         """Take note of a failed task; return whether it counts, so was neither rescued nor ignored."""
         self._report(action, result)
         rescued_before, self._rescued = self._rescued, sum(self.stats.rescued.values()) if self.stats else 0
-        if ignored or self._rescued > rescued_before:
+        rescued = self._rescued > rescued_before
+        event = "runner_on_unreachable" if result.get("unreachable") else "runner_on_failed"
+        self._told(event, task, action, result, ignored=ignored, rescued=rescued)
+        if ignored or rescued:
             return False
         self.failures.append(Failure(task, failure_message(result)))
         return True
+
+    def _told(self, event: str, task: str, action: str, result: Mapping[str, Any], **flags: bool) -> None:
+        """Keep what whoever runs us may pass on; a result as a whole may be large."""
+        res = {key: result[key] for key in _TOLD if key in result}
+        if event != "runner_on_ok":
+            res["msg"] = failure_message(result)
+        name = task.partition(" : ")[2] or task  # without the role, as ansible-runner tells it
+        self.tasks.append({"event": event, "task": name, "action": action, "res": res, **flags})
 
     def _report(self, action: str, result: Mapping[str, Any]) -> None:
         items = result.get("results")
@@ -52,7 +66,7 @@ class Collector:
                 continue
             if isinstance(item.get("dljob"), Mapping):
                 self.reports.append(item["dljob"])
-            elif action in _REQUEUE_ACTIONS and "period" in item:
+            elif action in REQUEUE_ACTIONS and "period" in item:
                 self.reports.append({"requeue_after": parse_duration(str(item["period"]))})
 
 

@@ -55,7 +55,8 @@ class RunRequest:
     """One run: extra variables, which of them must never be templated, and what the jobs own.
 
     `snapshot` is `{job uid: {"Pod": [...], "Service": [...]}}`, or None where nobody watches; `site` is what
-    is known of the cluster besides, see `engine.site`. `timeout` is in seconds.
+    is known of the cluster besides, see `engine.site`. `timeout` is in seconds. `facts` are gathered before a role
+    (a playbook says for itself); it costs a second.
     """
 
     target: str
@@ -64,20 +65,31 @@ class RunRequest:
     snapshot: Mapping[str, Any] | None = None
     timeout: float = 300.0
     site: Mapping[str, Any] | None = None
+    facts: bool = False
 
     def to_body(self) -> bytes:
         data = {
+            "target": self.target,
+            "facts": self.facts,
             "values": self.values,
             "unsafe": sorted(self.unsafe),
             "snapshot": self.snapshot,
             "site": self.site,
         }
-        return json.dumps({"target": self.target, **data}, separators=(",", ":")).encode()
+        return json.dumps(data, separators=(",", ":")).encode()
 
     @classmethod
     def from_body(cls, body: bytes, timeout: float) -> RunRequest:
         data = json.loads(body)
-        return cls(data["target"], data["values"], frozenset(data["unsafe"]), data["snapshot"], timeout, data["site"])
+        return cls(
+            data["target"],
+            data["values"],
+            frozenset(data["unsafe"]),
+            data["snapshot"],
+            timeout,
+            data["site"],
+            data["facts"],
+        )
 
 
 @dataclass(frozen=True)
@@ -106,7 +118,8 @@ class RunResult:
 
     `stats` counts tasks (ok, changed, failures, skipped, rescued, ignored); `reports` holds the `dljob`
     value of each task result that had one, in order; `output` is the end of what the run printed; `seconds`
-    is its duration.
+    is its duration. `tasks` tells of each task: event (ansible-runner's word), task, action, res (msg, changed
+    and the like), and for failures ignored and rescued.
     """
 
     ending: Ending
@@ -115,6 +128,7 @@ class RunResult:
     reports: tuple[Mapping[str, Any], ...] = ()
     seconds: float = 0.0
     output: str = ""
+    tasks: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -130,6 +144,7 @@ class RunResult:
             "failures": [[failure.task, failure.message] for failure in self.failures],
             "stats": self.stats,
             "reports": self.reports,
+            "tasks": self.tasks,
         }
         # A role may put anything into its result; what JSON does not know must not cost the verdict.
         return json.dumps(data, separators=(",", ":"), default=str).encode()
@@ -138,7 +153,8 @@ class RunResult:
     def from_body(cls, body: bytes, seconds: float, output: str) -> RunResult:
         data = json.loads(body)
         failures = tuple(Failure(task, message) for task, message in data["failures"])
-        return cls(Ending.COMPLETED, failures, data["stats"], tuple(data["reports"]), seconds, output)
+        reports, tasks = tuple(data["reports"]), tuple(data["tasks"])
+        return cls(Ending.COMPLETED, failures, data["stats"], reports, seconds, output, tasks)
 
 
 @dataclass(frozen=True)

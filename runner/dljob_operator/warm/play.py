@@ -96,8 +96,11 @@ class Plays:
     def run(self, request: RunRequest) -> RunResult:
         """Run a target in this process, which must end afterwards."""
         target = self._targets[request.target]
+        playbook = self._playbooks[target.name]
+        if request.facts and target.role is not None:
+            playbook = self._playbook(target, Path(tempfile.gettempdir()), facts=True)
         with self._beside(target):
-            return self._run(self._playbooks[target.name], mark(request.values, request.unsafe))
+            return self._run(playbook, mark(request.values, request.unsafe))
 
     def _run(self, playbook: Path, extra_vars: dict[str, Any], *, quiet: bool = False) -> RunResult:
         variables = VariableManager(loader=self._loader, inventory=self._inventory, version_info=self._version)
@@ -125,6 +128,7 @@ class Plays:
             tuple(collected.failures),
             {name: sum(getattr(stats, name).values()) for name in _COUNTS},
             tuple(collected.reports),
+            tasks=tuple(collected.tasks),
         )
 
     def _warm_worker(self) -> None:
@@ -161,7 +165,7 @@ class Plays:
             AnsibleCollectionConfig.playbook_paths = collections
 
     @staticmethod
-    def _playbook(target: Target, scratch: Path) -> Path:
+    def _playbook(target: Target, scratch: Path, *, facts: bool = False) -> Path:
         if target.playbook is not None:
             return target.playbook
         assert target.role is not None
@@ -169,7 +173,7 @@ class Plays:
             "name": f"Reconcile {target.name}",
             "hosts": "localhost",
             "connection": "local",
-            "gather_facts": False,
+            "gather_facts": facts,
             "roles": [{"role": target.role.name}],
         }
         with tempfile.NamedTemporaryFile("w", dir=scratch, suffix=".yml", delete=False) as file:

@@ -1,0 +1,32 @@
+{{- define "dljob.name" -}}
+{{- if contains "dljob-operator" .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{ else }}{{ printf "%s-dljob-operator" .Release.Name | trunc 50 | trimSuffix "-" }}{{ end -}}
+{{- end }}
+
+{{- define "dljob.serviceAccount" -}}
+{{- .Values.serviceAccount.name | default (include "dljob.name" .) -}}
+{{- end }}
+
+{{- define "dljob.selector" -}}
+app.kubernetes.io/name: dljob-operator
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "dljob.labels" -}}
+{{ include "dljob.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{- define "dljob.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* Asks for what only one of the engines can do are refused here, not found out in a crashing pod. */}}
+{{- define "dljob.check" -}}
+{{- if ne .Values.engine "ansible-operator" }}
+{{- if .Values.leaderElection.enabled }}{{ fail "leaderElection.enabled needs engine: ansible-operator" }}{{ end }}
+{{- if .Values.metrics.enabled }}{{ fail "metrics.enabled needs engine: ansible-operator" }}{{ end }}
+{{- end }}
+{{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElection.enabled) }}{{ fail "replicas above 1 need leaderElection.enabled" }}{{ end }}
+{{- end }}

@@ -1,0 +1,46 @@
+"""ansible-operator as a child: its PATH begins with the shim, signals go on to it, its end is this process's end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dljob_operator.companion.shim.dljob_shim import SOCKET
+
+SHIM = Path(__file__).with_name("shim")
+
+
+def child_environ(environ: Mapping[str, str], path: Path) -> dict[str, str]:
+    """Return `environ` with the shim first on PATH, and the socket at `path` for it to ask at."""
+    search = os.pathsep.join([str(SHIM), environ.get("PATH", os.defpath)])
+    # otherwise a second goes into facts that no role of ours reads
+    gathering = environ.get("ANSIBLE_GATHERING", "explicit")
+    return {**environ, "PATH": search, SOCKET: str(path), "ANSIBLE_GATHERING": gathering}
+
+
+def run(command: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run `command` to its end and return its exit code, 128 and more for a signal.
+
+    SIGTERM and SIGINT are passed on; how long its runs may take to end is ansible-operator's own setting. To be
+    called in the main thread. Raises ValueError where it cannot be started.
+    """
+    try:
+        process = subprocess.Popen(list(command), env=dict(environ), stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise ValueError(f"serve: {command[0]} cannot be started: {error.strerror}") from None
+    before = {number: signal.signal(number, lambda n, _: process.send_signal(n)) for number in _PASSED_ON}
+    try:
+        code = process.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    return code if code >= 0 else 128 - code
+
+
+_PASSED_ON = (signal.SIGTERM, signal.SIGINT)

@@ -1,0 +1,189 @@
+"""The operator's image in the cluster, by kustomize and by Helm: a pod that may do what it must, and no more."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cluster import gobuild, lifecycle
+from cluster.settings import Settings, settings_from
+from demo.deployed import NAME, NAMESPACE, DeployedOperator, Kubectl
+from e2e.support import Cluster, v1_job
+from images import build_and_push
+
+ROOT = Path(__file__).resolve().parents[2]
+CHART = ROOT / "deploy" / "helm" / "dljob-operator"
+ACCURACY = re.compile(r"test_accuracy=([0-9.]+)")
+
+
+@pytest.fixture(scope="module")
+def settings(cluster: Path) -> Settings:
+    made = settings_from()
+    build_and_push(made, ["operator", "mxnet", "shell"])
+    return made
+
+
+@pytest.fixture(scope="module")
+def kubectl(settings: Settings) -> Iterator[Kubectl]:
+    made = Kubectl(settings)
+    yield made
+    # undeploying takes the definitions away, which other tests have applied and use
+    made.run("apply", "--server-side", "--force-conflicts", "-k", ROOT / "crds")
+    made.run("wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all")
+
+
+@pytest.fixture(scope="module")
+def helm(settings: Settings) -> Path:
+    """The real Helm, built from its module and cached, as the cluster's own tools are."""
+    session, _ = lifecycle.existing(settings)
+    with session.report.step("build helm", "helm") as step:
+        return gobuild.build(settings.cache_dir, settings.node_dir / "go", gobuild.HELM, step) / "helm"
+
+
+def train(cluster: Path, namespace: str) -> None:
+    """Real MXNet, on the digits."""
+    here = Cluster(cluster, namespace)
+    job = here.create(yaml.safe_load((ROOT / "examples" / "mxnet-digits.yaml").read_text(encoding="utf-8")))
+    status = job.wait_end(300)
+    assert status["state"] == "Succeeded", status
+    workers = [
+        p for p in here.owned_pods(job.uid) if p["metadata"]["labels"]["dljob.operator/replica-type"] == "worker"
+    ]
+    found = [float(x) for p in workers for x in ACCURACY.findall(here.log(p["metadata"]["name"]))]
+    assert max(found) >= 0.95
+
+
+def left_of_it(kubectl: Kubectl, what: str) -> list[str]:
+    """What of the operator the cluster still has, jobs and their definitions included."""
+    kinds = "namespaces,clusterroles,clusterrolebindings,customresourcedefinitions"
+    names = kubectl.run("get", kinds, "-o", "name").split()
+    # Kubernetes adds the admin rules of definitions to nobody; what is ours bears our names
+    return [n for n in names if what in n or re.search(r"(mx|tf|caffe2)jobs\.", n)]
+
+
+@pytest.fixture(scope="class")
+def deployed(settings: Settings, kubectl: Kubectl) -> Iterator[DeployedOperator]:
+    with DeployedOperator(settings) as operator:
+        operator.wait_ready()
+        yield operator
+    assert left_of_it(kubectl, NAMESPACE) == []
+
+
+class TestKustomize:
+    def test_a_job_is_trained(self, deployed: DeployedOperator, cluster: Path, namespace: str) -> None:
+        train(cluster, namespace)
+        assert "forbidden" not in deployed.log()
+
+    def test_the_pod_has_no_rights_that_it_does_not_need(self, deployed: DeployedOperator, kubectl: Kubectl) -> None:
+        (pod,) = json.loads(kubectl.run("-n", NAMESPACE, "get", "pods", "-o", "json"))["items"]
+        (container,) = pod["spec"]["containers"]
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        labels = json.loads(kubectl.run("get", "namespace", NAMESPACE, "-o", "json"))["metadata"]["labels"]
+        assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+        script = "id -u; touch /opt/ansible/x 2>&1; touch /tmp/x && echo written"
+        said = kubectl.run("-n", NAMESPACE, "exec", f"deployment/{NAME}", "--", "sh", "-c", script)
+        assert said.splitlines()[0] == "1001"
+        assert "Read-only file system" in said
+        assert said.rstrip().endswith("written")
+
+    @pytest.mark.parametrize(
+        ("verb", "what", "allowed"),
+        [
+            ("create", "pods", True),
+            ("patch", "mxjobs.kubeflow.org/status", True),
+            ("patch", "mxjobs.kubeflow.org", True),  # the companion's annotation
+            ("update", "mxjobs.kubeflow.org", False),
+            ("create", "mxjobs.kubeflow.org", False),
+            ("get", "secrets", False),
+            ("create", "pods/exec", False),
+            ("update", "customresourcedefinitions.apiextensions.k8s.io", False),
+            ("bind", "clusterroles.rbac.authorization.k8s.io", False),
+        ],
+    )
+    def test_what_it_may(
+        self, deployed: DeployedOperator, kubectl: Kubectl, verb: str, what: str, allowed: bool
+    ) -> None:
+        user = f"system:serviceaccount:{NAMESPACE}:{NAME}"
+        resource, _, part = what.partition("/")
+        said = kubectl.run(
+            "auth", "can-i", verb, resource, f"--subresource={part}", "--as", user, "-n", "default", check=False
+        )
+        assert said.split()[0] == ("yes" if allowed else "no")
+
+    def test_it_stops_when_told_and_jobs_run_on(
+        self, deployed: DeployedOperator, kubectl: Kubectl, cluster: Path, namespace: str
+    ) -> None:
+        job = Cluster(cluster, namespace).create(v1_job("lasts"))
+        job.wait_running()
+        before = {p["metadata"]["uid"] for p in job.pods()}
+        kubectl.run("-n", NAMESPACE, "rollout", "restart", f"deployment/{NAME}")
+        deployed.wait_ready()
+        assert {p["metadata"]["uid"] for p in job.pods()} == before
+        job.delete()
+
+    def test_a_missing_right_is_named(
+        self, deployed: DeployedOperator, kubectl: Kubectl, cluster: Path, namespace: str
+    ) -> None:
+        role = json.loads(kubectl.run("get", "clusterrole", NAME, "-o", "json"))
+        rules: list[dict[str, Any]] = role["rules"]
+        number = next(i for i, rule in enumerate(rules) if rule["resources"] == ["pods", "services"])
+        path = f"/rules/{number}/verbs"
+        less = [verb for verb in rules[number]["verbs"] if verb != "create"]
+        here = Cluster(cluster, namespace)
+        try:
+            _patch(kubectl, [{"op": "replace", "path": path, "value": less}])
+            job = here.create(v1_job("forbidden"))
+            said = job.wait(lambda s: "forbidden" in s.get("reason", ""), "the reason", 60)["reason"]
+            assert "cannot create resource" in said
+        finally:
+            _patch(kubectl, [{"op": "replace", "path": path, "value": rules[number]["verbs"]}])
+        job.wait_running()
+        job.delete()
+
+
+def _patch(kubectl: Kubectl, operations: list[dict[str, Any]]) -> None:
+    kubectl.run("patch", "clusterrole", NAME, "--type=json", "-p", json.dumps(operations))
+
+
+class TestHelm:
+    """After kustomize's: one operator at a time."""
+
+    def run(self, helm: Path, kubectl: Kubectl, *arguments: str) -> str:
+        done = subprocess.run(
+            [helm, *arguments], env=kubectl.environ, capture_output=True, text=True, timeout=600, check=False
+        )
+        assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{kubectl.describe('dljob-helm')}"
+        return done.stdout
+
+    def test_install_train_upgrade_and_uninstall(
+        self, helm: Path, kubectl: Kubectl, cluster: Path, namespace: str
+    ) -> None:
+        kubectl.run("delete", "--ignore-not-found", "-k", ROOT / "crds")  # Helm adopts none that are there already
+        release = ("dljob-operator", "--namespace", "dljob-helm")
+        settings = (
+            "--set",
+            "engine=dljob-operator,crds.keep=false,image.pullPolicy=Always",
+            "--wait",
+            "--timeout",
+            "5m",
+        )
+        try:
+            self.run(helm, kubectl, "install", *release, str(CHART), "--create-namespace", *settings)
+            train(cluster, namespace)
+            self.run(helm, kubectl, "test", *release, "--timeout", "5m")
+            self.run(helm, kubectl, "upgrade", *release, str(CHART), *settings, "--set", "concurrency=2")
+            assert "forbidden" not in kubectl.run("-n", "dljob-helm", "logs", f"deployment/{NAME}")
+        finally:
+            self.run(helm, kubectl, "uninstall", *release, "--ignore-not-found", "--wait")
+            kubectl.run("delete", "namespace", "dljob-helm", "--ignore-not-found")
+        assert left_of_it(kubectl, "dljob-helm") == []

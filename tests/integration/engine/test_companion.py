@@ -1,0 +1,156 @@
+"""`dljob-operator serve` around a substitute of ansible-operator, against a real API server.
+
+The substitute does by itself only what the real one does: it does not see pods.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from dljob_operator.companion.control import NUDGE
+from dljob_operator.engine.discovery import Resource
+from integration.engine.support import ECHO, ROOT, Jobs, until
+
+
+class Served:
+    """The process, what its roles wrote down, and what it said."""
+
+    def __init__(self, folder: Path, roles: Path, kubeconfig: Path, namespace: str) -> None:
+        self._record = folder / "record"
+        self._log = folder / "log"
+        watches = folder / "watches.yaml"
+        entry = {
+            "group": ECHO.group,
+            "version": ECHO.version,
+            "kind": ECHO.kind,
+            "role": str(roles / "roles" / "echo"),
+            "vars": {"record_file": str(self._record)},
+            "manageStatus": False,
+            "snakeCaseParameters": False,
+            "markUnsafe": True,
+            "watchAnnotationsChanges": True,
+            "watchDependentResources": False,
+        }
+        watches.write_text(yaml.safe_dump([entry]))
+        environ = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "runner"),
+            "ANSIBLE_COLLECTIONS_PATH": str(roles / "collections"),
+            "KUBECONFIG": str(kubeconfig),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        }
+        operator = [sys.executable, str(ROOT / "tests" / "ansible_operator.py"), "run", "--watches-file", str(watches)]
+        serve = ["--watches-file", str(watches), "--namespace", namespace, "--log-level", "debug", "--", *operator]
+        with self._log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "dljob_operator", "serve", *serve], env=environ, stdout=log, stderr=log
+            )
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def runs(self, name: str) -> list[dict[str, Any]]:
+        if not self._record.exists():
+            return []
+        lines = map(json.loads, self._record.read_text().splitlines())
+        return [line for line in lines if line["name"] == name]
+
+    def wait_run(self, name: str, number: int) -> dict[str, Any]:
+        until(lambda: len(self.runs(name)) >= number, f"run {number} of {name}\n{self.log}")
+        return self.runs(name)[number - 1]
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(60)
+
+
+@pytest.fixture
+def serve(
+    roles: Path, kubeconfig: Path, tmp_path: Path, namespace: str, echojobs: Resource
+) -> Iterator[Callable[[], Served]]:
+    made: list[Served] = []
+
+    def start() -> Served:
+        made.append(Served(tmp_path, roles, kubeconfig, namespace))
+        return made[-1]
+
+    yield start
+    for served in made:
+        if served.process.poll() is None:
+            served.process.kill()
+            served.process.wait()
+
+
+def test_a_pods_status_is_a_reason_to_run(serve: Callable[[], Served], jobs: Jobs) -> None:
+    served = serve()
+    owner = jobs.create("a", say="{{ 1 + 1 }}")
+    run = served.wait_run("a", 1)
+    assert (run["say"], run["pods"], run["single"]) == ("{{ 1 + 1 }}", {}, {"name": "a", "namespace": jobs.namespace})
+    assert NUDGE not in jobs.get("a")["metadata"].get("annotations", {})
+    jobs.create_pod("a-0", owner)
+    until(lambda: "a-0" in served.runs("a")[-1]["pods"], "the pod is in a snapshot")
+    jobs.pod_phase("a-0", "Running")
+    until(lambda: served.runs("a")[-1]["pods"] == {"a-0": "Running"}, f"its phase is in a snapshot\n{served.log}")
+    first = jobs.get("a")["metadata"]["annotations"][NUDGE]
+    jobs.delete_pod("a-0")
+    until(lambda: served.runs("a")[-1]["pods"] == {}, "its end is in a snapshot")
+    assert jobs.get("a")["metadata"]["annotations"][NUDGE] != first
+    assert served.stop() == 0
+    assert "operator: stopped" in served.log
+    assert "cold" not in served.log
+
+
+def test_nothing_of_its_own_making_makes_it_run_again(serve: Callable[[], Served], jobs: Jobs) -> None:
+    served = serve()
+    owner = jobs.create("a")
+    served.wait_run("a", 1)
+    jobs.create_pod("a-0", owner)
+    until(lambda: "a-0" in served.runs("a")[-1]["pods"], "the pod is in a snapshot")
+    jobs.write_status("a", phase="Running")
+    jobs.annotate_pod("a-0", "somebody", "else")
+    count = len(served.runs("a"))
+    # another job's whole way, begun later, is over: whatever were to follow from the above has been asked for
+    marker = jobs.create("marker")
+    served.wait_run("marker", 1)
+    jobs.create_pod("marker-0", marker)
+    until(lambda: "marker-0" in served.runs("marker")[-1]["pods"], "the marker's pod is in a snapshot")
+    assert len(served.runs("a")) == count
+
+
+def test_a_run_may_ask_for_another(serve: Callable[[], Served], jobs: Jobs) -> None:
+    served = serve()
+    jobs.create("a", requeue=0.5)
+    served.wait_run("a", 3)
+    jobs.patch("a", spec={"requeue": None})
+
+
+def test_a_failure_is_repeated_and_told(serve: Callable[[], Served], jobs: Jobs) -> None:
+    served = serve()
+    jobs.create("a", fail="no such data")
+    served.wait_run("a", 3)
+    events = until(lambda: [e for e in jobs.events("a") if e["reason"] == "ReconcileFailed"], "an event")
+    assert "no such data" in events[0]["message"]
+    count = len(served.runs("a"))
+    jobs.patch("a", spec={"fail": None})
+    until(lambda: len(served.runs("a")) > count, "it is run after the change")
+
+
+def test_the_end_of_ansible_operator_is_the_end(serve: Callable[[], Served], jobs: Jobs) -> None:
+    served = serve()
+    until(lambda: "operator: started" in served.log, "the child is up")
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(served.process.pid)], capture_output=True, text=True)
+    children = [int(line) for line in listed.stdout.split()]
+    for pid in children:
+        if "ansible_operator.py" in Path(f"/proc/{pid}/cmdline").read_text():
+            os.kill(pid, signal.SIGKILL)
+    assert served.process.wait(30) == 128 + signal.SIGKILL

@@ -1,0 +1,39 @@
+"""The probes' endpoint."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from dljob_operator.engine.health import Health
+
+
+@pytest.fixture
+def health() -> Iterator[Health]:
+    made = Health("127.0.0.1:0")
+    made.start()
+    yield made
+    made.stop()
+
+
+def status(health: Health, path: str) -> int:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{health.port}{path}", timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_alive_at_once_and_ready_when_told(health: Health) -> None:
+    assert (status(health, "/healthz"), status(health, "/readyz")) == (200, 503)
+    health.ready.set()
+    assert status(health, "/readyz?verbose") == 200
+    assert status(health, "/") == 404
+
+
+@pytest.mark.parametrize("address", ["", "6789x", "localhost:"])
+def test_an_address_without_a_port_is_refused(address: str) -> None:
+    with pytest.raises(ValueError, match="write :6789"):
+        Health(address)

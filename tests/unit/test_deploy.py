@@ -1,0 +1,59 @@
+"""kustomize and Helm say the same, from the same files; nothing is kept twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+KUSTOMIZE = ROOT / "deploy" / "kustomize"
+CHART = ROOT / "deploy" / "helm" / "dljob-operator"
+
+
+def read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def test_every_definition_is_deployed() -> None:
+    listed = read(ROOT / "crds" / "Kustomization")["resources"]
+    assert sorted(listed) == sorted(path.name for path in (ROOT / "crds").glob("*.yaml"))
+
+
+def test_the_charts_files_are_links_into_this_repository() -> None:
+    for path in (CHART / "files").rglob("*"):
+        if path.is_dir() and not path.is_symlink():
+            continue
+        assert path.is_symlink(), path
+        target = path.resolve()
+        assert target.exists(), path
+        assert target.is_relative_to(ROOT / "crds") or target.is_relative_to(KUSTOMIZE), path
+    assert (CHART / "files" / "crds").resolve() == ROOT / "crds"
+
+
+def test_every_kind_that_is_watched_may_be_watched_and_reported() -> None:
+    rules = read(KUSTOMIZE / "base" / "cluster_role.yaml")["rules"]
+    more = [entry["value"] for entry in read(KUSTOMIZE / "components" / "ansible-operator" / "rules.yaml")]
+
+    def verbs(group: str, resource: str, rules: list[Any]) -> set[str]:
+        found = [r["verbs"] for r in rules if group in r["apiGroups"] and resource in r["resources"]]
+        return {verb for verbs in found for verb in verbs}
+
+    for entry in read(ROOT / "watches.yaml"):
+        plural = f"{entry['kind'].lower()}s"
+        assert verbs(entry["group"], plural, rules) == {"delete", "list", "watch"}, entry
+        assert verbs(entry["group"], f"{plural}/status", rules) == {"patch"}, entry
+        assert verbs(entry["group"], f"{plural}/finalizers", rules) == {"update"}, entry
+        assert verbs(entry["group"], plural, more) == {"get", "patch"}, entry
+        assert verbs(entry["group"], f"{plural}/status", more) == {"update"}, entry
+    assert not any("*" in rule[key] for rule in (*rules, *more) for key in ("apiGroups", "resources", "verbs"))
+
+
+def test_kustomize_needs_no_file_beyond_its_folders() -> None:
+    """`kubectl apply -k` reads folders anywhere, but files only below the one that names them."""
+    for path in (*KUSTOMIZE.rglob("kustomization.yaml"), ROOT / "crds" / "Kustomization"):
+        for entry in [*read(path).get("resources", []), *read(path).get("components", [])]:
+            target = path.parent / entry
+            assert target.exists(), f"{path}: {entry}"
+            assert target.is_dir() or target.resolve().parent == path.parent, f"{path}: {entry}"
