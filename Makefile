@@ -9,7 +9,7 @@ BIN := .venv/bin
 export PYTHONPATH := build:runner
 TOOL = $(BIN)/python -m
 
-.PHONY: help demo test test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes images run crds venv clean
+.PHONY: help demo test test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes images run crds docs molecule venv clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,13 @@ images: venv ## build the example images and push them to the local registry
 
 crds: venv ## write crds/ anew from build/crds
 	@$(TOOL) crds
+
+SCENARIOS ?= default mxnet tensorflow caffe2 local upgrade
+molecule: venv ## the scenarios of molecule/ on kind; SCENARIOS="mxnet local" only these
+	@PATH=$(CURDIR)/$(BIN):$$PATH molecule test $(addprefix -s ,$(SCENARIOS))
+
+docs: venv ## write docs/reference anew from the schemas and the plugins
+	@$(TOOL) reference
 
 run: venv ## the embedded engine on the cluster of KUBECONFIG (default .cluster/kubeconfig)
 	@KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} $(BIN)/dljob-operator run --install-crds
