@@ -1,5 +1,7 @@
-"""``ansible-test sanity``, which wants a git work tree at ``.../ansible_collections/<namespace>/<name>``: no link, nor a
-name of one's own."""
+"""``ansible-test sanity`` on what the tarball holds.
+
+It wants a git work tree at ``.../ansible_collections/<namespace>/<name>``: neither a link nor another name will do.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ LOCAL = (
     "use-compat-six",
     "validate-modules",
 )
-"""Of those that apply to a collection: all but compile, import, pep8, pylint and yamllint, whose work ruff, mypy, yamllint and the
-tests do, by `make lint` and `make test`."""
+"""Of those that apply to a collection all but compile, import, pep8, pylint and yamllint, whose work ruff, mypy, yamllint
+and the tests do."""
 PIP_VERSIONS = ("24_2", "24_1")
 """Of ansible-test 2.19 and 2.18."""
 

@@ -37,10 +37,11 @@ RUN_BY = {
     r"docker push": MENTION,
     r"molecule test|make molecule.*": "tests/e2e/test_molecule.py::test_scenarios",
     r"kubectl apply": MENTION,
+    r"kubectl get mxjobs": "tests/integration/docs/test_commands.py::test_a_name_without_its_group_may_miss_the_job",
     r"kubectl apply -f examples/mxnet-digits\.yaml": "tests/e2e/test_training.py::test_example_trains",
     r"kubectl apply --server-side --force-conflicts -f crds/": HERE,
-    r"kubectl get (mxjobs|dljobs -A)": HERE,
-    r"kubectl (get mxjob NAME -o yaml|describe mxjob NAME)": HERE,
+    r"kubectl get (mxjobs\.kubeflow\.org|dljobs( -A)?)": HERE,
+    r"kubectl (get|describe) mxjobs\.kubeflow\.org NAME( -o yaml)?": HERE,
     r"\.venv/bin/ansible-playbook playbooks/reconcile\.yml -e @examples/mxnet-digits\.yaml --check --diff": HERE,
     r"ansible-playbook playbooks/reconcile\.yml": "tests/e2e/test_local.py::test_one_pass_creates_and_a_second_changes_nothing",
     r"ansible-doc -t (module|role) \S+": HERE,
@@ -77,20 +78,32 @@ def test_the_target_is_there(target: str) -> None:
     assert re.search(rf"^{target}:.* ## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", sorted({c for c, _ in FOUND if run_by(c) == HERE}))
-def test_it_works(command: str, kubeconfig: Path, namespace: str, crds: None) -> None:
-    here = Cluster(kubeconfig, namespace)
-    here.create(v1_job("documented"))
-    context = f"kubectl config set-context --current --namespace {namespace} >/dev/null; " if "kubectl" in command else ""
-    typed = command.replace("NAME", "documented")
-    shell = f". .cluster/env && cp $KUBECONFIG $HOME/config && export KUBECONFIG=$HOME/config && {context}{typed}"
+def typed_in_a_shell(command: str, kubeconfig: Path, namespace: str) -> subprocess.CompletedProcess[str]:
+    """Run it as a reader of the documents would, in ``namespace``; kubectl's settings are a copy."""
+    context = (
+        f"kubectl config set-context --current --namespace {namespace} >/dev/null; " if "kubectl" in command else ""
+    )
+    shell = f". .cluster/env && cp $KUBECONFIG $HOME/config && export KUBECONFIG=$HOME/config && {context}{command}"
     scratch = kubeconfig.parent / "documented"
     scratch.mkdir(exist_ok=True)
     env = environ(HOME=str(scratch), MAKEFLAGS="")
-    done = subprocess.run(["bash", "-ec", shell], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    return subprocess.run(["bash", "-ec", shell], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("command", sorted({c for c, _ in FOUND if run_by(c) == HERE}))
+def test_it_works(command: str, kubeconfig: Path, namespace: str, crds: None) -> None:
+    Cluster(kubeconfig, namespace).create(v1_job("documented"))
+    done = typed_in_a_shell(command.replace("NAME", "documented"), kubeconfig, namespace)
     assert done.returncode == 0, done.stdout + done.stderr
-    if "documented" in typed or typed.startswith("kubectl get"):
+    if "NAME" in command or command.startswith("kubectl get"):
         assert "documented" in done.stdout
+
+
+def test_a_name_without_its_group_may_miss_the_job(kubeconfig: Path, namespace: str, crds: None) -> None:
+    Cluster(kubeconfig, namespace).create(v1_job("documented"))
+    assert "documented" not in typed_in_a_shell("kubectl get mxjobs", kubeconfig, namespace).stdout
+    for command in ("kubectl get mxjobs.kubeflow.org", "kubectl get dljobs"):
+        assert "documented" in typed_in_a_shell(command, kubeconfig, namespace).stdout
 
 
 def test_what_is_generated_is_as_it_should_be() -> None:
@@ -107,7 +120,9 @@ def test_files_that_a_document_links_to_or_names_exist(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     linked = [link for link in re.findall(r"\]\(([^)#\s]+)\)", text) if "://" not in link]
     assert [link for link in linked if not (document.parent / link).exists()] == []
-    named = re.findall(r"`((?:tests|roles|plugins|docs|examples|build|molecule|runner|playbooks)/[\w./-]+)(?:::\w+)?`", text)
+    named = re.findall(
+        r"`((?:tests|roles|plugins|docs|examples|build|molecule|runner|playbooks)/[\w./-]+)(?:::\w+)?`", text
+    )
     # a contributor's own files of the chapter on adding a framework
     missing = [name for name in named if not (ROOT / name).exists() and "/echo/" not in name]
     assert missing == []
