@@ -10,7 +10,8 @@ export PYTHONPATH := build:runner
 TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
-.PHONY: help demo test test-unit lint cluster cluster-down cluster-status kwok-nodes images image deploy undeploy run crds venv clean
+.PHONY: help demo test test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes images image \
+  deploy undeploy run crds docs molecule venv clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +24,15 @@ test: lint ## every test from nothing, cluster included
 
 test-unit: venv ## the tests that need no cluster: seconds
 	@$(BIN)/pytest tests/unit -q
+
+test-oldest: venv ## the unit tests with ansible-core 2.18 and kubernetes 33.1, as ansible-operator's image has them
+	@$(TOOL) collection oldest
+
+sanity: venv ## ansible-test sanity
+	@$(TOOL) collection sanity
+
+collection: venv ## the collection's tarball, into .build
+	@$(TOOL) collection build
 
 lint: venv ## ruff, mypy, import-linter, ansible-lint (production), yamllint, generated files
 	@$(BIN)/python build/lint.py
@@ -57,12 +67,19 @@ undeploy: ## all of it away again: operator, definitions and, with them, every j
 crds: venv ## write crds/ anew from build/crds
 	@$(TOOL) crds
 
+SCENARIOS ?= default mxnet tensorflow caffe2 local upgrade
+molecule: venv ## the scenarios of molecule/ on kind; SCENARIOS="mxnet local" only these
+	@PATH=$(CURDIR)/$(BIN):$$PATH molecule test $(addprefix -s ,$(SCENARIOS))
+
+docs: venv ## write docs/reference anew from the schemas and the plugins
+	@$(TOOL) reference
+
 run: venv ## the embedded engine on the cluster of KUBECONFIG (default .cluster/kubeconfig)
 	@KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} $(BIN)/dljob-operator run --install-crds
 
 venv: .venv/ready ## the pinned Python environment
 
-.venv/ready: requirements.txt requirements-dev.txt pyproject.toml build/venv.sh
+.venv/ready: requirements.txt requirements-dev.txt requirements.yml pyproject.toml build/venv.sh
 	@build/venv.sh $(PYTHON)
 
 clean: ## the environment and what tools left; the cluster is ended by cluster-down

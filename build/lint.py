@@ -17,11 +17,30 @@ LINTERS: dict[str, list[str]] = {
     "ruff format": ["ruff", "format", "--check", "--quiet", *CODE],
     "mypy plugins": ["mypy", "-p", "ansible_collections.dljob.operator.plugins"],
     "mypy runner": ["mypy", "-p", "dljob_operator"],
-    "mypy build": ["mypy", *(f"-p={package}" for package in ("cluster", "crds", "demo", "images"))],
+    "mypy build": [
+        "mypy",
+        *(
+            f"-p={package}"
+            for package in ("background", "cluster", "collection", "crds", "demo", "images", "reference")
+        ),
+    ],
     "import-linter": ["lint-imports", "--no-cache"],
     "yamllint": ["yamllint", "--strict", "."],
-    "ansible-lint": ["ansible-lint", "--offline", "--profile", "production", "--strict", "-q", "roles", "playbooks"],
+    "ansible-lint": [
+        "ansible-lint",
+        "--offline",
+        "--profile",
+        "production",
+        "--strict",
+        "-q",
+        "roles",
+        "playbooks",
+        "molecule",
+    ],
+    "antsibull-changelog": ["antsibull-changelog", "lint"],
+    "antsibull-docs": ["antsibull-docs", "lint-collection-docs", "--plugin-docs", "."],
     "generated CRDs": ["python", "-m", "crds", "--check"],
+    "generated docs": ["python", "-m", "reference", "--check"],
 }
 
 

@@ -24,5 +24,7 @@ for root in "$site" .venv/collections; do # the second is for mypy, which refuse
   mkdir -p "$root/ansible_collections/dljob"
   ln -sfn "$PWD" "$root/ansible_collections/dljob/operator"
 done
+# the collections that molecule's playbooks use, at requirements.yml's versions
+PYTHONPATH=build .venv/bin/python -m collection dependencies
 touch .venv/ready
 echo "    done in $((SECONDS - started)) s"

@@ -113,5 +113,5 @@ def how_to_use(settings: Settings) -> str:
     . {settings.state_dir / "env"}              # KUBECONFIG, docker, kubectl
     make run                             # the operator, in the foreground
     kubectl apply -f examples/mxnet-digits.yaml
-    kubectl get mxjobs -w
+    kubectl get dljobs -w
     make cluster-down                    # when done"""

@@ -16,5 +16,5 @@ def plain(value: Any) -> Any:
         return value
     for base in (str, int, float):
         if isinstance(value, base):
-            return base(value) if type(value) is not base else value
+            return str.__str__(value) if base is str else base(value)
     return value

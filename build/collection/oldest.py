@@ -1,0 +1,46 @@
+"""The other end of the range: the versions that ansible-operator's image carries, in an environment of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+from cluster.content_key import content_key
+
+from collection.environment import ROOT, environ
+
+REQUIREMENTS = ROOT / "requirements-oldest.txt"
+
+
+def environment(cache: Path) -> Path:
+    """The ``bin`` folder of that environment, made where it is not there yet and kept by content."""
+    version = "{}.{}".format(*sys.version_info[:2])
+    folder = cache / "environments" / content_key(version, trees=[REQUIREMENTS])
+    ready = folder / "ready"
+    if not ready.is_file():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # an environment cannot be moved: it is made in place, and `ready` comes last
+        venv.create(folder, with_pip=True, clear=True)
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "-r", str(REQUIREMENTS)], check=True)
+        ready.touch()
+    return folder / "bin"
+
+
+def child_environ(bin_dir: Path, **more: str) -> dict[str, str]:
+    """This repository's collection and engine, with that environment's packages."""
+    collections = ROOT / ".venv" / "collections"
+    paths = ":".join(map(str, (collections, ROOT / "runner", ROOT / "build", ROOT / "tests")))
+    return environ(bin_dir, PYTHONPATH=paths, ANSIBLE_COLLECTIONS_PATH=str(collections), **more)
+
+
+def unit_tests(bin_dir: Path, arguments: Sequence[str] = ()) -> int:
+    """Run the unit tests there; the exit status."""
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [str(bin_dir / "python"), "-m", "pytest", "tests/unit", "-q", "-p", "no:cacheprovider", *arguments]
+        env = child_environ(bin_dir, HYPOTHESIS_STORAGE_DIRECTORY=scratch)
+        return subprocess.run(command, cwd=ROOT, env=env, check=False).returncode

@@ -1,0 +1,40 @@
+"""`molecule test`: every scenario of molecule/, on the cluster that is up; one after the other, as `make molecule` does."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from kubernetes import client, config
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIOS = sorted(path.parent.name for path in (ROOT / "molecule").glob("*/molecule.yml"))
+STEPS = {"converge", "idempotence", "verify", "cleanup"}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_scenario_has_every_step(scenario: str) -> None:
+    document = yaml.safe_load((ROOT / "molecule" / scenario / "molecule.yml").read_text())
+    assert set(document["scenario"]["test_sequence"]) >= STEPS
+
+
+def test_scenarios(cluster: Path) -> None:
+    """All of them in one run: they share the cluster and its operator."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "ANSIBLE_", "MOLECULE_"))}
+    command = ["make", "molecule", f"SCENARIOS={' '.join(SCENARIOS)}"]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**environment, "NO_COLOR": "1"}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5_000:]
+    for scenario in SCENARIOS:
+        assert re.search(rf"\[{scenario} > verify[^]]*\] Executed: Successful", done.stdout + done.stderr), scenario
+    # the cluster was up before and stays; of the scenarios nothing is left, no process either
+    core = client.CoreV1Api(config.new_client_from_config(str(cluster)))
+    assert [n.metadata.name for n in core.list_namespace().items if n.metadata.name.startswith("molecule-")] == []
+    left = [json.loads(p.read_text())["pid"] for p in (cluster.parent / "molecule").glob("*/process.json")]
+    assert left == []

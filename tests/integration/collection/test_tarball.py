@@ -1,0 +1,77 @@
+"""The tarball that `ansible-galaxy collection build` makes: what is in it, and that it works where it is installed."""
+
+from __future__ import annotations
+
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+import yaml
+from collection import tarball
+from collection.environment import environ
+from e2e.support import Cluster, v1_job
+
+ROOT = Path(__file__).resolve().parents[3]
+SHIPPED = {
+    "CHANGELOG.rst",
+    "FILES.json",
+    "LICENSE",
+    "MANIFEST.json",
+    "README.md",
+    "changelogs",
+    "crds",
+    "docs",
+    "meta",
+    "playbooks",
+    "plugins",
+    "requirements.txt",
+    "requirements.yml",
+    "roles",
+    "watches.yaml",
+}
+LIMIT = 300_000
+"""Bytes. It has 110 kB; what is ten times as much is not a collection of roles and plugins."""
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tarball.build(tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture(scope="session")
+def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tarball.install(built, tmp_path_factory.mktemp("installed"))
+
+
+def test_it_holds_what_playbooks_need_and_no_more(built: Path) -> None:
+    with tarfile.open(built) as archive:
+        names = {member.name.split("/")[0] for member in archive.getmembers()}
+    assert names - SHIPPED == set(), "add them to build_ignore in galaxy.yml, or here"
+    assert SHIPPED - names <= {"CHANGELOG.rst"}
+    assert built.stat().st_size < LIMIT
+
+
+def test_no_file_that_git_does_not_know(installed: Path) -> None:
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    known = set(listed.stdout.splitlines()) | {"MANIFEST.json", "FILES.json"}
+    files = {str(p.relative_to(installed)) for p in installed.rglob("*") if p.is_file()}
+    assert "roles/dljob/tasks/main.yml" in files
+    assert files - known == set()
+
+
+def test_its_playbook_reconciles_a_job(
+    installed: Path, kubeconfig: Path, namespace: str, crds: None, tmp_path: Path
+) -> None:
+    """By its full name, from an empty folder: nothing of the checkout is in reach."""
+    job = v1_job("installed")
+    job["metadata"]["namespace"] = namespace
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    command = ["ansible-playbook", "dljob.operator.reconcile", "-e", "@job.yaml", "-vv"]
+    env = environ(KUBECONFIG=str(kubeconfig), ANSIBLE_COLLECTIONS_PATH=str(installed.parents[2]))
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    pods = Cluster(kubeconfig, namespace).core.list_namespaced_pod(namespace).items
+    assert {p.metadata.name for p in pods} == {f"installed-{t}-0" for t in ("scheduler", "server", "worker")}
+    assert f"task path: {installed}/playbooks/reconcile.yml" in done.stdout
+    assert f"task path: {installed}/roles/dljob/tasks/main.yml" in done.stdout

@@ -1,0 +1,142 @@
+"""Every command in the documents is run by a test: by the one that is named here, or by this one."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from collection.environment import environ
+from documents import DOCUMENTS, ROOT, commands
+from e2e.support import Cluster, v1_job
+
+LIFECYCLE = "tests/integration/test_cluster_lifecycle.py::test_up_use_kill_up_down_leaves_the_machine_as_it_was"
+DEMO = "tests/e2e/test_demo.py::test_demo_trains_and_leaves_nothing"
+HERE = "here"
+MENTION = "no command to type: the name of a program or of what it does"
+
+RUN_BY = {
+    r"make": HERE,
+    r"make demo( KEEP=1)?": DEMO,
+    r"make test": ".ci/run",
+    r"make test-unit": "tests/integration/collection/test_checks.py::test_units_with_the_oldest_versions",
+    r"make (venv|lint)": ".ci/run",
+    r"make crds": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
+    r"make docs": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
+    r"make (cluster|cluster-down|kwok-nodes N=\d+)": LIFECYCLE,
+    r"make cluster-status": HERE,
+    r"make images": "tests/e2e/test_training.py::test_example_trains",
+    r"make run|\.venv/bin/dljob-operator run --install-crds|dljob-operator run": (
+        "tests/integration/engine/test_cli.py::test_it_installs_its_kinds_is_ready_runs_and_ends_well"
+    ),
+    r"\. \.cluster/env": HERE,
+    r"PYTHONPATH=build python -m cluster push \S+": LIFECYCLE,
+    r"PYTHONPATH=build python -m cluster \{.*\}": LIFECYCLE,
+    r"docker build --network host -t \S+ \.": "tests/e2e/test_training.py::test_example_trains",
+    r"docker push": MENTION,
+    r"molecule test|make molecule.*": "tests/e2e/test_molecule.py::test_scenarios",
+    r"kubectl apply": MENTION,
+    r"kubectl get mxjobs": "tests/integration/docs/test_commands.py::test_a_name_without_its_group_may_miss_the_job",
+    r"kubectl apply -f examples/mxnet-digits\.yaml": "tests/e2e/test_training.py::test_example_trains",
+    r"kubectl apply --server-side --force-conflicts -f crds/": HERE,
+    r"kubectl get (mxjobs\.kubeflow\.org|dljobs( -A)?)": HERE,
+    r"kubectl (get|describe) mxjobs\.kubeflow\.org NAME( -o yaml)?": HERE,
+    r"\.venv/bin/ansible-playbook playbooks/reconcile\.yml -e @examples/mxnet-digits\.yaml --check --diff": HERE,
+    r"ansible-playbook playbooks/reconcile\.yml": "tests/e2e/test_local.py::test_one_pass_creates_and_a_second_changes_nothing",
+    r"ansible-doc -t (module|role) \S+": HERE,
+    r"\.venv/bin/pytest tests/e2e -k retryable": "tests/e2e/test_outcomes.py::test_retryable_exit_code_is_tried_again",
+}
+"""The whole command, as a pattern, to who runs it."""
+
+FOUND = sorted({(command, str(path.relative_to(ROOT))) for path in DOCUMENTS for command in commands(path)})
+
+
+def run_by(command: str) -> str | None:
+    return next((by for pattern, by in RUN_BY.items() if re.fullmatch(pattern, command)), None)
+
+
+@pytest.mark.parametrize(("command", "document"), FOUND, ids=[f"{d}: {c}"[:70] for c, d in FOUND])
+def test_somebody_runs_it(command: str, document: str) -> None:
+    by = run_by(command)
+    assert by, f"{document}: nothing runs {command!r}; name a test in RUN_BY, or let this one run it"
+    if "::" in by:
+        path, _, name = by.partition("::")
+        assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
+    elif by not in (HERE, MENTION):
+        assert (ROOT / by).is_file()
+
+
+def test_nothing_is_run_that_no_document_tells() -> None:
+    told = [command for command, _ in FOUND]
+    unused = [p for p in RUN_BY if not any(re.fullmatch(p, command) for command in told)]
+    assert set(unused) <= {r"molecule test|make molecule.*", r"make docs"}
+
+
+@pytest.mark.parametrize("target", sorted({c.split()[1] for c, _ in FOUND if c.startswith("make ")}))
+def test_the_target_is_there(target: str) -> None:
+    assert re.search(rf"^{target}:.* ## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def typed_in_a_shell(command: str, kubeconfig: Path, namespace: str) -> subprocess.CompletedProcess[str]:
+    """Run it as a reader of the documents would, in ``namespace``; kubectl's settings are a copy."""
+    context = (
+        f"kubectl config set-context --current --namespace {namespace} >/dev/null; " if "kubectl" in command else ""
+    )
+    shell = f". .cluster/env && cp $KUBECONFIG $HOME/config && export KUBECONFIG=$HOME/config && {context}{command}"
+    scratch = kubeconfig.parent / "documented"
+    scratch.mkdir(exist_ok=True)
+    env = environ(HOME=str(scratch), MAKEFLAGS="")
+    return subprocess.run(["bash", "-ec", shell], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("command", sorted({c for c, _ in FOUND if run_by(c) == HERE}))
+def test_it_works(command: str, kubeconfig: Path, namespace: str, crds: None) -> None:
+    Cluster(kubeconfig, namespace).create(v1_job("documented"))
+    done = typed_in_a_shell(command.replace("NAME", "documented"), kubeconfig, namespace)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if "NAME" in command or command.startswith("kubectl get"):
+        assert "documented" in done.stdout
+
+
+def test_a_name_without_its_group_may_miss_the_job(kubeconfig: Path, namespace: str, crds: None) -> None:
+    Cluster(kubeconfig, namespace).create(v1_job("documented"))
+    assert "documented" not in typed_in_a_shell("kubectl get mxjobs", kubeconfig, namespace).stdout
+    for command in ("kubectl get mxjobs.kubeflow.org", "kubectl get dljobs"):
+        assert "documented" in typed_in_a_shell(command, kubeconfig, namespace).stdout
+
+
+def test_what_is_generated_is_as_it_should_be() -> None:
+    """`make crds` and `make docs` would write nothing."""
+    for package in ("crds", "reference"):
+        command = ["python", "-m", package, "--check"]
+        env = environ(PYTHONPATH="build")
+        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
+def test_files_that_a_document_links_to_or_names_exist(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    linked = [link for link in re.findall(r"\]\(([^)#\s]+)\)", text) if "://" not in link]
+    assert [link for link in linked if not (document.parent / link).exists()] == []
+    named = re.findall(
+        r"`((?:tests|roles|plugins|docs|examples|build|molecule|runner|playbooks)/[\w./-]+)(?:::\w+)?`", text
+    )
+    # a contributor's own files of the chapter on adding a framework
+    missing = [name for name in named if not (ROOT / name).exists() and "/echo/" not in name]
+    assert missing == []
+
+
+def test_each_symptom_names_tests_that_exist() -> None:
+    text = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
+    sections = text.split("\n## ")[1:]
+    assert len(sections) > 10
+    for section in sections:
+        title = section.splitlines()[0]
+        named = re.findall(r"`(tests/[\w/]+\.py)?::(\w+)`", section)
+        assert named, f"{title}: no test is named"
+        path = ""
+        for given, name in named:
+            path = given or path
+            assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), f"{title}: {path} has no {name}"

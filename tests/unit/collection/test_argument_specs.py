@@ -1,0 +1,72 @@
+"""Each role says what it takes, a playbook that gives it something else is told, and an engine pays nothing for it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from collection.environment import environ
+
+ROOT = Path(__file__).resolve().parents[3]
+ROLES = sorted(path.name for path in (ROOT / "roles").iterdir())
+FRAMEWORKS = [name for name in ROLES if name != "dljob"]
+
+
+def specification(role: str) -> dict[str, Any]:
+    made = yaml.safe_load((ROOT / f"roles/{role}/meta/argument_specs.yml").read_text())["argument_specs"]["main"]
+    return dict(made)
+
+
+def play(tmp_path: Path, role: str, **variables: Any) -> subprocess.CompletedProcess[str]:
+    tasks = [{"ansible.builtin.include_role": {"name": f"dljob.operator.{role}"}, "vars": variables}]
+    playbook = tmp_path / "play.yml"
+    playbook.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]))
+    command = ["ansible-playbook", "-i", "localhost,", "-c", "local", str(playbook)]
+    # a kubeconfig that is not there: a run that got as far as the cluster would say so
+    env = environ(KUBECONFIG=str(tmp_path / "none"))
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_documents_what_its_tasks_and_defaults_name(role: str) -> None:
+    options = specification(role)["options"]
+    defaults = ROOT / f"roles/{role}/defaults/main.yml"
+    named = yaml.safe_load(defaults.read_text()) if defaults.is_file() else {}
+    assert {name: options[name]["default"] for name in named} == named
+    assert all(option["description"] for option in options.values())
+
+
+@pytest.mark.parametrize("role", FRAMEWORKS)
+def test_frameworks_take_what_the_common_role_takes(role: str) -> None:
+    common = specification("dljob")["options"]
+    assert specification(role)["options"].keys() == common.keys() - {"dljob_framework"}
+    assert specification(role)["options"]["dljob_cluster_domain"] == common["dljob_cluster_domain"]
+
+
+def test_a_wrong_argument_is_told(tmp_path: Path) -> None:
+    done = play(tmp_path, "mxnet", dljob_jobs=["digits"])
+    assert done.returncode == 2
+    assert "Validation of arguments failed" in done.stdout
+    assert "dljob_jobs" in done.stdout
+
+
+def test_a_missing_argument_is_told(tmp_path: Path) -> None:
+    done = play(tmp_path, "dljob")
+    assert done.returncode == 2
+    assert "missing required arguments: dljob_framework" in done.stdout
+
+
+def test_a_good_argument_passes(tmp_path: Path) -> None:
+    done = play(tmp_path, "mxnet", dljob_jobs=[])
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("role", FRAMEWORKS)
+def test_a_framework_imports_the_reconcile_unchecked(role: str) -> None:
+    """The check is a task, and a task is a fork: about as much time as the whole reconcile takes."""
+    (task,) = yaml.safe_load((ROOT / f"roles/{role}/tasks/main.yml").read_text())
+    assert task["ansible.builtin.import_role"] == {"name": "dljob.operator.dljob", "rolespec_validate": False}

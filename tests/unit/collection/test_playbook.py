@@ -1,0 +1,29 @@
+"""playbooks/reconcile.yml with wrong input: told before any cluster is asked."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from collection.environment import environ
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def play(tmp_path: Path, *arguments: str) -> str:
+    command = ["ansible-playbook", "playbooks/reconcile.yml", *arguments]
+    env = environ(KUBECONFIG=str(tmp_path / "none"))
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    return " ".join((done.stdout + done.stderr).split())
+
+
+def test_without_a_job_the_playbook_says_how_to_give_one(tmp_path: Path) -> None:
+    assert "Give the manifest with -e @job.yaml (one document a file)" in play(tmp_path)
+
+
+def test_a_kind_that_no_role_takes_is_told_which_there_are(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text("apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: x}\nspec: {}\n")
+    said = play(tmp_path, "-e", f"@{job}")
+    assert "has no role for PyTorchJob.kubeflow.org; it has: Caffe2Job.kubeflow.org" in said

@@ -1,0 +1,90 @@
+"""The lists of what the project stands on say the same: requirements*.txt, requirements.yml, galaxy.yml and meta/."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.module_utils.compat.version import LooseVersion
+from collection import dependencies
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def pins(name: str) -> dict[str, str]:
+    """Package to version of a requirements file; fails on a line that pins nothing or gives no reason."""
+    found = {}
+    for line in (ROOT / name).read_text().splitlines():
+        if not line or line.startswith(("#", "-r ")):
+            continue
+        match = re.match(r"([A-Za-z0-9_.-]+)==(\S+)(\s+# .+)?$", line)
+        assert match, f"{name}: {line!r} is not 'package==version  # reason'"
+        found[match[1].lower()] = match[2]
+    return found
+
+
+def document(name: str) -> Any:
+    return yaml.safe_load((ROOT / name).read_text())
+
+
+RUN_TIME, OLDEST, DEV = pins("requirements.txt"), pins("requirements-oldest.txt"), pins("requirements-dev.txt")
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+def test_every_pin_has_its_reason(name: str) -> None:
+    lines = [ln for ln in (ROOT / name).read_text().splitlines() if "==" in ln and not ln.startswith("#")]
+    assert [ln for ln in lines if " # " not in ln] == []
+
+
+def test_an_execution_environment_is_made_of_these_files() -> None:
+    made_of = document("meta/execution-environment.yml")["dependencies"]
+    assert made_of == {"python": "requirements.txt", "galaxy": "requirements.yml"}
+    assert all((ROOT / name).is_file() for name in made_of.values())
+
+
+def test_the_collections_are_those_of_the_pinned_package() -> None:
+    """`make venv` put them here, out of PyPI; requirements.yml is what Galaxy's users get."""
+    import sysconfig
+
+    site = Path(sysconfig.get_path("purelib"))
+    assert {name: dependencies._version(site, name) for name in dependencies.wanted()} == dependencies.wanted()
+
+
+def test_the_collection_needs_no_other() -> None:
+    """Else `ansible-galaxy collection install` of the tarball would want Galaxy."""
+    assert document("galaxy.yml")["dependencies"] == {}
+    used = re.compile(r"\bkubernetes\.core\.\w+")
+    files = [p for folder in ("roles", "plugins", "playbooks") for p in (ROOT / folder).rglob("*.yml")]
+    assert [str(p) for p in files if used.search(p.read_text())] == []
+
+
+def test_the_runner_takes_both_ends_of_the_range() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = {re.split(r"[<>=]", d)[0].lower(): d for d in project["dependencies"]}
+    assert wanted["ansible-core"] == "ansible-core>=2.18,<2.20"
+    assert wanted["kubernetes"] == "kubernetes>=33.1"
+    for ends in (RUN_TIME, OLDEST):
+        assert LooseVersion("2.18") <= LooseVersion(ends["ansible-core"]) < LooseVersion("2.20")
+        assert LooseVersion(ends["kubernetes"]) >= LooseVersion("33.1")
+    assert OLDEST["ansible-core"].startswith("2.18.")
+    assert document("meta/runtime.yml")["requires_ansible"] == ">=2.18.0"
+
+
+def test_what_is_not_an_end_of_a_range_is_pinned_alike() -> None:
+    ends = {"ansible-core", "kubernetes"}
+    newest = RUN_TIME | DEV
+    assert {n: v for n, v in OLDEST.items() if n not in ends} == {n: newest[n] for n in OLDEST if n not in ends}
+
+
+def test_versions_of_the_collection_and_the_runner_agree() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert document("galaxy.yml")["version"] == project["version"]
+
+
+def test_every_role_says_from_which_ansible_on_it_works() -> None:
+    for path in sorted(ROOT.glob("roles/*/meta/main.yml")):
+        assert yaml.safe_load(path.read_text())["galaxy_info"]["min_ansible_version"] == "2.18", path
