@@ -91,7 +91,9 @@ def table(samples: Samples, workload: str, titles: Mapping[str, str]) -> list[st
         lines.append("| " + " | ".join(cells) + " |")
         notes = [f"{s.pods_made} of {s.pods} pods after {s.seconds:.0f} s" for s in found if not s.complete]
         if notes:
-            lines.append(f"| | cut off: {'; '.join(notes)}; the time is what it would come to at that rate |" + " |" * 10)
+            lines.append(
+                f"| | cut off: {'; '.join(notes)}; the time is what it would come to at that rate |" + " |" * 10
+            )
     return [*lines, ""]
 
 
@@ -119,7 +121,9 @@ def goals(samples: Samples, sizes_replicas: Sequence[int], singles_needed: int =
         mine, theirs = median(workload, catalog.OURS), median(workload, peer)
         if mine is None or theirs is None:
             return Goal(text, NOTHING, None)
-        return Goal(text, f"{seconds(mine)} s against {seconds(theirs)} s: {mine / theirs:.2f} times", mine <= factor * theirs)
+        return Goal(
+            text, f"{seconds(mine)} s against {seconds(theirs)} s: {mine / theirs:.2f} times", mine <= factor * theirs
+        )
 
     default, lifted, floor, stock = catalog.DEFAULT, catalog.LIFTED, catalog.FLOOR, catalog.STOCK
     found = [
@@ -169,7 +173,11 @@ def _idle(samples: Samples) -> Goal:
 
 
 def document(
-    samples: Samples, titles: Mapping[str, str], facts: Mapping[str, str], replicas: Sequence[int], left_out: Sequence[str]
+    samples: Samples,
+    titles: Mapping[str, str],
+    facts: Mapping[str, str],
+    replicas: Sequence[int],
+    left_out: Sequence[str],
 ) -> str:
     """RESULTS.md."""
     lines = [

@@ -279,7 +279,7 @@ class Controller:
 
     def _run(self, kind: _Kind, objs: Sequence[Object]) -> None:
         timeout, snapshot = self._settings.run_timeout, self._snapshot(objs)
-        if len(objs) == 1:
+        if len(objs) == 1 and not kind.watch.resident:
             request = request_for_one(kind.watch, objs[0], snapshot, timeout)
         else:
             request = request_for_many(kind.watch, objs, snapshot, timeout)

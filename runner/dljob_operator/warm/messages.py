@@ -23,19 +23,22 @@ class Target:
     """Something to run: a role's directory or a playbook's file, exactly one of them, known by `name`.
 
     `batchable` says that the role does nothing when it is handed an empty `dljob_batch`, so that it can be
-    run once to warm everything that it uses.
+    run once to warm everything that it uses. `fixed` are the extra variables of a run that stays; those of any
+    other come with its request.
     """
 
     name: str
     role: Path | None = None
     playbook: Path | None = None
     batchable: bool = False
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         path = {"role": self.role, "playbook": self.playbook}
         return {
             "name": self.name,
             "batchable": self.batchable,
+            "fixed": dict(self.fixed),
             **{key: str(value) for key, value in path.items() if value is not None},
         }
 
@@ -47,6 +50,7 @@ class Target:
             Path(role) if role else None,
             Path(playbook) if playbook else None,
             data["batchable"],
+            data["fixed"],
         )
 
 
@@ -55,7 +59,7 @@ class RunRequest:
     """One run: extra variables, which of them must never be templated, and what the jobs own.
 
     `snapshot` is `{job uid: {"Pod": [...], "Service": [...]}}`, or None where nobody watches. `timeout` is
-    in seconds.
+    in seconds. A `resident` request is one for a run that stays: of its values only `dljob_batch` counts.
     """
 
     target: str
@@ -63,6 +67,7 @@ class RunRequest:
     unsafe: frozenset[str] = frozenset()
     snapshot: Mapping[str, Any] | None = None
     timeout: float = 300.0
+    resident: bool = False
 
     def to_body(self) -> bytes:
         data = {"values": self.values, "unsafe": sorted(self.unsafe), "snapshot": self.snapshot}
