@@ -6,10 +6,10 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 BIN := .venv/bin
-export PYTHONPATH := build:runner
+export PYTHONPATH := build:runner:benchmarks
 TOOL = $(BIN)/python -m
 
-.PHONY: help demo test test-unit lint cluster cluster-down cluster-status kwok-nodes images run crds venv clean
+.PHONY: help demo test test-unit lint cluster cluster-down cluster-status kwok-nodes bench images run crds venv clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ cluster-status: venv ## what runs, and where
 N ?= 10
 kwok-nodes: venv ## N=10 simulated nodes beside the real one
 	@$(TOOL) cluster kwok $(N)
+
+MINUTES ?= 25
+bench: venv ## this operator beside its peers, on kwok nodes: benchmarks/RESULTS.md; MINUTES=25 BENCH="--rounds 1 ..."
+	@$(TOOL) bench --minutes $(MINUTES) $(BENCH)
 
 images: venv ## build the example images and push them to the local registry
 	@$(TOOL) images build

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-CODE = ["plugins", "runner", "build", "tests", "examples"]
+CODE = ["plugins", "runner", "build", "benchmarks", "tests", "examples"]
 
 LINTERS: dict[str, list[str]] = {
     "ruff check": ["ruff", "check", "--quiet", *CODE],
@@ -18,6 +18,7 @@ LINTERS: dict[str, list[str]] = {
     "mypy plugins": ["mypy", "-p", "ansible_collections.dljob.operator.plugins"],
     "mypy runner": ["mypy", "-p", "dljob_operator"],
     "mypy build": ["mypy", *(f"-p={package}" for package in ("cluster", "crds", "demo", "images"))],
+    "mypy benchmarks": ["mypy", "-p", "bench"],
     "import-linter": ["lint-imports", "--no-cache"],
     "yamllint": ["yamllint", "--strict", "."],
     "ansible-lint": ["ansible-lint", "--offline", "--profile", "production", "--strict", "-q", "roles", "playbooks"],
@@ -29,7 +30,7 @@ def main() -> int:
     environment = {
         **os.environ,
         "PATH": f"{BIN}:{os.environ['PATH']}",
-        "MYPYPATH": ".venv/collections:runner:build",
+        "MYPYPATH": ".venv/collections:runner:build:benchmarks",
         "PYTHONPATH": "build:runner",
     }
     failed = []

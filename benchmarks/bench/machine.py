@@ -31,8 +31,8 @@ def facts(client: Client, nodes: int) -> dict[str, str]:
     ).stdout.strip()
     libraries = ", ".join(f"{name} {version(name)}" for name in ("ansible-core", "ansible-runner", "kubernetes"))
     return {
-        "machine": f"{os.cpu_count()} × {processor()}, {memory_gib():.0f} GiB, Linux {platform.release()}; API server,"
-        " etcd, kwok and the peers share it",
+        "machine": f"{os.cpu_count()} processors, {processor()}, {memory_gib():.0f} GiB, Linux {platform.release()};"
+        " API server, etcd, kwok and the peers share it",
         "load when it began": f"{os.getloadavg()[0]:.2f}",
         "cluster": f"kind, Kubernetes {client.request('GET', '/version')['gitVersion']}, {nodes} kwok nodes",
         "this operator": f"commit {commit}, Python {platform.python_version()}, {libraries}",

@@ -43,7 +43,8 @@ class Sample:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Sample:
         lists = ("first_pod", "all_pods", "running")
-        return cls(**{key: tuple(value) if key in lists else value for key, value in data.items()})
+        values: dict[str, Any] = {key: tuple(value) if key in lists else value for key, value in data.items()}
+        return cls(**values)
 
     @property
     def complete(self) -> bool:

@@ -21,10 +21,10 @@ def parse_stat(text: str) -> tuple[int, int]:
 def tree(root: int) -> dict[int, int]:
     """Clock ticks of ``root`` and all that descend from it, by process id."""
     found: dict[int, tuple[int, int]] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                found[int(entry)] = parse_stat(Path(f"/proc/{entry}/stat").read_text())
+                found[int(entry.name)] = parse_stat((entry / "stat").read_text())
     members = {root} if root in found else set()
     while more := {pid for pid, (parent, _) in found.items() if parent in members} - members:
         members |= more

@@ -314,8 +314,8 @@ class Session:
 
 
 def _all(seen: Sequence[Seen], wanted: Callable[[Seen], bool]) -> Callable[[], bool]:
-    """Whether all are as ``wanted``. Asked at every event, so what was once is not looked at again, and the first that is
-    not ends the look."""
+    """Whether all are as ``wanted``. Asked at every event: what was so is not looked at again, and the first that
+    is not ends the look."""
     waiting = list(seen)
 
     def asked() -> bool:

@@ -43,7 +43,7 @@ def python_packages_path() -> Path:
     return _cache() / "bench" / f"python-{content_key(KOPF, sys.version)}"
 
 
-def ensure_python_packages() -> Path:
+def ensure_python_packages() -> None:
     """kopf beside the project's environment, never in it."""
     target = python_packages_path()
     if not target.exists():
@@ -51,14 +51,13 @@ def ensure_python_packages() -> Path:
         shutil.rmtree(partial, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--target", str(partial), KOPF], check=True)
         partial.rename(target)
-    return target
 
 
 def collections_path() -> Path:
     return _cache() / "bench" / f"collections-{content_key(ANSIBLE)}"
 
 
-def ensure_collections() -> Path:
+def ensure_collections() -> None:
     """kubernetes.core out of the ansible package's wheel: of its half gigabyte nothing else is needed."""
     target = collections_path()
     if not target.exists():
@@ -73,4 +72,3 @@ def ensure_collections() -> Path:
             archive.extractall(partial, [name for name in archive.namelist() if name.startswith(wanted)])
         wheel.unlink()
         partial.rename(target)
-    return target

@@ -71,8 +71,8 @@ class Writer:
             self._create(companion, written)
         if written.refused or written.postponed or written.waiting:
             return written  # they are made together with the pods that need them, and only then
-        # Services first, but unawaited: a pod needs its names once it runs, and that takes longer than these writes. Where
-        # a Service is refused, the pods go with all else that the job has.
+        # Services first, but nobody waits for them: a pod needs its names once it runs, which takes longer than these
+        # writes. Where a Service is refused, the pods go with all else that the job has.
         self._each([*plan.services, *plan.pods], lambda manifest: self._create(manifest, written))
         self._each(plan.deletions, lambda d: self._delete(d, written))
         return written
