@@ -196,7 +196,7 @@ def document(
         *(f"| {goal.text} | {goal.found} | {goal.verdict} |" for goal in goals(samples, replicas)),
         "",
         "A reconcile with nothing to do (5.) and the growth to 10,000 jobs (6.) are no race: the first is held by",
-        "`tests/integration/engine/test_no_op.py`, the second is in [docs/scaling.md](../docs/scaling.md).",
+        "`tests/e2e/test_no_op.py`, the second is in [docs/scaling.md](../docs/scaling.md).",
         "",
         "## The workloads",
         "",

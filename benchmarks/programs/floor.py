@@ -6,6 +6,7 @@ repaired; a replica that fails is not noticed. Only the speed of an operator can
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import sys
@@ -19,6 +20,7 @@ from dljob_operator.engine.kube import KubeApi
 
 WIDTH = 8
 MXJOBS = "/apis/kubeflow.org/v1/mxjobs"
+PLAIN = {"DMLC_PS_ROOT_PORT": "9091", "DMLC_NUM_WORKER": "2", "DMLC_NUM_SERVER": "1", "DMLC_USE_KUBERNETES": "1"}
 Call = tuple[str, str, dict[str, Any]]
 
 
@@ -35,11 +37,15 @@ def calls(job: dict[str, Any]) -> tuple[list[Call], Call]:
         spec = {"clusterIP": "None", "selector": chosen, "publishNotReadyAddresses": True, "ports": [{"port": 9091}]}
         body = {"metadata": {"name": service, "labels": labels, "ownerReferences": owners}, "spec": spec}
         made.append(("POST", f"{core}/services", body))
+    everybody = members(name, job["spec"]["mxReplicaSpecs"])
     for kind, replica in job["spec"]["mxReplicaSpecs"].items():
         template = replica["template"]["spec"]
         for index in range(replica["replicas"]):
             pod = f"{name}-{kind.lower()}-{index}"
-            environment = [{"name": "DMLC_ROLE", "value": kind.lower()}, {"name": "DMLC_NUM_WORKER", "value": "2"}]
+            task = json.dumps({"type": kind.lower(), "index": index})
+            mx_config = f'{{"cluster":{everybody},"labels":{{}},"task":{task}}}'
+            values = {**PLAIN, "MX_CONFIG": mx_config, "DMLC_ROLE": kind.lower()}
+            environment = [{"name": key, "value": value} for key, value in values.items()]
             containers = [{**container, "env": environment} for container in template["containers"]]
             spec = {**template, "containers": containers, "hostname": pod, "subdomain": f"{name}-all"}
             spec["restartPolicy"] = "Never"
@@ -48,6 +54,16 @@ def calls(job: dict[str, Any]) -> tuple[list[Call], Call]:
     status = {"status": {"conditions": [{"type": "Running", "status": "True", "reason": "Made", "message": ""}]}}
     path = f"/apis/kubeflow.org/v1/namespaces/{namespace}/mxjobs/{name}/status"
     return made, ("PATCH", path, status)
+
+
+def members(name: str, replicas: dict[str, Any]) -> str:
+    """Every process is told of every other; this is most of what a large job's pods weigh."""
+    return json.dumps(
+        {
+            kind.lower(): [{"url": f"{name}-{kind.lower()}-{i}", "port": 9091} for i in range(replica["replicas"])]
+            for kind, replica in replicas.items()
+        }
+    )
 
 
 class Job:

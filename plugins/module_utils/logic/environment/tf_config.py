@@ -10,17 +10,23 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.once import OncePerCluster
+
 
 def tf_config(cluster: Mapping[str, Any]) -> str:
     """TF_CONFIG's text for the task: ``{"cluster":{"ps":["host:port"]},"task":{...},"environment":"cloud"}``."""
-    task = cluster["task"]
-    members = {type_.lower(): found for type_, found in cluster["replicas"].items()}
-    config = {
-        "cluster": {type_: [f"{m['host']}:{m['port']}" for m in found] for type_, found in sorted(members.items())},
-        "task": {"type": task["type"].lower(), "index": task["index"]},
-        "environment": "cloud",
-    }
-    return json.dumps(config, separators=(",", ":"))
+    task = {"type": cluster["task"]["type"].lower(), "index": cluster["task"]["index"]}
+    return f'{{"cluster":{_members_json(cluster["replicas"])},"task":{_json(task)},"environment":"cloud"}}'
+
+
+@OncePerCluster
+def _members_json(replicas: Mapping[str, Any]) -> str:
+    members = {type_.lower(): found for type_, found in replicas.items()}
+    return _json({type_: [f"{m['host']}:{m['port']}" for m in found] for type_, found in sorted(members.items())})
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def tf_config_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
