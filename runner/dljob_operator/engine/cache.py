@@ -33,6 +33,11 @@ class Store:
             owned = self._by_owner.get(uid, {})
             return [owned[name] for name in sorted(owned)]
 
+    def count(self, uid: str) -> int:
+        """Return how many objects `uid` controls."""
+        with self._lock:
+            return len(self._by_owner.get(uid, ()))
+
     def put(self, obj: Object) -> Change:
         """Take in an added or changed object."""
         with self._lock:

@@ -202,7 +202,8 @@ class Controller:
         for target, kind in self._kinds.items():
             if kind.get(owner) is not None and _follows(kind.watch, name):
                 version = None if change.new is None else version_of(change.new)
-                self._queue.add(owner, target, cause=(uid_of(change.obj), version))
+                owned = sum(informer.store.count(owner) for informer in self._owned[name])
+                self._queue.add(owner, target, cause=(uid_of(change.obj), version), owned=owned)
 
     def _note(self, change: Change) -> None:
         obj = change.obj

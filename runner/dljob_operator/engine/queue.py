@@ -21,6 +21,8 @@ from dljob_operator.engine.versions import Written
 FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 300.0
 SETTLE = 0.05
 """Seconds that an owned object's event waits for others: pods of one job change in bursts."""
+SETTLE_EACH = 0.0005
+"""Seconds more for each object that the job owns: a reconcile looks at all of them, and so do many changes."""
 _SLACK = 64  # entries of the heap that may be out of date before they are cleared out
 
 
@@ -40,6 +42,7 @@ class _Item:
     alone: bool = False
     dirty: set[Written | None] = field(default_factory=set)
     urgent: bool = False
+    settle: float = SETTLE
 
 
 class WorkQueue:
@@ -59,14 +62,19 @@ class WorkQueue:
         """How many threads wait for work."""
         return self._takers
 
-    def add(self, key: str, group: Hashable, *, cause: Written | None = None, urgent: bool = False) -> None:
+    def add(
+        self, key: str, group: Hashable, *, cause: Written | None = None, urgent: bool = False, owned: int = 0
+    ) -> None:
         """Ask for a run of `key`.
 
         `urgent` is for what somebody did to the job itself: it runs at once, even while it waits after a
-        failure. `cause` is the version of the object whose event this is; see `done`.
+        failure. `cause` is the version of the object whose event this is; see `done`. `owned` is how many
+        objects the job has.
         """
         with self._changed:
             item = self._items.setdefault(key, _Item(group))
+            if not urgent:
+                item.settle = SETTLE + SETTLE_EACH * owned
             if item.state is _State.RUNNING:
                 item.dirty.add(cause)
                 item.urgent = item.urgent or urgent
@@ -74,7 +82,7 @@ class WorkQueue:
                 item.failures = 0
                 self._make_ready(key, item)
             elif not item.failures:
-                self._delay(key, item, min(item.due, self._clock() + SETTLE))
+                self._delay(key, item, min(item.due, self._clock() + item.settle))
 
     def forget(self, key: str) -> None:
         """Drop a job that is gone; a run in progress ends by itself."""
@@ -136,7 +144,7 @@ class WorkQueue:
             if not ok and not urgent:
                 delay = min(FIRST_BACKOFF * 2 ** min(item.failures - 1, 20), LONGEST_BACKOFF)
             elif news:
-                delay = 0.0 if urgent else SETTLE
+                delay = 0.0 if urgent else item.settle
             elif again_after is not None:
                 delay = again_after
             else:

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Hashable
 
 import pytest
-from dljob_operator.engine.queue import FIRST_BACKOFF, LONGEST_BACKOFF, SETTLE, WorkQueue
+from dljob_operator.engine.queue import FIRST_BACKOFF, LONGEST_BACKOFF, SETTLE, SETTLE_EACH, WorkQueue
 
 
 class Clock:
@@ -51,6 +51,17 @@ def test_an_owned_objects_event_waits_for_others(queue: WorkQueue, clock: Clock)
     assert _take(queue) == []
     clock.pass_time(SETTLE / 2)
     assert _take(queue) == ["a"]
+
+
+def test_the_events_of_a_large_job_wait_longer(queue: WorkQueue, clock: Clock) -> None:
+    longer = SETTLE + 1000 * SETTLE_EACH
+    queue.add("a", "g", owned=1000)
+    clock.pass_time(longer - 0.01)
+    assert _take(queue) == []
+    clock.pass_time(0.02)
+    assert _take(queue) == ["a"]
+    queue.add("a", "g", owned=1000)
+    assert queue.done("a", ok=True) == longer
 
 
 def test_a_running_job_is_not_given_out_again_but_runs_after(queue: WorkQueue, clock: Clock) -> None:
