@@ -6,8 +6,10 @@ import argparse
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from dljob_operator.durations import parse_duration
 from dljob_operator.engine.controller import Controller, Settings
 from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.kube import ApiError, KubeApi, NoCluster, Unreachable, find_kubeconfig
+from dljob_operator.engine.leader import LeaderElector
 from dljob_operator.engine.requests import targets
 from dljob_operator.warm import WarmRunner
 from dljob_operator.warm.client import WarmRunnerError
@@ -34,15 +37,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     try:
         return _run(options)
-    except (WatchesError, NoCluster, WarmRunnerError, ValueError) as error:
+    except (WatchesError, NoCluster, WarmRunnerError, LeadLost, ValueError) as error:
         print(f"dljob-operator: {error}", file=sys.stderr)
     except (ApiError, Unreachable) as error:
         print(f"dljob-operator: the cluster refused: {error}", file=sys.stderr)
     return 1
 
 
+class LeadLost(Exception):
+    """Another operator may be at work on the same jobs."""
+
+
+class _Stopping(threading.Event):
+    """Set when the operator is to end; `reason` is why, where nobody asked for it."""
+
+    reason = ""
+
+    def because(self, reason: str) -> None:
+        self.reason = reason
+        self.set()
+
+
 def _run(options: argparse.Namespace) -> int:
-    stopping = threading.Event()
+    stopping = _Stopping()
     _stop_on_signals(stopping)
     watches = load_watches(options.watches_file)
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
@@ -54,12 +71,17 @@ def _run(options: argparse.Namespace) -> int:
         _LOG.info("dljob-operator %s, cluster %s", __version__, api.server)
         if options.install_crds:
             install_crds(api, options.crds_dir or options.watches_file.resolve().parent / "crds")
+        elector = _elector(options, api, stopping)
+        if elector is not None and not _elected(elector, stopping):
+            runner.close()
+            return 0
         controller = Controller(
             watches,
             api,
             runner,
             Settings(
                 namespaces=tuple(filter(None, (name.strip() for name in options.namespace.split(",")))),
+                selector=options.selector,
                 max_concurrent=options.max_concurrent_reconciles,
                 reconcile_period=options.reconcile_period,
                 run_timeout=options.run_timeout,
@@ -69,10 +91,33 @@ def _run(options: argparse.Namespace) -> int:
     except BaseException:
         runner.close()
         raise
-    return _serve(controller, runner, stopping, options.graceful_shutdown_timeout)
+    try:
+        return _serve(controller, runner, stopping, options.graceful_shutdown_timeout)
+    finally:
+        if elector is not None:
+            elector.stop()
 
 
-def _serve(controller: Controller, runner: WarmRunner, stopping: threading.Event, grace: float) -> int:
+def _elector(options: argparse.Namespace, api: KubeApi, stopping: _Stopping) -> LeaderElector | None:
+    if not options.leader_elect:
+        return None
+    identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+    return LeaderElector(
+        api, options.leader_election_namespace, identity, lambda: stopping.because("another operator leads now")
+    )
+
+
+def _elected(elector: LeaderElector, stopping: _Stopping) -> bool:
+    """Stand by with Ansible warm; return whether to lead now, or to end."""
+    elector.start()
+    while not elector.elected.wait(0.1):
+        if stopping.is_set():
+            elector.stop()
+            return False
+    return True
+
+
+def _serve(controller: Controller, runner: WarmRunner, stopping: _Stopping, grace: float) -> int:
     """Say when all is ready, then wait for the signal to stop."""
     problems: list[Exception] = []
 
@@ -90,6 +135,9 @@ def _serve(controller: Controller, runner: WarmRunner, stopping: threading.Event
 
     threading.Thread(target=announce, name="announce", daemon=True).start()
     stopping.wait()
+    if stopping.reason:
+        # Whoever leads now must find nobody at work: no grace for what runs.
+        problems.append(LeadLost(stopping.reason))
     _LOG.info("stopping: no new runs, %g s for those in flight", grace)
     controller.stop(0 if problems else grace)
     if problems:
@@ -106,6 +154,12 @@ def _stop_on_signals(stopping: threading.Event) -> None:
 
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, handle)
+
+
+def _own_namespace() -> str:
+    """The namespace of the pod that this runs in, or "default"."""
+    path = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+    return os.environ.get("POD_NAMESPACE") or (path.read_text().strip() if path.exists() else "default")
 
 
 def _run_environ(kubeconfig: Path | None) -> dict[str, str]:
@@ -138,6 +192,11 @@ def _parser() -> argparse.ArgumentParser:
         help="how long a run may take before it is killed (default: %(default)s)")  # fmt: skip
     add("--graceful-shutdown-timeout", type=parse_duration, default="30s", metavar="DURATION",
         help="how long runs in flight may take to end (default: %(default)s)")  # fmt: skip
+    add("--selector", default="", metavar="LABELS",
+        help="only jobs with these labels, as kubectl takes them: a shard (default: all)")  # fmt: skip
+    add("--leader-elect", action="store_true", help="work only while holding a Lease; else stand by")
+    add("--leader-election-namespace", default=_own_namespace(), metavar="NAME",
+        help="where the Lease is; shards need one namespace each (default: the pod's own, else default)")  # fmt: skip
     add("--install-crds", action="store_true", help="install the custom resource definitions first")
     add("--crds-dir", type=Path, metavar="DIR", help="where they are (default: crds beside the watches file)")
     add(

@@ -9,7 +9,6 @@ framework was evaluated once, as in any run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.snapshot import Owned
@@ -18,12 +17,18 @@ MARK = "dljob_resident"
 """The extra variable of a run that stays."""
 
 
-@dataclass(frozen=True)
-class Work:
-    """One batch: the jobs as the API has them, and what they own, as in :mod:`.snapshot`."""
+class Work(Protocol):
+    """One batch."""
 
-    jobs: Sequence[Mapping[str, Any]]
-    owned: Mapping[str, Owned] | None
+    @property
+    def jobs(self) -> Sequence[Mapping[str, Any]]:
+        """As the API has them."""
+        ...
+
+    @property
+    def owned(self) -> Mapping[str, Owned] | None:
+        """What they own, as in :mod:`.snapshot`."""
+        ...
 
 
 class Employer(Protocol):

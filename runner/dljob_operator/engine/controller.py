@@ -58,6 +58,8 @@ class Settings:
     """How the controller works. Times are in seconds; no namespaces means all of them."""
 
     namespaces: tuple[str, ...] = ()
+    selector: str = ""
+    """A label selector: only jobs that it matches are this operator's."""
     max_concurrent: int = 2
     reconcile_period: float = 36_000.0
     run_timeout: float = 300.0
@@ -162,7 +164,7 @@ class Controller:
                     lambda change: self._custom_changed(kind, change),
                     trim=trim.custom,
                     namespace=namespace,
-                    selector=watch.selector,
+                    selector=",".join(filter(None, (watch.selector, self._settings.selector))),
                     missing=missing,
                 )
             )
