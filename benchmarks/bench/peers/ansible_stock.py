@@ -13,7 +13,7 @@ from bench.peers.base import PROGRAMS, Limits, Peer
 PEER = Peer(
     name="stock-ansible",
     title="stock Ansible (cold ansible-runner)",
-    command=lambda kubeconfig, scratch: [sys.executable, str(PROGRAMS / "stock" / "operator.py")],
+    command=lambda kubeconfig, scratch: [sys.executable, str(PROGRAMS / "stock" / "cold_operator.py")],
     ready="ready",
     environment={"ANSIBLE_COLLECTIONS_PATH": str(tools.collections_path())},
     limits=Limits(singles=2, jobs=6, replicas=0, heavy=False, lasting=False, patience=120.0),

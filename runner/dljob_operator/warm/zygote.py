@@ -157,6 +157,11 @@ class Zygote:
         with contextlib.suppress(BrokenPipeError):
             while frame:
                 frame = frame[os.write(child.work_fd, frame) :]
+        # Those that the next requests will need start while this one is served.
+        for _ in range(
+            self._concurrency - sum(c.resident == target and c.work_fd >= 0 for c in self._children.values())
+        ):
+            self._fork(None, math.inf, b"", target)
 
     def _answered(self, child: _Child) -> None:
         """Pass on what a run that stays has answered, and let it go when it has done enough."""
