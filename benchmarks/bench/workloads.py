@@ -27,7 +27,7 @@ class Sizes:
 
 
 FULL = Sizes()
-QUICK = Sizes(singles=2, many=6, most=10, replicas=(12,), huge=24, changes=2, idle_seconds=1.0)
+QUICK = Sizes(singles=2, many=4, most=10, replicas=(12,), huge=24, changes=2, idle_seconds=1.0)
 
 
 def job(name: str, pods: int = SMALLEST, node: str = "kwok-0000") -> dict[str, Any]:

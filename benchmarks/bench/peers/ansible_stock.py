@@ -16,7 +16,7 @@ PEER = Peer(
     command=lambda kubeconfig, scratch: [sys.executable, str(PROGRAMS / "stock" / "cold_operator.py")],
     ready="ready",
     environment={"ANSIBLE_COLLECTIONS_PATH": str(tools.collections_path())},
-    limits=Limits(singles=2, jobs=6, replicas=0, heavy=False, lasting=False, patience=120.0),
+    limits=Limits(singles=2, jobs=6, replicas=0, heavy=False, lasting=False, patience=300.0),
     prepare=lambda kubeconfig: tools.ensure_collections(),
     reports_running=False,
 )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from bench import processes
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "benchmarks" / "programs"
@@ -60,6 +65,8 @@ class Running:
         self._ended = threading.Event()
         # where DLJOB_CLUSTER_DIR and the like point to is no business of a peer
         environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "K8S_AUTH_KUBECONFIG": str(kubeconfig)}
+        self._temporary = Path(tempfile.mkdtemp(prefix="tmp-", dir=scratch))
+        environment["TMPDIR"] = str(self._temporary)
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
         self._process = subprocess.Popen(
             [*peer.command(kubeconfig, scratch)],
@@ -105,11 +112,15 @@ class Running:
         return self
 
     def __exit__(self, *_: object) -> None:
+        started = processes.tree(self._process.pid)
         if self._process.poll() is None:
             self._process.terminate()
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(20)
-            except subprocess.TimeoutExpired:
-                os.killpg(self._process.pid, signal.SIGKILL)
-                self._process.wait()
+        for pid in started:  # a peer that cleans up has none left; a cold Ansible run in its own session is one
+            if pid in processes.tree(pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        self._process.wait()
         self._reader.join(10)
+        shutil.rmtree(self._temporary, ignore_errors=True)
