@@ -6,11 +6,11 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 BIN := .venv/bin
-export PYTHONPATH := build:runner
+export PYTHONPATH := build:runner:benchmarks
 TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
-.PHONY: help demo test test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes images image \
+.PHONY: help demo test test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench images image \
   deploy undeploy run crds docs molecule venv clean
 
 help: ## this list
@@ -49,6 +49,10 @@ cluster-status: venv ## what runs, and where
 N ?= 10
 kwok-nodes: venv ## N=10 simulated nodes beside the real one
 	@$(TOOL) cluster kwok $(N)
+
+MINUTES ?= 25
+bench: venv ## this operator beside its peers, on kwok nodes: benchmarks/RESULTS.md; MINUTES=25 BENCH="--rounds 1 ..."
+	@$(TOOL) bench --minutes $(MINUTES) $(BENCH)
 
 images: venv ## build the example images and push them to the local registry
 	@$(TOOL) images build

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-CODE = ["plugins", "runner", "build", "tests", "examples"]
+CODE = ["plugins", "runner", "build", "benchmarks", "tests", "examples"]
 
 LINTERS: dict[str, list[str]] = {
     "ruff check": ["ruff", "check", "--quiet", *CODE],
@@ -24,6 +24,7 @@ LINTERS: dict[str, list[str]] = {
             for package in ("background", "cluster", "collection", "crds", "demo", "images", "reference")
         ),
     ],
+    "mypy benchmarks": ["mypy", "-p", "bench"],
     "import-linter": ["lint-imports", "--no-cache"],
     "yamllint": ["yamllint", "--strict", "."],
     "ansible-lint": [
@@ -48,7 +49,7 @@ def main() -> int:
     environment = {
         **os.environ,
         "PATH": f"{BIN}:{os.environ['PATH']}",
-        "MYPYPATH": ".venv/collections:runner:build",
+        "MYPYPATH": ".venv/collections:runner:build:benchmarks",
         "PYTHONPATH": "build:runner",
     }
     failed = []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import yaml
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import filter_loader
+from ansible_collections.dljob.operator.plugins.module_utils.api import residency, snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.site import SiteSettings
-from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, connect
+from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport, connect
 from ansible_collections.dljob.operator.plugins.module_utils.logic import declare
 from ansible_collections.dljob.operator.plugins.module_utils.plain import plain
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import CLOUDS, CONFIG_MAP
@@ -21,6 +23,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.errors impor
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 
 _ARGUMENTS = {"framework", "jobs", "cluster_domain", "config_map", "cloud", "kubeconfig", "context"}
+
+PARALLEL_JOBS = 4
+"""Jobs of a batch under way at once; their pods are written several at a time besides."""
 
 
 class ActionModule(ActionBase):
@@ -41,14 +46,43 @@ class ActionModule(ActionBase):
         except InvalidFramework as e:
             raise AnsibleActionFail(f"framework: {e}") from e
         jobs = arguments.get("jobs")
+        employer = residency.current()
+        if jobs is None and employer is not None and (task_vars or {}).get(residency.MARK):
+            return {**result, **self._stay(employer, framework, arguments)}
         if jobs is None:
             jobs = list(_handed_over(task_vars or {}))
         if not jobs:  # an engine that warms up
             return {**result, "changed": False, "dljob": {"jobs": [], "requeue_after": None}}
         here = _site_settings(arguments)
         with connect(arguments.get("kubeconfig"), arguments.get("context")) as transport:
-            outcomes = [self._one(transport, job, framework, arguments, here) for job in jobs]
+            outcomes = self._each(transport, jobs, framework, arguments, here)
         return {**result, **_combined(outcomes, self._task.diff)}
+
+    def _stay(self, employer: residency.Employer, framework: Framework, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Batch after batch, over the same connections."""
+        changed = False
+        here = _site_settings(arguments)
+        with connect(arguments.get("kubeconfig"), arguments.get("context")) as transport:
+            for work in employer.work():
+                snapshot.publish(work.owned, work.site)
+                done = _combined(self._each(transport, work.jobs, framework, arguments, here), False)
+                changed = changed or done["changed"]
+                employer.answer(done)
+        return {"changed": changed}
+
+    def _each(
+        self,
+        transport: Transport,
+        jobs: Sequence[Mapping[str, Any]],
+        framework: Framework,
+        arguments: Mapping[str, Any],
+        here: SiteSettings,
+    ) -> list[Outcome | Mapping[str, Any]]:
+        """Jobs wait for the API server most of the time, each for its own answers: several at a time."""
+        if len(jobs) == 1:
+            return [self._one(transport, jobs[0], framework, arguments, here)]
+        with ThreadPoolExecutor(min(PARALLEL_JOBS, len(jobs))) as pool:
+            return list(pool.map(lambda job: self._one(transport, job, framework, arguments, here), jobs))
 
     def _read(self, name: str) -> str:
         """The text of a file that the role keeps under ``files/``."""
@@ -59,12 +93,12 @@ class ActionModule(ActionBase):
 
     def _one(
         self,
-        transport: Any,
+        transport: Transport,
         job: Mapping[str, Any],
         framework: Framework,
         arguments: Mapping[str, Any],
         here: SiteSettings,
-    ) -> Any:
+    ) -> Outcome | Mapping[str, Any]:
         try:
             domain = arguments.get("cluster_domain") or "cluster.local"
             return reconcile(transport, job, framework, self._task.check_mode, domain, site_settings=here)
@@ -124,7 +158,7 @@ def _failed(job: Mapping[str, Any], message: str) -> Mapping[str, Any]:
     }
 
 
-def _combined(outcomes: list[Any], with_diff: bool) -> dict[str, Any]:
+def _combined(outcomes: Sequence[Outcome | Mapping[str, Any]], with_diff: bool) -> dict[str, Any]:
     results = [o.as_result() if isinstance(o, Outcome) else dict(o) for o in outcomes]
     waits = [r["requeue_after"] for r in results if r["requeue_after"] is not None]
     failures = [r for r in results if not r["ok"]]

@@ -24,6 +24,7 @@ from dljob_operator.engine.controller import Controller, Settings
 from dljob_operator.engine.crds import Installed, install_crds
 from dljob_operator.engine.health import Health
 from dljob_operator.engine.kube import ApiError, KubeApi, NoCluster, Unreachable, find_kubeconfig
+from dljob_operator.engine.leader import LeaderElector
 from dljob_operator.engine.requests import targets
 from dljob_operator.engine.site import own_namespace
 from dljob_operator.warm import WarmRunner
@@ -44,15 +45,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     try:
         return int(options.do(options))
-    except (WatchesError, NoCluster, WarmRunnerError, LeftOver, ValueError) as error:
+    except (WatchesError, NoCluster, WarmRunnerError, LeftOver, LeadLost, ValueError) as error:
         print(f"dljob-operator: {error}", file=sys.stderr)
     except (ApiError, Unreachable) as error:
         print(f"dljob-operator: the cluster refused: {error}", file=sys.stderr)
     return 1
 
 
+class LeadLost(Exception):
+    """Another operator may be at work on the same jobs."""
+
+
+class _Stopping(threading.Event):
+    """Set when the operator is to end; `reason` is why, where nobody asked for it."""
+
+    reason = ""
+
+    def because(self, reason: str) -> None:
+        self.reason = reason
+        self.set()
+
+
 def _run(options: argparse.Namespace) -> int:
-    stopping = threading.Event()
+    stopping = _Stopping()
     _stop_on_signals(stopping)
     watches = load_watches(options.watches_file)
     if options.cleanup_on_exit:
@@ -70,12 +85,20 @@ def _run(options: argparse.Namespace) -> int:
             directory = options.crds_dir or options.watches_file.resolve().parent / "crds"
             mark = f"{socket.gethostname()}_{uuid.uuid4()}" if options.cleanup_on_exit else ""
             install_crds(api, directory, mark, installed)
+        if health is not None:
+            health.start()
+        elector = _elector(options, api, stopping)
+        if elector is not None and not _elected(elector, stopping, health):
+            runner.close()
+            _clean_up(api, installed)
+            return 0
         controller = Controller(
             watches,
             api,
             runner,
             Settings(
                 namespaces=_namespaces(options),
+                selector=options.selector,
                 max_concurrent=options.max_concurrent_reconciles,
                 reconcile_period=options.reconcile_period,
                 run_timeout=options.run_timeout,
@@ -83,8 +106,6 @@ def _run(options: argparse.Namespace) -> int:
             ),
         )
         controller.start()
-        if health is not None:
-            health.start()
     except BaseException:
         runner.close()
         if any(one.created for one in installed):
@@ -93,12 +114,16 @@ def _run(options: argparse.Namespace) -> int:
     try:
         return _wait(controller, runner, stopping, options.graceful_shutdown_timeout, health)
     finally:
+        if elector is not None:
+            elector.stop()
         _clean_up(api, installed)
 
 
 def _check_cleanup(options: argparse.Namespace, watches: Sequence[Watch]) -> None:
     if not options.install_crds:
         raise ValueError("--cleanup-on-exit is about what --install-crds has created: add that")
+    if options.leader_elect:
+        raise ValueError("--cleanup-on-exit would take the jobs away from whoever leads next: leave out --leader-elect")
     finalized = [str(watch.gvk) for watch in watches if watch.finalizer]
     if finalized:
         raise ValueError(
@@ -114,9 +139,28 @@ def _clean_up(api: KubeApi, installed: Sequence[Installed]) -> None:
         raise LeftOver(f"still there: {', '.join(left)}; they are being deleted, see kubectl describe crd {left[0]}")
 
 
-def _wait(
-    controller: Controller, runner: WarmRunner, stopping: threading.Event, grace: float, health: Health | None
-) -> int:
+def _elector(options: argparse.Namespace, api: KubeApi, stopping: _Stopping) -> LeaderElector | None:
+    if not options.leader_elect:
+        return None
+    identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+    return LeaderElector(
+        api, options.leader_election_namespace, identity, lambda: stopping.because("another operator leads now")
+    )
+
+
+def _elected(elector: LeaderElector, stopping: _Stopping, health: Health | None) -> bool:
+    """Stand by with Ansible warm; return whether to lead now, or to end."""
+    elector.start()
+    if health is not None:
+        health.ready.set()  # standing by is what a second one is for
+    while not elector.elected.wait(0.1):
+        if stopping.is_set():
+            elector.stop()
+            return False
+    return True
+
+
+def _wait(controller: Controller, runner: WarmRunner, stopping: _Stopping, grace: float, health: Health | None) -> int:
     """Say when all is ready, then wait for the signal to stop."""
     problems: list[Exception] = []
 
@@ -136,6 +180,9 @@ def _wait(
 
     threading.Thread(target=announce, name="announce", daemon=True).start()
     stopping.wait()
+    if stopping.reason:
+        # Whoever leads now must find nobody at work: no grace for what runs.
+        problems.append(LeadLost(stopping.reason))
     _LOG.info("stopping: no new runs, %g s for those in flight", grace)
     controller.stop(0 if problems else grace)
     if health is not None:
@@ -226,6 +273,11 @@ def _parser() -> argparse.ArgumentParser:
         help="how long runs in flight may take to end (default: %(default)s)")  # fmt: skip
     add("--health-probe-bind-address", default="", metavar="ADDRESS",
         help="serve /healthz and /readyz there, as in :6789 (default: nowhere)")  # fmt: skip
+    add("--selector", default="", metavar="LABELS",
+        help="only jobs with these labels, as kubectl takes them: a shard (default: all)")  # fmt: skip
+    add("--leader-elect", action="store_true", help="work only while holding a Lease; else stand by")
+    add("--leader-election-namespace", default=own_namespace(os.environ) or "default", metavar="NAME",
+        help="where the Lease is; shards need one namespace each (default: the pod's own, else default)")  # fmt: skip
     add("--install-crds", action="store_true", help="install the custom resource definitions first")
     add("--cleanup-on-exit", action="store_true",
         help="when stopped, delete the definitions that this very process has created, and with them all their jobs; "

@@ -48,6 +48,9 @@ class Transport:
         """The library's own client, for libraries that want one."""
         self._configuration = api.configuration
         self._pool: urllib3.PoolManager = api.rest_client.pool_manager
+        # One more thread than connections waits for one. By default it would open another and throw it away after a
+        # single request, which costs both sides more than the request does.
+        self._pool.connection_pool_kw["block"] = True
         self.folder = folder
         """For files that go with the connection."""
 

@@ -74,11 +74,9 @@ class Writer:
             self._create(companion, written)
         if written.refused or written.postponed or written.waiting:
             return written  # they are made together with the pods that need them, and only then
-        for service in plan.services:
-            self._create(service, written)
-        if written.refused:
-            return written  # the pods would be as wrong, and without their names
-        self._each(plan.pods, lambda pod: self._create(pod, written))
+        # Services first, but nobody waits for them: a pod needs its names once it runs, which takes longer than these
+        # writes. Where a Service is refused, the pods go with all else that the job has.
+        self._each([*plan.services, *plan.pods], lambda manifest: self._create(manifest, written))
         self._each(plan.deletions, lambda d: self._delete(d, written))
         for manifest in plan.upkeep:
             self._keep(manifest, written)

@@ -124,9 +124,7 @@ class Companion(Controller):
 
     def _caches_are_filled(self) -> bool:
         deadline = time.monotonic() + self._first_list
-        site = all(
-            informer.settled.wait(max(0.0, deadline - time.monotonic())) for informer in self._site.informers
-        )
+        site = all(informer.settled.wait(max(0.0, deadline - time.monotonic())) for informer in self._site.informers)
         return site and all(
             informer.settled.wait(max(0.0, deadline - time.monotonic())) and informer.synced.is_set()
             for informers in self._owned.values()

@@ -38,6 +38,11 @@ class Store:
         with self._lock:
             return [self._by_name[name] for name in sorted(self._by_name)]
 
+    def count(self, uid: str) -> int:
+        """Return how many objects `uid` controls."""
+        with self._lock:
+            return len(self._by_owner.get(uid, ()))
+
     def put(self, obj: Object) -> Change:
         """Take in an added or changed object."""
         with self._lock:

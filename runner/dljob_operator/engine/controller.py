@@ -61,6 +61,8 @@ class Settings:
     """How the controller works. Times are in seconds; no namespaces means all of them."""
 
     namespaces: tuple[str, ...] = ()
+    selector: str = ""
+    """A label selector: only jobs that it matches are this operator's."""
     max_concurrent: int = 2
     reconcile_period: float = 36_000.0
     run_timeout: float = 300.0
@@ -169,7 +171,7 @@ class Controller:
                     lambda change: self._custom_changed(kind, change),
                     trim=trim.custom,
                     namespace=namespace,
-                    selector=watch.selector,
+                    selector=",".join(filter(None, (watch.selector, self._settings.selector))),
                     missing=missing,
                 )
             )
@@ -209,7 +211,8 @@ class Controller:
         for target, kind in self._kinds.items():
             if kind.get(owner) is not None and _follows(kind.watch, name):
                 version = None if change.new is None else version_of(change.new)
-                self._queue.add(owner, target, cause=(uid_of(change.obj), version))
+                owned = sum(informer.store.count(owner) for informer in self._owned[name])
+                self._queue.add(owner, target, cause=(uid_of(change.obj), version), owned=owned)
 
     def _site_changed(self) -> None:
         """Look again at every job that is not over: one of them may have waited for just this.
@@ -297,7 +300,7 @@ class Controller:
 
     def _run(self, kind: _Kind, objs: Sequence[Object]) -> None:
         timeout, snapshot = self._settings.run_timeout, self._snapshot(objs)
-        if len(objs) == 1:
+        if len(objs) == 1 and not kind.watch.resident:
             request = request_for_one(kind.watch, objs[0], snapshot, timeout, site=self._site.snapshot())
         else:
             request = request_for_many(kind.watch, objs, snapshot, timeout, site=self._site.snapshot())

@@ -21,6 +21,9 @@ from dljob_operator.engine.versions import Written
 FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 300.0
 SETTLE = 0.05
 """Seconds that an owned object's event waits for others: pods of one job change in bursts."""
+SETTLE_EACH = 0.0005
+"""Seconds more for each object that the job owns: a reconcile looks at all of them, and so do many changes."""
+_URGENT_IN_A_ROW = 4  # takes of what somebody asked for, before one of what owned objects ask for, where both wait
 _SLACK = 64  # entries of the heap that may be out of date before they are cleared out
 
 
@@ -40,6 +43,7 @@ class _Item:
     alone: bool = False
     dirty: set[Written | None] = field(default_factory=set)
     urgent: bool = False
+    settle: float = SETTLE
 
 
 class WorkQueue:
@@ -50,6 +54,9 @@ class WorkQueue:
         self._changed = threading.Condition()
         self._items: dict[str, _Item] = {}
         self._ready: OrderedDict[str, None] = OrderedDict()
+        # What somebody did to a job comes before what became of its pods: a new job's pods before another's status.
+        self._first: OrderedDict[str, None] = OrderedDict()
+        self._in_a_row = 0
         self._delayed: list[tuple[float, str]] = []
         self._takers = 0
         self._closed = False
@@ -59,28 +66,34 @@ class WorkQueue:
         """How many threads wait for work."""
         return self._takers
 
-    def add(self, key: str, group: Hashable, *, cause: Written | None = None, urgent: bool = False) -> None:
+    def add(
+        self, key: str, group: Hashable, *, cause: Written | None = None, urgent: bool = False, owned: int = 0
+    ) -> None:
         """Ask for a run of `key`.
 
         `urgent` is for what somebody did to the job itself: it runs at once, even while it waits after a
-        failure. `cause` is the version of the object whose event this is; see `done`.
+        failure. `cause` is the version of the object whose event this is; see `done`. `owned` is how many
+        objects the job has.
         """
         with self._changed:
             item = self._items.setdefault(key, _Item(group))
+            if not urgent:
+                item.settle = SETTLE + SETTLE_EACH * owned
             if item.state is _State.RUNNING:
                 item.dirty.add(cause)
                 item.urgent = item.urgent or urgent
             elif urgent:
                 item.failures = 0
-                self._make_ready(key, item)
+                self._make_ready(key, item, urgent=True)
             elif not item.failures:
-                self._delay(key, item, min(item.due, self._clock() + SETTLE))
+                self._delay(key, item, min(item.due, self._clock() + item.settle))
 
     def forget(self, key: str) -> None:
         """Drop a job that is gone; a run in progress ends by itself."""
         with self._changed:
             self._items.pop(key, None)
             self._ready.pop(key, None)
+            self._first.pop(key, None)
 
     def take(self, limit: Callable[[Hashable], int], timeout: float | None = None) -> list[str] | None:
         """Wait for work and return the keys to run together: one, or up to `limit(group)` of the same group.
@@ -94,7 +107,7 @@ class WorkQueue:
             try:
                 while not self._closed:
                     self._promote()
-                    if self._ready:
+                    if self._ready or self._first:
                         return self._take(limit)
                     now = self._clock()
                     if deadline is not None and now >= deadline:
@@ -136,7 +149,7 @@ class WorkQueue:
             if not ok and not urgent:
                 delay = min(FIRST_BACKOFF * 2 ** min(item.failures - 1, 20), LONGEST_BACKOFF)
             elif news:
-                delay = 0.0 if urgent else SETTLE
+                delay = 0.0 if urgent else item.settle
             elif again_after is not None:
                 delay = again_after
             else:
@@ -151,21 +164,26 @@ class WorkQueue:
             self._changed.notify_all()
 
     def _take(self, limit: Callable[[Hashable], int]) -> list[str]:
-        first = next(iter(self._ready))
+        urgent = bool(self._first) and not (self._ready and self._in_a_row >= _URGENT_IN_A_ROW)
+        self._in_a_row = self._in_a_row + 1 if urgent else 0
+        ready = self._first if urgent else self._ready
+        first = next(iter(ready))
         chosen = self._items[first]
         keys = [first]
         if not chosen.alone and (most := limit(chosen.group)) > 1:
-            same = [key for key in self._ready if self._items[key].group == chosen.group and not self._items[key].alone]
+            same = [key for key in ready if self._items[key].group == chosen.group and not self._items[key].alone]
             keys = same[: min(most, math.ceil(len(same) / self._takers))]
         for key in keys:
-            del self._ready[key]
+            del ready[key]
             self._items[key].state = _State.RUNNING
         return keys
 
-    def _make_ready(self, key: str, item: _Item) -> None:
+    def _make_ready(self, key: str, item: _Item, *, urgent: bool = False) -> None:
+        if urgent and self._ready.pop(key, key) is None:  # it waited there already
+            self._first[key] = None
         if item.state is not _State.READY:
             item.state, item.due = _State.READY, math.inf
-            self._ready[key] = None
+            (self._first if urgent else self._ready)[key] = None
             self._changed.notify()
 
     def _delay(self, key: str, item: _Item, due: float) -> None:

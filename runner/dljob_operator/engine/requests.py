@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dljob_operator import variables
@@ -24,7 +25,11 @@ def targets(watches: Sequence[Watch]) -> list[Target]:
     """Return everything that `watches` may run."""
     found = []
     for watch in watches:
-        found.append(Target(target_name(watch), watch.role, watch.playbook, watch.batchable))
+        found.append(
+            Target(
+                target_name(watch), watch.role, watch.playbook, watch.batchable, watch.vars if watch.resident else {}
+            )
+        )
         final = watch.finalizer
         if final is not None and (final.role or final.playbook):
             found.append(Target(target_name(watch, finalizing=True), final.role, final.playbook))
@@ -54,7 +59,8 @@ def request_for_one(
 def request_for_many(
     watch: Watch, objs: Sequence[Object], snapshot: Snapshot, timeout: float, *, site: Site | None = None
 ) -> RunRequest:
-    return _request(target_name(watch), variables.for_batch(watch, objs), snapshot, timeout, site)
+    request = _request(target_name(watch), variables.for_batch(watch, objs), snapshot, timeout, site)
+    return replace(request, resident=watch.resident)
 
 
 def period_of(watch: Watch, obj: Object, default: float) -> float | None:

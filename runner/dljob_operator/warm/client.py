@@ -138,9 +138,12 @@ class WarmRunner:
                 for _, flight in unsent:
                     flight.sent = time.monotonic()
             for number, flight in unsent:
-                header = {"type": "run", "id": number, "timeout": flight.request.timeout}
+                request = flight.request
+                header = {"type": "run", "id": number, "timeout": request.timeout}
+                if request.resident:
+                    header["resident"] = request.target
                 with contextlib.suppress(OSError):
-                    connected.sendall(Frame(header, flight.request.to_body()).encode())
+                    connected.sendall(Frame(header, request.to_body()).encode())
 
     def _supervise(self) -> None:
         pause = _FIRST_PAUSE

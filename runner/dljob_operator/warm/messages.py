@@ -23,19 +23,22 @@ class Target:
     """Something to run: a role's directory or a playbook's file, exactly one of them, known by `name`.
 
     `batchable` says that the role does nothing when it is handed an empty `dljob_batch`, so that it can be
-    run once to warm everything that it uses.
+    run once to warm everything that it uses. `fixed` are the extra variables of a run that stays; those of any
+    other come with its request.
     """
 
     name: str
     role: Path | None = None
     playbook: Path | None = None
     batchable: bool = False
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         path = {"role": self.role, "playbook": self.playbook}
         return {
             "name": self.name,
             "batchable": self.batchable,
+            "fixed": dict(self.fixed),
             **{key: str(value) for key, value in path.items() if value is not None},
         }
 
@@ -47,6 +50,7 @@ class Target:
             Path(role) if role else None,
             Path(playbook) if playbook else None,
             data["batchable"],
+            data["fixed"],
         )
 
 
@@ -57,6 +61,7 @@ class RunRequest:
     `snapshot` is `{job uid: {"Pod": [...], "Service": [...]}}`, or None where nobody watches; `site` is what
     is known of the cluster besides, see `engine.site`. `timeout` is in seconds. `facts` are gathered before a role
     (a playbook says for itself); it costs a second.
+    A `resident` request is one for a run that stays: of its values only `dljob_batch` counts.
     """
 
     target: str
@@ -66,6 +71,7 @@ class RunRequest:
     timeout: float = 300.0
     site: Mapping[str, Any] | None = None
     facts: bool = False
+    resident: bool = False
 
     def to_body(self) -> bytes:
         data = {

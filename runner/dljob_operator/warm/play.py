@@ -36,11 +36,13 @@ from ansible.vars.manager import VariableManager
 from dljob_operator.warm import collect
 from dljob_operator.warm.messages import Ending, Failure, RunRequest, RunResult, Target
 from dljob_operator.warm.process_tree import RUN_DIRECTORY
+from dljob_operator.warm.resident import RESIDENT
 from dljob_operator.warm.trust import mark
 
 # The same inventory that ansible-operator hands to ansible-runner; the interpreter is given so that it is
 # not sought.
 _INVENTORY = 'localhost ansible_connection=local ansible_python_interpreter="{{ ansible_playbook_python }}"\n'
+_UNHURRIED = 0.5  # seconds
 # A play that does nothing, and expressions such as roles hold; both leave Ansible's and Jinja's caches
 # filled.
 _WARM_UP = """
@@ -101,6 +103,14 @@ class Plays:
             playbook = self._playbook(target, Path(tempfile.gettempdir()), facts=True)
         with self._beside(target):
             return self._run(playbook, mark(request.values, request.unsafe))
+
+    def reside(self, name: str) -> RunResult:
+        """Run a target that stays, in this process, until its task finds no more work."""
+        # Ansible asks a thousand times a second whether its one task has ended; here that is not soon.
+        C.DEFAULT_INTERNAL_POLL_INTERVAL = _UNHURRIED
+        target = self._targets[name]
+        with self._beside(target):
+            return self._run(self._playbooks[name], mark({**target.fixed, RESIDENT: True}, frozenset()))
 
     def _run(self, playbook: Path, extra_vars: dict[str, Any], *, quiet: bool = False) -> RunResult:
         variables = VariableManager(loader=self._loader, inventory=self._inventory, version_info=self._version)

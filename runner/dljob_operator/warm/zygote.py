@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import math
 import os
 import selectors
 import shutil
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from dljob_operator.warm import process_tree
 from dljob_operator.warm.messages import Ending, Failure, Frame, FrameReader, RunRequest, RunResult, Target
+from dljob_operator.warm.resident import Desk
 
 if TYPE_CHECKING:
     from dljob_operator.warm.play import Plays
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 _GRACE = 1.0  # seconds from the polite signal of a run that took too long to SIGKILL
 _OUTPUT_KEPT = 16 * 1024
 _CHUNK = 256 * 1024
+# A run that stays is replaced after so many requests or seconds, as any long-lived process wants to be: whatever it has
+# piled up goes with it, and an edited role or renewed credentials come in.
+_MOST_SERVED, _LONGEST_STAY = 2000, 900.0
 _SETTINGS = {
     "ANSIBLE_RETRY_FILES_ENABLED": "false",
     "ANSIBLE_LOCALHOST_WARNING": "false",
@@ -55,9 +60,13 @@ _PRELOADED = (
 
 @dataclass
 class _Child:
-    """A running child and the ends of its pipes that the zygote reads."""
+    """A running child and the ends of its pipes that the zygote holds.
 
-    number: int
+    One whose run stays has a `resident` target and a pipe for its work; `number` is the request that it is at, None
+    while it waits for one.
+    """
+
+    number: int | None
     pid: int
     result_fd: int
     output_fd: int
@@ -69,6 +78,11 @@ class _Child:
     doomed: tuple[process_tree.Process, ...] = ()
     timed_out: bool = False
     status: int | None = None
+    resident: str = ""
+    work_fd: int = -1
+    answers: FrameReader = field(default_factory=FrameReader)
+    served: int = 0
+    born: float = field(default_factory=time.monotonic)
 
 
 class Zygote:
@@ -79,7 +93,8 @@ class Zygote:
         self._plays = plays
         self._scratch = scratch
         self._concurrency = concurrency
-        self._waiting: deque[tuple[int, float, bytes]] = deque()
+        self._waiting: deque[tuple[int, float, str, bytes]] = deque()
+        self._forks = 0
         self._children: dict[int, _Child] = {}
         self._reader = FrameReader()
         self._selector = selectors.DefaultSelector()
@@ -119,32 +134,80 @@ class Zygote:
             elif key.data.status is None:
                 self._drain(key.data, key.fd)
         self._end_overdue()
-        while self._waiting and len(self._children) < self._concurrency:
-            self._fork(*self._waiting.popleft())
+        while self._waiting and self._busy() < self._concurrency:
+            number, timeout, resident, body = self._waiting.popleft()
+            if resident:
+                self._employ(number, timeout, resident, body)
+            else:
+                self._fork(number, timeout, body)
         return True
+
+    def _busy(self) -> int:
+        return sum(child.number is not None for child in self._children.values())
+
+    def _employ(self, number: int, timeout: float, target: str, body: bytes) -> None:
+        """Give a request to a run of `target` that stays and has nothing to do, or to a new one."""
+        idle = (c for c in self._children.values() if c.resident == target and c.number is None and c.work_fd >= 0)
+        child = next(idle, None) or self._fork(None, math.inf, b"", target)
+        child.number, child.started = number, time.monotonic()
+        child.deadline = child.started + timeout
+        self.send({"type": "started", "id": number, "pid": child.pid})
+        frame = memoryview(Frame({}, body).encode())
+        # A child that is gone will be reaped, and the request with it.
+        with contextlib.suppress(BrokenPipeError):
+            while frame:
+                frame = frame[os.write(child.work_fd, frame) :]
+        # Those that the next requests will need start while this one is served.
+        for _ in range(
+            self._concurrency - sum(c.resident == target and c.work_fd >= 0 for c in self._children.values())
+        ):
+            self._fork(None, math.inf, b"", target)
+
+    def _answered(self, child: _Child) -> None:
+        """Pass on what a run that stays has answered, and let it go when it has done enough."""
+        for frame in child.answers.feed(bytes(child.result)):
+            child.result[:] = frame.body
+            self._answer(child)
+            child.number, child.deadline = None, math.inf
+            child.output.clear()
+            child.served += 1
+        child.result.clear()
+        if child.number is None and (child.served >= _MOST_SERVED or time.monotonic() - child.born > _LONGEST_STAY):
+            self._dismiss(child)
+
+    def _dismiss(self, child: _Child) -> None:
+        if child.work_fd >= 0:
+            os.close(child.work_fd)
+            child.work_fd = -1
 
     def _patience(self) -> float | None:
         """Return the seconds until the next deadline, or None where there is none."""
         deadlines = [child.deadline for child in self._children.values()]
-        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+        soonest = min(deadlines, default=math.inf)
+        return None if soonest == math.inf else max(0.0, soonest - time.monotonic())
 
     def _receive(self) -> bool:
         data = self._control.recv(_CHUNK)
         for frame in self._reader.feed(data):
-            self._waiting.append((frame.header["id"], frame.header["timeout"], frame.body))
+            header = frame.header
+            self._waiting.append((header["id"], header["timeout"], header.get("resident", ""), frame.body))
         return bool(data)
 
-    def _fork(self, number: int, timeout: float, body: bytes) -> None:
+    def _fork(self, number: int | None, timeout: float, body: bytes, resident: str = "") -> _Child:
+        """Start the run of a request, or one of `resident` that stays and is given its requests later."""
         result_read, result_write = os.pipe()
         output_read, output_write = os.pipe()
         go_read, go_write = os.pipe()
-        scratch = self._scratch / f"run-{number}"
+        self._forks += 1
+        scratch = self._scratch / f"run-{self._forks}"
         sys.stdout.flush()
         sys.stderr.flush()
         zygote = os.getpid()
         pid = os.fork()
         if pid == 0:
             self._become_child(zygote, (result_read, output_read, go_write), output_write)
+            if resident:
+                _resident_main(self._plays, scratch, go_read, result_write, resident)
             _child_main(self._plays, scratch, go_read, result_write, body, timeout)
         for fd in (result_write, output_write, go_read):
             os.close(fd)
@@ -157,6 +220,9 @@ class Zygote:
         self._children[pid] = child
         self._selector.register(result_read, selectors.EVENT_READ, child)
         self._selector.register(output_read, selectors.EVENT_READ, child)
+        if resident:
+            child.resident, child.work_fd = resident, go_write
+            return child
         # The engine must know of a child before the child does anything: if this process is killed, the
         # engine ends the run, and a child that it was not told of reads the end of the pipe and does
         # nothing.
@@ -164,6 +230,7 @@ class Zygote:
         with contextlib.suppress(BrokenPipeError):
             os.write(go_write, b"!")
         os.close(go_write)
+        return child
 
     def _become_child(self, zygote: int, close: tuple[int, ...], output: int) -> None:
         """Keep nothing of the zygote's: no socket, no signal handler, no other child's pipe.
@@ -177,7 +244,7 @@ class Zygote:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for sibling in self._children.values():
-            for fd in (sibling.result_fd, sibling.output_fd):
+            for fd in (sibling.result_fd, sibling.output_fd, sibling.work_fd):
                 if fd >= 0:
                     os.close(fd)
         self._selector.close()
@@ -202,6 +269,8 @@ class Zygote:
             return False
         if fd == child.result_fd:
             child.result += data
+            if child.resident:
+                self._answered(child)
         else:
             child.output += data
             del child.output[:-_OUTPUT_KEPT]
@@ -235,17 +304,18 @@ class Zygote:
                 process_tree.kill_group(pid, signal.SIGKILL)
                 process_tree.kill(process_tree.started_below(child.scratch))
             shutil.rmtree(child.scratch, ignore_errors=True)
-            self._answer(child)
+            self._dismiss(child)
+            if child.number is not None:
+                self._answer(child)
 
     def _answer(self, child: _Child) -> None:
         ending = Ending.TIMED_OUT if child.timed_out else Ending.COMPLETED if child.result else Ending.CRASHED
-        assert child.status is not None
         self.send(
             {
                 "type": "done",
                 "id": child.number,
                 "ending": ending,
-                "exit": os.waitstatus_to_exitcode(child.status),
+                "exit": 0 if child.status is None else os.waitstatus_to_exitcode(child.status),
                 "seconds": time.monotonic() - child.started,
                 "output": child.output.decode(errors="replace"),
             },
@@ -281,6 +351,31 @@ def _child_main(plays: Plays, scratch: Path, go: int, result_fd: int, body: byte
             with os.fdopen(result_fd, "wb") as pipe:
                 pipe.write(result.to_body())
             code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _resident_main(plays: Plays, scratch: Path, work: int, result_fd: int, target: str) -> None:
+    """Run a target that stays, until there is no more work, and leave; never return into the zygote's loop."""
+    code = 1
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        from ansible_collections.dljob.operator.plugins.module_utils.api import residency
+
+        from dljob_operator.warm.play import use_scratch
+
+        use_scratch(scratch)
+        residency.publish(Desk(work, result_fd))
+        result = plays.reside(target)
+        for failure in result.failures:
+            print(failure)
+        code = 0 if result.ok else 1
     except BaseException:
         traceback.print_exc()
     finally:

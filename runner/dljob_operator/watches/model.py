@@ -70,3 +70,11 @@ class Watch:
     def batchable(self) -> bool:
         """Whether the role takes several objects in one run (`vars: {dljob_batchable: true}`)."""
         return bool(self.vars.get("dljob_batchable", False))
+
+    @property
+    def resident(self) -> bool:
+        """Whether a run of the role may stay and take batch after batch (`vars: {dljob_resident: true}`).
+
+        Only for a role that is one task of ours: what else it did would be done once a run, not once a job.
+        """
+        return self.batchable and bool(self.vars.get("dljob_resident", False))

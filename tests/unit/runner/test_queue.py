@@ -4,7 +4,7 @@ import threading
 from collections.abc import Hashable
 
 import pytest
-from dljob_operator.engine.queue import FIRST_BACKOFF, LONGEST_BACKOFF, SETTLE, WorkQueue
+from dljob_operator.engine.queue import FIRST_BACKOFF, LONGEST_BACKOFF, SETTLE, SETTLE_EACH, WorkQueue
 
 
 class Clock:
@@ -51,6 +51,42 @@ def test_an_owned_objects_event_waits_for_others(queue: WorkQueue, clock: Clock)
     assert _take(queue) == []
     clock.pass_time(SETTLE / 2)
     assert _take(queue) == ["a"]
+
+
+def test_the_events_of_a_large_job_wait_longer(queue: WorkQueue, clock: Clock) -> None:
+    longer = SETTLE + 1000 * SETTLE_EACH
+    queue.add("a", "g", owned=1000)
+    clock.pass_time(longer - 0.01)
+    assert _take(queue) == []
+    clock.pass_time(0.02)
+    assert _take(queue) == ["a"]
+    queue.add("a", "g", owned=1000)
+    assert queue.done("a", ok=True) == longer
+
+
+def test_what_somebody_asked_for_comes_first_but_not_for_ever(queue: WorkQueue, clock: Clock) -> None:
+    for key in ("pods-1", "pods-2"):
+        queue.add(key, "g")
+    clock.pass_time(SETTLE)
+    for number in range(6):
+        queue.add(f"new-{number}", "g", urgent=True)
+    assert [_take(queue)[0] for _ in range(8)] == [
+        *("new-0", "new-1", "new-2", "new-3", "pods-1"),
+        *("new-4", "new-5", "pods-2"),
+    ]
+
+
+def test_a_job_that_waits_goes_to_the_front_when_somebody_asks_for_it(queue: WorkQueue, clock: Clock) -> None:
+    for key in ("a", "b"):
+        queue.add(key, "g")
+    clock.pass_time(SETTLE)
+    assert _take(queue) == ["a"]
+    queue.add("c", "g")
+    clock.pass_time(SETTLE)
+    queue.add("d", "g", urgent=True)
+    assert _take(queue) == ["d"]
+    queue.add("c", "g", urgent=True)
+    assert [_take(queue), _take(queue), _take(queue)] == [["c"], ["b"], []]
 
 
 def test_a_running_job_is_not_given_out_again_but_runs_after(queue: WorkQueue, clock: Clock) -> None:

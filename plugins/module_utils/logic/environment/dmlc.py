@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.once import OncePerCluster
 
 TUNER_SERVER_KEY = "tuner-server-key"
 """The template annotation whose value v1 hands to all replicas in MX_CONFIG's labels."""
@@ -36,22 +37,22 @@ def dmlc_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
 
 def mx_config(cluster: Mapping[str, Any]) -> str:
     """MX_CONFIG: the whole cluster as JSON, one ``{"url", "port"}`` per replica, types in lower case and sorted."""
-    members = tuple(
-        (type_.lower(), tuple((m["host"], m["port"]) for m in members))
-        for type_, members in sorted(cluster["replicas"].items())
-    )
     labels = {
         type_.lower(): template["annotations"].get(TUNER_SERVER_KEY, "")
         for type_, template in sorted(cluster["templates"].items())
     }
     task = {"type": cluster["task"]["type"].lower(), "index": cluster["task"]["index"]}
-    return f'{{"cluster":{_members_json(members)},"labels":{_json(labels)},"task":{_json(task)}}}'
+    return f'{{"cluster":{_members_json(cluster["replicas"])},"labels":{_json(labels)},"task":{_json(task)}}}'
 
 
-@lru_cache(maxsize=4)
-def _members_json(members: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]) -> str:
-    """Once for all replicas of a job: written anew for each of a thousand, it would take seconds."""
-    return _json({type_: [{"url": host, "port": port} for host, port in hosts] for type_, hosts in members})
+@OncePerCluster
+def _members_json(replicas: Mapping[str, Any]) -> str:
+    return _json(
+        {
+            type_.lower(): [{"url": m["host"], "port": m["port"]} for m in members]
+            for type_, members in sorted(replicas.items())
+        }
+    )
 
 
 def _json(value: Any) -> str:

@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.once import OncePerCluster
+
 DYNAMIC = "enableDynamicWorker"
 """The field of a v1 job's spec that lets workers come and go."""
 
@@ -18,14 +20,18 @@ def tf_config(cluster: Mapping[str, Any]) -> str:
     """TF_CONFIG's text for the task: ``{"cluster":{"ps":["host:port"]},"task":{...},"environment":"cloud"}``."""
     if cluster["spec"].get(DYNAMIC) is True:
         return _sparse(cluster)
-    task = cluster["task"]
-    members = {type_.lower(): found for type_, found in cluster["replicas"].items()}
-    config = {
-        "cluster": {type_: [_address(m) for m in found] for type_, found in sorted(members.items())},
-        "task": {"type": task["type"].lower(), "index": task["index"]},
-        "environment": "cloud",
-    }
-    return json.dumps(config, separators=(",", ":"))
+    task = {"type": cluster["task"]["type"].lower(), "index": cluster["task"]["index"]}
+    return f'{{"cluster":{_members_json(cluster["replicas"])},"task":{_json(task)},"environment":"cloud"}}'
+
+
+@OncePerCluster
+def _members_json(replicas: Mapping[str, Any]) -> str:
+    members = {type_.lower(): found for type_, found in replicas.items()}
+    return _json({type_: [_address(m) for m in found] for type_, found in sorted(members.items())})
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _sparse(cluster: Mapping[str, Any]) -> str:

@@ -1,0 +1,140 @@
+"""`python -m bench`: the whole benchmark, or as much of it as there is time for."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cluster import lifecycle
+from cluster.errors import ClusterError
+from cluster.settings import settings_from
+
+from bench import account, machine, plan, report, tools
+from bench.client import Client, Refused
+from bench.measures import Sample
+from bench.peers import catalog
+from bench.peers.base import PeerFailed
+from bench.session import Ground, Session
+from bench.workloads import FULL, QUICK
+
+RESULTS = tools.ROOT / "benchmarks" / "RESULTS.md"
+SCRATCH = tools.ROOT / ".build" / "bench"
+NODES, QUICK_NODES = 44, 2  # a simulated node holds 250 pods
+_LEAST = 20.0  # seconds that must be left for another session
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(argv)
+    try:
+        peers = catalog.chosen(options.peers)
+        workloads = plan.workloads_named(options.workloads)
+    except ValueError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        bench = Bench.on_cluster(options.quick, options.minutes, options.output)
+        for peer in peers:
+            if peer.prepare is not None:
+                bench.say(f"preparing {peer.name}")
+                peer.prepare(settings_from().kubeconfig)
+        bench.run([*plan.sessions(peers, options.rounds, workloads)])
+    except ClusterError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    return 1 if bench.failed else 0
+
+
+@dataclass
+class Bench:
+    """A run. Whatever ends it, what it has measured by then is written."""
+
+    ground: Ground
+    output: Path
+    quick: bool
+    facts: dict[str, str]
+    samples: list[Sample] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    failed: bool = False
+
+    @classmethod
+    def on_cluster(cls, quick: bool, minutes: float, output: Path) -> Bench:
+        settings = settings_from()
+        lifecycle.up(settings)
+        sizes, nodes = (QUICK, QUICK_NODES) if quick else (FULL, NODES)
+        with lifecycle.locked(settings):
+            session, _ = lifecycle.existing(settings)
+            nodes = max(nodes, session.state.kwok_nodes)
+            lifecycle.kwok_nodes(session, nodes)
+        _install_crds(Client(settings.kubeconfig))
+        SCRATCH.mkdir(parents=True, exist_ok=True)
+        client = Client(settings.kubeconfig)
+        account.prepare(client, SCRATCH / "kubeconfig")
+        ground = Ground(
+            client, SCRATCH / "kubeconfig", SCRATCH, sizes, nodes, lambda text: print(text, flush=True),
+            time.monotonic() + 60 * minutes,
+        )  # fmt: skip
+        return cls(ground, output, quick, machine.facts(client, nodes))
+
+    def say(self, text: str) -> None:
+        self.ground.say(text)
+
+    def run(self, sessions: Sequence[plan.Session]) -> None:
+        try:
+            for session in sessions:
+                what = f"round {session.round}, {session.peer.name}: {', '.join(session.workloads)}"
+                if time.monotonic() + _LEAST > self.ground.deadline:
+                    self.left_out.append(f"{what}: no time left")
+                    continue
+                self.say(what)
+                self._one(session, what)
+        except (KeyboardInterrupt, SystemExit):
+            self.left_out.append("the run was interrupted")
+            self.failed = True
+        finally:
+            account.remove(self.ground.client)
+            self.write()
+
+    def _one(self, session: plan.Session, what: str) -> None:
+        try:
+            for sample in Session(self.ground, session).run():
+                self.samples.append(sample)
+                self.write()
+        except (PeerFailed, Refused, OSError) as error:  # TimeoutError and ConnectionError are of the last
+            self.say(f"  failed: {error}")
+            self.left_out.append(f"{what}: {str(error).splitlines()[0]}")
+            self.failed = True
+
+    def write(self) -> None:
+        data = {"facts": self.facts, "left_out": self.left_out, "samples": [s.to_json() for s in self.samples]}
+        (SCRATCH / "samples.json").write_text(json.dumps(data, indent=1))
+        titles = {peer.name: peer.title for peer in catalog.PEERS}
+        text = report.document(
+            report.Samples(self.samples), titles, self.facts, self.ground.sizes.replicas, self.left_out
+        )
+        self.output.write_text(text)
+
+
+def _install_crds(client: Client) -> None:
+    for path in sorted((tools.ROOT / "crds").glob("*.yaml")):
+        plural = path.stem
+        url = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}?fieldManager=dljob-bench&force=true"
+        client.request("PATCH", url, path.read_bytes(), "application/apply-patch+yaml")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    add = parser.add_argument
+    add("--minutes", type=float, default=25.0, help="no more begins after so many (default: %(default)g)")
+    add("--rounds", type=int, default=3, help="how often, if there is time (default: %(default)s)")
+    add("--workloads", default="", metavar="NAMES", help=f"of: {', '.join(plan.WORKLOADS)} (default: all)")
+    add("--peers", default="", metavar="NAMES", help="with commas between (default: all)")
+    add("--quick", action="store_true", help="tiny sizes: proves the harness, judges nothing")
+    add("--output", type=Path, default=RESULTS, help="the report (default: benchmarks/RESULTS.md)")
+    return parser

@@ -1,0 +1,41 @@
+"""What a result must say about where it was made."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+from bench import tools
+from bench.client import Client
+from bench.peers import training_operator
+
+
+def processor() -> str:
+    text = Path("/proc/cpuinfo").read_text()
+    found = re.search(r"model name\s*:\s*(.+)", text)
+    return found[1].strip() if found else platform.machine()
+
+
+def memory_gib() -> float:
+    found = re.search(r"MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text())
+    return int(found[1]) / 2**20 if found else 0.0
+
+
+def facts(client: Client, nodes: int) -> dict[str, str]:
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=tools.ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("ansible-core", "ansible-runner", "kubernetes"))
+    return {
+        "machine": f"{os.cpu_count()} processors, {processor()}, {memory_gib():.0f} GiB, Linux {platform.release()};"
+        " API server, etcd, kwok and the peers share it",
+        "load when it began": f"{os.getloadavg()[0]:.2f}",
+        "cluster": f"kind, Kubernetes {client.request('GET', '/version')['gitVersion']}, {nodes} kwok nodes",
+        "this operator": f"commit {commit}, Python {platform.python_version()}, {libraries}",
+        "peers": f"training-operator {training_operator.VERSION}, {tools.KOPF.replace('==', ' ')}, "
+        f"kubernetes.core of {tools.ANSIBLE.replace('==', ' ')}",
+    }

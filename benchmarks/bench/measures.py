@@ -1,0 +1,85 @@
+"""Numbers out of numbers: pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one workload came to with one peer, once. Times are seconds; ``None`` is what never came.
+
+    ``first_pod``, ``all_pods`` and ``running`` have one entry for each job, from its acceptance by the API server on;
+    ``wall`` is from the first acceptance to the last pod, ``wall_running`` to the last status Running. ``note`` says
+    why a sample is not whole.
+    """
+
+    workload: str
+    peer: str
+    round: int
+    jobs: int
+    pods: int
+    first_pod: tuple[float | None, ...] = ()
+    all_pods: tuple[float | None, ...] = ()
+    running: tuple[float | None, ...] = ()
+    wall: float | None = None
+    wall_running: float | None = None
+    pods_made: int = 0
+    seconds: float = 0.0
+    reads: float = 0.0
+    writes: float = 0.0
+    cpu: float = 0.0
+    peak_bytes: int = 0
+    note: str = ""
+    extra: dict[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Sample:
+        lists = ("first_pod", "all_pods", "running")
+        values: dict[str, Any] = {key: tuple(value) if key in lists else value for key, value in data.items()}
+        return cls(**values)
+
+    @property
+    def complete(self) -> bool:
+        return self.wall is not None
+
+    @property
+    def least(self) -> float | None:
+        """The wall time, or where it was cut off, what it would have taken at the rate seen: never less than that."""
+        if self.wall is not None:
+            return self.wall
+        return self.seconds * self.pods / self.pods_made if self.pods_made else None
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that ``share`` (0 to 1) of all values do not exceed. Raises ValueError for none."""
+    if not values:
+        raise ValueError("no values")
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Several rounds of the same: the middle, and how far they lie apart."""
+
+    median: float
+    low: float
+    high: float
+    rounds: int
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """``None`` where there is nothing to spread."""
+    return Spread(statistics.median(values), min(values), max(values), len(values)) if values else None
+
+
+def known(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None]

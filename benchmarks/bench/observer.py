@@ -1,0 +1,132 @@
+"""When what a peer makes appears, as seen by watches of the harness: the same for every peer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.client import METADATA_ONLY, Client
+from bench.workloads import JOB_LABEL
+
+MXJOBS = "/apis/kubeflow.org/v1/namespaces/{}/mxjobs"
+PODS = "/api/v1/namespaces/{}/pods"
+_ADDED = b'{"type":"ADDED"'
+
+
+@dataclass
+class Seen:
+    """One job's moments, on the monotonic clock."""
+
+    accepted: float | None = None
+    pods: list[float] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    running: float | None = None
+    finished: float | None = None
+
+
+def conditions(status: dict[str, Any]) -> set[str]:
+    """The condition types that hold."""
+    return {c["type"] for c in status.get("conditions") or () if c.get("status") == "True"}
+
+
+class Observer:
+    """Watches the pods and MXJobs of one namespace from before the first is made. A context manager."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._changed = threading.Condition()
+        self._jobs: dict[str, Seen] = {}
+        self._stopping = False
+        self._problem: Exception | None = None
+        watches = ((PODS, METADATA_ONLY, self._pod), (MXJOBS, "application/json", self._job))
+        self._connections = [client.connection(3600) for _ in watches]
+        self._threads = [
+            threading.Thread(target=self._follow, args=(connection, *watch), daemon=True)
+            for connection, watch in zip(self._connections, watches, strict=True)
+        ]
+
+    def __enter__(self) -> Observer:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping = True
+        for connection in self._connections:
+            if connection.sock is not None:
+                with contextlib.suppress(OSError):
+                    connection.sock.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(10)
+
+    def accepted(self, name: str, moment: float) -> None:
+        with self._changed:
+            self._of(name).accepted = moment
+
+    def seen(self, name: str) -> Seen:
+        with self._changed:
+            return self._of(name)
+
+    def made(self, names: Collection[str]) -> int:
+        """How many pods of these jobs have appeared."""
+        with self._changed:
+            return sum(len(self._of(name).pods) for name in names)
+
+    def wait(self, wanted: Callable[[], bool], timeout: float) -> bool:
+        """Whether ``wanted`` came true in time; it is asked after every event."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while not wanted():
+                if self._problem is not None:
+                    raise self._problem
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self._changed.wait(min(left, 1.0))
+        return True
+
+    def _of(self, name: str) -> Seen:
+        return self._jobs.setdefault(name, Seen())
+
+    def _follow(self, connection: Any, path: str, accept: str, take: Callable[[bytes, float], None]) -> None:
+        try:
+            for line in self._client.lines(connection, f"{path.format(self._namespace)}?watch=true", accept):
+                take(line, time.monotonic())
+            if not self._stopping:
+                raise ConnectionError("a watch of the harness ended in the middle of a measurement")
+        except Exception as error:
+            if not self._stopping:
+                with self._changed:
+                    self._problem = error
+                    self._changed.notify_all()
+
+    def _pod(self, line: bytes, now: float) -> None:
+        if not line.startswith(_ADDED):
+            return
+        metadata = json.loads(line)["object"]["metadata"]
+        job = (metadata.get("labels") or {}).get(JOB_LABEL)
+        if job is None:
+            return
+        with self._changed:
+            seen = self._of(job)
+            seen.pods.append(now)
+            seen.names.add(metadata["name"])
+            self._changed.notify_all()
+
+    def _job(self, line: bytes, now: float) -> None:
+        resource = json.loads(line)["object"]
+        holds = conditions(resource.get("status") or {})
+        with self._changed:
+            seen = self._of(resource["metadata"]["name"])
+            if "Running" in holds and seen.running is None:
+                seen.running = now
+            if "Succeeded" in holds and seen.finished is None:
+                seen.finished = now
+            self._changed.notify_all()

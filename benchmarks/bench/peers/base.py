@@ -1,0 +1,126 @@
+"""A peer as a process of the host, as the embedded engine is: same machine, same connection, same account."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench import processes
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAMS = ROOT / "benchmarks" / "programs"
+
+
+class PeerFailed(Exception):
+    """A peer did not start, or ended; the message has the end of its log."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a peer is asked for, so that a slow one leaves time for the others. Counts of jobs or pods."""
+
+    singles: int | None = None
+    jobs: int | None = None
+    replicas: int | None = None
+    heavy: bool = True
+    """Whether it takes part in the workloads with ``Sizes.most`` jobs at all."""
+    lasting: bool = True
+    """Whether it also does what follows their creation: changes, a restart, finished jobs."""
+    patience: float = 300.0
+    """Seconds after which a workload is cut off, and what it has done by then is reported."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """``command`` gets the kubeconfig and a scratch folder; ``ready`` is a text that the peer prints once it is."""
+
+    name: str
+    title: str
+    command: Callable[[Path, Path], Sequence[str]]
+    ready: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    prepare: Callable[[Path], None] | None = None
+    """Called once before the peer is started for the first time, with the administrator's kubeconfig."""
+    version: Callable[[], str] = lambda: ""
+    reports_running: bool = True
+
+
+class Running:
+    """A started peer. A context manager: on exit it and all it started are gone."""
+
+    def __init__(self, peer: Peer, kubeconfig: Path, scratch: Path) -> None:
+        self._peer = peer
+        self._log = scratch / f"{peer.name}.log"
+        self._ready = threading.Event()
+        self._ended = threading.Event()
+        # where DLJOB_CLUSTER_DIR and the like point to is no business of a peer
+        environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "K8S_AUTH_KUBECONFIG": str(kubeconfig)}
+        self._temporary = Path(tempfile.mkdtemp(prefix="tmp-", dir=scratch))
+        environment["TMPDIR"] = str(self._temporary)
+        environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+        self._process = subprocess.Popen(
+            [*peer.command(kubeconfig, scratch)],
+            env={**environment, **peer.environment},
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._copy, daemon=True)
+        self._reader.start()
+
+    def _copy(self) -> None:
+        assert self._process.stdout is not None
+        wanted = self._peer.ready.encode()
+        with self._log.open("ab") as log:
+            for line in self._process.stdout:
+                log.write(line)
+                if wanted in line:
+                    log.flush()
+                    self._ready.set()
+        self._ended.set()
+        self._ready.set()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def wait_ready(self, timeout: float = 120.0) -> None:
+        if not self._ready.wait(timeout) or self._ended.is_set():
+            raise PeerFailed(f"{self._peer.name} was not ready within {timeout:.0f} s:\n{self.log_end()}")
+
+    def check(self) -> None:
+        if self._process.poll() is not None:
+            raise PeerFailed(f"{self._peer.name} ended with {self._process.returncode}:\n{self.log_end()}")
+
+    def log_end(self, lines: int = 15) -> str:
+        text = self._log.read_text(errors="replace") if self._log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        started = processes.tree(self._process.pid)
+        if self._process.poll() is None:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(20)
+        for pid in started:  # a peer that cleans up has none left; a cold Ansible run in its own session is one
+            if pid in processes.tree(pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+        self._reader.join(10)
+        shutil.rmtree(self._temporary, ignore_errors=True)

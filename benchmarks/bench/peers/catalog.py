@@ -1,0 +1,32 @@
+"""Every peer, in the order in which they take turns."""
+
+from __future__ import annotations
+
+from bench.peers import ansible_stock, floor, kopf_operator, ours, training_operator
+from bench.peers.base import Peer
+
+PEERS: tuple[Peer, ...] = (
+    ours.PEER,
+    floor.PEER,
+    training_operator.DEFAULT,
+    training_operator.LIFTED,
+    kopf_operator.PEER,
+    ansible_stock.PEER,
+)
+OURS, FLOOR, DEFAULT, LIFTED, STOCK = (
+    ours.PEER.name,
+    floor.PEER.name,
+    training_operator.DEFAULT.name,
+    training_operator.LIFTED.name,
+    ansible_stock.PEER.name,
+)
+
+
+def chosen(names: str) -> tuple[Peer, ...]:
+    """The peers that ``names`` (with commas between) says; all of them for none. Raises ValueError."""
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    known = {peer.name: peer for peer in PEERS}
+    for name in wanted:
+        if name not in known:
+            raise ValueError(f"there is no peer {name!r}; there are {', '.join(known)}")
+    return tuple(peer for peer in PEERS if not wanted or peer.name in wanted)

@@ -1,0 +1,25 @@
+"""A kopf operator that does the same work."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from bench import tools
+from bench.peers.base import PROGRAMS, Limits, Peer
+
+
+def _command(kubeconfig: Path, scratch: Path) -> list[str]:
+    program = str(PROGRAMS / "kopf_operator.py")
+    return [sys.executable, "-m", "kopf", "run", "--standalone", "--all-namespaces", program]
+
+
+PEER = Peer(
+    name="kopf",
+    title=f"kopf {tools.KOPF.removeprefix('kopf==')}",
+    command=_command,
+    ready="Initial authentication has finished",
+    environment={"PYTHONPATH": str(tools.python_packages_path())},
+    limits=Limits(lasting=False, patience=180.0),
+    prepare=lambda kubeconfig: tools.ensure_python_packages(),
+)

@@ -1,0 +1,14 @@
+"""This operator, as `dljob-operator run` has it, with its own defaults."""
+
+from __future__ import annotations
+
+import sys
+
+from bench.peers.base import Peer
+
+PEER = Peer(
+    name="dljob-operator",
+    title="this operator",
+    command=lambda kubeconfig, scratch: [sys.executable, "-m", "dljob_operator", "run"],
+    ready="ready:",
+)

@@ -1,0 +1,98 @@
+"""Kubeflow's training-operator 1.8.1, the last one with MXJobs: by its defaults, and with its client limits lifted."""
+
+from __future__ import annotations
+
+import base64
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import yaml
+
+from bench import tools
+from bench.client import APPLY, Client, Refused
+from bench.peers.base import Limits, Peer
+
+VERSION = "v1.8.1"
+NAMESPACE = "kubeflow"
+SECRET = "training-operator-webhook-cert"
+WEBHOOK = "validator.training-operator.kubeflow.org"
+CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")
+"""Where it looks for its serving certificate, which its pod would have mounted from the Secret."""
+LIFTED_THREADS = 8
+_SERVED_BY_US = ("mxjobs", "tfjobs")
+
+
+def prepare(kubeconfig: Path) -> None:
+    """What its manifests would have installed. MXJob and TFJob stay as this operator's CRDs define them: the same
+    validation for every peer."""
+    client = Client(kubeconfig)
+    client.ensure("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    client.ensure(f"/api/v1/namespaces/{NAMESPACE}/secrets", {"metadata": {"name": SECRET}})
+    webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    client.ensure(webhooks, {"metadata": {"name": WEBHOOK}})
+    for path in sorted((tools.training_operator_sources() / "manifests" / "base" / "crds").glob("kubeflow.org_*.yaml")):
+        plural = re.sub(r"kubeflow\.org_(\w+)\.yaml", r"\1", path.name)
+        if plural not in _SERVED_BY_US:
+            definition = yaml.load(path.read_text(), yaml.CSafeLoader)
+            name = definition["metadata"]["name"]
+            url = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}?fieldManager=dljob-bench&force=true"
+            client.request("PATCH", url, definition, APPLY)
+    threading.Thread(target=_mount_certificates, args=(client,), daemon=True).start()
+
+
+def _mount_certificates(client: Client) -> None:
+    """Do what the kubelet would: write the Secret's content to files, once the operator has filled it."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/secrets/{SECRET}"
+    for _ in range(240):
+        try:
+            data = client.request("GET", path).get("data") or {}
+        except (Refused, OSError):
+            data = {}
+        if "tls.crt" in data:
+            CERTIFICATES.mkdir(parents=True, exist_ok=True)
+            for name, value in data.items():
+                (CERTIFICATES / name).write_bytes(base64.b64decode(value))
+            return
+        time.sleep(0.5)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _default(kubeconfig: Path, scratch: Path) -> list[str]:
+    """Ports only: they have no part in its speed, and the usual ones may be taken on this machine."""
+    return [
+        str(tools.training_operator() / "training-operator"),
+        "--metrics-bind-address=0",
+        f"--health-probe-bind-address=127.0.0.1:{_free_port()}",
+        f"--webhook-server-port={_free_port()}",
+    ]
+
+
+def _lifted(kubeconfig: Path, scratch: Path) -> list[str]:
+    return [str(tools.training_operator() / "training-operator-unlimited"), f"--controller-threads={LIFTED_THREADS}"]
+
+
+def _peer(name: str, title: str, command: Callable[[Path, Path], list[str]], limits: Limits) -> Peer:
+    return Peer(
+        name=name,
+        title=title,
+        command=command,
+        ready='"controller": "mxjob-controller", "worker count"',
+        environment={"MY_POD_NAMESPACE": NAMESPACE},
+        limits=limits,
+        prepare=prepare,
+    )
+
+
+DEFAULT = _peer(
+    "training-operator", f"training-operator {VERSION}", _default, Limits(patience=130.0, lasting=False)
+)  # 1,000 jobs would take it seven minutes
+LIFTED = _peer("training-operator-lifted", f"training-operator {VERSION}, no client limits", _lifted, Limits())

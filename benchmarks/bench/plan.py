@@ -1,0 +1,80 @@
+"""What is run in which order, and what is left out when time is short. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from bench.peers.base import Peer
+from bench.workloads import Sizes
+
+IDLE, ONE, MANY, REPLICAS = "idle", "one job", "many jobs", "replicas"
+MOST, CHANGE, RESTART, FINISHED, HUGE = "most jobs", "change", "restart", "finished", "huge"
+LIGHT = (IDLE, ONE, MANY, REPLICAS)
+HEAVY = (MOST, CHANGE, RESTART, FINISHED)
+WORKLOADS = (*LIGHT, *HEAVY, HUGE)
+
+
+@dataclass(frozen=True)
+class Session:
+    """One start of one peer, and what it then has to do."""
+
+    peer: Peer
+    round: int
+    workloads: tuple[str, ...]
+
+
+def sessions(peers: Sequence[Peer], rounds: int, chosen: Collection[str] = WORKLOADS) -> Iterator[Session]:
+    """The most telling first: all peers once, the thousand jobs, the large job; then all over again for the spread.
+
+    Peers take turns within each round, so that whatever else the machine does meets all of them.
+    """
+    for number in range(1, rounds + 1):
+        for workloads in (LIGHT, HEAVY, (HUGE,)):
+            for peer in peers:
+                wanted = tuple(w for w in workloads if w in chosen and takes_part(peer, w) and again(peer, w, number))
+                if wanted:
+                    yield Session(peer, number, wanted)
+
+
+def takes_part(peer: Peer, workload: str) -> bool:
+    limits = peer.limits
+    match workload:
+        case "replicas":
+            return limits.replicas != 0
+        case "most jobs" | "huge":
+            return limits.heavy
+        case "change" | "restart" | "finished":
+            return limits.heavy and limits.lasting
+    return True
+
+
+def again(peer: Peer, workload: str, number: int) -> bool:
+    """The slow workloads are repeated last, from the third round on, those of a slow peer never."""
+    if number == 1:
+        return True
+    if workload in (*HEAVY, HUGE):
+        return number >= 3 and peer.limits.lasting
+    return workload != REPLICAS or peer.limits.lasting or number >= 3
+
+
+def count(wanted: int, limit: int | None) -> int:
+    return wanted if limit is None else min(wanted, limit)
+
+
+def replica_sizes(peer: Peer, sizes: Sizes) -> tuple[int, ...]:
+    return tuple(size for size in sizes.replicas if peer.limits.replicas is None or size <= peer.limits.replicas)
+
+
+def workloads_named(names: str) -> tuple[str, ...]:
+    """Workloads from their names with commas between; all of them for "". Raises ValueError."""
+    wanted = _split(names)
+    for name in wanted:
+        if name not in WORKLOADS:
+            raise ValueError(f"there is no workload {name!r}; there are {', '.join(WORKLOADS)}")
+    return tuple(wanted) or WORKLOADS
+
+
+def _split(names: str) -> list[str]:
+    parts: Iterable[str] = (name.strip() for name in names.split(","))
+    return [name for name in parts if name]

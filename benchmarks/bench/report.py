@@ -1,0 +1,208 @@
+"""Samples into tables, ratios and verdicts: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench import plan
+from bench.measures import Sample, Spread, known, percentile, spread
+from bench.peers import catalog
+
+NOTHING = "-"
+_CALLS_OF_A_JOB = 20  # Services, statuses, Events: however many replicas it has
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One thing that was to be reached. ``reached`` is None where it was not measured."""
+
+    text: str
+    found: str
+    reached: bool | None
+
+    @property
+    def verdict(self) -> str:
+        return {True: "yes", False: "**no**", None: "not measured"}[self.reached]
+
+
+class Samples:
+    """All samples of a run, to be asked by workload and peer."""
+
+    def __init__(self, samples: Iterable[Sample]) -> None:
+        self._all = list(samples)
+
+    def workloads(self) -> list[str]:
+        return list(dict.fromkeys(sample.workload for sample in self._all))
+
+    def of(self, workload: str, peer: str) -> list[Sample]:
+        return [sample for sample in self._all if (sample.workload, sample.peer) == (workload, peer)]
+
+    def wall(self, workload: str, peer: str) -> Spread | None:
+        return spread([least for sample in self.of(workload, peer) if (least := sample.least) is not None])
+
+    def p(self, workload: str, peer: str, share: float, what: str = "all_pods") -> float | None:
+        values = known([value for sample in self.of(workload, peer) for value in getattr(sample, what)])
+        return percentile(values, share) if values else None
+
+
+def seconds(value: float | None) -> str:
+    if value is None:
+        return NOTHING
+    return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 10 else f"{value:.0f}"
+
+
+def ratio(ours: float | None, theirs: float | None) -> str:
+    """How many times as long as ours theirs takes; below 1 it is faster."""
+    return NOTHING if not ours or theirs is None else f"{theirs / ours:.2f}"
+
+
+def table(samples: Samples, workload: str, titles: Mapping[str, str]) -> list[str]:
+    """The rows of one workload, peers in their order, losses included."""
+    ours = _time(samples, workload, catalog.OURS)
+    lines = [
+        f"### {workload}",
+        "",
+        "| peer | jobs of pods | rounds | all pods, s | lowest to highest | by ours | first pod p50 / p99 |"
+        " all pods p50 / p99 | Running p50 / p99 | reads + writes a job | CPU s a job | peak MiB |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for peer, title in titles.items():
+        found = samples.of(workload, peer)
+        if not found:
+            continue
+        time = _time(samples, workload, peer)
+        jobs = max(1, found[0].jobs)
+        cut = sum(not sample.complete for sample in found)
+        cells = [
+            title,
+            f"{found[0].jobs} of {found[0].pods // jobs}",
+            str(len(found)),
+            ("> " if cut else "") + seconds(time.median if time else None),
+            f"{seconds(time.low)} to {seconds(time.high)}" if time else NOTHING,
+            ratio(ours.median if ours else None, time.median if time else None),
+            *(
+                f"{seconds(samples.p(workload, peer, 0.5, what))} / {seconds(samples.p(workload, peer, 0.99, what))}"
+                for what in ("first_pod", "all_pods", "running")
+            ),
+            f"{_mean(s.reads / jobs for s in found):.1f} + {_mean(s.writes / jobs for s in found):.1f}",
+            f"{_mean(s.cpu / jobs for s in found):.3f}",
+            f"{max(s.peak_bytes for s in found) / 2**20:.0f}",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+        notes = [f"{s.pods_made} of {s.pods} pods after {s.seconds:.0f} s" for s in found if not s.complete]
+        if notes:
+            lines.append(
+                f"| | cut off: {'; '.join(notes)}; the time is what it would come to at that rate |" + " |" * 10
+            )
+    return [*lines, ""]
+
+
+def _time(samples: Samples, workload: str, peer: str) -> Spread | None:
+    """The time that a workload is judged by: a job's median where they come one by one, else until the last pod."""
+    if workload in (plan.ONE, plan.FINISHED, plan.CHANGE):
+        medians = [percentile(values, 0.5) for s in samples.of(workload, peer) if (values := known(s.all_pods))]
+        return spread(medians)
+    return samples.wall(workload, peer)
+
+
+def _mean(values: Iterable[float]) -> float:
+    numbers = list(values)
+    return sum(numbers) / len(numbers) if numbers else 0.0
+
+
+def goals(samples: Samples, sizes_replicas: Sequence[int]) -> list[Goal]:
+    """The seven, decided by this run's own numbers."""
+
+    def median(workload: str, peer: str) -> float | None:
+        found = _time(samples, workload, peer)
+        return found.median if found else None
+
+    def at_most(text: str, workload: str, peer: str, factor: float) -> Goal:
+        mine, theirs = median(workload, catalog.OURS), median(workload, peer)
+        if mine is None or theirs is None:
+            return Goal(text, NOTHING, None)
+        return Goal(
+            text, f"{seconds(mine)} s against {seconds(theirs)} s: {mine / theirs:.2f} times", mine <= factor * theirs
+        )
+
+    default, lifted, floor, stock = catalog.DEFAULT, catalog.LIFTED, catalog.FLOOR, catalog.STOCK
+    found = [
+        at_most("1. one job: no slower than training-operator", plan.ONE, default, 1.0),
+        at_most("1. one job: under 1/50 of the stock Ansible way", plan.ONE, stock, 1 / 50),
+    ]
+    for workload in (plan.MANY, plan.MOST):
+        found += [
+            at_most(f"2. {workload}: at most a quarter of training-operator's time", workload, default, 0.25),
+            at_most(f"2. {workload}: no slower than it with its limits lifted", workload, lifted, 1.0),
+            at_most(f"2. {workload}: within twice the floor", workload, floor, 2.0),
+        ]
+    if sizes_replicas:
+        large = f"{max(sizes_replicas)} replicas"
+        found += [
+            at_most(f"3. {large}: at most a fifth of training-operator's time", large, default, 0.2),
+            at_most(f"3. {large}: within 1.5 times the floor", large, floor, 1.5),
+            _no_call_but_creation(samples, large),
+        ]
+    found += [_finished_cost(samples), _idle(samples)]
+    return found
+
+
+def _no_call_but_creation(samples: Samples, workload: str) -> Goal:
+    text = f"3. {workload}: no API call per replica but its pod's creation"
+    whole = [s for s in samples.of(workload, catalog.OURS) if s.complete]
+    if not whole:
+        return Goal(text, NOTHING, None)
+    beyond = max(s.reads + s.writes - s.pods for s in whole)
+    return Goal(text, f"{beyond:.0f} calls beyond the pods' creation", beyond <= _CALLS_OF_A_JOB)
+
+
+def _finished_cost(samples: Samples) -> Goal:
+    text = "4. a new job among finished ones: within 1.2 times one without them"
+    alone, among = (_time(samples, workload, catalog.OURS) for workload in (plan.ONE, plan.FINISHED))
+    if alone is None or among is None:
+        return Goal(text, NOTHING, None)
+    share = among.median / alone.median
+    return Goal(text, f"{seconds(among.median)} s against {seconds(alone.median)} s: {share:.2f} times", share <= 1.2)
+
+
+def _idle(samples: Samples) -> Goal:
+    shares = [s.extra["core_share"] for s in samples.of(plan.IDLE, catalog.OURS)]
+    text = "7. idle: below 1% of a core"
+    return Goal(text, f"{100 * max(shares):.2f}%", max(shares) < 0.01) if shares else Goal(text, NOTHING, None)
+
+
+def document(
+    samples: Samples,
+    titles: Mapping[str, str],
+    facts: Mapping[str, str],
+    replicas: Sequence[int],
+    left_out: Sequence[str],
+) -> str:
+    """RESULTS.md."""
+    lines = [
+        "# Results of `make bench`",
+        "",
+        "Written by the benchmark; every number is of one run on one machine, losses included. Times are seconds from",
+        "the API server's acceptance of a job until its pods exist; the median of the rounds. What a column means, and",
+        "what is compared with what: [README.md](README.md).",
+        "",
+        *(f"- {key}: {value}" for key, value in facts.items()),
+        "",
+        "## What was to be reached",
+        "",
+        "| goal | found | reached |",
+        "| --- | --- | --- |",
+        *(f"| {goal.text} | {goal.found} | {goal.verdict} |" for goal in goals(samples, replicas)),
+        "",
+        "A reconcile with nothing to do (5.) is no race: in `tests/e2e/test_no_op.py` the API server counts its requests.",
+        "The growth to 10,000 jobs (6.) is not part of this run.",
+        "",
+        "## The workloads",
+        "",
+    ]
+    for workload in samples.workloads():
+        lines += table(samples, workload, titles)
+    if left_out:
+        lines += ["## Left out", "", *(f"- {line}" for line in left_out), ""]
+    return "\n".join(lines)

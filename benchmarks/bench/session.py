@@ -1,0 +1,355 @@
+"""One start of one peer: makes the jobs, watches what becomes of them, and takes the measures."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bench import account, plan, processes, workloads
+from bench.client import JSON, MERGE, Client
+from bench.measures import Sample
+from bench.observer import MXJOBS, PODS, Observer, Seen
+from bench.peers.base import Peer, Running
+from bench.workloads import SMALLEST, Sizes
+
+_WIDTH = 8
+_SETTLE = 2.0  # seconds that a peer is given to write what it still has to after the last thing waited for
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What all sessions share."""
+
+    client: Client
+    kubeconfig: Path
+    scratch: Path
+    sizes: Sizes
+    nodes: int
+    say: Callable[[str], None]
+    deadline: float = float("inf")
+
+    def patience(self, peer: Peer) -> float:
+        """How long a workload may take before it is cut off."""
+        return max(5.0, min(peer.limits.patience, self.deadline - time.monotonic()))
+
+
+class Session:
+    """Runs ``planned`` and yields its samples, each as soon as it is there."""
+
+    def __init__(self, ground: Ground, planned: plan.Session) -> None:
+        self._ground = ground
+        self._client = ground.client
+        self._peer = planned.peer
+        self._planned = planned
+        self._namespace = f"bench-{uuid.uuid4().hex[:8]}"
+        self._numbers = itertools.count()
+        self._pid = 0
+
+    def run(self) -> Iterator[Sample]:
+        with self._in_namespace() as observer:
+            running = self._start()
+            try:
+                self._warm_up(running, observer)
+                for workload in self._planned.workloads:
+                    if workload == plan.RESTART:
+                        running.__exit__()
+                        running = self._start(wait=False)
+                        yield self._restart(running, observer)
+                    else:
+                        yield from self._one(workload, observer)
+                    running.check()
+                    if workload in plan.LIGHT:
+                        self._clear()
+            finally:
+                running.__exit__()
+
+    # --- the ground under it
+
+    def _start(self, wait: bool = True) -> Running:
+        running = Running(self._peer, self._ground.kubeconfig, self._ground.scratch)
+        self._pid = running.pid
+        if wait:
+            try:
+                running.wait_ready()
+            except BaseException:
+                running.__exit__()
+                raise
+        return running
+
+    @contextmanager
+    def _in_namespace(self) -> Iterator[Observer]:
+        self._client.request("POST", "/api/v1/namespaces", {"metadata": {"name": self._namespace}})
+        try:
+            with Observer(self._client, self._namespace) as observer:
+                yield observer
+        finally:
+            self._clear()
+            self._client.request("DELETE", f"/api/v1/namespaces/{self._namespace}")
+            self._until(lambda: not self._client.exists(f"/api/v1/namespaces/{self._namespace}"), 120)
+
+    def _clear(self) -> None:
+        """Delete all jobs and all that they own, without waiting for the garbage collector's 20 a second."""
+        core = f"/api/v1/namespaces/{self._namespace}"
+        self._client.request("DELETE", MXJOBS.format(self._namespace), {"propagationPolicy": "Background"})
+        self._client.request("DELETE", f"{core}/pods", {"gracePeriodSeconds": 0})
+        self._client.request("DELETE", f"{core}/services", {})
+        self._until(lambda: not self._left("pods") and not self._left("services"), 120)
+
+    def _left(self, plural: str) -> bool:
+        return bool(self._client.request("GET", f"/api/v1/namespaces/{self._namespace}/{plural}?limit=1")["items"])
+
+    @staticmethod
+    def _until(wanted: Callable[[], bool], timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        while not wanted():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"what a workload left was not gone after {timeout:.0f} s")
+            time.sleep(0.1)
+
+    def _prefix(self) -> str:
+        return f"b{next(self._numbers)}"
+
+    def _warm_up(self, running: Running, observer: Observer) -> None:
+        """The first job after a start pays for connections and the like; it is nobody's measure."""
+        (job,) = workloads.jobs(self._prefix(), 1, self._ground.nodes)
+        self._submit([job], observer)
+        name = job["metadata"]["name"]
+        if not observer.wait(lambda: len(observer.seen(name).pods) == SMALLEST, 120):
+            running.check()
+            raise TimeoutError(f"{self._peer.name} did not make its first job within 120 s:\n{running.log_end()}")
+        time.sleep(_SETTLE)
+
+    # --- the workloads
+
+    def _one(self, workload: str, observer: Observer) -> Iterator[Sample]:
+        sizes, peer = self._ground.sizes, self._peer
+        match workload:
+            case plan.IDLE:
+                yield self._idle()
+            case plan.ONE:
+                yield self._singles(workload, observer, plan.count(sizes.singles, peer.limits.singles))
+            case plan.MANY:
+                yield self._bulk(workload, observer, plan.count(sizes.many, peer.limits.jobs), SMALLEST)
+            case plan.REPLICAS:
+                for size in plan.replica_sizes(peer, sizes):
+                    yield self._bulk(f"{size} replicas", observer, 1, size)
+                    self._clear()
+            case plan.MOST:
+                yield self._bulk(workload, observer, plan.count(sizes.most, peer.limits.jobs), SMALLEST)
+            case plan.CHANGE:
+                yield self._changes(observer)
+            case plan.FINISHED:
+                yield from self._after_finish(observer)
+            case plan.HUGE:
+                yield self._bulk(f"{sizes.huge} replicas", observer, 1, sizes.huge)
+
+    def _idle(self) -> Sample:
+        before = processes.cpu_seconds(self._pid)
+        reads, writes = account.requests(self._client)
+        began = time.monotonic()
+        time.sleep(self._ground.sizes.idle_seconds)
+        spent = time.monotonic() - began
+        cpu = processes.cpu_seconds(self._pid) - before
+        after = account.requests(self._client)
+        return self._sample(
+            plan.IDLE, 0, 0, seconds=spent, cpu=cpu, reads=after[0] - reads, writes=after[1] - writes,
+            peak_bytes=processes.memory(self._pid), wall=0.0, extra={"core_share": cpu / spent},
+        )  # fmt: skip
+
+    def _singles(self, workload: str, observer: Observer, count: int) -> Sample:
+        """Jobs one after the other: each is made when the one before it runs."""
+        made = list(workloads.jobs(self._prefix(), count, self._ground.nodes))
+        with self._measured(workload, made, SMALLEST, observer) as finish:
+            for job in made:
+                self._submit([job], observer)
+                if not self._await([job], SMALLEST, observer):
+                    break
+        return finish()
+
+    def _bulk(self, workload: str, observer: Observer, count: int, pods: int) -> Sample:
+        """All jobs at once: as fast as the API server takes them, eight at a time."""
+        made = list(workloads.jobs(self._prefix(), count, self._ground.nodes, pods))
+        with self._measured(workload, made, pods, observer) as finish:
+            self._submit(made, observer)
+            self._await(made, pods, observer)
+        return finish()
+
+    def _changes(self, observer: Observer) -> Sample:
+        """One job of many gets one worker more: from the patch's acceptance to the new worker's pod."""
+        names = sorted(self._present())[: self._ground.sizes.changes]
+        workers = SMALLEST - 2
+        delays: list[float | None] = []
+        reads, writes = account.requests(self._client)
+        cpu = processes.cpu_seconds(self._pid)
+        began = time.monotonic()
+        for name in names:
+            path = f"{MXJOBS.format(self._namespace)}/{name}"
+            self._client.request("PATCH", path, workloads.one_more_worker(workers), MERGE)
+            patched = time.monotonic()
+            new = f"{name}-worker-{workers}"
+            came = observer.wait(lambda new=new, name=name: new in observer.seen(name).names, 30)  # type: ignore[misc]
+            delays.append(time.monotonic() - patched if came else None)
+        time.sleep(_SETTLE)
+        after = account.requests(self._client)
+        return self._sample(
+            plan.CHANGE, len(names), len(names), all_pods=tuple(delays),
+            wall=None if None in delays else sum(filter(None, delays)), seconds=time.monotonic() - began,
+            cpu=processes.cpu_seconds(self._pid) - cpu, reads=after[0] - reads, writes=after[1] - writes,
+            peak_bytes=processes.memory(self._pid),
+        )  # fmt: skip
+
+    def _restart(self, running: Running, observer: Observer) -> Sample:
+        """The peer starts among the jobs that are there; a new one comes at once. Everything counts from the start."""
+        present = len(self._present())
+        (job,) = workloads.jobs(self._prefix(), 1, self._ground.nodes)
+        name = job["metadata"]["name"]
+        began = time.monotonic()
+        reads, writes = account.requests(self._client)
+        self._submit([job], observer)
+        came = observer.wait(lambda: len(observer.seen(name).pods) >= SMALLEST, self._ground.patience(self._peer))
+        wall = time.monotonic() - began if came else None
+        cpu = processes.cpu_seconds(self._pid)
+        running.wait_ready()
+        self._quiet()
+        after = account.requests(self._client)
+        return self._sample(
+            plan.RESTART, 1, SMALLEST, all_pods=(wall,), wall=wall, seconds=time.monotonic() - began, cpu=cpu,
+            reads=after[0] - reads, writes=after[1] - writes, peak_bytes=processes.memory(self._pid),
+            extra={"present": present, "cpu_until_quiet": processes.cpu_seconds(self._pid)},
+        )  # fmt: skip
+
+    def _after_finish(self, observer: Observer) -> Iterator[Sample]:
+        """Every scheduler ends with success; once all jobs are over, new ones come one by one."""
+        names = self._present()
+        succeeded = {"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}, "name": workloads.CONTAINER}
+        terminated = {**succeeded, "image": "", "imageID": "", "ready": False, "restartCount": 0}
+        status = {"status": {"phase": "Succeeded", "containerStatuses": [terminated]}}
+        pods = PODS.format(self._namespace)
+        patches = [("PATCH", f"{pods}/{name}-scheduler-0/status", status, MERGE) for name in names]
+        reads, writes = account.requests(self._client)
+        cpu, began = processes.cpu_seconds(self._pid), time.monotonic()
+        self._client.each(patches, _WIDTH)
+        over = observer.wait(_all([observer.seen(name) for name in names], _is_over), self._ground.patience(self._peer))
+        seconds = time.monotonic() - began
+        self._quiet()
+        after = account.requests(self._client)
+        yield self._sample(
+            "finishing", len(names), 0, wall=seconds if over else None, seconds=seconds,
+            cpu=processes.cpu_seconds(self._pid) - cpu, reads=after[0] - reads, writes=after[1] - writes,
+            peak_bytes=processes.memory(self._pid), note="" if over else "not all jobs were over",
+        )  # fmt: skip
+        if over:
+            yield self._singles(plan.FINISHED, observer, self._ground.sizes.singles)
+
+    # --- how they are measured
+
+    def _submit(self, made: Sequence[dict[str, Any]], observer: Observer) -> None:
+        path = MXJOBS.format(self._namespace)
+
+        def post(job: dict[str, Any]) -> None:
+            self._client.request("POST", path, job, JSON)
+            observer.accepted(job["metadata"]["name"], time.monotonic())
+
+        if len(made) == 1:
+            post(made[0])
+            return
+        with ThreadPoolExecutor(_WIDTH) as pool:
+            list(pool.map(post, made))
+
+    def _await(self, made: Sequence[dict[str, Any]], pods: int, observer: Observer) -> bool:
+        seen = [observer.seen(job["metadata"]["name"]) for job in made]
+
+        def there(one: Seen) -> bool:
+            return len(one.pods) >= pods and (one.running is not None or not self._peer.reports_running)
+
+        return observer.wait(_all(seen, there), self._ground.patience(self._peer))
+
+    @contextmanager
+    def _measured(
+        self, workload: str, made: Sequence[dict[str, Any]], pods: int, observer: Observer
+    ) -> Iterator[Callable[[], Sample]]:
+        reads, writes = account.requests(self._client)
+        cpu, began = processes.cpu_seconds(self._pid), time.monotonic()
+        result: list[Sample] = []
+        with processes.PeakMemory(self._pid) as peak:
+            yield lambda: replace(result[0], peak_bytes=peak.bytes)
+            seconds = time.monotonic() - began
+            self._quiet()
+        after = account.requests(self._client)
+        names = [job["metadata"]["name"] for job in made]
+        result.append(
+            self._sample(
+                workload, len(made), len(made) * pods, **_times(names, pods, observer), seconds=seconds,
+                pods_made=observer.made(names), reads=after[0] - reads, writes=after[1] - writes,
+                cpu=processes.cpu_seconds(self._pid) - cpu,
+            )
+        )  # fmt: skip
+
+    def _quiet(self) -> None:
+        """Until the peer has written what it still had to: no write for a moment."""
+        before = account.requests(self._client)[1]
+        for _ in range(10):
+            time.sleep(_SETTLE / 2)
+            now = account.requests(self._client)[1]
+            if now == before:
+                return
+            before = now
+
+    def _present(self) -> list[str]:
+        listed = self._client.request("GET", f"{MXJOBS.format(self._namespace)}?limit=5000")["items"]
+        return [job["metadata"]["name"] for job in listed]
+
+    def _sample(self, workload: str, jobs: int, pods: int, **measures: Any) -> Sample:
+        sample = Sample(workload, self._peer.name, self._planned.round, jobs, pods, **measures)
+        took = "cut off" if sample.wall is None else f"{sample.wall:.2f} s"
+        self._ground.say(f"  {self._peer.name:<26} {workload:<16} {took}")
+        return sample
+
+
+def _all(seen: Sequence[Seen], wanted: Callable[[Seen], bool]) -> Callable[[], bool]:
+    """Whether all are as ``wanted``. Asked at every event: what was so is not looked at again, and the first that
+    is not ends the look."""
+    waiting = list(seen)
+
+    def asked() -> bool:
+        while waiting and wanted(waiting[-1]):
+            waiting.pop()
+        return not waiting
+
+    return asked
+
+
+def _is_over(one: Seen) -> bool:
+    return one.finished is not None
+
+
+def _times(names: Sequence[str], pods: int, observer: Observer) -> dict[str, Any]:
+    """Each job's times, and those of all of them together; None where something never came."""
+    seen = [observer.seen(name) for name in names]
+    accepted = [one.accepted for one in seen if one.accepted is not None]
+    ends = [max(one.pods) if len(one.pods) >= pods else None for one in seen]
+    runs = [one.running for one in seen]
+    return {
+        "first_pod": tuple(_after(one.accepted, min(one.pods, default=None)) for one in seen),
+        "all_pods": tuple(_after(one.accepted, end) for one, end in zip(seen, ends, strict=True)),
+        "running": tuple(_after(one.accepted, one.running) for one in seen),
+        "wall": _last(accepted, ends),
+        "wall_running": _last(accepted, runs),
+    }
+
+
+def _after(start: float | None, end: float | None) -> float | None:
+    """A watch may be faster than the answer to the request that it shows the effect of."""
+    return None if start is None or end is None else max(0.0, end - start)
+
+
+def _last(starts: Sequence[float], ends: Sequence[float | None]) -> float | None:
+    whole = [end for end in ends if end is not None]
+    return max(whole) - min(starts) if starts and len(whole) == len(ends) else None

@@ -1,0 +1,74 @@
+"""What the peers need and the operator does not, from the ordinary registries, pinned, kept in the cache."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from cluster import gobuild
+from cluster.content_key import content_key
+from cluster.settings import settings_from
+
+ROOT = Path(__file__).resolve().parents[2]
+GO = ROOT / "benchmarks" / "go"
+KOPF = "kopf==1.45.2"  # the well-known Python framework for operators
+ANSIBLE = "ansible==12.3.0"  # ships kubernetes.core 6.2.0, which is otherwise on Galaxy alone
+_UPSTREAM = "github.com/kubeflow/training-operator"
+TRAINING_OPERATOR = gobuild.Program(
+    "training-operator",
+    # the module's own program first: go names it after the folder, as the other is to be called in the end
+    {".": "training-operator-unlimited", f"{_UPSTREAM}/cmd/training-operator.v1": "training-operator"},
+)
+
+
+def _cache() -> Path:
+    return settings_from().cache_dir
+
+
+@functools.cache
+def training_operator() -> Path:
+    """The folder with both programs; compiled once, a few minutes on two cores."""
+    return gobuild.build(_cache(), GO, TRAINING_OPERATOR)
+
+
+def training_operator_sources() -> Path:
+    return gobuild.module_dir(GO, "training-operator", _UPSTREAM)
+
+
+def python_packages_path() -> Path:
+    return _cache() / "bench" / f"python-{content_key(KOPF, sys.version)}"
+
+
+def ensure_python_packages() -> None:
+    """kopf beside the project's environment, never in it."""
+    target = python_packages_path()
+    if not target.exists():
+        partial = target.with_name(target.name + ".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--target", str(partial), KOPF], check=True)
+        partial.rename(target)
+
+
+def collections_path() -> Path:
+    return _cache() / "bench" / f"collections-{content_key(ANSIBLE)}"
+
+
+def ensure_collections() -> None:
+    """kubernetes.core out of the ansible package's wheel: of its half gigabyte nothing else is needed."""
+    target = collections_path()
+    if not target.exists():
+        partial = target.with_name(target.name + ".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--dest", str(partial), ANSIBLE]
+        subprocess.run(download, check=True)
+        (wheel,) = partial.glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            wanted = "ansible_collections/kubernetes/core/"
+            archive.extractall(partial, [name for name in archive.namelist() if name.startswith(wanted)])
+        wheel.unlink()
+        partial.rename(target)

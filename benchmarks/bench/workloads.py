@@ -1,0 +1,81 @@
+"""What is asked of each peer: MXJobs of kubeflow.org/v1, the kind that all of them know. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+JOB_LABEL = "training.kubeflow.org/job-name"
+"""Both this operator and training-operator put it on every pod; the other peers do it too."""
+CONTAINER = "mxnet"
+SMALLEST = 4
+"""Pods of an ordinary job: a scheduler, a server, two workers."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large each workload is. ``quick`` proves that the harness works and says nothing about speed."""
+
+    singles: int = 10
+    many: int = 100
+    most: int = 1000
+    replicas: tuple[int, ...] = (200, 1000)
+    huge: int = 5000
+    changes: int = 5
+    idle_seconds: float = 10.0
+
+
+FULL = Sizes()
+QUICK = Sizes(singles=2, many=4, most=10, replicas=(12,), huge=24, changes=2, idle_seconds=1.0)
+
+
+def job(name: str, pods: int = SMALLEST, node: str = "kwok-0000") -> dict[str, Any]:
+    """An MXJob of ``pods`` processes: one scheduler, one server, the rest workers.
+
+    The template names its node, so that the cluster's scheduler, which places 50 pods a second, is not what is
+    measured.
+    """
+    if pods < 3:
+        raise ValueError(f"a job has a scheduler, a server and at least one worker: not {pods} pods")
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MXJob",
+        "metadata": {"name": name},
+        "spec": {
+            "jobMode": "MXTrain",
+            "runPolicy": {"cleanPodPolicy": "None"},
+            "mxReplicaSpecs": {
+                "Scheduler": _replicas(1, node),
+                "Server": _replicas(1, node),
+                "Worker": _replicas(pods - 2, node),
+            },
+        },
+    }
+
+
+def jobs(prefix: str, count: int, nodes: int, pods: int = SMALLEST) -> Iterator[dict[str, Any]]:
+    """``count`` jobs, spread over ``nodes`` simulated nodes."""
+    for number in range(count):
+        yield job(f"{prefix}-{number:04d}", pods, f"kwok-{number % nodes:04d}")
+
+
+def one_more_worker(workers: int) -> dict[str, Any]:
+    """The merge patch that changes a running job: it then has ``workers`` + 1 workers."""
+    return {"spec": {"mxReplicaSpecs": {"Worker": {"replicas": workers + 1}}}}
+
+
+def _replicas(count: int, node: str) -> dict[str, Any]:
+    return {
+        "replicas": count,
+        "restartPolicy": "Never",
+        "template": {
+            "spec": {
+                "nodeName": node,
+                "tolerations": [{"operator": "Exists"}],
+                "automountServiceAccountToken": False,
+                "terminationGracePeriodSeconds": 0,
+                "containers": [{"name": CONTAINER, "image": "example.com/none:1", "command": ["train"]}],
+            }
+        },
+    }

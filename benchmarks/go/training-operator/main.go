@@ -1,0 +1,60 @@
+// training-operator with its client limits lifted.
+//
+// Its own main has no flag for them: the client's queries per second and burst are those that
+// controller-runtime falls back to. This main wires the same packages for MXJobs in the same way,
+// and leaves out what a benchmark of MXJobs does not reach (gang scheduling, health probes).
+package main
+
+import (
+	"flag"
+	"os"
+
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	controllerv1 "github.com/kubeflow/training-operator/pkg/controller.v1"
+	"github.com/kubeflow/training-operator/pkg/controller.v1/common"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	schedulerpluginsv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+	"volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+)
+
+func main() {
+	metrics := flag.String("metrics-bind-address", "0", "where metrics are served; 0 is nowhere")
+	threads := flag.Int("controller-threads", 1, "reconciles at a time")
+	flag.Parse()
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&zap.Options{Development: true, StacktraceLevel: zapcore.DPanicLevel})))
+	log := ctrl.Log.WithName("setup")
+
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(kubeflowv1.AddToScheme(scheme))
+	utilruntime.Must(v1beta1.AddToScheme(scheme))
+	utilruntime.Must(schedulerpluginsv1alpha1.AddToScheme(scheme))
+
+	config := ctrl.GetConfigOrDie()
+	config.QPS, config.Burst = -1, 0 // no limit of the client's own; the API server has one
+
+	manager, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:  scheme,
+		Metrics: metricsserver.Options{BindAddress: *metrics},
+	})
+	if err != nil {
+		log.Error(err, "no manager")
+		os.Exit(1)
+	}
+	setup := controllerv1.SupportedSchemeReconciler[kubeflowv1.MXJobKind]
+	if err := setup(manager, common.GenNonGangSchedulerSetupFunc(), *threads); err != nil {
+		log.Error(err, "no controller")
+		os.Exit(1)
+	}
+	log.Info("starting manager")
+	if err := manager.Start(ctrl.SetupSignalHandler()); err != nil {
+		log.Error(err, "the manager ended")
+		os.Exit(1)
+	}
+}

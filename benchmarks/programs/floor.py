@@ -1,0 +1,119 @@
+"""The floor: watches MXJobs and writes, for each, what this operator writes for it, without any planning.
+
+Two Services, the pods, one status: eight writes at a time over kept connections. Nothing is read back, nothing is
+repaired; a replica that fails is not noticed. Only the speed of an operator can be compared with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport, connect
+from dljob_operator.engine.kube import ApiError as EngineError
+from dljob_operator.engine.kube import KubeApi
+
+WIDTH = 8
+MXJOBS = "/apis/kubeflow.org/v1/mxjobs"
+PLAIN = {"DMLC_PS_ROOT_PORT": "9091", "DMLC_NUM_WORKER": "2", "DMLC_NUM_SERVER": "1", "DMLC_USE_KUBERNETES": "1"}
+Call = tuple[str, str, dict[str, Any]]
+
+
+def calls(job: dict[str, Any]) -> tuple[list[Call], Call]:
+    """The writes of a job's objects, and that of its status, which comes after them."""
+    metadata = job["metadata"]
+    name, namespace = metadata["name"], metadata["namespace"]
+    labels = {"training.kubeflow.org/job-name": name, "app.kubernetes.io/managed-by": "floor"}
+    owner = {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": name, "uid": metadata["uid"]}
+    owners = [{**owner, "controller": True, "blockOwnerDeletion": True}]
+    core = f"/api/v1/namespaces/{namespace}"
+    made: list[Call] = []
+    for service, chosen in ((f"{name}-all", labels), (f"{name}-scheduler-0", {**labels, "index": "0"})):
+        spec = {"clusterIP": "None", "selector": chosen, "publishNotReadyAddresses": True, "ports": [{"port": 9091}]}
+        body = {"metadata": {"name": service, "labels": labels, "ownerReferences": owners}, "spec": spec}
+        made.append(("POST", f"{core}/services", body))
+    everybody = members(name, job["spec"]["mxReplicaSpecs"])
+    for kind, replica in job["spec"]["mxReplicaSpecs"].items():
+        template = replica["template"]["spec"]
+        for index in range(replica["replicas"]):
+            pod = f"{name}-{kind.lower()}-{index}"
+            task = json.dumps({"type": kind.lower(), "index": index})
+            mx_config = f'{{"cluster":{everybody},"labels":{{}},"task":{task}}}'
+            values = {**PLAIN, "MX_CONFIG": mx_config, "DMLC_ROLE": kind.lower()}
+            environment = [{"name": key, "value": value} for key, value in values.items()]
+            containers = [{**container, "env": environment} for container in template["containers"]]
+            spec = {**template, "containers": containers, "hostname": pod, "subdomain": f"{name}-all"}
+            spec["restartPolicy"] = "Never"
+            body = {"metadata": {"name": pod, "labels": labels, "ownerReferences": owners}, "spec": spec}
+            made.append(("POST", f"{core}/pods", body))
+    status = {"status": {"conditions": [{"type": "Running", "status": "True", "reason": "Made", "message": ""}]}}
+    path = f"/apis/kubeflow.org/v1/namespaces/{namespace}/mxjobs/{name}/status"
+    return made, ("PATCH", path, status)
+
+
+def members(name: str, replicas: dict[str, Any]) -> str:
+    """Every process is told of every other; this is most of what a large job's pods weigh."""
+    return json.dumps(
+        {
+            kind.lower(): [{"url": f"{name}-{kind.lower()}-{i}", "port": 9091} for i in range(replica["replicas"])]
+            for kind, replica in replicas.items()
+        }
+    )
+
+
+class Job:
+    """Counts its own writes down."""
+
+    def __init__(self, resource: dict[str, Any], work: queue.SimpleQueue[tuple[Job, Call]]) -> None:
+        made, self._status = calls(resource)
+        self._left = len(made)
+        self._lock = threading.Lock()
+        self._work = work
+        for call in made:
+            work.put((self, call))
+
+    def written(self) -> None:
+        with self._lock:
+            self._left -= 1
+            if self._left == 0:
+                self._work.put((self, self._status))
+
+
+def write(transport: Transport, work: queue.SimpleQueue[tuple[Job, Call]]) -> None:
+    while True:
+        job, (method, path, body) = work.get()
+        content = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        try:
+            transport.request(method, path, body, content_type=content)
+        except ApiError as error:
+            if error.status != 404:  # deleted meanwhile, at the end of a workload
+                print(f"{method} {path}: {error}", flush=True)
+        job.written()
+
+
+def main() -> None:
+    work: queue.SimpleQueue[tuple[Job, Call]] = queue.SimpleQueue()
+    api = KubeApi.connect(Path(os.environ["KUBECONFIG"]))
+    transport = connect(connections=WIDTH)
+    for _ in range(WIDTH):
+        threading.Thread(target=write, args=(transport, work), daemon=True).start()
+    version = api.get(MXJOBS, {"limit": 1})["metadata"]["resourceVersion"]
+    print("ready", flush=True)
+    while True:
+        try:
+            with api.watch(MXJOBS, {"resourceVersion": version, "allowWatchBookmarks": "true"}, 3600) as events:
+                for event in events:
+                    version = event["object"]["metadata"]["resourceVersion"]
+                    if event["type"] == "ADDED":
+                        Job(event["object"], work)
+        except EngineError as error:
+            sys.exit(f"the watch broke off: {error}")
+
+
+if __name__ == "__main__":
+    main()

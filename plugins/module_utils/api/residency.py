@@ -1,0 +1,62 @@
+"""A run that stays: its one task takes batches of jobs as they come, instead of being started anew for each.
+
+Starting Ansible, even a warm one, costs more than reconciling a job. Where the engine says so (``dljob_resident`` in
+``watches.yaml``, for roles that are nothing but this task), the task asks the engine for work, answers, and asks
+again, until there is no more. What differs between two batches comes with the batch; what the role said of its
+framework was evaluated once, as in any run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from ansible_collections.dljob.operator.plugins.module_utils.api.snapshot import Owned, Published
+
+MARK = "dljob_resident"
+"""The extra variable of a run that stays."""
+
+
+class Work(Protocol):
+    """One batch."""
+
+    @property
+    def jobs(self) -> Sequence[Mapping[str, Any]]:
+        """As the API has them."""
+        ...
+
+    @property
+    def owned(self) -> Mapping[str, Owned] | None:
+        """What they own, as in :mod:`.snapshot`."""
+        ...
+
+    @property
+    def site(self) -> Published | None:
+        """What belongs to no job, as there."""
+        ...
+
+
+class Employer(Protocol):
+    """Where the batches come from, and where each one's result goes."""
+
+    def work(self) -> Iterator[Work]:
+        """Wait for the next batch; end when there will be none."""
+        ...
+
+    def answer(self, result: Mapping[str, Any]) -> None:
+        """The result of the batch that ``work`` gave last, shaped as a task's."""
+        ...
+
+
+_published: Employer | None = None
+
+
+def publish(employer: Employer | None) -> None:
+    """Make ``employer`` that of this process and of every process forked from it; ``None`` takes it back."""
+    global _published
+    _published = employer
+
+
+def current() -> Employer | None:
+    """The employer, or ``None`` in a run like any other."""
+    return _published

@@ -1,0 +1,65 @@
+"""A reconcile with nothing to do asks the API server for nothing: its own count, of an account that nobody else uses."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from bench import account
+from bench.client import Client
+from demo.operator_process import OperatorProcess
+from e2e.support import Cluster, v1_job
+
+
+@pytest.fixture
+def counted(cluster: Path, tmp_path: Path) -> Iterator[tuple[Client, Path]]:
+    """The administrator's client, and a kubeconfig whose requests are counted apart."""
+    client = Client(cluster)
+    account.prepare(client, tmp_path / "kubeconfig")
+    yield client, tmp_path / "kubeconfig"
+    account.remove(client)
+
+
+def test_a_reconcile_with_nothing_to_do_neither_reads_nor_writes(
+    cluster: Path, images: None, crds: None, namespace: str, tmp_path: Path, counted: tuple[Client, Path]
+) -> None:
+    client, kubeconfig = counted
+    here = Cluster(cluster, namespace)
+    log = tmp_path / "operator.log"
+    ran = re.compile(rf"MXJob {namespace}/quiet: ok")
+
+    def runs() -> int:
+        return len(ran.findall(log.read_text()))
+
+    with OperatorProcess(kubeconfig, log, ("--namespace", namespace, "--log-level", "debug")) as operator:
+        operator.wait_ready()
+        job = here.create(v1_job("quiet"))
+        job.wait_running()
+        _until_still(client, runs)
+        before, runs_before = account.requests(client), runs()
+        for number in range(3):  # a label is kept of a pod, so the job is looked at again, and nothing follows from it
+            pod = job.pod("worker")["metadata"]["name"]
+            here.core.patch_namespaced_pod(pod, namespace, {"metadata": {"labels": {"looked-at": str(number)}}})
+            _until(lambda seen=runs_before + number: runs() > seen)  # type: ignore[misc]
+        assert account.requests(client) == before
+    assert sum(before) > 0, "the requests of the operator were not counted at all"
+
+
+def _until(wanted: Callable[[], bool], timeout: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout
+    while not wanted():
+        assert time.monotonic() < deadline, f"not within {timeout:.0f} s"
+        time.sleep(0.05)
+
+
+def _until_still(client: Client, runs: Callable[[], int]) -> None:
+    """Until neither a run nor a request has been seen for two seconds: all that the job's start entailed is done."""
+    seen, since = None, time.monotonic()
+    while time.monotonic() - since < 2.0:
+        now = (runs(), account.requests(client))
+        if now != seen:
+            seen, since = now, time.monotonic()
+        time.sleep(0.2)

@@ -1,0 +1,76 @@
+"""More than one operator on a cluster: one leads and one stands by, or each has its own share."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from demo.operator_process import OperatorProcess
+from e2e.support import Cluster, v1alpha1_job
+
+LEADS, STANDS_BY = " leads", "standing by"
+SECONDS = 30.0
+"""For a takeover: six for the Lease to run out, the rest for a machine that is busy with other tests."""
+
+
+def _wait_for(log: Path, text: str, timeout: float = 90.0) -> None:
+    deadline = time.monotonic() + timeout
+    while not log.exists() or text not in log.read_text():
+        assert time.monotonic() < deadline, f"{text!r} did not come:\n{log.read_text()}"
+        time.sleep(0.05)
+
+
+def test_a_standby_takes_over_when_the_leader_is_killed(
+    cluster: Path, images: None, crds: None, namespace: str, tmp_path: Path
+) -> None:
+    here = Cluster(cluster, namespace)
+    arguments = ("--namespace", namespace, "--leader-elect", "--leader-election-namespace", namespace)
+    logs = [tmp_path / "first.log", tmp_path / "second.log"]
+    with OperatorProcess(cluster, logs[0], arguments) as first:
+        first.wait_ready()
+        with OperatorProcess(cluster, logs[1], arguments) as second:
+            _wait_for(logs[1], STANDS_BY)
+            here.create(v1alpha1_job("before")).wait_running()
+            assert "ready:" not in logs[1].read_text(), "two at work"
+            first.kill()
+            killed = time.monotonic()
+            job = here.create(v1alpha1_job("after"))
+            _wait_for(logs[1], LEADS)
+            assert time.monotonic() - killed < SECONDS
+            second.wait_ready()
+            job.wait_running()
+        # The second was ended politely: it has given the Lease back.
+        with OperatorProcess(cluster, tmp_path / "third.log", arguments) as third:
+            third.wait_ready()
+            assert STANDS_BY not in (tmp_path / "third.log").read_text()
+
+
+def test_two_shards_never_touch_each_others_jobs(
+    cluster: Path, images: None, crds: None, namespace: str, tmp_path: Path
+) -> None:
+    here = Cluster(cluster, namespace)
+    shards = ("a", "b")
+    logs = {shard: tmp_path / f"{shard}.log" for shard in shards}
+    processes = {
+        shard: OperatorProcess(
+            cluster, logs[shard], ("--namespace", namespace, "--selector", f"shard={shard}", "--log-level", "debug")
+        )
+        for shard in shards
+    }
+    with processes["a"] as one, processes["b"] as other:
+        one.wait_ready()
+        other.wait_ready()
+        jobs = {}
+        for number in range(4):
+            shard = shards[number % 2]
+            manifest = v1alpha1_job(f"of-{shard}-{number}", scheduler="exit 0")
+            manifest["metadata"]["labels"] = {"shard": shard}
+            jobs[here.create(manifest)] = shard
+        nobodys = here.create(v1alpha1_job("nobodys"))
+        for job in jobs:
+            assert job.wait_end()["state"] == "Succeeded"
+        assert not nobodys.status
+        assert nobodys.pods() == []
+        for job, shard in jobs.items():
+            other_shard = shards[1 - shards.index(shard)]
+            assert f"/{job.name}" not in logs[other_shard].read_text()

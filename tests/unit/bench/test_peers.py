@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from bench import processes
+from bench.peers.base import Peer, PeerFailed, Running
+
+_LEAVES_A_CHILD = """
+import subprocess, sys, os
+child = subprocess.Popen([sys.executable, "-c", "import time; print(1, flush=True); time.sleep(600)"], start_new_session=True)
+print("child", child.pid, os.environ["TMPDIR"], flush=True)
+print("ready", flush=True)
+child.wait()
+"""
+
+
+def peer(program: str) -> Peer:
+    return Peer("p", "p", lambda kubeconfig, scratch: [sys.executable, "-c", program], "ready")
+
+
+def test_nothing_of_a_peer_is_left(tmp_path: Path) -> None:
+    with Running(peer(_LEAVES_A_CHILD), tmp_path / "kubeconfig", tmp_path) as running:
+        running.wait_ready(30)
+        running.check()
+        _, child, folder = next(li for li in running.log_end().splitlines() if li.startswith("child")).split()
+        assert processes.tree(int(child))
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{child}").exists() and "Z" not in Path(f"/proc/{child}/stat").read_text().split(")")[1][:3]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert not Path(folder).exists()
+    assert os.getpid() in processes.tree(os.getpid())
+
+
+def test_a_peer_that_does_not_start_says_why(tmp_path: Path) -> None:
+    with (
+        Running(peer("raise SystemExit('no such luck')"), tmp_path / "kubeconfig", tmp_path) as running,
+        pytest.raises(PeerFailed, match="no such luck"),
+    ):
+        running.wait_ready(30)

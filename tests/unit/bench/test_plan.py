@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+from bench import plan
+from bench.peers import catalog
+from bench.peers.base import Limits, Peer
+from bench.workloads import FULL, JOB_LABEL, QUICK, job, jobs, one_more_worker
+
+
+def peer(name: str, limits: Limits | None = None) -> Peer:
+    return Peer(name, name, lambda kubeconfig, scratch: [], "ready", limits=limits or Limits())
+
+
+A, B = peer("a"), peer("b", Limits(singles=1, jobs=6, replicas=0, heavy=False, lasting=False))
+
+
+def test_peers_take_turns_and_a_slow_one_is_spared() -> None:
+    found = [(s.round, s.peer.name, s.workloads) for s in plan.sessions([A, B], 2)]
+    assert found == [
+        (1, "a", plan.LIGHT),
+        (1, "b", ("idle", "one job", "many jobs")),
+        (1, "a", plan.HEAVY),
+        (1, "a", ("huge",)),
+        (2, "a", plan.LIGHT),
+        (2, "b", ("idle", "one job", "many jobs")),
+    ]
+
+
+def test_the_thousand_jobs_come_again_in_the_third_round() -> None:
+    assert [s.workloads for s in plan.sessions([A], 3)][-2:] == [plan.HEAVY, ("huge",)]
+
+
+def test_only_what_was_chosen() -> None:
+    assert [s.workloads for s in plan.sessions([A], 1, ("one job",))] == [("one job",)]
+    assert plan.workloads_named("one job, huge") == ("one job", "huge")
+    assert plan.workloads_named("") == plan.WORKLOADS
+    with pytest.raises(ValueError, match="there is no workload 'none'; there are idle, "):
+        plan.workloads_named("none")
+
+
+def test_limits_of_a_peer() -> None:
+    assert plan.count(100, None) == 100
+    assert plan.count(100, 6) == 6
+    assert plan.replica_sizes(A, FULL) == (200, 1000)
+    assert plan.replica_sizes(B, FULL) == ()
+
+
+def test_the_catalog() -> None:
+    assert [p.name for p in catalog.chosen("floor,dljob-operator")] == ["dljob-operator", "floor"]
+    assert catalog.chosen("") == catalog.PEERS
+    with pytest.raises(ValueError, match="there is no peer 'helm'"):
+        catalog.chosen("helm")
+    assert len({p.name for p in catalog.PEERS}) == len(catalog.PEERS)
+
+
+@pytest.mark.parametrize("pods", [3, 4, 1000])
+def test_a_job_has_as_many_pods_as_asked_for(pods: int) -> None:
+    replicas = job("a", pods)["spec"]["mxReplicaSpecs"]
+    assert sum(r["replicas"] for r in replicas.values()) == pods
+
+
+def test_a_job_is_not_smaller_than_a_parameter_server_cluster() -> None:
+    with pytest.raises(ValueError, match="not 2 pods"):
+        job("a", 2)
+
+
+def test_jobs_are_spread_over_the_nodes() -> None:
+    made = list(jobs("x", 5, nodes=2))
+    names = [m["metadata"]["name"] for m in made]
+    nodes = [m["spec"]["mxReplicaSpecs"]["Worker"]["template"]["spec"]["nodeName"] for m in made]
+    assert names == ["x-0000", "x-0001", "x-0002", "x-0003", "x-0004"]
+    assert nodes == ["kwok-0000", "kwok-0001", "kwok-0000", "kwok-0001", "kwok-0000"]
+
+
+def test_a_quick_run_fits_few_nodes() -> None:
+    assert max(QUICK.huge, QUICK.most * 4) < 2 * 250
+    assert one_more_worker(2) == {"spec": {"mxReplicaSpecs": {"Worker": {"replicas": 3}}}}
+    assert JOB_LABEL == "training.kubeflow.org/job-name"

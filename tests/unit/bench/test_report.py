@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+from bench import plan, report
+from bench.measures import Sample
+from bench.peers import catalog
+
+TITLES = {peer.name: peer.title for peer in catalog.PEERS}
+
+
+def sample(workload: str, peer: str, *, round_: int = 1, wall: float | None = 1.0, **more: object) -> Sample:
+    times = (wall, wall) if wall is not None else ()
+    return Sample(workload, peer, round_, 2, 8, all_pods=times, wall=wall, **more)  # type: ignore[arg-type]
+
+
+def verdicts(*samples: Sample) -> dict[str, bool | None]:
+    return {goal.text: goal.reached for goal in report.goals(report.Samples(samples), (1000,))}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "reached"), [(0.5, 0.5, True), (0.6, 0.5, False), (None, 0.5, None), (0.5, None, None)]
+)
+def test_one_job_must_be_no_slower(ours: float | None, theirs: float | None, reached: bool | None) -> None:
+    found = verdicts(sample(plan.ONE, catalog.OURS, wall=ours), sample(plan.ONE, catalog.DEFAULT, wall=theirs))
+    assert found["1. one job: no slower than training-operator"] is reached
+
+
+def test_a_peer_that_was_cut_off_counts_with_what_it_would_have_taken() -> None:
+    ours = sample(plan.MOST, catalog.OURS, wall=24.0)
+    cut = sample(plan.MOST, catalog.DEFAULT, wall=None, seconds=50.0, pods_made=4)
+    text = "2. most jobs: at most a quarter of training-operator's time"
+    assert verdicts(ours, cut)[text] is True
+    assert verdicts(sample(plan.MOST, catalog.OURS, wall=26.0), cut)[text] is False
+
+
+@pytest.mark.parametrize(("writes", "reached"), [(1010.0, True), (2000.0, False)])
+def test_no_call_but_the_pods_creation(writes: float, reached: bool) -> None:
+    one = Sample("1000 replicas", catalog.OURS, 1, 1, 1000, wall=1.0, writes=writes)
+    assert verdicts(one)["3. 1000 replicas: no API call per replica but its pod's creation"] is reached
+
+
+@pytest.mark.parametrize(("share", "reached"), [(0.005, True), (0.02, False)])
+def test_idle(share: float, reached: bool) -> None:
+    assert (
+        verdicts(sample(plan.IDLE, catalog.OURS, extra={"core_share": share}))["7. idle: below 1% of a core"] is reached
+    )
+
+
+def test_finished_jobs_cost_nothing() -> None:
+    text = "4. a new job among finished ones: within 1.2 times one without them"
+    alone = sample(plan.ONE, catalog.OURS, wall=1.0)
+    assert verdicts(alone, sample(plan.FINISHED, catalog.OURS, wall=1.2))[text] is True
+    assert verdicts(alone, sample(plan.FINISHED, catalog.OURS, wall=1.3))[text] is False
+
+
+def test_a_table_has_the_ratio_the_spread_and_the_losses() -> None:
+    samples = report.Samples(
+        [
+            *(
+                sample(plan.MANY, catalog.OURS, round_=n, wall=w, cpu=0.5, writes=20.0)
+                for n, w in ((1, 2.0), (2, 1.0), (3, 4.0))
+            ),
+            sample(plan.MANY, catalog.FLOOR, wall=1.0, peak_bytes=2**20),
+            sample(plan.MANY, catalog.DEFAULT, wall=None, seconds=10.0, pods_made=4),
+        ]
+    )
+    rows = report.table(samples, plan.MANY, TITLES)
+    ours, floor, default, note = (row.split(" | ") for row in rows[4:8])
+    assert ours[:6] == ["| this operator", "2 of 4", "3", "2.00", "1.00 to 4.00", "1.00"]
+    assert (floor[3], floor[5], floor[-1]) == ("1.00", "0.50", "1 |")
+    assert (default[3], default[5]) == ("> 20", "10.00")
+    assert "4 of 8 pods after 10 s" in " ".join(note)
+    assert ours[9:11] == ["0.0 + 10.0", "0.250"]
+
+
+def test_the_document_says_what_was_left_out_and_what_was_not_reached() -> None:
+    samples = report.Samples([sample(plan.ONE, catalog.OURS, wall=2.0), sample(plan.ONE, catalog.DEFAULT, wall=1.0)])
+    text = report.document(samples, TITLES, {"machine": "of wood"}, (1000,), ["round 2: no time left"])
+    assert "| 1. one job: no slower than training-operator | 2.00 s against 1.00 s: 2.00 times | **no** |" in text
+    assert "- machine: of wood" in text
+    assert "- round 2: no time left" in text
+    assert "not measured" in text

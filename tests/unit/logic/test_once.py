@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.once import OncePerCluster
+
+
+def test_once_for_the_same_object_and_again_for_an_equal_one() -> None:
+    asked: list[object] = []
+
+    def compute(replicas: object) -> str:
+        asked.append(replicas)
+        return str(len(asked))
+
+    once = OncePerCluster(compute)
+    first, equal = {"Worker": []}, {"Worker": []}
+    assert [once(first), once(first), once(equal), once(first)] == ["1", "1", "2", "1"]
+
+
+def test_only_the_latest_are_kept() -> None:
+    once = OncePerCluster(lambda replicas: str(replicas["n"]))
+    clusters = [{"n": n} for n in range(20)]
+    assert [once(c) for c in clusters] == [str(n) for n in range(20)]
+    assert len(once._known) == 8

@@ -1,0 +1,146 @@
+"""Runs that stay, for real: a child that takes request after request, is killed, is slow, and is replaced."""
+
+from __future__ import annotations
+
+import os
+import signal
+import textwrap
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from dljob_operator.warm import Ending, RunRequest, RunResult, Target, WarmRunner
+from dljob_operator.warm.messages import FrameReader
+from dljob_operator.warm.resident import Desk, run_result
+
+_STAYS = """
+    import os, time
+    from ansible.plugins.action import ActionBase
+    from ansible_collections.dljob.operator.plugins.module_utils.api import residency
+
+    class ActionModule(ActionBase):
+        _requires_connection = False
+
+        def run(self, tmp=None, task_vars=None):
+            employer = residency.current()
+            if not task_vars.get(residency.MARK):
+                return {"changed": False, "dljob": {"jobs": [], "requeue_after": None}}
+            for number, work in enumerate(employer.work()):
+                jobs = []
+                for job in work.jobs:
+                    if job.get("crash"):
+                        os._exit(7)
+                    time.sleep(job.get("sleep", 0))
+                    told = f"{os.getpid()} {number} {task_vars['greeting']} {sorted(work.owned or {})}"
+                    jobs.append({"uid": job["uid"], "ok": not job.get("bad"), "message": told})
+                failed = all(not job["ok"] for job in jobs)
+                employer.answer({"changed": True, "failed": failed, "msg": "bad", "dljob": {"jobs": jobs}})
+            return {"changed": False}
+"""
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmRunner]:
+    role = tmp_path_factory.mktemp("roles") / "stays"
+    (role / "tasks").mkdir(parents=True)
+    (role / "action_plugins").mkdir()
+    (role / "tasks" / "main.yml").write_text("- name: Stay\n  stays:\n")
+    (role / "action_plugins" / "stays.py").write_text(textwrap.dedent(_STAYS))
+    target = Target("stays", role, batchable=True, fixed={"greeting": "hello"})
+    runner = WarmRunner([target], 2)
+    runner.start()
+    runner.wait_ready(60)
+    yield runner
+    runner.close()
+
+
+def ask(*jobs: dict[str, Any], timeout: float = 60) -> RunRequest:
+    named = [{"uid": str(number), **job} for number, job in enumerate(jobs or ({},))]
+    return RunRequest("stays", {"dljob_batch": named}, snapshot={"0": {"Pod": []}}, timeout=timeout, resident=True)
+
+
+def told(result: RunResult) -> list[str]:
+    """process, number of the batch, the entry's own variable, what the jobs own"""
+    assert result.ending is Ending.COMPLETED, result
+    return str(result.reports[0]["jobs"][0]["message"]).split(" ")
+
+
+def test_one_process_takes_request_after_request(warm: WarmRunner) -> None:
+    first, second = told(warm.run(ask())), told(warm.run(ask({}, {})))
+    assert first[0] == second[0], "the same process"
+    assert int(second[1]) == int(first[1]) + 1
+    assert first[2:] == ["hello", "['0']"]
+
+
+def test_two_at_a_time_are_two_processes(warm: WarmRunner) -> None:
+    slow, quick = warm.submit(ask({"sleep": 0.5})), warm.submit(ask())
+    assert told(quick.result())[0] != told(slow.result())[0]
+
+
+def test_a_failed_batch_is_told_and_the_process_goes_on(warm: WarmRunner) -> None:
+    failed = warm.run(ask({"bad": True}))
+    assert (failed.ok, failed.message) == (False, "Reconcile: bad")
+    assert failed.reports[0]["jobs"][0]["ok"] is False
+    mixed = warm.run(ask({"bad": True}, {}))
+    assert mixed.ok
+    assert [job["ok"] for job in mixed.reports[0]["jobs"]] == [False, True]
+
+
+def test_a_process_that_dies_takes_its_request_with_it_and_no_other(warm: WarmRunner) -> None:
+    before = {told(warm.run(ask()))[0]}
+    assert warm.run(ask({"crash": True})).ending is Ending.CRASHED
+    assert told(warm.run(ask()))[1] in ("0", "1", "2", "3", "4", "5", "6"), before
+
+
+def test_an_idle_process_that_is_killed_is_replaced(warm: WarmRunner) -> None:
+    for _ in range(2):
+        os.kill(int(told(warm.run(ask()))[0]), signal.SIGKILL)
+        time.sleep(1.0)  # its run notices within half a second, and a request in between would die with it
+    assert warm.run(ask()).ok
+
+
+def test_a_request_that_takes_too_long_ends_the_process(warm: WarmRunner) -> None:
+    began = time.monotonic()
+    assert warm.run(ask({"sleep": 60}, timeout=0.5)).ending is Ending.TIMED_OUT
+    assert time.monotonic() - began < 30
+    assert warm.run(ask()).ok
+
+
+def test_idle_processes_do_not_count_as_runs(warm: WarmRunner) -> None:
+    warm.run(ask())
+    assert warm.running == 0
+
+
+def test_frames_larger_than_a_pipe_pass(warm: WarmRunner) -> None:
+    assert warm.run(ask({"padding": "x" * 1_000_000})).ok
+
+
+def test_the_desk_reads_frames_that_come_together_and_writes_results() -> None:
+    (work_read, work_write), (result_read, result_write) = os.pipe(), os.pipe()
+    from dljob_operator.warm.messages import Frame
+
+    os.write(work_write, Frame({}, ask().to_body()).encode() + Frame({}, ask({"uid": "b"}).to_body()).encode())
+    os.close(work_write)
+    desk = Desk(work_read, result_write)
+    seen = []
+    for batch in desk.work():
+        seen.append([job["uid"] for job in batch.jobs])
+        desk.answer({"changed": True, "dljob": {"jobs": []}})
+    assert seen == [["0"], ["b"]]
+    assert len(list(FrameReader().feed(os.read(result_read, 65536)))) == 2
+    for fd in (work_read, result_read, result_write):
+        os.close(fd)
+
+
+@pytest.mark.parametrize(
+    ("result", "stats", "ok"),
+    [
+        ({"changed": True, "dljob": {}}, {"ok": 1, "changed": 1}, True),
+        ({"changed": False, "dljob": {}}, {"ok": 1, "changed": 0}, True),
+        ({"changed": True, "failed": True, "msg": "no", "dljob": {}}, {"ok": 0, "failures": 1}, False),
+    ],
+)
+def test_a_tasks_result_is_that_of_a_run(result: dict[str, Any], stats: dict[str, int], ok: bool) -> None:
+    run = run_result(result)
+    assert (run.stats, run.ok) == (stats, ok)
