@@ -87,8 +87,7 @@ def serve(
     yield start
     for served in made:
         if served.process.poll() is None:
-            served.process.kill()
-            served.process.wait()
+            served.stop()  # killed, it would leave its child behind: in a pod the whole of it goes
 
 
 def test_a_pods_status_is_a_reason_to_run(serve: Callable[[], Served], jobs: Jobs) -> None:
