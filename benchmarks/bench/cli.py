@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import signal
 import sys
@@ -38,6 +39,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"bench: {error}", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    alone = (SCRATCH / "lock").open("w")
+    try:
+        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel drops it with this process
+    except BlockingIOError:
+        print("bench: another benchmark is at work here; two would measure each other", file=sys.stderr)
+        return 1
     try:
         bench = Bench.on_cluster(options.quick, options.minutes, options.output)
         for peer in peers:
@@ -73,7 +81,6 @@ class Bench:
             nodes = max(nodes, session.state.kwok_nodes)
             lifecycle.kwok_nodes(session, nodes)
         _install_crds(Client(settings.kubeconfig))
-        SCRATCH.mkdir(parents=True, exist_ok=True)
         client = Client(settings.kubeconfig)
         account.prepare(client, SCRATCH / "kubeconfig")
         ground = Ground(

@@ -51,16 +51,20 @@ class Client:
         )
 
     def raw(self, method: str, path: str, body: Any = None, content_type: str = JSON) -> tuple[int, bytes]:
-        if not hasattr(self._local, "connection"):
+        reused = hasattr(self._local, "connection")
+        if not reused:
             self._local.connection = self.connection()
         data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         try:
             self._local.connection.request(method, path, data, {"Content-Type": content_type, "Accept": JSON})
             answer = self._local.connection.getresponse()
             return answer.status, answer.read()
-        except (OSError, http.client.HTTPException):
+        except (OSError, http.client.HTTPException) as error:
             self._local.connection.close()
             del self._local.connection
+            # The server ends a connection that was idle for a while; it has not seen the request then.
+            if reused and isinstance(error, ConnectionError):
+                return self.raw(method, path, body, content_type)
             raise
 
     def text(self, path: str) -> str:
