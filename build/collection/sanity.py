@@ -33,8 +33,8 @@ LOCAL = (
     "use-compat-six",
     "validate-modules",
 )
-"""Of those that apply to a collection all but compile, import, pep8, pylint and yamllint, whose work ruff, mypy, yamllint
-and the tests do."""
+"""Of those that apply to a collection all but compile, import, pep8, pylint and yamllint, whose work ruff, mypy,
+yamllint and the tests do."""
 PIP_VERSIONS = ("24_2", "24_1")
 """Of ansible-test 2.19 and 2.18."""
 
