@@ -181,7 +181,9 @@ class TestHelm:
             self.run(helm, kubectl, "install", *release, str(CHART), "--create-namespace", *settings)
             train(cluster, namespace)
             self.run(helm, kubectl, "test", *release, "--timeout", "5m")
-            self.run(helm, kubectl, "upgrade", *release, str(CHART), *settings, "--set", "concurrency=2")
+            # with a second one that stands by: ready is what both must be
+            standby = "concurrency=2,leaderElection.enabled=true,replicas=2"
+            self.run(helm, kubectl, "upgrade", *release, str(CHART), *settings, "--set", standby)
             assert "forbidden" not in kubectl.run("-n", "dljob-helm", "logs", f"deployment/{NAME}")
         finally:
             self.run(helm, kubectl, "uninstall", *release, "--ignore-not-found", "--wait")

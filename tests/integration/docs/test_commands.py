@@ -14,6 +14,8 @@ from e2e.support import Cluster, v1_job
 LIFECYCLE = "tests/integration/test_cluster_lifecycle.py::test_up_use_kill_up_down_leaves_the_machine_as_it_was"
 DEMO = "tests/e2e/test_demo.py::test_demo_trains_and_leaves_nothing"
 HERE = "here"
+DEPLOYED = "tests/e2e/test_deployment.py::test_a_job_is_trained"
+BASE = "a registry or a base image that tests do not have; the same with the base made here is run"
 MENTION = "no command to type: the name of a program or of what it does"
 
 RUN_BY = {
@@ -38,6 +40,19 @@ RUN_BY = {
     r"docker build --network host -t \S+ \.": "tests/e2e/test_training.py::test_example_trains",
     r"docker push": MENTION,
     r"molecule test|make molecule.*": "tests/e2e/test_molecule.py::test_scenarios",
+    r"make bench.*": "tests/e2e/test_bench.py::test_a_quick_run_measures_every_peer_in_every_workload",
+    r"make (image|deploy|undeploy)": DEPLOYED,
+    r"make image BASE_IMAGE=\S+": BASE,
+    r"make deploy OVERLAY=\w+": "tests/unit/test_deploy.py::test_kustomize_needs_no_file_beyond_its_folders",
+    r"python -m images build operator --no-push": BASE,
+    r"helm (install|test) dljob-operator .*|helm uninstall|helm package": (
+        "tests/e2e/test_deployment.py::test_install_train_upgrade_and_uninstall"
+    ),
+    r"dljob-operator serve -- ansible-operator run \.\.\.": (
+        "tests/integration/engine/test_companion.py::test_a_pods_status_is_a_reason_to_run"
+    ),
+    r"kubectl create configmap --from-file": MENTION,
+    r"kubectl delete crd": MENTION,
     r"kubectl apply": MENTION,
     r"kubectl get mxjobs": "tests/integration/docs/test_commands.py::test_a_name_without_its_group_may_miss_the_job",
     r"kubectl apply -f examples/mxnet-digits\.yaml": "tests/e2e/test_training.py::test_example_trains",
@@ -65,7 +80,7 @@ def test_somebody_runs_it(command: str, document: str) -> None:
     if "::" in by:
         path, _, name = by.partition("::")
         assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
-    elif by not in (HERE, MENTION):
+    elif by not in (HERE, MENTION, BASE):
         assert (ROOT / by).is_file()
 
 
