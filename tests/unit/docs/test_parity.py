@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "parity.md").read_text(encoding="utf-8")
 SECTIONS = re.split(r"^## ", TEXT, flags=re.MULTILINE)[1:]
 SEEDS = (
-    "mx-operator by StefanoFioravanzo",
-    "mx-operator by jzp1025",
+    "the first mx-operator",
+    "the second mx-operator",
     "dl-operator",
     "tensorflow/k8s",
     "caffe2-operator",
