@@ -8,6 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
+COLLECTIONS = ROOT / ".venv" / "collections"
+"""Where `make venv` links this repository in as dljob.operator."""
 
 
 def environ(bin_dir: Path = BIN, **more: str) -> dict[str, str]:

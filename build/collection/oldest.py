@@ -11,7 +11,8 @@ from pathlib import Path
 
 from cluster.content_key import content_key
 
-from collection.environment import ROOT, environ
+from collection import dependencies
+from collection.environment import COLLECTIONS, ROOT, environ
 
 REQUIREMENTS = ROOT / "requirements-oldest.txt"
 
@@ -19,7 +20,7 @@ REQUIREMENTS = ROOT / "requirements-oldest.txt"
 def environment(cache: Path) -> Path:
     """The ``bin`` folder of that environment, made where it is not there yet and kept by content."""
     version = "{}.{}".format(*sys.version_info[:2])
-    folder = cache / "environments" / content_key(version, trees=[REQUIREMENTS])
+    folder = cache / "environments" / content_key(version, dependencies.PACKAGE, trees=[REQUIREMENTS, ROOT / "requirements.yml"])
     ready = folder / "ready"
     if not ready.is_file():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -27,15 +28,16 @@ def environment(cache: Path) -> Path:
         venv.create(folder, with_pip=True, clear=True)
         pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, "-r", str(REQUIREMENTS)], check=True)
+        for _ in dependencies.install(cache, folder / "lib" / f"python{version}" / "site-packages"):
+            pass
         ready.touch()
     return folder / "bin"
 
 
 def child_environ(bin_dir: Path, **more: str) -> dict[str, str]:
     """This repository's collection and engine, with that environment's packages."""
-    collections = ROOT / ".venv" / "collections"
-    paths = ":".join(map(str, (collections, ROOT / "runner", ROOT / "build", ROOT / "tests")))
-    return environ(bin_dir, PYTHONPATH=paths, ANSIBLE_COLLECTIONS_PATH=str(collections), **more)
+    paths = ":".join(map(str, (COLLECTIONS, ROOT / "runner", ROOT / "build", ROOT / "tests")))
+    return environ(bin_dir, PYTHONPATH=paths, ANSIBLE_COLLECTIONS_PATH=str(COLLECTIONS), **more)
 
 
 def unit_tests(bin_dir: Path, arguments: Sequence[str] = ()) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from collection.environment import environ
+from collection.environment import COLLECTIONS, environ
 
 ROOT = Path(__file__).resolve().parents[3]
 ROLES = sorted(path.name for path in (ROOT / "roles").iterdir())
@@ -27,7 +27,7 @@ def play(tmp_path: Path, role: str, **variables: Any) -> subprocess.CompletedPro
     playbook.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]))
     command = ["ansible-playbook", "-i", "localhost,", "-c", "local", str(playbook)]
     # a kubeconfig that is not there: a run that got as far as the cluster would say so
-    env = environ(KUBECONFIG=str(tmp_path / "none"))
+    env = environ(KUBECONFIG=str(tmp_path / "none"), ANSIBLE_COLLECTIONS_PATH=str(COLLECTIONS))
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
 

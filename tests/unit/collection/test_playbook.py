@@ -5,14 +5,14 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from collection.environment import environ
+from collection.environment import COLLECTIONS, environ
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 def play(tmp_path: Path, *arguments: str) -> str:
     command = ["ansible-playbook", "playbooks/reconcile.yml", *arguments]
-    env = environ(KUBECONFIG=str(tmp_path / "none"))
+    env = environ(KUBECONFIG=str(tmp_path / "none"), ANSIBLE_COLLECTIONS_PATH=str(COLLECTIONS))
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     return " ".join((done.stdout + done.stderr).split())
