@@ -20,7 +20,11 @@ REQUIREMENTS = ROOT / "requirements-oldest.txt"
 def environment(cache: Path) -> Path:
     """The ``bin`` folder of that environment, made where it is not there yet and kept by content."""
     version = "{}.{}".format(*sys.version_info[:2])
-    folder = cache / "environments" / content_key(version, dependencies.PACKAGE, trees=[REQUIREMENTS, ROOT / "requirements.yml"])
+    folder = (
+        cache
+        / "environments"
+        / content_key(version, dependencies.PACKAGE, trees=[REQUIREMENTS, ROOT / "requirements.yml"])
+    )
     ready = folder / "ready"
     if not ready.is_file():
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -56,8 +56,8 @@ class Companion(Controller):
         first_list: float = 30.0,
     ) -> None:
         """`first_list` is how many seconds runs wait for the caches; without them the roles read for themselves."""
-        super().__init__(watches, api, runner, settings, clock=clock)
-        self._queue: Nudges = Nudges(clock)  # type: ignore[assignment]  # takes the same events
+        self._nudges = Nudges(clock)
+        super().__init__(watches, api, runner, settings, queue=self._nudges)
         self._numbers = itertools.count(1)
         self._first_list = first_list
 
@@ -79,7 +79,7 @@ class Companion(Controller):
         """Run it, post its events, leave its artifacts; return when ansible-operator may go on."""
         uid = uid_of(dict(prepared.given.job))
         cached = self._caches_are_filled()
-        self._queue.begin(uid)
+        self._nudges.begin(uid)
         try:
             return self._run_begun(prepared, uid, cached)
         except BaseException:
@@ -155,7 +155,7 @@ class Companion(Controller):
         except (ApiError, Unreachable) as error:
             if isinstance(error, ApiError) and error.status in (404, 409, 422):
                 return  # deleted, or another object of that name: the uid does not fit
-            self._queue.failed(key)
+            self._nudges.failed(key)
             _LOG.warning("%s %s: ansible-operator could not be told to look: %s", kind.watch.gvk, title(obj), error)
 
     def _period(self, kind: _Kind, obj: Object) -> float | None:

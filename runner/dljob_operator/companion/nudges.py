@@ -48,7 +48,9 @@ class Nudges:
         self._heap: list[tuple[float, str]] = []
         self._closed = False
 
-    def add(self, key: str, group: Hashable, *, cause: Written | None = None, urgent: bool = False) -> None:
+    def add(
+        self, key: str, group: Hashable, *, cause: Written | None = None, urgent: bool = False, owned: int = 0
+    ) -> None:
         """Something of the job has changed. `urgent` is for the job itself, which ansible-operator sees too."""
         with self._changed:
             job = self._jobs.get(key)

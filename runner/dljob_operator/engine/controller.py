@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -31,7 +31,7 @@ from dljob_operator.engine.triggers import (
     version_of,
 )
 from dljob_operator.engine.trim import Object
-from dljob_operator.engine.versions import SeenVersions
+from dljob_operator.engine.versions import SeenVersions, Written
 from dljob_operator.warm import Ending, RunRequest, RunResult
 from dljob_operator.watches import GVK, Watch
 
@@ -52,6 +52,30 @@ class Runner(Protocol):
     """What the controller needs of the warm runner."""
 
     def run(self, request: RunRequest) -> RunResult: ...
+
+    def close(self) -> None: ...
+
+
+class JobQueue(Protocol):
+    """What the controller needs of the queue: see `WorkQueue`, which is the usual one."""
+
+    def add(
+        self, key: str, group: Hashable, *, cause: Written | None = ..., urgent: bool = ..., owned: int = ...
+    ) -> None: ...
+
+    def forget(self, key: str) -> None: ...
+
+    def take(self, limit: Callable[[Hashable], int]) -> list[str] | None: ...
+
+    def done(
+        self,
+        key: str,
+        *,
+        ok: bool,
+        again_after: float | None = ...,
+        wrote: Collection[Written] = ...,
+        alone: bool = ...,
+    ) -> float | None: ...
 
     def close(self) -> None: ...
 
@@ -96,12 +120,12 @@ class Controller:
         runner: Runner,
         settings: Settings | None = None,
         *,
-        clock: Callable[[], float] = time.monotonic,
+        queue: JobQueue | None = None,
     ) -> None:
         self._api = api
         self._runner = runner
         self._settings = settings or Settings()
-        self._queue = WorkQueue(clock)
+        self._queue: JobQueue = queue or WorkQueue()
         self._seen = SeenVersions()
         self._recorder = EventRecorder(api)
         self._stopping = threading.Event()
