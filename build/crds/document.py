@@ -10,7 +10,8 @@ import yaml
 from crds.openapi import Rule, Schema, record, string
 from crds.status import COLUMNS, status
 
-_HEADER = "# Written by `make crds`: change build/crds/ instead, then run that.\n---\n"
+_HEADER = "---\n# Written by `make crds`: change build/crds/ instead, then run that.\n"
+"""The mark comes first: readers that take a file's first document (OLM's) would take the remark for an empty one."""
 _WIDTH = 80
 
 
