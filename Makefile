@@ -11,7 +11,7 @@ TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
 .PHONY: help demo test test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench images image \
-  deploy undeploy run crds docs molecule venv clean
+  deploy undeploy run crds bundle docs molecule venv clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ undeploy: ## all of it away again: operator, definitions and, with them, every j
 
 crds: venv ## write crds/ anew from build/crds
 	@$(TOOL) crds
+
+bundle: venv ## write OLM's bundle/ anew; IMG=registry.example.com/dljob-operator:0.1.0 names your image
+	@$(TOOL) olm $(if $(IMG),--image $(IMG))
 
 SCENARIOS ?= default mxnet tensorflow caffe2 local upgrade
 molecule: venv ## the scenarios of molecule/ on kind; SCENARIOS="mxnet local" only these

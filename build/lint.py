@@ -21,7 +21,7 @@ LINTERS: dict[str, list[str]] = {
         "mypy",
         *(
             f"-p={package}"
-            for package in ("background", "cluster", "collection", "crds", "demo", "images", "reference")
+            for package in ("background", "cluster", "collection", "crds", "demo", "images", "olm", "reference")
         ),
     ],
     "mypy benchmarks": ["mypy", "-p", "bench"],
@@ -41,6 +41,7 @@ LINTERS: dict[str, list[str]] = {
     "antsibull-changelog": ["antsibull-changelog", "lint"],
     "antsibull-docs": ["antsibull-docs", "lint-collection-docs", "--plugin-docs", "."],
     "generated CRDs": ["python", "-m", "crds", "--check"],
+    "generated bundle": ["python", "-m", "olm", "--check"],
     "generated docs": ["python", "-m", "reference", "--check"],
 }
 

@@ -1,0 +1,16 @@
+# Written by `make bundle`: change what it is written from instead.
+# The bundle's image: nothing runs in it, OLM reads it. From the repository's root:
+#   docker build -f build/bundle.Dockerfile -t registry.example.com/dljob-operator-bundle .
+FROM scratch
+
+LABEL operators.operatorframework.io.bundle.mediatype.v1=registry+v1
+LABEL operators.operatorframework.io.bundle.manifests.v1=manifests/
+LABEL operators.operatorframework.io.bundle.metadata.v1=metadata/
+LABEL operators.operatorframework.io.bundle.package.v1=dljob-operator
+LABEL operators.operatorframework.io.bundle.channels.v1=candidate
+LABEL operators.operatorframework.io.bundle.channel.default.v1=candidate
+
+# the definitions from where they are: the bundle's own are links, which would lead nowhere in the image
+COPY bundle/manifests/dljob-operator* /manifests/
+COPY crds/*.yaml /manifests/
+COPY bundle/metadata /metadata/

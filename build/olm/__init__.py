@@ -1,0 +1,1 @@
+"""The bundle for the Operator Lifecycle Manager (OLM), made of what the repository says elsewhere: ``make bundle``."""
