@@ -75,8 +75,10 @@ bundle: venv ## write OLM's bundle/ anew; IMG=registry.example.com/dljob-operato
 	@$(TOOL) olm $(if $(IMG),--image $(IMG))
 
 SCENARIOS ?= default mxnet tensorflow caffe2 local upgrade
-molecule: venv ## the scenarios of molecule/ on kind; SCENARIOS="mxnet local" only these
-	@PATH=$(CURDIR)/$(BIN):$$PATH molecule test $(addprefix -s ,$(SCENARIOS))
+molecule: venv ## the scenarios of molecule/ on kind; SCENARIOS="mxnet local" only these; ENGINE=image: the operator in a pod
+	@# molecule's own place for what it has created goes by the folder's name alone: two checkouts would share it
+	@MOLECULE_EPHEMERAL_DIRECTORY=$${DLJOB_CLUSTER_DIR:-$(CURDIR)/.cluster}/molecule-state \
+	  PATH=$(CURDIR)/$(BIN):$$PATH molecule test $(addprefix -s ,$(SCENARIOS))
 
 docs: venv ## write docs/reference anew from the schemas and the plugins
 	@$(TOOL) reference

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import yaml
 from cluster.settings import REPO_ROOT, Settings
@@ -56,15 +57,20 @@ class Kubectl:
         return "\n".join(parts)
 
 
-def _always_pulled(settings: Settings, overlay: Path) -> Path:
+def _overlay(settings: Settings, overlay: Path, namespaces: Sequence[str]) -> Path:
     """An overlay over `overlay` for an image that is rebuilt under one name: the node may have an older one."""
     folder = settings.state_dir / "deploy"
     folder.mkdir(parents=True, exist_ok=True)
-    pull = [{"op": "add", "path": "/spec/template/spec/containers/0/imagePullPolicy", "value": "Always"}]
-    document = {
-        "resources": [os.path.relpath(overlay, folder)],
-        "patches": [{"target": {"kind": "Deployment", "name": NAME}, "patch": yaml.safe_dump(pull)}],
+    container: dict[str, Any] = {"name": "operator", "imagePullPolicy": "Always"}
+    if namespaces:
+        container["env"] = [{"name": "WATCH_NAMESPACE", "value": ",".join(namespaces)}]
+    patch = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": NAME},
+        "spec": {"template": {"spec": {"containers": [container]}}},
     }
+    document = {"resources": [os.path.relpath(overlay, folder)], "patches": [{"patch": yaml.safe_dump(patch)}]}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
     return folder
 
@@ -72,9 +78,12 @@ def _always_pulled(settings: Settings, overlay: Path) -> Path:
 class DeployedOperator:
     """A context manager: applied with kustomize on entry, deleted on exit, with the definitions and so all jobs."""
 
-    def __init__(self, settings: Settings, overlay: str | Path = "default", keep: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, overlay: str | Path = "default", keep: bool = False, namespaces: Sequence[str] = ()
+    ) -> None:
+        """`namespaces` are the only ones that it looks at, where the overlay does not say that itself."""
         self._kubectl = Kubectl(settings)
-        self._folder = _always_pulled(settings, REPO_ROOT / "deploy" / "kustomize" / overlay)
+        self._folder = _overlay(settings, REPO_ROOT / "deploy" / "kustomize" / overlay, namespaces)
         self._keep = keep
         self.ready_line = ""
 
@@ -97,6 +106,14 @@ class DeployedOperator:
 
     def delete(self, *, wait: bool = True) -> None:
         self._kubectl.run("delete", "--ignore-not-found", f"--wait={str(wait).lower()}", "-k", self._folder)
+
+    def delete_all_but_definitions(self) -> None:
+        """The operator itself. Whoever has jobs keeps them."""
+        rendered = yaml.safe_load_all(self._kubectl.run("kustomize", self._folder))
+        kept = [one for one in rendered if one["kind"] != "CustomResourceDefinition"]
+        file = self._folder / "operator.yaml"
+        file.write_text(yaml.safe_dump_all(kept), encoding="utf-8")
+        self._kubectl.run("delete", "--ignore-not-found", "--wait", "-f", file)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

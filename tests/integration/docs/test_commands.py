@@ -42,6 +42,7 @@ RUN_BY = {
     r"docker build --network host -t \S+ \.": "tests/e2e/test_training.py::test_example_trains",
     r"docker push": MENTION,
     r"molecule test|make molecule.*": "tests/e2e/test_molecule.py::test_scenarios",
+    r"ENGINE=image make molecule": "tests/e2e/test_molecule.py::test_the_image_does_what_the_process_does",
     r"make bench.*": "tests/e2e/test_bench.py::test_a_quick_run_measures_every_peer_in_every_workload",
     r"make (image|deploy|undeploy)": DEPLOYED,
     r"make image BASE_IMAGE=\S+": BASE,
