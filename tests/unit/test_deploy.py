@@ -42,7 +42,9 @@ def test_every_kind_that_is_watched_may_be_watched_and_reported() -> None:
 
     for entry in read(ROOT / "watches.yaml"):
         plural = f"{entry['kind'].lower()}s"
-        assert verbs(entry["group"], plural, rules) == {"delete", "list", "watch"}, entry
+        # where a spec is a bare list there is no field for a time to live, and so nothing to delete
+        mortal = {"delete"} if entry["group"] != "mpba.fbk.eu" else set()
+        assert verbs(entry["group"], plural, rules) == {"list", "watch"} | mortal, entry
         assert verbs(entry["group"], f"{plural}/status", rules) == {"patch"}, entry
         assert verbs(entry["group"], f"{plural}/finalizers", rules) == {"update"}, entry
         assert verbs(entry["group"], plural, more) == {"get", "patch"}, entry

@@ -1,0 +1,131 @@
+"""What the tests of rights share: the manifests' rules, and jobs whose pods the test itself lets run and end."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from demo.operator_process import OperatorProcess
+from dljob_operator.engine.kube import ApiError, KubeApi
+from integration.engine.support import until
+from integration.rights.recorder import Recorder, Right
+
+ROOT = Path(__file__).resolve().parents[3]
+BASE = ROOT / "deploy" / "kustomize" / "base"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+MERGE = "application/merge-patch+json"
+Resource = dict[str, Any]
+
+
+def rules_of(kind: str) -> list[Resource]:
+    """The rules of the ClusterRole or the Role that every installation has."""
+    documents = [d for path in sorted(BASE.glob("*role.yaml")) for d in yaml.safe_load_all(path.read_text())]
+    (role,) = (document for document in documents if document["kind"] == kind)
+    return list(role["rules"])
+
+
+def granted(rules: Sequence[Mapping[str, Any]]) -> set[Right]:
+    return {
+        Right(g, r, v) for rule in rules for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]
+    }
+
+
+def less(rules: Sequence[Resource], missing: Right | None) -> list[Resource]:
+    """The rules without that one right. It must be there: else nothing would be taken away."""
+    if missing is None:
+        return list(rules)
+    assert missing in granted(rules), missing
+    left = granted(rules) - {missing}
+    return [{"apiGroups": [g], "resources": [r], "verbs": [v]} for g, r, v in sorted(left)]
+
+
+def plural(kind: str) -> str:
+    return kind.lower() + "s"
+
+
+@dataclass
+class Operator:
+    """A running operator, and the API server as an administrator sees it."""
+
+    kube: KubeApi
+    process: OperatorProcess
+    recorder: Recorder
+    kubeconfig: Path
+    log_file: Path
+    own: str
+    watched: str
+
+    @property
+    def log(self) -> str:
+        return self.log_file.read_text()
+
+    def create(self, manifest: Mapping[str, Any], name: str) -> str:
+        """Create a job whose pods no node takes; its path."""
+        body = unschedulable(manifest)
+        body["metadata"] = {"name": name}
+        path = f"/apis/{body['apiVersion']}/namespaces/{self.watched}/{plural(body['kind'])}"
+        self.kube.request("POST", path, body)
+        return f"{path}/{name}"
+
+    def patch(self, path: str, body: Any) -> Resource:
+        return self.kube.request("PATCH", path, body, content_type=MERGE)
+
+    def get(self, path: str) -> Resource | None:
+        try:
+            return self.kube.get(path)
+        except ApiError as error:
+            assert error.status == 404, error
+            return None
+
+    def owned(self, kind: str, path: str) -> list[Resource]:
+        """The job's objects of a kind, `pods` or `apps/v1/deployments`."""
+        group, _, resource = kind.rpartition("/")
+        base = f"/apis/{group}" if group else "/api/v1"
+        uid = (self.get(path) or {"metadata": {"uid": "gone"}})["metadata"]["uid"]
+        listed = self.kube.get(f"{base}/namespaces/{self.watched}/{resource}")["items"]
+        return [o for o in listed if any(r["uid"] == uid for r in o["metadata"].get("ownerReferences", ()))]
+
+    def succeed(self, path: str) -> None:
+        """Let every pod of the job have ended well, as a kubelet would report it."""
+        for pod in until(lambda: self.owned("pods", path), f"{path} has pods"):
+            ended = {"terminated": {"exitCode": 0, "reason": "Completed"}}
+            states = [
+                {"name": c["name"], "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": ended}
+                for c in pod["spec"]["containers"]
+            ]
+            where = f"/api/v1/namespaces/{self.watched}/pods/{pod['metadata']['name']}/status"
+            self.patch(where, {"status": {"phase": "Succeeded", "containerStatuses": states}})
+
+    def status(self, path: str) -> Resource:
+        return dict((self.get(path) or {}).get("status") or {})
+
+    def events(self, path: str) -> list[Resource]:
+        listed = self.kube.get(f"/api/v1/namespaces/{self.watched}/events")["items"]
+        return [e for e in listed if e["involvedObject"]["name"] == path.rpartition("/")[2]]
+
+    def until(self, what: Callable[[], Any], why: str) -> Any:
+        try:
+            return until(what, why)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.log[-4000:]}") from None
+
+
+def unschedulable(manifest: Mapping[str, Any]) -> Resource:
+    """The same job, its pods for a node that there is not: they are made, and nothing runs."""
+    made = copy.deepcopy(dict(manifest))
+    for template in _templates(made["spec"]):
+        template["spec"]["nodeSelector"] = {"rights-test": "nowhere"}
+    return made
+
+
+def _templates(value: Any) -> list[Resource]:
+    if isinstance(value, list):
+        return [found for one in value for found in _templates(one)]
+    if not isinstance(value, dict):
+        return []
+    own = [value["template"]] if isinstance(value.get("template"), dict) else []
+    return own + [found for key, one in value.items() if key != "template" for found in _templates(one)]

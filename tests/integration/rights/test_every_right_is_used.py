@@ -1,0 +1,200 @@
+"""Least privilege, as a fact: what the operator is granted is what it has been seen to use, no more and no less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api import transport
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
+from builders import MXNET
+from dljob_operator.engine.crds import install_crds
+from dljob_operator.engine.kube import ApiError, KubeApi
+from integration.engine.support import remove_crd, until
+from integration.rights.conftest import Start
+from integration.rights.recorder import Right, request_of
+from integration.rights.support import Operator, Resource, granted, rules_of, unschedulable
+from olm import csv, sources
+
+JOBS = ("caffe2jobs", "mxjobs", "tfjobs")
+NOT_ASKED_FOR = {
+    # an admission rule of OpenShift's asks for them on the operator's behalf, of whoever sets blockOwnerDeletion; that
+    # the operator sets it is asserted below
+    Right(group, f"{job}/finalizers", "update")
+    for group, job in [
+        ("kubeflow.org", "caffe2jobs"), ("kubeflow.org", "mxjobs"), ("kubeflow.org", "tfjobs"),
+        ("fioravanzo.org", "mxjobs"), ("mpba.fbk.eu", "mxjobs"), ("tensorflow.org", "tfjobs"),
+    ]
+}  # fmt: skip
+ROUTES = "routes.route.openshift.io"
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "right"),
+    [
+        ("GET", "/api/v1/namespaces/a/pods?labelSelector=x", ("", "pods", "list")),
+        ("GET", "/api/v1/pods?watch=true", ("", "pods", "watch")),
+        ("GET", "/api/v1/namespaces/a/pods/p", ("", "pods", "get")),
+        ("POST", "/apis/apps/v1/namespaces/a/deployments", ("apps", "deployments", "create")),
+        ("PATCH", "/apis/kubeflow.org/v1/namespaces/a/mxjobs/m/status", ("kubeflow.org", "mxjobs/status", "patch")),
+        ("PUT", "/api/v1/namespaces/a/services/s", ("", "services", "update")),
+        ("DELETE", "/api/v1/namespaces/a/pods/p", ("", "pods", "delete")),
+        ("DELETE", "/api/v1/namespaces/a/pods", ("", "pods", "deletecollection")),
+        ("GET", "/api/v1/namespaces/a", ("", "namespaces", "get")),
+        ("GET", "/api/v1/nodes", ("", "nodes", "list")),
+    ],
+)
+def test_a_request_is_one_right(method: str, url: str, right: tuple[str, str, str]) -> None:
+    request = request_of(method, url)
+    assert request is not None
+    assert request.right == right
+
+
+@pytest.mark.parametrize("url", ["/version", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/kubeflow.org/v1"])
+def test_discovery_is_none(url: str) -> None:
+    assert request_of("GET", url) is None
+
+
+@pytest.fixture
+def openshift(kube: KubeApi, tmp_path: Path) -> Iterator[None]:
+    """A definition as small as it gets stands for OpenShift's Routes."""
+    folder = tmp_path / "openshift"
+    folder.mkdir()
+    (folder / "routes.yaml").write_text(
+        """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: routes.route.openshift.io}
+spec:
+  group: route.openshift.io
+  scope: Namespaced
+  names: {kind: Route, plural: routes, singular: route, listKind: RouteList}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+    )
+    install_crds(kube, folder)
+
+    def listed() -> bool:
+        try:
+            kube.get("/apis/route.openshift.io/v1/routes")
+        except ApiError as error:
+            assert error.status in (404, 429), error  # the storage of a new kind takes a moment more
+            return False
+        return True
+
+    until(listed, "Routes are served")
+    yield
+    remove_crd(kube, ROUTES)
+
+
+def ends_and_goes(operator: Operator, example: Resource, name: str) -> str:
+    """A job of the example's kind, cleaned up after its end and deleted: every kind that can say so does."""
+    job = unschedulable(example)
+    if isinstance(job["spec"], dict):
+        for field in ("cleanPodPolicy", "cleanupPodPolicy", "tensorboard"):
+            job["spec"].pop(field, None)
+        job["spec"]["runPolicy"] = {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 0}
+    return operator.create(job, name)
+
+
+def page(operator: Operator) -> None:
+    """TensorBoard's Deployment, Service and Route: made, changed, bent and mended, taken away."""
+    template = {"spec": {"containers": [{"name": "tensorflow", "image": "dljob/shell:1"}]}}
+    manifest = {
+        "apiVersion": "tensorflow.org/v1alpha1",
+        "kind": "TfJob",
+        "spec": {
+            "tensorboard": {"logDir": "/logs"},
+            # a parameter server without a template runs a program that lies in a ConfigMap
+            "replicaSpecs": [
+                {"replicas": 1, "tfReplicaType": "MASTER", "template": template},
+                {"replicas": 1, "tfReplicaType": "PS"},
+            ],
+        },
+    }
+    path = operator.create(manifest, "page")
+    routes = f"/apis/route.openshift.io/v1/namespaces/{operator.watched}/routes"
+
+    def shown() -> list[dict[str, Any]]:
+        return operator.owned("apps/v1/deployments", path)
+
+    (first,) = operator.until(shown, "the page is deployed")
+    (route,) = operator.until(lambda: operator.kube.get(routes)["items"], "the page has a Route")
+    assert operator.owned("configmaps", path), "the default parameter server's program"
+    services = operator.owned("services", path)
+    operator.patch(f"{routes}/{route['metadata']['name']}", {"spec": {"to": {"name": "elsewhere"}}})
+    operator.patch(path, {"spec": {"tensorboard": {"logDir": "/others", "serviceType": "LoadBalancer"}}})
+    operator.until(lambda: shown()[0]["metadata"]["generation"] > first["metadata"]["generation"], "it is changed")
+    name = f"{routes}/{route['metadata']['name']}"
+    operator.until(lambda: operator.kube.get(name)["spec"]["to"]["name"] != "elsewhere", "the Route is mended")
+    operator.patch(path, {"spec": {"tensorboard": None}})
+    operator.until(lambda: not shown() and len(operator.owned("services", path)) < len(services), "the page goes")
+    operator.until(lambda: not operator.kube.get(routes)["items"], "and its Route")
+
+
+def stops(operator: Operator) -> None:
+    """A job that is suspended loses its pods."""
+    example = next(one for one in csv.examples(sources.read()) if one["apiVersion"] == "kubeflow.org/v1")
+    path = operator.create(example, "stops")
+    operator.until(lambda: operator.owned("pods", path), "it has pods")
+    operator.patch(path, {"spec": {"runPolicy": {"suspend": True}}})
+    operator.until(lambda: not operator.owned("pods", path), "they are deleted")
+
+
+def test_every_right_is_used(start: Start, openshift: None) -> None:
+    roles = granted(rules_of("ClusterRole"))
+    with start() as operator:
+        operator.process.wait_ready()
+        recorder = operator.recorder
+        # an answer that was lost: whose is the object that has the name?
+        recorder.lost = {right for right in roles if right.verb == "create" and right.resource in
+                         ("pods", "services", "configmaps", "deployments")}  # fmt: skip
+        # a status that cannot be written twice in a row is one Event, counted up
+        recorder.broken[Right("kubeflow.org", "caffe2jobs/status", "patch")] = 2
+        page(operator)
+        stops(operator)
+        every = csv.examples(sources.read())
+        jobs = {f"ends-{number}": one for number, one in enumerate(every)}
+        paths = {name: ends_and_goes(operator, one, name) for name, one in jobs.items()}
+        for path in paths.values():
+            pods = operator.until(lambda path=path: operator.owned("pods", path), f"{path} has pods")
+            assert all(pod["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] for pod in pods)
+            operator.succeed(path)
+        for name, path in paths.items():
+            if isinstance(jobs[name]["spec"], dict):
+                operator.until(lambda path=path: operator.get(path) is None, f"{path} is deleted")
+            else:  # the dialect has no field for a time to live
+                operator.until(lambda path=path: operator.status(path).get("completionTime"), f"{path} has ended")
+        assert recorder.lost == set(), "not asked for"
+        used = recorder.rights
+        assert roles - used - NOT_ASKED_FOR == set(), "granted, and used by nobody: take it out"
+        assert used - roles == set(), "used, and granted by something else than the ClusterRole"
+        assert roles >= NOT_ASKED_FOR
+        assert NOT_ASKED_FOR & used == set()
+        # what is looked for in the common namespace too, and done without where it may not be seen
+        refused = {(one.right, one.namespace) for one in recorder.refused}
+        assert refused <= {(Right("", "configmaps", "list"), "default")}, operator.log
+
+
+def test_the_rights_in_the_operators_own_namespace_are_used(
+    start: Start, kube: KubeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine lists and watches its ConfigMap; a run without an engine's watch gets it."""
+    with start() as operator:
+        operator.process.wait_ready()
+        recorder = operator.recorder
+        example = next(one for one in csv.examples(sources.read()) if one["apiVersion"] == "kubeflow.org/v1")
+        job = unschedulable(example)
+        template = job["spec"]["mxReplicaSpecs"]["Worker"]["template"]
+        template["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}
+        with transport.connect(str(operator.kubeconfig)) as connected:
+            metadata = {"name": "cold", "namespace": operator.watched, "uid": "u", "resourceVersion": "1"}
+            reconcile(connected, {**job, "metadata": metadata}, MXNET, dry_run=True)
+        own = {one.right for one in recorder.used if one.namespace == operator.own}
+        assert own == granted(rules_of("Role"))
