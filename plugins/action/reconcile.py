@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import residenc
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.site import SiteSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport, connect
-from ansible_collections.dljob.operator.plugins.module_utils.logic import declare
+from ansible_collections.dljob.operator.plugins.module_utils.logic import declare, rights
 from ansible_collections.dljob.operator.plugins.module_utils.plain import plain
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import CLOUDS, CONFIG_MAP
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
@@ -103,7 +103,7 @@ class ActionModule(ActionBase):
             domain = arguments.get("cluster_domain") or "cluster.local"
             return reconcile(transport, job, framework, self._task.check_mode, domain, site_settings=here)
         except ApiError as e:
-            return _failed(job, str(e))
+            return _failed(job, rights.explain(str(e)))
 
 
 def _framework(declared: Mapping[str, Any], read: declare.Read) -> Framework:

@@ -402,6 +402,11 @@ dljob:
           type: list
           elements: list
           returned: when the pass got as far as writing
+        warnings:
+          description: What the operator may not do or see, each with the rule that its role lacks. An engine logs it.
+          type: list
+          elements: str
+          returned: when the pass got as far as writing
   sample:
     requeue_after: null
     jobs:
@@ -413,6 +418,7 @@ dljob:
         message: ""
         requeue_after: null
         wrote: [[e800b1ed-9c6c-11e8-962f-704d7b2c0a63, "491499"]]
+        warnings: []
 msg:
   description: The messages of the jobs whose pass failed. The task itself fails only where that is every one of them.
   type: str

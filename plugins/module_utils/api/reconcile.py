@@ -12,6 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import reader, 
 from ansible_collections.dljob.operator.plugins.module_utils.api.site import SiteSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Version, Writer, Written, version_of
+from ansible_collections.dljob.operator.plugins.module_utils.logic import rights
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.equip import equip, needs_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
@@ -42,7 +43,7 @@ class Outcome:
     requeue_after: float | None
     wrote: tuple[Version, ...] = ()
     warnings: tuple[str, ...] = ()
-    """What the operator may not see, for its own log: no job's fault."""
+    """What the operator may not do or see, for its own log: no job's fault."""
 
     def as_result(self) -> dict[str, Any]:
         """For the engine: see the RETURN documentation of ``dljob.operator.reconcile``."""
@@ -56,6 +57,7 @@ class Outcome:
             "message": self.message,
             "requeue_after": self.requeue_after,
             "wrote": [list(version) for version in self.wrote],
+            "warnings": list(self.warnings),
         }
 
 
@@ -85,6 +87,7 @@ def reconcile(
     observed = observe(job.uid, framework.container, owned.pop("Pod"), owned.pop("Service"), owned)
     planned = plan(job, framework, observed, moment, cluster_domain)
     warnings: tuple[str, ...] = ()
+    problems: list[str] = []
     needs = needs_of(planned, job)
     if needs:
         here, warnings = site.read(transport, needs, site_settings or SiteSettings())
@@ -102,7 +105,8 @@ def reconcile(
         writer.delete_job()
         return Outcome(resource, planned, True, True, "its time to live is over", None)
     done = _report(writer, resource, planned, written, moment, "; ".join(written.refused), dry_run)
-    return dataclasses.replace(done, warnings=warnings)
+    lacking = rights.lacking([*written.refused, *written.postponed, *problems])
+    return dataclasses.replace(done, warnings=(*map(rights.explain, warnings), *lacking, *done.warnings))
 
 
 def _kinds(job: DLJob, framework: Framework) -> list[str]:
@@ -115,6 +119,7 @@ def _report(
     writer: Writer, resource: Resource, planned: Plan, written: Written, now: datetime, message: str, dry_run: bool
 ) -> Outcome:
     requeue = planned.requeue_after
+    unheard: tuple[str, ...] = ()
     wrote = list(written.versions)
     if planned.status is not None and not dry_run:
         try:
@@ -125,9 +130,9 @@ def _report(
             if e.status != 409:
                 raise
             return Outcome(resource, planned, True, written.changed, "changed meanwhile", SOON, tuple(wrote))
-        writer.events(planned.events, now)
+        unheard = rights.lacking(writer.events(planned.events, now))
     if written.postponed or written.waiting:
         message = "; ".join(written.postponed[:3])
         requeue = min(LATER, requeue or LATER)  # not at once: what was refused for now would be refused again
     changed = written.changed or planned.status is not None
-    return Outcome(resource, planned, True, changed, message, requeue, tuple(wrote))
+    return Outcome(resource, planned, True, changed, message, requeue, tuple(wrote), unheard)

@@ -180,8 +180,9 @@ class Writer:
         ]
         return self._transport.request("PATCH", paths.of(self._resource, "status"), patch, self._query, JSON_PATCH)
 
-    def events(self, notes: Iterable[EventNote], now: datetime) -> None:
-        """Write Events on the job. One that fails is not tried again: the status says the same."""
+    def events(self, notes: Iterable[EventNote], now: datetime) -> list[str]:
+        """Write Events on the job. One that fails is not tried again: the status says the same. What went wrong."""
+        problems = []
         metadata = self._resource["metadata"]
         moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         for note in notes:
@@ -208,8 +209,9 @@ class Writer:
             }
             try:
                 self._transport.request("POST", paths.collection("v1", "Event", self._namespace), event, self._query)
-            except ApiError:
-                continue
+            except ApiError as e:
+                problems.append(f"Event: {e.message}")
+        return problems
 
     def delete_job(self) -> None:
         """Delete the job itself, and with it all that it owns."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import companions, dashboard
+from ansible_collections.dljob.operator.plugins.module_utils.logic import companions, dashboard, rights
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
@@ -239,7 +239,7 @@ def complain(planned: Plan, job: DLJob, problems: Sequence[str]) -> Plan:
     """
     if outcome(job.status) == c.STATE_FAILED or outcome(planned.status or {}) == c.STATE_FAILED:
         return planned
-    return _tell(planned, job, clip("; ".join(problems[:3])), c.EVENT_NO_PAGE)
+    return _tell(planned, job, clip(rights.explain("; ".join(problems[:3]))), c.EVENT_NO_PAGE)
 
 
 def postpone(planned: Plan, job: DLJob, problems: Sequence[str]) -> Plan:
@@ -248,7 +248,7 @@ def postpone(planned: Plan, job: DLJob, problems: Sequence[str]) -> Plan:
     A next try that fares the same comes to the same status, so nothing is written twice.
     """
     events = tuple(e for e in planned.events if e.reason != c.EVENT_CREATED)
-    told = clip("; ".join(problems[:3]))
+    told = clip(rights.explain("; ".join(problems[:3])))
     return _tell(dataclasses.replace(planned, events=events), job, told, c.EVENT_NOT_CREATED)
 
 

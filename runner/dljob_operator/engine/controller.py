@@ -15,6 +15,7 @@ from dljob_operator.engine.discovery import CONFIG_MAPS, DEPLOYMENTS, PODS, SERV
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.informer import Informer
 from dljob_operator.engine.kube import ApiError, KubeApi, Unreachable
+from dljob_operator.engine.once import Once
 from dljob_operator.engine.outcome import JobOutcome, outcomes
 from dljob_operator.engine.queue import WorkQueue
 from dljob_operator.engine.requests import period_of, request_for_many, request_for_one, target_name
@@ -128,6 +129,7 @@ class Controller:
         self._queue: JobQueue = queue or WorkQueue()
         self._seen = SeenVersions()
         self._recorder = EventRecorder(api)
+        self._warned = Once()
         self._stopping = threading.Event()
         self._kinds = {target_name(watch): self._kind(watch) for watch in watches}
         self._owned = {name: self._owned_informers(name) for name in _OWNED}
@@ -369,6 +371,9 @@ class Controller:
             return
         again = _soonest(outcome.requeue_after, self._period(kind, obj)) if outcome.ok else None
         delay = self._queue.done(uid, ok=outcome.ok, again_after=again, wrote=outcome.wrote, alone=not outcome.told)
+        for warning in outcome.warnings:
+            if self._warned.is_new((uid, warning)):
+                _LOG.warning("%s %s: %s", kind.watch.gvk, title(obj), warning)
         if outcome.ok:
             return
         when = "" if delay is None else f"; trying again in {format_seconds(delay)}"

@@ -104,8 +104,7 @@ class Informer:
                 self._version = ""
                 # After a 404 the kind has gone, and `find` will say so.
                 if error.status != 404:
-                    hint = "; the operator must be allowed to list and watch" if error.status == 403 else ""
-                    self._complain(f"cannot watch {self.what}: {error}{hint}{self._without}")
+                    self._complain(f"cannot watch {self.what}: {error}{self._without}")
                     if error.status == 403 and self._optional:
                         self._forget()
             except Unreachable as error:

@@ -19,6 +19,8 @@ import urllib3
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
+from dljob_operator.engine.rights import with_rule
+
 _LOG = logging.getLogger(__name__)
 _CONNECT_TIMEOUT, _READ_TIMEOUT = 10.0, 60.0
 _CONNECTIONS = 32
@@ -132,7 +134,7 @@ class KubeApi:
             )
             try:
                 if response.status >= 400:
-                    raise ApiError(response.status, _refusal(response))
+                    raise ApiError(response.status, with_rule(_refusal(response)))
                 yield response
             finally:
                 # An answer read to its end has given its connection back already; any other must not.

@@ -6,13 +6,14 @@ A task result may carry `dljob`, a mapping with
     jobs            a list with, for each job of the run: uid, ok, message, requeue_after, and optionally
                     wrote: [[uid, resourceVersion or null], ...], the objects that the run created, changed
                     or (null) deleted for it. The next run of the job then starts after the watch has shown
-                    them, and their events are no reason for another run.
+                    them, and their events are no reason for another run. And optionally warnings: a list of what
+                    whoever runs the operator is to know, for its log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dljob_operator.engine.versions import Written
@@ -28,6 +29,7 @@ class JobOutcome:
     requeue_after: float | None = None
     wrote: frozenset[Written] = field(default_factory=frozenset)
     told: bool = True
+    warnings: tuple[str, ...] = ()
 
 
 def outcomes(result: RunResult, uids: Sequence[str]) -> dict[str, JobOutcome]:
@@ -42,7 +44,7 @@ def outcomes(result: RunResult, uids: Sequence[str]) -> dict[str, JobOutcome]:
 def _alone(result: RunResult, job: JobOutcome | None, common: float | None) -> JobOutcome:
     job = job or JobOutcome(True)
     if not result.ok:
-        return JobOutcome(False, job.message or result.message, wrote=job.wrote)
+        return JobOutcome(False, job.message or result.message, wrote=job.wrote, warnings=job.warnings)
     return _with_common(job, common)
 
 
@@ -55,7 +57,7 @@ def _shared(result: RunResult, job: JobOutcome | None, common: float | None) -> 
 
 
 def _with_common(job: JobOutcome, common: float | None) -> JobOutcome:
-    return JobOutcome(job.ok, job.message, _soonest((job.requeue_after, common)), job.wrote)
+    return replace(job, requeue_after=_soonest((job.requeue_after, common)))
 
 
 def _by_uid(reports: Sequence[Mapping[str, Any]]) -> dict[str, JobOutcome]:
@@ -68,6 +70,7 @@ def _by_uid(reports: Sequence[Mapping[str, Any]]) -> dict[str, JobOutcome]:
                 str(job.get("message") or ""),
                 _soonest([job.get("requeue_after")]),
                 frozenset((str(uid), version and str(version)) for uid, version in job.get("wrote") or ()),
+                warnings=tuple(map(str, job.get("warnings") or ())),
             )
             before = found.get(job["uid"])
             found[job["uid"]] = told if before is None else _both(before, told)
@@ -81,6 +84,7 @@ def _both(first: JobOutcome, second: JobOutcome) -> JobOutcome:
         "\n".join(messages),
         _soonest((first.requeue_after, second.requeue_after)),
         first.wrote | second.wrote,
+        warnings=tuple(dict.fromkeys((*first.warnings, *second.warnings))),
     )
 
 

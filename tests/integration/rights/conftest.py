@@ -89,6 +89,7 @@ def start(
             config.write_text(yaml.safe_dump(_kubeconfig(address, token)))
             monkeypatch.setenv("POD_NAMESPACE", own)
             log = tmp_path / f"{own}.log"
+            log.touch()
             process = stack.enter_context(OperatorProcess(config, log, ("--namespace", watched)))
             yield Operator(kube, process, recorder, config, log, own, watched)
 

@@ -1,0 +1,88 @@
+"""A right that is missing is named in the log with the rule that gives it; with that rule the operator goes on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+from demo.operator_process import OperatorError
+from integration.rights.conftest import Start
+from integration.rights.recorder import Right
+from integration.rights.support import RBAC, Operator
+from olm import csv, sources
+
+RULE = re.compile(r"add to the operator's role: (\{.*?\})")
+
+
+def mxjob(operator: Operator) -> str:
+    return operator.create(next(e for e in csv.examples(sources.read()) if e["apiVersion"] == "kubeflow.org/v1"), "job")
+
+
+def with_a_program(operator: Operator) -> str:
+    """A job whose ConfigMap seems to be there already: whose is it?"""
+    operator.recorder.lost = {Right("", "configmaps", "create")}
+    container = {"name": "tensorflow", "image": "dljob/shell:1"}
+    entries = [
+        {"replicas": 1, "tfReplicaType": "MASTER", "template": {"spec": {"containers": [container]}}},
+        {"replicas": 1, "tfReplicaType": "PS"},
+    ]
+    spec: dict[str, Any] = {"replicaSpecs": entries}
+    return operator.create({"apiVersion": "tensorflow.org/v1alpha1", "kind": "TfJob", "spec": spec}, "job")
+
+
+def add(operator: Operator, rule: str) -> None:
+    """The rule as the log has it, into the role."""
+    path = f"{RBAC}/clusterroles/{operator.own}"
+    rules = operator.kube.get(path)["rules"]
+    operator.patch(path, {"rules": [*rules, yaml.safe_load(rule)]})
+
+
+MISSING: list[tuple[Right, Callable[[Operator], str]]] = [
+    (Right("", "pods", "list"), mxjob),
+    (Right("kubeflow.org", "mxjobs", "watch"), mxjob),
+    (Right("", "pods", "create"), mxjob),
+    (Right("", "services", "create"), mxjob),
+    (Right("kubeflow.org", "mxjobs/status", "patch"), mxjob),
+    (Right("", "configmaps", "get"), with_a_program),
+]
+
+
+@pytest.mark.parametrize(("right", "make"), MISSING, ids=[f"{right.verb} {right.resource}" for right, _ in MISSING])
+def test_it_is_named_and_the_rule_told_mends_it(start: Start, right: Right, make: Callable[[Operator], str]) -> None:
+    with start(right) as operator:
+        path = make(operator)
+        group, resource, verb = right
+        rule = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
+        told = operator.until(
+            lambda: [one for one in RULE.findall(operator.log) if yaml.safe_load(one) == rule], f"{right} is told"
+        )
+        assert f'cannot {verb} resource "{resource}" in API group "{group}"' in operator.log
+        if verb in ("create", "get"):
+            reason = operator.until(lambda: operator.status(path).get("reason"), "the job's status says it too")
+            assert yaml.safe_load(RULE.findall(reason)[0]) == rule
+        add(operator, told[0])
+        operator.until(lambda: operator.owned("pods", path) and operator.owned("services", path), "the job goes on")
+        operator.until(lambda: operator.status(path).get("phase") == "Creating", "and its status is written")
+        if verb in ("create", "get"):
+            operator.until(lambda: not RULE.search(operator.status(path)["reason"]), "which complains of it no more")
+        lines = [line for line in operator.log.splitlines() if str(told[0]) in line]
+        assert len(lines) == len(set(lines))
+
+
+@pytest.mark.parametrize("right", [Right("", "nodes", "list"), Right("", "events", "create")], ids=str)
+def test_what_can_be_done_without_is_named_and_done_without(start: Start, right: Right) -> None:
+    with start(right) as operator:
+        operator.process.wait_ready()
+        path = mxjob(operator)
+        operator.until(lambda: operator.owned("pods", path), "the job has pods")
+        rule = {"apiGroups": [right.group], "resources": [right.resource], "verbs": [right.verb]}
+        operator.until(lambda: rule in [yaml.safe_load(one) for one in RULE.findall(operator.log)], f"{right} is told")
+
+
+def test_it_is_not_ready_before_it_may_see_pods(start: Start) -> None:
+    with start(Right("", "pods", "list")) as operator, pytest.raises(OperatorError, match="not ready"):
+        operator.until(lambda: 'cannot list resource "pods"' in operator.log, "it is told")
+        operator.process.wait_ready(0.5)

@@ -1,0 +1,20 @@
+"""A thing is said once, for as long as it is remembered."""
+
+from __future__ import annotations
+
+from dljob_operator.engine.once import Once
+
+
+def test_only_the_first_time_is_new() -> None:
+    once = Once()
+    assert [once.is_new(x) for x in ("a", "a", "b", "a")] == [True, False, True, False]
+
+
+def test_the_oldest_is_forgotten() -> None:
+    once = Once(remembered=2)
+    assert once.is_new("a")
+    assert once.is_new("b")
+    assert not once.is_new("a")  # and so b is the oldest now
+    assert once.is_new("c")
+    assert once.is_new("b")
+    assert not once.is_new("c")
