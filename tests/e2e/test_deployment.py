@@ -145,6 +145,7 @@ class TestKustomize:
             job = here.create(v1_job("forbidden"))
             said = job.wait(lambda s: "forbidden" in s.get("reason", ""), "the reason", 60)["reason"]
             assert "cannot create resource" in said
+            assert "add to the operator's role" in said
         finally:
             _patch(kubectl, [{"op": "replace", "path": path, "value": rules[number]["verbs"]}])
         job.wait_running()
@@ -153,6 +154,54 @@ class TestKustomize:
 
 def _patch(kubectl: Kubectl, operations: list[dict[str, Any]]) -> None:
     kubectl.run("patch", "clusterrole", NAME, "--type=json", "-p", json.dumps(operations))
+
+
+def unprivileged(job: dict[str, Any]) -> dict[str, Any]:
+    """The same job with pods that a namespace of the level `restricted` takes, as the operator's own is."""
+    for replica in job["spec"]["mxReplicaSpecs"].values():
+        pod = replica["template"]["spec"]
+        pod["securityContext"] = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+        for container in pod["containers"]:
+            container["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    return job
+
+
+class TestNamespaced:
+    """It sees its own namespace, and may see no other."""
+
+    def test_a_job_beside_it_runs_and_one_elsewhere_is_left_alone(
+        self, settings: Settings, kubectl: Kubectl, cluster: Path, namespace: str
+    ) -> None:
+        with DeployedOperator(settings, "namespaced") as operator:
+            operator.wait_ready()
+            elsewhere = Cluster(cluster, namespace).create(v1_job("elsewhere", scheduler="exit 0"))
+            beside = Cluster(cluster, NAMESPACE).create(unprivileged(v1_job("beside", scheduler="exit 0")))
+            assert beside.wait_end()["state"] == "Succeeded"
+            assert elsewhere.status == {}
+            assert elsewhere.pods() == []
+            user = f"system:serviceaccount:{NAMESPACE}:{NAME}"
+            for where, answer in ((NAMESPACE, "yes"), (namespace, "no")):
+                said = kubectl.run("auth", "can-i", "list", "pods", "--as", user, "-n", where, check=False)
+                assert said.split()[0] == answer, where
+            # the one thing that no namespace has, and that it does without
+            denied = {line for line in operator.log().splitlines() if "forbidden" in line and '"nodes"' not in line}
+            assert all('in the namespace "default"' in line for line in denied), denied
+        assert left_of_it(kubectl, NAMESPACE) == []
+
+
+class TestDevelopment:
+    def test_a_job_runs_and_everything_is_logged(
+        self, settings: Settings, kubectl: Kubectl, cluster: Path, namespace: str
+    ) -> None:
+        with DeployedOperator(settings, "development") as operator:
+            operator.wait_ready()
+            job = Cluster(cluster, namespace).create(v1_job("logged", scheduler="exit 0"))
+            assert job.wait_end()["state"] == "Succeeded"
+            log = operator.log()
+            assert "ready: watching" in log, "the embedded engine"
+            assert " DEBUG " in log
+            assert "forbidden" not in log
+        assert left_of_it(kubectl, NAMESPACE) == []
 
 
 class TestHelm:

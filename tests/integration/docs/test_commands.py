@@ -46,7 +46,9 @@ RUN_BY = {
     r"make bench.*": "tests/e2e/test_bench.py::test_a_quick_run_measures_every_peer_in_every_workload",
     r"make (image|deploy|undeploy)": DEPLOYED,
     r"make image BASE_IMAGE=\S+": BASE,
-    r"make deploy OVERLAY=\w+": "tests/unit/test_deploy.py::test_kustomize_needs_no_file_beyond_its_folders",
+    r"make deploy OVERLAY=namespaced": (
+        "tests/e2e/test_deployment.py::test_a_job_beside_it_runs_and_one_elsewhere_is_left_alone"
+    ),
     r"python -m images build operator --no-push": BASE,
     r"helm (install|test) dljob-operator .*|helm uninstall|helm package": (
         "tests/e2e/test_deployment.py::test_install_train_upgrade_and_uninstall"
