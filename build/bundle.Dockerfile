@@ -1,6 +1,6 @@
 # Written by `make bundle`: change what it is written from instead.
 # The bundle's image: nothing runs in it, OLM reads it. From the repository's root:
-#   docker build -f build/bundle.Dockerfile -t registry.example.com/dljob-operator-bundle .
+#   git archive HEAD | docker build -f build/bundle.Dockerfile -t registry.example.com/dljob-operator-bundle -
 FROM scratch
 
 LABEL operators.operatorframework.io.bundle.mediatype.v1=registry+v1

@@ -55,7 +55,7 @@ def _dockerfile() -> str:
     return (
         _NOTE
         + "# The bundle's image: nothing runs in it, OLM reads it. From the repository's root:\n"
-        + "#   docker build -f build/bundle.Dockerfile -t registry.example.com/dljob-operator-bundle .\n"
+        + "#   git archive HEAD | docker build -f build/bundle.Dockerfile -t registry.example.com/dljob-operator-bundle -\n"
         + "FROM scratch\n\n"
         + lines
         + "\n# the definitions from where they are: the bundle's own are links, which would lead nowhere in the image\n"

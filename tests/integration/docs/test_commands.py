@@ -29,7 +29,7 @@ RUN_BY = {
     r"make test-oldest": "tests/integration/collection/test_checks.py::test_units_with_the_oldest_versions",
     r"make docs": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
     r"make bundle( IMG=\S+)?": "tests/unit/olm/test_bundle.py::test_files_are_what_their_sources_say",
-    r"docker build -f build/bundle\.Dockerfile .*": "tests/unit/olm/test_bundle.py::test_the_images_labels_are_the_annotations",
+    r"git archive HEAD \| docker build -f build/bundle\.Dockerfile .*": "tests/unit/olm/test_bundle.py::test_the_images_labels_are_the_annotations",
     r"make (cluster|cluster-down|kwok-nodes N=\d+)": LIFECYCLE,
     r"make cluster-status": HERE,
     r"make images": "tests/e2e/test_training.py::test_example_trains",
