@@ -52,7 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             if peer.prepare is not None:
                 bench.say(f"preparing {peer.name}")
                 peer.prepare(settings_from().kubeconfig)
-        bench.run([*plan.sessions(peers, options.rounds, workloads)])
+        try:
+            bench.run([*plan.sessions(peers, options.rounds, workloads)])
+        finally:
+            for peer in peers:
+                if peer.clean_up is not None:
+                    peer.clean_up()
     except ClusterError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1

@@ -51,6 +51,8 @@ class Peer:
     limits: Limits = field(default_factory=Limits)
     prepare: Callable[[Path], None] | None = None
     """Called once before the peer is started for the first time, with the administrator's kubeconfig."""
+    clean_up: Callable[[], None] | None = None
+    """Called once after the last of the run: takes away from this machine what ``prepare`` put on it."""
     version: Callable[[], str] = lambda: ""
     reports_running: bool = True
 
@@ -97,7 +99,10 @@ class Running:
         return self._process.pid
 
     def wait_ready(self, timeout: float = 120.0) -> None:
-        if not self._ready.wait(timeout) or self._ended.is_set():
+        in_time = self._ready.wait(timeout)
+        if self._ended.is_set():
+            raise PeerFailed(f"{self._peer.name} ended before it was ready:\n{self.log_end()}")
+        if not in_time:
             raise PeerFailed(f"{self._peer.name} was not ready within {timeout:.0f} s:\n{self.log_end()}")
 
     def check(self) -> None:

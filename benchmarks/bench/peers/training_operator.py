@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import shutil
 import socket
 import threading
 import time
@@ -60,6 +61,10 @@ def _mount_certificates(client: Client) -> None:
         time.sleep(0.5)
 
 
+def _unmount_certificates() -> None:
+    shutil.rmtree(CERTIFICATES.parent, ignore_errors=True)
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -86,9 +91,11 @@ def _peer(name: str, title: str, command: Callable[[Path, Path], list[str]], lim
         title=title,
         command=command,
         ready='"controller": "mxjob-controller", "worker count"',
-        environment={"MY_POD_NAMESPACE": NAMESPACE},
+        # its webhook server looks for CERTIFICATES below the folder for temporary files
+        environment={"MY_POD_NAMESPACE": NAMESPACE, "TMPDIR": str(CERTIFICATES.parents[1])},
         limits=limits,
         prepare=prepare,
+        clean_up=_unmount_certificates,
     )
 
 
