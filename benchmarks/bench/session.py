@@ -34,6 +34,8 @@ class Ground:
     nodes: int
     say: Callable[[str], None]
     deadline: float = float("inf")
+    throwaway: bool = False
+    """The cluster ends after this: nothing need be deleted one by one."""
 
     def patience(self, peer: Peer) -> float:
         """How long a workload may take before it is cut off."""
@@ -90,9 +92,10 @@ class Session:
             with Observer(self._client, self._namespace) as observer:
                 yield observer
         finally:
-            self._clear()
-            self._client.request("DELETE", f"/api/v1/namespaces/{self._namespace}")
-            self._until(lambda: not self._client.exists(f"/api/v1/namespaces/{self._namespace}"), 120)
+            if not self._ground.throwaway:
+                self._clear()
+                self._client.request("DELETE", f"/api/v1/namespaces/{self._namespace}")
+                self._until(lambda: not self._client.exists(f"/api/v1/namespaces/{self._namespace}"), 120)
 
     def _clear(self) -> None:
         """Delete all jobs and all that they own, without waiting for the garbage collector's 20 a second."""
@@ -147,8 +150,20 @@ class Session:
                 yield self._changes(observer)
             case plan.FINISHED:
                 yield from self._after_finish(observer)
+            case plan.GROWTH:
+                yield from self._growth(observer)
             case plan.HUGE:
                 yield self._bulk(f"{sizes.huge} replicas", observer, 1, sizes.huge)
+
+    def _growth(self, observer: Observer) -> Iterator[Sample]:
+        """More and more jobs, all of them running; after each step some come one by one, and then nothing happens."""
+        present = len(self._present())
+        for size in self._ground.sizes.growth:
+            yield self._bulk(plan.GROWTH, observer, size - present, SMALLEST)
+            idle = self._idle()
+            yield replace(idle, extra={**idle.extra, **account.server_sizes(self._client)})
+            yield self._singles(plan.ONE, observer, self._ground.sizes.singles)
+            present = size + self._ground.sizes.singles
 
     def _idle(self) -> Sample:
         before = processes.cpu_seconds(self._pid)
