@@ -64,8 +64,9 @@ def table(samples: Samples, workload: str, titles: Mapping[str, str]) -> list[st
         f"### {workload}",
         "",
         "| peer | jobs of pods | rounds | all pods, s | lowest to highest | by ours | first pod p50 / p99 |"
-        " all pods p50 / p99 | Running p50 / p99 | reads + writes a job | CPU s a job | peak MiB |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        " all pods p50 / p99 | Running p50 / p99 | reconciles a job | reads + writes a job | CPU s a job |"
+        " peak MiB |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for peer, title in titles.items():
         found = samples.of(workload, peer)
@@ -73,6 +74,7 @@ def table(samples: Samples, workload: str, titles: Mapping[str, str]) -> list[st
             continue
         time = _time(samples, workload, peer)
         jobs = max(1, found[0].jobs)
+        counted = [s.reconciles / jobs for s in found]
         cut = sum(not sample.complete for sample in found)
         cells = [
             title,
@@ -85,6 +87,7 @@ def table(samples: Samples, workload: str, titles: Mapping[str, str]) -> list[st
                 f"{seconds(samples.p(workload, peer, 0.5, what))} / {seconds(samples.p(workload, peer, 0.99, what))}"
                 for what in ("first_pod", "all_pods", "running")
             ),
+            f"{_mean(counted):.1f}" if any(counted) else NOTHING,
             f"{_mean(s.reads / jobs for s in found):.1f} + {_mean(s.writes / jobs for s in found):.1f}",
             f"{_mean(s.cpu / jobs for s in found):.3f}",
             f"{max(s.peak_bytes for s in found) / 2**20:.0f}",
@@ -93,7 +96,7 @@ def table(samples: Samples, workload: str, titles: Mapping[str, str]) -> list[st
         notes = [f"{s.pods_made} of {s.pods} pods after {s.seconds:.0f} s" for s in found if not s.complete]
         if notes:
             lines.append(
-                f"| | cut off: {'; '.join(notes)}; the time is what it would come to at that rate |" + " |" * 10
+                f"| | cut off: {'; '.join(notes)}; the time is what it would come to at that rate |" + " |" * 11
             )
     return [*lines, ""]
 

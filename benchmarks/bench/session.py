@@ -53,6 +53,7 @@ class Session:
         self._namespace = f"bench-{uuid.uuid4().hex[:8]}"
         self._numbers = itertools.count()
         self._pid = 0
+        self._running: Running | None = None
 
     def run(self) -> Iterator[Sample]:
         with self._in_namespace() as observer:
@@ -77,6 +78,7 @@ class Session:
     def _start(self, wait: bool = True) -> Running:
         running = Running(self._peer, self._ground.kubeconfig, self._ground.scratch)
         self._pid = running.pid
+        self._running = running
         if wait:
             try:
                 running.wait_ready()
@@ -290,7 +292,9 @@ class Session:
     def _measured(
         self, workload: str, made: Sequence[dict[str, Any]], pods: int, observer: Observer
     ) -> Iterator[Callable[[], Sample]]:
+        assert self._running is not None
         reads, writes = account.requests(self._client)
+        reconciles = self._running.reconciles()
         cpu, began = processes.cpu_seconds(self._pid), time.monotonic()
         result: list[Sample] = []
         with processes.PeakMemory(self._pid) as peak:
@@ -303,6 +307,7 @@ class Session:
             self._sample(
                 workload, len(made), len(made) * pods, **_times(names, pods, observer), seconds=seconds,
                 pods_made=observer.made(names), reads=after[0] - reads, writes=after[1] - writes,
+                reconciles=self._running.reconciles() - reconciles,
                 cpu=processes.cpu_seconds(self._pid) - cpu,
             )
         )  # fmt: skip

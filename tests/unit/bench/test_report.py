@@ -57,7 +57,7 @@ def test_a_table_has_the_ratio_the_spread_and_the_losses() -> None:
     samples = report.Samples(
         [
             *(
-                sample(plan.MANY, catalog.OURS, round_=n, wall=w, cpu=0.5, writes=20.0)
+                sample(plan.MANY, catalog.OURS, round_=n, wall=w, cpu=0.5, writes=20.0, reconciles=6.0)
                 for n, w in ((1, 2.0), (2, 1.0), (3, 4.0))
             ),
             sample(plan.MANY, catalog.FLOOR, wall=1.0, peak_bytes=2**20),
@@ -70,7 +70,8 @@ def test_a_table_has_the_ratio_the_spread_and_the_losses() -> None:
     assert (floor[3], floor[5], floor[-1]) == ("1.00", "0.50", "1 |")
     assert (default[3], default[5]) == ("> 20", "10.00")
     assert "4 of 8 pods after 10 s" in " ".join(note)
-    assert ours[9:11] == ["0.0 + 10.0", "0.250"]
+    assert ours[9:12] == ["3.0", "0.0 + 10.0", "0.250"]
+    assert floor[9] == "-"
 
 
 def test_the_document_says_what_was_left_out_and_what_was_not_reached() -> None:
