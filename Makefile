@@ -10,8 +10,8 @@ export PYTHONPATH := build:runner:benchmarks
 TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
-.PHONY: help demo test test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench images image \
-  deploy undeploy run crds bundle docs molecule venv clean
+.PHONY: help demo test test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth images \
+  image deploy undeploy run crds bundle docs molecule venv clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ kwok-nodes: venv ## N=10 simulated nodes beside the real one
 MINUTES ?= 25
 bench: venv ## this operator beside its peers, on kwok nodes: benchmarks/RESULTS.md; MINUTES=25 BENCH="--rounds 1 ..."
 	@$(TOOL) bench --minutes $(MINUTES) $(BENCH)
+
+bench-growth: venv ## what this operator costs up to 10,000 jobs, on a cluster of its own: benchmarks/GROWTH.md, docs/growth.svg
+	@$(TOOL) bench.growth $(BENCH)
 
 images: venv ## build the example images and push them to the local registry
 	@$(TOOL) images build

@@ -1,6 +1,6 @@
 # Written by `make bundle`: change what it is written from instead.
-# The bundle's image: nothing runs in it, OLM reads it. From the repository's root:
-#   git archive HEAD | docker build -f build/bundle.Dockerfile -t registry.example.com/dljob-operator-bundle -
+# The bundle's image: nothing runs in it, OLM reads it. To build it:
+#   git archive HEAD | docker build -f build/bundle.Dockerfile -t dljob-operator-bundle -
 FROM scratch
 
 LABEL operators.operatorframework.io.bundle.mediatype.v1=registry+v1

@@ -37,6 +37,22 @@ def requests(client: Client) -> tuple[float, float]:
     return counts(client.text("/metrics"))
 
 
+_SIZES = {
+    "api_server_bytes": re.compile(r"^process_resident_memory_bytes ([0-9.e+]+)$", re.MULTILINE),
+    "storage_bytes": re.compile(r"^apiserver_storage_size_bytes(?:\{[^}]*\})? ([0-9.e+]+)$", re.MULTILINE),
+}
+
+
+def sizes(metrics: str) -> dict[str, float]:
+    """Bytes of the API server's memory and of etcd's database, from the API server's metrics; what is missing is 0."""
+    found = {name: pattern.search(metrics) for name, pattern in _SIZES.items()}
+    return {name: float(match[1]) if match else 0.0 for name, match in found.items()}
+
+
+def server_sizes(client: Client) -> dict[str, float]:
+    return sizes(client.text("/metrics"))
+
+
 def flow_schema(name: str, precedence: int) -> dict[str, Any]:
     rule = {"verbs": _VERBS[name], "apiGroups": ["*"], "resources": ["*"], "clusterScope": True, "namespaces": ["*"]}
     return {

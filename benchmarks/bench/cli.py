@@ -52,7 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             if peer.prepare is not None:
                 bench.say(f"preparing {peer.name}")
                 peer.prepare(settings_from().kubeconfig)
-        bench.run([*plan.sessions(peers, options.rounds, workloads)])
+        try:
+            bench.run([*plan.sessions(peers, options.rounds, workloads)])
+        finally:
+            for peer in peers:
+                if peer.clean_up is not None:
+                    peer.clean_up()
     except ClusterError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
@@ -80,7 +85,7 @@ class Bench:
             session, _ = lifecycle.existing(settings)
             nodes = max(nodes, session.state.kwok_nodes)
             lifecycle.kwok_nodes(session, nodes)
-        _install_crds(Client(settings.kubeconfig))
+        install_crds(Client(settings.kubeconfig))
         client = Client(settings.kubeconfig)
         account.prepare(client, SCRATCH / "kubeconfig")
         ground = Ground(
@@ -128,7 +133,7 @@ class Bench:
         self.output.write_text(text)
 
 
-def _install_crds(client: Client) -> None:
+def install_crds(client: Client) -> None:
     for path in sorted((tools.ROOT / "crds").glob("*.yaml")):
         plural = path.stem
         url = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}?fieldManager=dljob-bench&force=true"

@@ -32,6 +32,7 @@ class Sample:
     seconds: float = 0.0
     reads: float = 0.0
     writes: float = 0.0
+    reconciles: float = 0.0
     cpu: float = 0.0
     peak_bytes: int = 0
     note: str = ""

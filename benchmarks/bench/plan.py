@@ -13,6 +13,8 @@ MOST, CHANGE, RESTART, FINISHED, HUGE = "most jobs", "change", "restart", "finis
 LIGHT = (IDLE, ONE, MANY, REPLICAS)
 HEAVY = (MOST, CHANGE, RESTART, FINISHED)
 WORKLOADS = (*LIGHT, *HEAVY, HUGE)
+GROWTH = "growth"
+"""Not one of them: it wants a cluster to throw away. See :mod:`bench.growth`."""
 
 
 @dataclass(frozen=True)

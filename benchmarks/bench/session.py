@@ -34,6 +34,8 @@ class Ground:
     nodes: int
     say: Callable[[str], None]
     deadline: float = float("inf")
+    throwaway: bool = False
+    """The cluster ends after this: nothing need be deleted one by one."""
 
     def patience(self, peer: Peer) -> float:
         """How long a workload may take before it is cut off."""
@@ -51,6 +53,7 @@ class Session:
         self._namespace = f"bench-{uuid.uuid4().hex[:8]}"
         self._numbers = itertools.count()
         self._pid = 0
+        self._running: Running | None = None
 
     def run(self) -> Iterator[Sample]:
         with self._in_namespace() as observer:
@@ -75,6 +78,7 @@ class Session:
     def _start(self, wait: bool = True) -> Running:
         running = Running(self._peer, self._ground.kubeconfig, self._ground.scratch)
         self._pid = running.pid
+        self._running = running
         if wait:
             try:
                 running.wait_ready()
@@ -90,9 +94,10 @@ class Session:
             with Observer(self._client, self._namespace) as observer:
                 yield observer
         finally:
-            self._clear()
-            self._client.request("DELETE", f"/api/v1/namespaces/{self._namespace}")
-            self._until(lambda: not self._client.exists(f"/api/v1/namespaces/{self._namespace}"), 120)
+            if not self._ground.throwaway:
+                self._clear()
+                self._client.request("DELETE", f"/api/v1/namespaces/{self._namespace}")
+                self._until(lambda: not self._client.exists(f"/api/v1/namespaces/{self._namespace}"), 120)
 
     def _clear(self) -> None:
         """Delete all jobs and all that they own, without waiting for the garbage collector's 20 a second."""
@@ -147,8 +152,20 @@ class Session:
                 yield self._changes(observer)
             case plan.FINISHED:
                 yield from self._after_finish(observer)
+            case plan.GROWTH:
+                yield from self._growth(observer)
             case plan.HUGE:
                 yield self._bulk(f"{sizes.huge} replicas", observer, 1, sizes.huge)
+
+    def _growth(self, observer: Observer) -> Iterator[Sample]:
+        """More and more jobs, all of them running; after each step some come one by one, and then nothing happens."""
+        present = len(self._present())
+        for size in self._ground.sizes.growth:
+            yield self._bulk(plan.GROWTH, observer, size - present, SMALLEST)
+            idle = self._idle()
+            yield replace(idle, extra={**idle.extra, **account.server_sizes(self._client)})
+            yield self._singles(plan.ONE, observer, self._ground.sizes.singles)
+            present = size + self._ground.sizes.singles
 
     def _idle(self) -> Sample:
         before = processes.cpu_seconds(self._pid)
@@ -275,7 +292,9 @@ class Session:
     def _measured(
         self, workload: str, made: Sequence[dict[str, Any]], pods: int, observer: Observer
     ) -> Iterator[Callable[[], Sample]]:
+        assert self._running is not None
         reads, writes = account.requests(self._client)
+        reconciles = self._running.reconciles()
         cpu, began = processes.cpu_seconds(self._pid), time.monotonic()
         result: list[Sample] = []
         with processes.PeakMemory(self._pid) as peak:
@@ -288,6 +307,7 @@ class Session:
             self._sample(
                 workload, len(made), len(made) * pods, **_times(names, pods, observer), seconds=seconds,
                 pods_made=observer.made(names), reads=after[0] - reads, writes=after[1] - writes,
+                reconciles=self._running.reconciles() - reconciles,
                 cpu=processes.cpu_seconds(self._pid) - cpu,
             )
         )  # fmt: skip

@@ -16,6 +16,7 @@ from cluster.settings import settings_from
 ROOT = Path(__file__).resolve().parents[2]
 GO = ROOT / "benchmarks" / "go"
 KOPF = "kopf==1.45.2"  # the well-known Python framework for operators
+PLOTS = "matplotlib==3.11.2"  # draws the curve of growth; whoever runs no benchmark need not have it
 ANSIBLE = "ansible==12.3.0"  # ships kubernetes.core 6.2.0, which is otherwise on Galaxy alone
 _UPSTREAM = "github.com/kubeflow/training-operator"
 TRAINING_OPERATOR = gobuild.Program(
@@ -39,17 +40,19 @@ def training_operator_sources() -> Path:
     return gobuild.module_dir(GO, "training-operator", _UPSTREAM)
 
 
-def python_packages_path() -> Path:
-    return _cache() / "bench" / f"python-{content_key(KOPF, sys.version)}"
+def packages(requirement: str) -> Path:
+    """Where a Python package is that the benchmark alone needs: beside the project's environment, never in it."""
+    return _cache() / "bench" / f"python-{content_key(requirement, sys.version)}"
 
 
-def ensure_python_packages() -> None:
-    """kopf beside the project's environment, never in it."""
-    target = python_packages_path()
+def ensure(requirement: str) -> None:
+    target = packages(requirement)
     if not target.exists():
         partial = target.with_name(target.name + ".partial")
         shutil.rmtree(partial, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--target", str(partial), KOPF], check=True)
+        subprocess.run(
+            [sys.executable, "-m", "pip", "install", "-q", "--target", str(partial), requirement], check=True
+        )
         partial.rename(target)
 
 

@@ -24,10 +24,12 @@ class Sizes:
     huge: int = 5000
     changes: int = 5
     idle_seconds: float = 10.0
+    growth: tuple[int, ...] = (100, 300, 1000, 3000, 10_000)
+    """How many jobs there are after each step."""
 
 
 FULL = Sizes()
-QUICK = Sizes(singles=2, many=4, most=10, replicas=(12,), huge=24, changes=2, idle_seconds=1.0)
+QUICK = Sizes(singles=2, many=4, most=10, replicas=(12,), huge=24, changes=2, idle_seconds=1.0, growth=(4, 8))
 
 
 def job(name: str, pods: int = SMALLEST, node: str = "kwok-0000") -> dict[str, Any]:

@@ -54,8 +54,8 @@ def _dockerfile() -> str:
     lines = "".join(f"LABEL {key}={value}\n" for key, value in labels().items())
     return (
         _NOTE
-        + "# The bundle's image: nothing runs in it, OLM reads it. From the repository's root:\n"
-        + "#   git archive HEAD | docker build -f build/bundle.Dockerfile -t registry.example.com/dljob-operator-bundle -\n"
+        + "# The bundle's image: nothing runs in it, OLM reads it. To build it:\n"
+        + "#   git archive HEAD | docker build -f build/bundle.Dockerfile -t dljob-operator-bundle -\n"
         + "FROM scratch\n\n"
         + lines
         + "\n# the definitions from where they are: the bundle's own are links, which would lead nowhere in the image\n"

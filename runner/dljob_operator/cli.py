@@ -25,6 +25,7 @@ from dljob_operator.engine.crds import Installed, install_crds
 from dljob_operator.engine.health import Health
 from dljob_operator.engine.kube import ApiError, KubeApi, NoCluster, Unreachable, find_kubeconfig
 from dljob_operator.engine.leader import LeaderElector
+from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.requests import targets
 from dljob_operator.engine.site import own_namespace
 from dljob_operator.warm import WarmRunner
@@ -87,6 +88,8 @@ def _run(options: argparse.Namespace) -> int:
             install_crds(api, directory, mark, installed)
         if health is not None:
             health.start()
+        metrics = Metrics()
+        metrics.serve(options.metrics_bind_address)
         elector = _elector(options, api, stopping)
         if elector is not None and not _elected(elector, stopping, health):
             runner.close()
@@ -104,6 +107,7 @@ def _run(options: argparse.Namespace) -> int:
                 run_timeout=options.run_timeout,
                 own_namespace=own_namespace(os.environ),
             ),
+            metrics=metrics,
         )
         controller.start()
     except BaseException:
@@ -273,6 +277,8 @@ def _parser() -> argparse.ArgumentParser:
         help="how long runs in flight may take to end (default: %(default)s)")  # fmt: skip
     add("--health-probe-bind-address", default="", metavar="ADDRESS",
         help="serve /healthz and /readyz there, as in :6789 (default: nowhere)")  # fmt: skip
+    add("--metrics-bind-address", default="0", metavar="ADDRESS",
+        help="serve Prometheus' /metrics there, as in :8080; 0 is nowhere (default: %(default)s)")  # fmt: skip
     add("--selector", default="", metavar="LABELS",
         help="only jobs with these labels, as kubectl takes them: a shard (default: all)")  # fmt: skip
     add("--leader-elect", action="store_true", help="work only while holding a Lease; else stand by")

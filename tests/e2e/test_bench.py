@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from bench import cli, plan
+from bench import account, cli, growth, plan
+from bench.client import Client
 from bench.measures import Sample
 from bench.peers import catalog
+from bench.session import Ground
 from bench.workloads import QUICK
 
 
@@ -34,3 +36,18 @@ def test_a_quick_run_measures_every_peer_in_every_workload(cluster: Path, crds: 
     text = output.read_text()
     assert all(peer.title in text for peer in catalog.PEERS)
     assert "**" in text or "yes" in text
+
+
+def test_the_growth_in_small(cluster: Path, crds: None) -> None:
+    """After the test above, on its nodes."""
+    client = Client(cluster)
+    cli.SCRATCH.mkdir(parents=True, exist_ok=True)
+    account.prepare(client, cli.SCRATCH / "kubeconfig")
+    try:
+        ground = Ground(client, cli.SCRATCH / "kubeconfig", cli.SCRATCH, QUICK, cli.QUICK_NODES, print)
+        found = growth.steps(growth.measure(ground))
+    finally:
+        account.remove(client)
+    assert [step.jobs for step in found] == [*QUICK.growth]
+    assert all(step.cpu > 0 and step.memory > 2**20 and step.latency > 0 for step in found)
+    assert all(step.api_server_bytes > 2**20 and step.storage_bytes > 2**10 for step in found)

@@ -221,7 +221,7 @@ class TestHelm:
         release = ("dljob-operator", "--namespace", "dljob-helm")
         settings = (
             "--set",
-            "engine=dljob-operator,crds.keep=false,image.pullPolicy=Always",
+            "engine=dljob-operator,crds.keep=false,image.pullPolicy=Always,metrics.enabled=true",
             "--wait",
             "--timeout",
             "5m",
@@ -229,6 +229,9 @@ class TestHelm:
         try:
             self.run(helm, kubectl, "install", *release, str(CHART), "--create-namespace", *settings)
             train(cluster, namespace)
+            service = f"/api/v1/namespaces/dljob-helm/services/{NAME}-metrics:metrics/proxy/metrics"
+            counted = f'dljob_jobs_succeeded_total{{kind="kubeflow.org/v1 MXJob",namespace="{namespace}"}} 1.0'
+            assert counted in kubectl.run("get", "--raw", service)
             self.run(helm, kubectl, "test", *release, "--timeout", "5m")
             # with a second one that stands by: ready is what both must be
             standby = "concurrency=2,leaderElection.enabled=true,replicas=2"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+import urllib.request
 from pathlib import Path
 
+from bench.peers.base import free_port, total
 from demo.operator_process import OperatorProcess
 from e2e.support import Cluster, v1alpha1_job
 
@@ -51,9 +53,13 @@ def test_two_shards_never_touch_each_others_jobs(
     here = Cluster(cluster, namespace)
     shards = ("a", "b")
     logs = {shard: tmp_path / f"{shard}.log" for shard in shards}
+    metrics = {shard: f"127.0.0.1:{free_port()}" for shard in shards}
+    common = ("--namespace", namespace, "--log-level", "debug")
     processes = {
         shard: OperatorProcess(
-            cluster, logs[shard], ("--namespace", namespace, "--selector", f"shard={shard}", "--log-level", "debug")
+            cluster,
+            logs[shard],
+            (*common, "--selector", f"shard={shard}", "--metrics-bind-address", metrics[shard]),
         )
         for shard in shards
     }
@@ -74,3 +80,7 @@ def test_two_shards_never_touch_each_others_jobs(
         for job, shard in jobs.items():
             other_shard = shards[1 - shards.index(shard)]
             assert f"/{job.name}" not in logs[other_shard].read_text()
+        for shard in shards:
+            with urllib.request.urlopen(f"http://{metrics[shard]}/metrics", timeout=10) as answer:
+                known = total(answer.read().decode(), rf'dljob_jobs\{{.*namespace="{namespace}"')
+            assert known == 2, "an operator knows of its own jobs alone"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,8 +54,24 @@ class Peer:
     limits: Limits = field(default_factory=Limits)
     prepare: Callable[[Path], None] | None = None
     """Called once before the peer is started for the first time, with the administrator's kubeconfig."""
+    clean_up: Callable[[], None] | None = None
+    """Called once after the last of the run: takes away from this machine what ``prepare`` put on it."""
     version: Callable[[], str] = lambda: ""
     reports_running: bool = True
+    reconciles: str = ""
+    """The metric that counts its reconciles of MXJobs, as a regular expression; such a peer takes
+    ``--metrics-bind-address``."""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def total(metrics: str, pattern: str) -> float:
+    """The sum of all samples in a Prometheus text whose name and labels begin as ``pattern`` says."""
+    return sum(float(line.rpartition(" ")[2]) for line in metrics.splitlines() if re.match(pattern, line))
 
 
 class Running:
@@ -68,8 +87,10 @@ class Running:
         self._temporary = Path(tempfile.mkdtemp(prefix="tmp-", dir=scratch))
         environment["TMPDIR"] = str(self._temporary)
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+        self._metrics = f"127.0.0.1:{free_port()}" if peer.reconciles else ""
+        more = [f"--metrics-bind-address={self._metrics}"] if self._metrics else []
         self._process = subprocess.Popen(
-            [*peer.command(kubeconfig, scratch)],
+            [*peer.command(kubeconfig, scratch), *more],
             env={**environment, **peer.environment},
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
@@ -96,8 +117,21 @@ class Running:
     def pid(self) -> int:
         return self._process.pid
 
+    def reconciles(self) -> float:
+        """How many there were since it began; 0 where the peer does not count them."""
+        if not self._metrics:
+            return 0.0
+        try:
+            with urllib.request.urlopen(f"http://{self._metrics}/metrics", timeout=30) as answer:
+                return total(answer.read().decode(), self._peer.reconciles)
+        except OSError as error:
+            raise PeerFailed(f"{self._peer.name} does not tell its reconciles: {error}\n{self.log_end()}") from error
+
     def wait_ready(self, timeout: float = 120.0) -> None:
-        if not self._ready.wait(timeout) or self._ended.is_set():
+        in_time = self._ready.wait(timeout)
+        if self._ended.is_set():
+            raise PeerFailed(f"{self._peer.name} ended before it was ready:\n{self.log_end()}")
+        if not in_time:
             raise PeerFailed(f"{self._peer.name} was not ready within {timeout:.0f} s:\n{self.log_end()}")
 
     def check(self) -> None:

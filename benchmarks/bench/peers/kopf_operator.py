@@ -19,7 +19,7 @@ PEER = Peer(
     title=f"kopf {tools.KOPF.removeprefix('kopf==')}",
     command=_command,
     ready="Initial authentication has finished",
-    environment={"PYTHONPATH": str(tools.python_packages_path())},
+    environment={"PYTHONPATH": str(tools.packages(tools.KOPF))},
     limits=Limits(lasting=False, patience=180.0),
-    prepare=lambda kubeconfig: tools.ensure_python_packages(),
+    prepare=lambda kubeconfig: tools.ensure(tools.KOPF),
 )

@@ -11,4 +11,5 @@ PEER = Peer(
     title="this operator",
     command=lambda kubeconfig, scratch: [sys.executable, "-m", "dljob_operator", "run"],
     ready="ready:",
+    reconciles=r"dljob_reconciles_total\{",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-import socket
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ import yaml
 
 from bench import tools
 from bench.client import APPLY, Client, Refused
-from bench.peers.base import Limits, Peer
+from bench.peers.base import Limits, Peer, free_port
 
 VERSION = "v1.8.1"
 NAMESPACE = "kubeflow"
@@ -60,19 +60,16 @@ def _mount_certificates(client: Client) -> None:
         time.sleep(0.5)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _unmount_certificates() -> None:
+    shutil.rmtree(CERTIFICATES.parent, ignore_errors=True)
 
 
 def _default(kubeconfig: Path, scratch: Path) -> list[str]:
     """Ports only: they have no part in its speed, and the usual ones may be taken on this machine."""
     return [
         str(tools.training_operator() / "training-operator"),
-        "--metrics-bind-address=0",
-        f"--health-probe-bind-address=127.0.0.1:{_free_port()}",
-        f"--webhook-server-port={_free_port()}",
+        f"--health-probe-bind-address=127.0.0.1:{free_port()}",
+        f"--webhook-server-port={free_port()}",
     ]
 
 
@@ -86,9 +83,12 @@ def _peer(name: str, title: str, command: Callable[[Path, Path], list[str]], lim
         title=title,
         command=command,
         ready='"controller": "mxjob-controller", "worker count"',
-        environment={"MY_POD_NAMESPACE": NAMESPACE},
+        # its webhook server looks for CERTIFICATES below the folder for temporary files
+        environment={"MY_POD_NAMESPACE": NAMESPACE, "TMPDIR": str(CERTIFICATES.parents[1])},
         limits=limits,
         prepare=prepare,
+        reconciles=r'controller_runtime_reconcile_total\{controller="mxjob-controller"',
+        clean_up=_unmount_certificates,
     )
 
 

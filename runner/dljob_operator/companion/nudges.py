@@ -48,6 +48,12 @@ class Nudges:
         self._heap: list[tuple[float, str]] = []
         self._closed = False
 
+    @property
+    def depth(self) -> int:
+        """How many nudges are due or will be."""
+        with self._changed:
+            return sum(job.due < math.inf for job in self._jobs.values())
+
     def add(
         self, key: str, group: Hashable, *, cause: Written | None = None, urgent: bool = False, owned: int = 0
     ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from dljob_operator.engine.discovery import CONFIG_MAPS, DEPLOYMENTS, PODS, SERV
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.informer import Informer
 from dljob_operator.engine.kube import ApiError, KubeApi, Unreachable
+from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.once import Once
 from dljob_operator.engine.outcome import JobOutcome, outcomes
 from dljob_operator.engine.queue import WorkQueue
@@ -80,6 +81,9 @@ class JobQueue(Protocol):
 
     def close(self) -> None: ...
 
+    @property
+    def depth(self) -> int: ...
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -122,6 +126,7 @@ class Controller:
         settings: Settings | None = None,
         *,
         queue: JobQueue | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self._api = api
         self._runner = runner
@@ -135,6 +140,14 @@ class Controller:
         self._owned = {name: self._owned_informers(name) for name in _OWNED}
         self._site = SiteWatch(api, self._settings.own_namespace, self._site_changed)
         self._threads: list[threading.Thread] = []
+        self._metrics = metrics or Metrics()
+        self._metrics.watch(self._jobs, lambda: self._queue.depth)
+
+    def _jobs(self) -> Iterator[tuple[str, Object]]:
+        for name, kind in self._kinds.items():
+            for informer in kind.informers:
+                for obj in informer.store.all():
+                    yield name, obj
 
     @property
     def _informers(self) -> list[Informer]:
@@ -222,6 +235,7 @@ class Controller:
 
     def _custom_changed(self, kind: _Kind, change: Change) -> None:
         self._note(change)
+        self._metrics.job_changed(target_name(kind.watch), change)
         uid = uid_of(change.obj)
         if change.new is None:
             self._queue.forget(uid)
@@ -245,11 +259,9 @@ class Controller:
 
         No-one remembers which do, so none can be forgotten; a look at a job that does not costs no write.
         """
-        for target, kind in self._kinds.items():
-            for informer in kind.informers:
-                for obj in informer.store.all():
-                    if not (obj.get("status") or {}).get("completionTime"):
-                        self._queue.add(uid_of(obj), target)
+        for target, obj in self._jobs():
+            if not (obj.get("status") or {}).get("completionTime"):
+                self._queue.add(uid_of(obj), target)
 
     def _note(self, change: Change) -> None:
         obj = change.obj
@@ -370,6 +382,7 @@ class Controller:
             self._queue.done(uid, ok=True)
             return
         again = _soonest(outcome.requeue_after, self._period(kind, obj)) if outcome.ok else None
+        self._metrics.reconciled(target_name(kind.watch), ok=outcome.ok)
         delay = self._queue.done(uid, ok=outcome.ok, again_after=again, wrote=outcome.wrote, alone=not outcome.told)
         for warning in outcome.warnings:
             if self._warned.is_new((uid, warning)):
@@ -387,8 +400,8 @@ class Controller:
             _LOG.warning("%s %s: its reconcile-period annotation: %s", kind.watch.gvk, title(obj), error)
             return kind.watch.reconcile_period or self._settings.reconcile_period or None
 
-    @staticmethod
-    def _log_run(kind: _Kind, objs: Sequence[Object], result: RunResult) -> None:
+    def _log_run(self, kind: _Kind, objs: Sequence[Object], result: RunResult) -> None:
+        self._metrics.ran(target_name(kind.watch), result.seconds)
         who = title(objs[0]) if len(objs) == 1 else f"{len(objs)} objects"
         verdict = "ok" if result.ok else "failed" if result.ending is Ending.COMPLETED else result.ending
         counts = ", ".join(f"{count} {name}" for name, count in result.stats.items() if count) or "no tasks"

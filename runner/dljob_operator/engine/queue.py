@@ -66,6 +66,13 @@ class WorkQueue:
         """How many threads wait for work."""
         return self._takers
 
+    @property
+    def depth(self) -> int:
+        """How many keys could be taken now."""
+        with self._changed:
+            self._promote()
+            return len(self._ready) + len(self._first)
+
     def add(
         self, key: str, group: Hashable, *, cause: Written | None = None, urgent: bool = False, owned: int = 0
     ) -> None:

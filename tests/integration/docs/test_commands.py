@@ -43,7 +43,8 @@ RUN_BY = {
     r"docker push": MENTION,
     r"molecule test|make molecule.*": "tests/e2e/test_molecule.py::test_scenarios",
     r"ENGINE=image make molecule": "tests/e2e/test_molecule.py::test_the_image_does_what_the_process_does",
-    r"make bench.*": "tests/e2e/test_bench.py::test_a_quick_run_measures_every_peer_in_every_workload",
+    r"make bench-growth": "tests/e2e/test_bench.py::test_the_growth_in_small",
+    r"make bench( .*)?": "tests/e2e/test_bench.py::test_a_quick_run_measures_every_peer_in_every_workload",
     r"make (image|deploy|undeploy)": DEPLOYED,
     r"make image BASE_IMAGE=\S+": BASE,
     r"make deploy OVERLAY=namespaced": (

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -101,8 +103,11 @@ def test_it_installs_its_kinds_is_ready_runs_and_ends_well(
         '    content: \'{{ ansible_operator_meta.name }} {{ lookup("env", "K8S_AUTH_KUBECONFIG") }}\'\n'
         f"    dest: {project}/said\n    mode: '0600'\n"
     )
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
     arguments = ("--install-crds", "--kubeconfig", str(kubeconfig), "--namespace", namespace)
-    process = Process(project, *arguments, KUBECONFIG="/nowhere")
+    process = Process(project, *arguments, "--metrics-bind-address", address, KUBECONFIG="/nowhere")
     processes.append(process)
     try:
         process.wait_ready()
@@ -112,10 +117,18 @@ def test_it_installs_its_kinds_is_ready_runs_and_ends_well(
         kube.request("POST", path, body)
         until((project / "said").exists, "the role is run")
         assert (project / "said").read_text() == f"j {kubeconfig.resolve()}"
+        counted = f'dljob_reconciles_total{{kind="{GROUP}/v1 CliJob",result="ok"}} '
+        until(lambda: counted in _metrics(address), "the reconcile is counted")
+        assert f'dljob_jobs{{kind="{GROUP}/v1 CliJob",namespace="{namespace}",state=""}} 1.0' in _metrics(address)
         assert process.end(signum) == 0
         assert "stopped" in process.err
     finally:
         remove_crd(kube, f"clijobs.{GROUP}")
+
+
+def _metrics(address: str) -> str:
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
+        return str(answer.read().decode())
 
 
 def test_it_waits_for_a_kind_that_is_not_installed_and_names_the_command(

@@ -20,6 +20,15 @@ def test_the_api_servers_count() -> None:
     assert account.counts("") == (0.0, 0.0)
 
 
+def test_the_sizes_of_the_api_server_and_its_storage() -> None:
+    metrics = (
+        "process_resident_memory_bytes 6.29145600e+08\n"
+        'apiserver_storage_size_bytes{storage_cluster_id="etcd-0"} 1.048576e+06\n'
+    )
+    assert account.sizes(metrics) == {"api_server_bytes": 629145600.0, "storage_bytes": 1048576.0}
+    assert account.sizes("") == {"api_server_bytes": 0.0, "storage_bytes": 0.0}
+
+
 def test_reads_and_writes_are_told_apart_for_this_account_only() -> None:
     for name in (account.READS, account.WRITES):
         (rule,) = account.flow_schema(name, 8000)["spec"]["rules"]

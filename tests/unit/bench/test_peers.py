@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bench import processes
-from bench.peers.base import Peer, PeerFailed, Running
+from bench.peers.base import Peer, PeerFailed, Running, total
 
 _LEAVES_A_CHILD = """
 import subprocess, sys, os
@@ -42,3 +42,13 @@ def test_a_peer_that_does_not_start_says_why(tmp_path: Path) -> None:
         pytest.raises(PeerFailed, match="no such luck"),
     ):
         running.wait_ready(30)
+
+
+def test_reconciles_are_the_sum_of_what_the_metric_says() -> None:
+    text = """# HELP dljob_reconciles_total Jobs that were reconciled
+dljob_reconciles_total{kind="kubeflow.org/v1 MXJob",result="ok"} 12.0
+dljob_reconciles_total{kind="kubeflow.org/v1 MXJob",result="failed"} 1.0
+dljob_reconciles_created{kind="kubeflow.org/v1 MXJob",result="ok"} 1.7e+09
+"""
+    assert total(text, r"dljob_reconciles_total\{") == 13
+    assert total("", "x") == 0

@@ -53,11 +53,26 @@ def test_finished_jobs_cost_nothing() -> None:
     assert verdicts(alone, sample(plan.FINISHED, catalog.OURS, wall=1.3))[text] is False
 
 
+@pytest.mark.parametrize(("writes", "reached"), [(10.0, True), (1010.0, False)])
+def test_a_look_with_nothing_to_do_writes_nothing(writes: float, reached: bool) -> None:
+    one = Sample(plan.RESTART, catalog.OURS, 1, 1, 4, wall=1.0, writes=writes, extra={"present": 1000})
+    assert verdicts(one)["5. a look at a job with nothing to do: no write"] is reached
+
+
+@pytest.mark.parametrize(("cpu", "reached"), [(12.0, True), (13.0, False)])
+def test_the_cost_of_a_job_must_not_depend_on_how_many_there_are(cpu: float, reached: bool) -> None:
+    few = Sample(plan.MANY, catalog.OURS, 1, 100, 400, wall=1.0, cpu=1.0)
+    many = Sample(plan.MOST, catalog.OURS, 1, 1000, 4000, wall=9.0, cpu=cpu)
+    text = "6. cost grows linearly: CPU of a job with many others within 1.25 times that with few"
+    assert verdicts(few, many)[text] is reached
+    assert verdicts(few)[text] is None
+
+
 def test_a_table_has_the_ratio_the_spread_and_the_losses() -> None:
     samples = report.Samples(
         [
             *(
-                sample(plan.MANY, catalog.OURS, round_=n, wall=w, cpu=0.5, writes=20.0)
+                sample(plan.MANY, catalog.OURS, round_=n, wall=w, cpu=0.5, writes=20.0, reconciles=6.0)
                 for n, w in ((1, 2.0), (2, 1.0), (3, 4.0))
             ),
             sample(plan.MANY, catalog.FLOOR, wall=1.0, peak_bytes=2**20),
@@ -70,7 +85,8 @@ def test_a_table_has_the_ratio_the_spread_and_the_losses() -> None:
     assert (floor[3], floor[5], floor[-1]) == ("1.00", "0.50", "1 |")
     assert (default[3], default[5]) == ("> 20", "10.00")
     assert "4 of 8 pods after 10 s" in " ".join(note)
-    assert ours[9:11] == ["0.0 + 10.0", "0.250"]
+    assert ours[9:12] == ["3.0", "0.0 + 10.0", "0.250"]
+    assert floor[9] == "-"
 
 
 def test_the_document_says_what_was_left_out_and_what_was_not_reached() -> None:

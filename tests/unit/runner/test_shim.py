@@ -8,7 +8,6 @@ import socket
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -290,11 +289,11 @@ class TestShimOnly:
     def runs(self, warm: dict[str, str], tmp_path: Path) -> Runs:
         return Runs(tmp_path / "runner", warm, tmp_path)
 
-    def test_it_is_fast(self, runs: Runs, roles: Path) -> None:
-        runs.run(job("GoodJob"), role=roles / "good")
-        started = time.monotonic()
-        assert runs.run(job("GoodJob"), role=roles / "good").verdict.ok
-        assert time.monotonic() - started < 1.0  # the real one needs more than that before it starts Ansible
+    def test_an_ordinary_run_is_warm(self, runs: Runs, roles: Path) -> None:
+        """Else all of the above would hold, and nothing would be gained."""
+        run = runs.run(job("GoodJob"), role=roles / "good")
+        assert run.verdict.ok
+        assert "a cold run" not in run.output
 
     def test_a_role_that_no_entry_names_runs_cold(self, runs: Runs, roles: Path, tmp_path: Path) -> None:
         other = tmp_path / "roles" / "other"

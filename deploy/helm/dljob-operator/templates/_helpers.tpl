@@ -25,8 +25,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{/* Asks for what only one of the engines can do are refused here, not found out in a crashing pod. */}}
 {{- define "dljob.check" -}}
 {{- if and .Values.leaderElection.enabled (not .Values.engine) }}{{ fail "leaderElection.enabled needs engine: ansible-operator or dljob-operator" }}{{ end }}
-{{- if ne .Values.engine "ansible-operator" }}
-{{- if .Values.metrics.enabled }}{{ fail "metrics.enabled needs engine: ansible-operator" }}{{ end }}
-{{- end }}
+{{- if and .Values.metrics.enabled (not .Values.engine) }}{{ fail "metrics.enabled needs engine: ansible-operator or dljob-operator" }}{{ end }}
 {{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElection.enabled) }}{{ fail "replicas above 1 need leaderElection.enabled" }}{{ end }}
 {{- end }}

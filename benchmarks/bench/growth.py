@@ -1,0 +1,205 @@
+"""`python -m bench.growth`: what this operator costs as jobs become more, up to ten thousand, all of them running.
+
+On a cluster of its own, which it ends: to delete forty thousand pods takes longer than to make them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cluster import lifecycle
+from cluster.errors import ClusterError
+from cluster.settings import settings_from
+
+from bench import account, cli, machine, plan, report, tools
+from bench.client import Client
+from bench.measures import Sample, known, percentile
+from bench.peers import ours
+from bench.session import Ground, Session
+from bench.workloads import FULL, SMALLEST, Sizes
+
+TABLE = tools.ROOT / "benchmarks" / "GROWTH.md"
+PICTURE = tools.ROOT / "docs" / "growth.svg"
+SAMPLES = cli.SCRATCH / "growth.json"
+_PODS_OF_A_NODE = 240
+_PATIENCE = 1800.0  # seconds for the largest step
+
+
+@dataclass(frozen=True)
+class Step:
+    """``jobs`` run once the step is over, ``added`` of them since the one before it. Seconds and bytes."""
+
+    jobs: int
+    added: int
+    seconds: float
+    """From the first new job's acceptance until the last one runs."""
+    cpu: float
+    """Of the operator, for these ``added``."""
+    memory: int
+    """Of the operator, its peak until then."""
+    latency: float
+    """From a single further job's acceptance until its pods exist, p50."""
+    idle_share: float
+    """Of one core, while nothing happens."""
+    api_server_bytes: float
+    storage_bytes: float
+
+
+def steps(samples: Sequence[Sample]) -> list[Step]:
+    """Pure: a step is three samples, the jobs that came at once, the idle seconds, those that came one by one."""
+    found, present = [], 1  # the job that warmed up
+    for bulk, idle, singles in zip(samples[0::3], samples[1::3], samples[2::3], strict=True):
+        if bulk.wall_running is None:
+            break  # cut off: what came of it is no step
+        present += bulk.jobs
+        found.append(
+            Step(
+                present, bulk.jobs, bulk.wall_running, bulk.cpu, bulk.peak_bytes,
+                percentile(known(singles.all_pods), 0.5), idle.extra["core_share"],
+                idle.extra["api_server_bytes"], idle.extra["storage_bytes"],
+            )
+        )  # fmt: skip
+        present += singles.jobs
+    return found
+
+
+def memory_of_a_job(found: Sequence[Step]) -> float:
+    """Bytes for each further job: the slope from the first step to the last."""
+    first, last = found[0], found[-1]
+    return (last.memory - first.memory) / (last.jobs - first.jobs)
+
+
+def document(found: Sequence[Step], facts: dict[str, str], pods: int) -> str:
+    """GROWTH.md."""
+    mib = 2**20
+    rows = [
+        f"| {s.jobs:,} | {s.added:,} | {s.seconds:.1f} | {s.added / s.seconds:.1f} | {s.cpu / s.added:.4f} |"
+        f" {s.memory / mib:.0f} | {report.seconds(s.latency)} | {100 * s.idle_share:.1f}% |"
+        f" {s.api_server_bytes / mib:.0f} | {s.storage_bytes / mib:.0f} |"
+        for s in found
+    ]
+    lines = [
+        "# What more jobs cost",
+        "",
+        f"Written by `make bench-growth`: jobs of {pods} pods, all of them running, more and more of them, in one run",
+        "on one machine. Each row is about the jobs that came since the row before it; after them nothing happened for",
+        "ten seconds, and then ten more jobs came one by one.",
+        "",
+        *(f"- {key}: {value}" for key, value in facts.items() if key != "peers"),
+        "",
+        "| jobs running | new | until all run, s | new jobs a second | CPU s a new job | operator, peak MiB |"
+        " one more job: all pods p50, s | idle, of a core | API server, MiB | etcd, MiB |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        *rows,
+        "",
+    ]
+    if len(found) > 1:
+        lines += [f"A further job takes {memory_of_a_job(found) / 1024:.1f} KiB of the operator's memory.", ""]
+    return "\n".join(lines)
+
+
+def draw(found: Sequence[Step], path: Path) -> None:
+    """The same as curves; matplotlib is installed beside the project's environment."""
+    tools.ensure(tools.PLOTS)
+    sys.path.append(str(tools.packages(tools.PLOTS)))
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "dljob", "font.size": 9})
+    from matplotlib import pyplot
+
+    jobs = [step.jobs for step in found]
+    total, spent, seconds, cpu = 0.0, 0.0, [], []
+    for step in found:
+        total, spent = total + step.seconds, spent + step.cpu
+        seconds.append(total)
+        cpu.append(spent)
+    panels = (
+        ("until all run, s (in all)", seconds),
+        ("CPU of the operator, s (in all)", cpu),
+        ("memory of the operator, MiB", [step.memory / 2**20 for step in found]),
+        ("one more job: all pods, ms", [1000 * step.latency for step in found]),
+    )
+    figure, axes = pyplot.subplots(1, len(panels), figsize=(13, 3))
+    for axis, (title, values) in zip(axes, panels, strict=True):
+        axis.plot(jobs, values, marker="o")
+        axis.set(title=title, xlabel="jobs running", xlim=(0, None), ylim=(0, None))
+        axis.grid(alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None, "Creator": None})
+
+
+def measure(ground: Ground) -> list[Sample]:
+    """All samples, each written to ``SAMPLES`` as soon as it is there."""
+    peer = replace(ours.PEER, limits=replace(ours.PEER.limits, patience=_PATIENCE))
+    samples: list[Sample] = []
+    for sample in Session(ground, plan.Session(peer, 1, (plan.GROWTH,))).run():
+        samples.append(sample)
+        SAMPLES.write_text(json.dumps([s.to_json() for s in samples], indent=1))
+    return samples
+
+
+def nodes_for(sizes: Sizes) -> int:
+    """Simulated nodes for all pods of the largest step, and those that come one by one."""
+    jobs = max(sizes.growth) + len(sizes.growth) * sizes.singles + 1
+    return -(-jobs * SMALLEST // _PODS_OF_A_NODE)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__)
+    add = parser.add_argument
+    add("--most", type=int, default=max(FULL.growth), help="jobs in the end (default: %(default)s)")
+    add("--draw", action="store_true", help="only write the table and the picture anew, from the last run's samples")
+    options = parser.parse_args(argv)
+    cli.SCRATCH.mkdir(parents=True, exist_ok=True)
+    facts_path = SAMPLES.with_suffix(".facts.json")
+    if not options.draw:
+        settings = settings_from()
+        if any(part.good for part in lifecycle.status(settings)):
+            print("bench.growth: it ends the cluster that it uses; run `make cluster-down` first", file=sys.stderr)
+            return 1
+        growth = tuple(n for n in FULL.growth if n <= options.most)
+        sizes = replace(FULL, growth=growth)
+        try:
+            _on_a_cluster_of_its_own(sizes, facts_path)
+        except (ClusterError, subprocess.CalledProcessError, OSError) as error:
+            print(f"bench.growth: {error}", file=sys.stderr)
+            return 1
+    found = steps([Sample.from_json(s) for s in json.loads(SAMPLES.read_text())])
+    TABLE.write_text(document(found, json.loads(facts_path.read_text()), SMALLEST))
+    draw(found, PICTURE)
+    print(TABLE.read_text())
+    return 0
+
+
+def _on_a_cluster_of_its_own(sizes: Sizes, facts_path: Path) -> None:
+    settings = settings_from()
+    try:
+        lifecycle.up(settings)
+        with lifecycle.locked(settings):
+            session, _ = lifecycle.existing(settings)
+            lifecycle.kwok_nodes(session, nodes_for(sizes))
+        client = Client(settings.kubeconfig)
+        cli.install_crds(client)
+        account.prepare(client, cli.SCRATCH / "kubeconfig")
+        facts_path.write_text(json.dumps(machine.facts(client, nodes_for(sizes))))
+        began = time.monotonic()
+        measure(
+            Ground(
+                client, cli.SCRATCH / "kubeconfig", cli.SCRATCH, sizes, nodes_for(sizes),
+                lambda text: print(f"{time.monotonic() - began:5.0f} s {text}", flush=True), throwaway=True,
+            )
+        )  # fmt: skip
+    finally:
+        lifecycle.down(settings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""What the engine counts, for Prometheus: what became of the jobs, and what it costs to look after them.
+
+    dljob_jobs_created_total, dljob_jobs_deleted_total, dljob_jobs_succeeded_total, dljob_jobs_failed_total,
+    dljob_job_restarts_total    {namespace, kind}           since this process began, not counting what was there
+    dljob_jobs                  {namespace, kind, state}    jobs there are, by status.state ("" before they have one)
+    dljob_reconciles_total      {kind, result}              jobs reconciled, result "ok" or "failed"
+    dljob_runs_total            {kind}                      runs of a role; one may be for many jobs
+    dljob_run_seconds           {kind}                      a histogram of how long they took
+    dljob_queue_jobs                                        jobs that wait for a run, now
+
+and the process's own, from the library (process_cpu_seconds_total, process_resident_memory_bytes ...). `kind` is as in
+"kubeflow.org/v1 MXJob".
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from http.server import HTTPServer
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, start_http_server
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from dljob_operator.engine.triggers import Change
+from dljob_operator.engine.trim import Object
+
+_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+"""Seconds: a warm run that has nothing to do is below the first, one of a thousand replicas is near the tenth."""
+_OFF = ("", "0")
+
+
+class Metrics:
+    """Safe to use from several threads."""
+
+    def __init__(self, now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC)) -> None:
+        self.registry = CollectorRegistry()
+        # Kubernetes' times have whole seconds
+        self._began = now().replace(microsecond=0)
+        of_jobs = ("namespace", "kind")
+
+        def counter(name: str, text: str, labels: Iterable[str]) -> Counter:
+            return Counter(name, text, labels, registry=self.registry)
+
+        self._created = counter("dljob_jobs_created", "Jobs that were created", of_jobs)
+        self._deleted = counter("dljob_jobs_deleted", "Jobs that were deleted", of_jobs)
+        self._ended = {
+            "Succeeded": counter("dljob_jobs_succeeded", "Jobs that have succeeded", of_jobs),
+            "Failed": counter("dljob_jobs_failed", "Jobs that have failed", of_jobs),
+        }
+        self._restarts = counter("dljob_job_restarts", "Replicas, and whole jobs, that were started again", of_jobs)
+        self._reconciles = counter("dljob_reconciles", "Jobs that were reconciled", ("kind", "result"))
+        self._runs = counter("dljob_runs", "Runs of a role, each for one job or many", ("kind",))
+        self._seconds = Histogram(
+            "dljob_run_seconds", "Duration of a run", ("kind",), buckets=_BUCKETS, registry=self.registry
+        )
+        ProcessCollector(registry=self.registry)
+
+    def job_changed(self, kind: str, change: Change) -> None:
+        """Take note of a watched job's change. A list after a pause shows jobs as new that are not: their age tells."""
+        labels = (change.obj["metadata"].get("namespace", ""), kind)
+        if change.new is None:
+            self._deleted.labels(*labels).inc()
+            return
+        is_new = change.old is None and _created(change.new) >= self._began
+        if is_new:
+            self._created.labels(*labels).inc()
+        if change.old is None and not is_new:
+            return
+        before, after = _status(change.old), _status(change.new)
+        state = str(after.get("state") or "")
+        if state != before.get("state") and state in self._ended:
+            self._ended[state].labels(*labels).inc()
+        again = _retries(after) - _retries(before)
+        if again > 0:
+            self._restarts.labels(*labels).inc(again)
+
+    def ran(self, kind: str, seconds: float) -> None:
+        self._runs.labels(kind).inc()
+        self._seconds.labels(kind).observe(seconds)
+
+    def reconciled(self, kind: str, *, ok: bool) -> None:
+        self._reconciles.labels(kind, "ok" if ok else "failed").inc()
+
+    def watch(self, jobs: Callable[[], Iterable[tuple[str, Object]]], waiting: Callable[[], int]) -> None:
+        """Ask `jobs` for (kind, job) pairs and `waiting` for the queue's length whenever somebody reads the metrics."""
+        self.registry.register(_Now(jobs, waiting))
+
+    def serve(self, address: str) -> HTTPServer | None:
+        """Serve /metrics at `address` ("host:port", ":port" for all interfaces); "0" or "" is nowhere."""
+        if address in _OFF:
+            return None
+        host, _, port = address.rpartition(":")
+        if not port.isdigit():
+            raise ValueError(
+                f"--metrics-bind-address: {address!r} has no port; write :8080, 127.0.0.1:8080, or 0 for none"
+            )
+        server, _ = start_http_server(int(port), host or "0.0.0.0", registry=self.registry)
+        return server
+
+
+class _Now(Collector):
+    """What is counted anew at each look."""
+
+    def __init__(self, jobs: Callable[[], Iterable[tuple[str, Object]]], waiting: Callable[[], int]) -> None:
+        self._jobs = jobs
+        self._waiting = waiting
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing: else registering would already ask."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        tally = Tally(
+            (job["metadata"].get("namespace", ""), kind, str(_status(job).get("state") or ""))
+            for kind, job in self._jobs()
+        )
+        there = GaugeMetricFamily("dljob_jobs", "Jobs that there are", labels=("namespace", "kind", "state"))
+        for labels, count in sorted(tally.items()):
+            there.add_metric(labels, count)
+        yield there
+        yield GaugeMetricFamily("dljob_queue_jobs", "Jobs that wait for a run", value=self._waiting())
+
+
+def _status(job: Object | None) -> Mapping[str, Any]:
+    status = (job or {}).get("status")
+    return status if isinstance(status, Mapping) else {}
+
+
+def _retries(status: Mapping[str, Any]) -> int:
+    held = status.get("retries")
+    return sum(n for n in held.values() if isinstance(n, int)) if isinstance(held, Mapping) else 0
+
+
+def _created(job: Object) -> datetime.datetime:
+    text = job["metadata"].get("creationTimestamp") or "1970-01-01T00:00:00Z"
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))

@@ -1,0 +1,107 @@
+"""What is counted, and what is not."""
+
+from __future__ import annotations
+
+import datetime
+import urllib.request
+from typing import Any
+
+import pytest
+from dljob_operator.engine.metrics import Metrics
+from dljob_operator.engine.triggers import Change
+
+KIND = "kubeflow.org/v1 MXJob"
+LABELS = {"namespace": "lab", "kind": KIND}
+BEGAN = datetime.datetime(2026, 5, 4, 12, 0, 0, 900_000, tzinfo=datetime.UTC)
+BEFORE, AFTER = "2026-05-04T11:59:59Z", "2026-05-04T12:00:00Z"
+
+
+def job(state: str | None = None, retries: Any = None, created: str = AFTER) -> dict[str, Any]:
+    status: dict[str, Any] = {} if state is None else {"state": state}
+    if retries is not None:
+        status["retries"] = retries
+    return {"metadata": {"namespace": "lab", "name": "a", "creationTimestamp": created}, "status": status}
+
+
+def counted(*changes: Change) -> dict[str, float]:
+    metrics = Metrics(lambda: BEGAN)
+    for change in changes:
+        metrics.job_changed(KIND, change)
+    names = ("jobs_created", "jobs_deleted", "jobs_succeeded", "jobs_failed", "job_restarts")
+    values = {name: metrics.registry.get_sample_value(f"dljob_{name}_total", LABELS) for name in names}
+    return {name: value for name, value in values.items() if value}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([Change(None, job())], {"jobs_created": 1}),
+        # there before: an operator that starts again, or a list after a pause
+        ([Change(None, job(created=BEFORE))], {}),
+        ([Change(None, job("Succeeded", created=BEFORE))], {}),
+        ([Change(job(), None)], {"jobs_deleted": 1}),
+        ([Change(job("Running"), job("Succeeded"))], {"jobs_succeeded": 1}),
+        ([Change(job("Running"), job("Failed"))], {"jobs_failed": 1}),
+        ([Change(job("Succeeded"), job("Succeeded"))], {}),
+        ([Change(job(), job("Running"))], {}),
+        # over before it was seen at all
+        ([Change(None, job("Failed"))], {"jobs_created": 1, "jobs_failed": 1}),
+        ([Change(job("Running", {"worker-0": 1}), job("Running", {"worker-0": 2, "job": 1}))], {"job_restarts": 2}),
+        # the counts begin anew with a changed spec
+        ([Change(job("Running", {"worker-0": 3}), job("Running", {}))], {}),
+        ([Change(job("Running", "odd"), {"metadata": {"namespace": "lab", "name": "a"}, "status": None})], {}),
+    ],
+)
+def test_what_becomes_of_jobs(changes: list[Change], expected: dict[str, float]) -> None:
+    assert counted(*changes) == expected
+
+
+def test_what_there_is_is_counted_at_each_look() -> None:
+    metrics = Metrics()
+    jobs = [(KIND, job("Running")), (KIND, job("Running")), (KIND, job())]
+    waiting = [3]
+    metrics.watch(lambda: jobs, lambda: waiting[0])
+    assert metrics.registry.get_sample_value("dljob_jobs", {**LABELS, "state": "Running"}) == 2
+    assert metrics.registry.get_sample_value("dljob_jobs", {**LABELS, "state": ""}) == 1
+    jobs.pop(0)
+    waiting[0] = 0
+    assert metrics.registry.get_sample_value("dljob_jobs", {**LABELS, "state": "Running"}) == 1
+    assert metrics.registry.get_sample_value("dljob_queue_jobs") == 0
+
+
+def test_a_run_for_many_jobs_is_one_run() -> None:
+    metrics = Metrics()
+    metrics.ran(KIND, 0.02)
+    for ok in (True, True, False):
+        metrics.reconciled(KIND, ok=ok)
+    value = metrics.registry.get_sample_value
+    assert value("dljob_runs_total", {"kind": KIND}) == 1
+    assert value("dljob_run_seconds_sum", {"kind": KIND}) == 0.02
+    assert value("dljob_reconciles_total", {"kind": KIND, "result": "ok"}) == 2
+    assert value("dljob_reconciles_total", {"kind": KIND, "result": "failed"}) == 1
+
+
+def test_it_is_served_in_prometheus_format() -> None:
+    metrics = Metrics()
+    metrics.watch(lambda: [(KIND, job("Running"))], lambda: 7)
+    server = metrics.serve("127.0.0.1:0")
+    assert server is not None
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.server_address[1]}/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert f'dljob_jobs{{kind="{KIND}",namespace="lab",state="Running"}} 1.0' in text
+    assert "dljob_queue_jobs 7.0" in text
+    assert "process_cpu_seconds_total" in text
+
+
+@pytest.mark.parametrize("address", ["0", ""])
+def test_nowhere(address: str) -> None:
+    assert Metrics().serve(address) is None
+
+
+def test_an_address_without_a_port_is_told() -> None:
+    with pytest.raises(ValueError, match=r"--metrics-bind-address: 'localhost' has no port; write :8080"):
+        Metrics().serve("localhost")
