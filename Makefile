@@ -79,7 +79,9 @@ bundle: venv ## write OLM's bundle/ anew; IMG=registry.example.com/dljob-operato
 
 SCENARIOS ?= default mxnet tensorflow caffe2 local upgrade
 molecule: venv ## the scenarios of molecule/ on kind; SCENARIOS="mxnet local" only these; ENGINE=image: the operator in a pod
-	@# molecule's own place for what it has created goes by the folder's name alone: two checkouts would share it
+	@# molecule's own place for what it has created goes by the folder's name alone: two checkouts would share it; and it
+	@# knows nothing of a cluster that was ended meanwhile
+	@[ -e $${DLJOB_CLUSTER_DIR:-$(CURDIR)/.cluster}/state.json ] || rm -rf $${DLJOB_CLUSTER_DIR:-$(CURDIR)/.cluster}/molecule-state
 	@MOLECULE_EPHEMERAL_DIRECTORY=$${DLJOB_CLUSTER_DIR:-$(CURDIR)/.cluster}/molecule-state \
 	  PATH=$(CURDIR)/$(BIN):$$PATH molecule test $(addprefix -s ,$(SCENARIOS))
 

@@ -36,6 +36,9 @@ RUN_BY = {
     r"make run|\.venv/bin/dljob-operator run --install-crds|dljob-operator run": (
         "tests/integration/engine/test_cli.py::test_it_installs_its_kinds_is_ready_runs_and_ends_well"
     ),
+    r"dljob-operator run --metrics-bind-address :8080": (
+        "tests/integration/engine/test_cli.py::test_it_installs_its_kinds_is_ready_runs_and_ends_well"
+    ),
     r"\. \.cluster/env": HERE,
     r"PYTHONPATH=build python -m cluster push \S+": LIFECYCLE,
     r"PYTHONPATH=build python -m cluster \{.*\}": LIFECYCLE,
