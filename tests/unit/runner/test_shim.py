@@ -279,7 +279,8 @@ def test_old_artifacts_are_removed(do: Do) -> None:
     left = {path.name for path in (do("good", rotate=0).folder / "artifacts").iterdir()} - {"latest"}
     assert idents[-1] in left
     assert idents[0] not in left
-    assert len(left & set(idents)) in (2, 3)  # the real one counts before its own run, and at times after it
+    # the real one counts before its own run, and at times after it, and goes by the folders' times
+    assert 1 <= len(left & set(idents)) <= 3
 
 
 class TestShimOnly:
