@@ -240,7 +240,7 @@ def _write(path: Path, text: str) -> None:
 
 
 class Operator:
-    """`ansible-operator run`, as far as its predicates and its queue decide when what is run.
+    """`ansible-operator run`, as far as its predicates and its queue decide when what is run; in WATCH_NAMESPACE.
 
     A job is run when it is new, when its generation has changed, or when its annotations have; what it owns is
     not watched (`watchDependentResources: false`). One run of a job at a time, failures again ever later.
@@ -271,10 +271,10 @@ class Operator:
     def _watch(self, entry: Mapping[str, Any]) -> None:
         from kubernetes import watch
 
-        plural = entry["kind"].lower() + "s"
-        stream = watch.Watch().stream(
-            self._api.list_cluster_custom_object, entry["group"], entry["version"], plural, timeout_seconds=600
-        )
+        plural, namespace = entry["kind"].lower() + "s", os.environ.get("WATCH_NAMESPACE", "")
+        where = (entry["group"], entry["version"], *filter(None, (namespace,)), plural)
+        listed = self._api.list_namespaced_custom_object if namespace else self._api.list_cluster_custom_object
+        stream = watch.Watch().stream(listed, *where, timeout_seconds=600)
         for event in stream:
             self._seen(entry, event["type"], event["object"])
 

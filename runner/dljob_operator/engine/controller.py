@@ -241,7 +241,10 @@ class Controller:
             self._queue.forget(uid)
         elif custom_matters(change):
             cause = (uid, version_of(change.new))
-            self._queue.add(uid, target_name(kind.watch), cause=cause, urgent=True)
+            # At a start every job there is looks new. Those that have a status are being looked after, or are over:
+            # somebody's new job comes before them.
+            waits = change.old is None and bool(change.new.get("status"))
+            self._queue.add(uid, target_name(kind.watch), cause=cause, urgent=not waits)
 
     def _owned_changed(self, name: str, change: Change) -> None:
         self._note(change)

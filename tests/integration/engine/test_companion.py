@@ -46,10 +46,11 @@ class Served:
             "PYTHONPATH": str(ROOT / "runner"),
             "ANSIBLE_COLLECTIONS_PATH": str(roles / "collections"),
             "KUBECONFIG": str(kubeconfig),
+            "WATCH_NAMESPACE": namespace,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         }
         operator = [sys.executable, str(ROOT / "tests" / "ansible_operator.py"), "run", "--watches-file", str(watches)]
-        serve = ["--watches-file", str(watches), "--namespace", namespace, "--log-level", "debug", "--", *operator]
+        serve = ["--watches-file", str(watches), "--log-level", "debug", "--", *operator]
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "dljob_operator", "serve", *serve], env=environ, stdout=log, stderr=log

@@ -42,6 +42,19 @@ def test_jobs_that_are_there_at_the_start_are_run_once_and_again_after_a_restart
     assert len(engine.runs("a")) == 2
 
 
+def test_at_a_start_a_new_job_comes_before_those_that_are_looked_after(engine: Engine, jobs: Jobs) -> None:
+    old = [f"a-{number:02d}" for number in range(20)]
+    for name in old:
+        jobs.create(name)
+        jobs.write_status(name, phase="Running")
+    jobs.create("new")  # the last in the order of a list
+    engine.start(_ONE_AT_A_TIME)
+    for name in old:
+        engine.wait_run(name, 1)
+    order = [run["name"] for run in engine.runs()]
+    assert order.index("new") < 3, order
+
+
 def test_what_a_user_changes_is_run_and_what_a_status_says_is_not(engine: Engine, jobs: Jobs) -> None:
     engine.start(_ONE_AT_A_TIME)
     jobs.create("a")
