@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from bench.client import APPLY, Client
 NAMESPACE = "dljob-bench"
 USER = "peer"
 READS, WRITES = "dljob-bench-reads", "dljob-bench-writes"
+_PATIENCE = 60.0  # seconds that a namespace may take to go
 _VERBS = {READS: ["get", "list", "watch"], WRITES: ["create", "update", "patch", "delete", "deletecollection"]}
 _COUNT = re.compile(
     r'^apiserver_flowcontrol_dispatched_requests_total\{flow_schema="([^"]+)"[^}]*\} ([0-9.e+]+)$', re.MULTILINE
@@ -103,10 +105,13 @@ def prepare(client: Client, kubeconfig: Path) -> None:
 
 
 def remove(client: Client) -> None:
-    """Take away all that :func:`prepare` made."""
+    """Take away all that :func:`prepare` made, and wait until it may be made again."""
     for path in (
         f"/api/v1/namespaces/{NAMESPACE}",
         "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/dljob-bench",
         *(f"/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/{name}" for name in _VERBS),
     ):
         client.raw("DELETE", path)
+    deadline = time.monotonic() + _PATIENCE
+    while client.exists(f"/api/v1/namespaces/{NAMESPACE}") and time.monotonic() < deadline:
+        time.sleep(0.1)

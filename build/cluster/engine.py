@@ -13,6 +13,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ CAP_SYS_ADMIN = 21
 CAP_SYS_RESOURCE = 24
 START_TIMEOUT = 60.0
 STOP_GRACE = 30.0
+_CGROUP_PATIENCE = 10.0
 PRIVATE_RUN_DIRS = ("/run/containerd", "/run/docker", "/run/runc")
 """Fixed folders of containerd, Docker and runc; in the own engine's namespace each is a tmpfs of its own."""
 
@@ -295,13 +297,22 @@ def cgroup_dirs(name: str, mountinfo: str) -> list[Path]:
     return found
 
 
-def remove_cgroups(name: str) -> None:
-    """Remove our empty cgroups. A cgroup folder holds only what the kernel shows; rmdir refuses one in use."""
-    for top in cgroup_dirs(name, Path("/proc/self/mountinfo").read_text()):
-        if top.is_dir():
+def remove_cgroups(name: str, patience: float = _CGROUP_PATIENCE) -> None:
+    """Remove our empty cgroups. A cgroup folder holds only what the kernel shows; rmdir refuses one in use.
+
+    A process that was killed is in its cgroup until the kernel is through with it: ``patience`` seconds at most.
+    """
+    tops = [top for top in cgroup_dirs(name, Path("/proc/self/mountinfo").read_text()) if top.is_dir()]
+    deadline = time.monotonic() + patience
+    while True:
+        for top in tops:
             for folder, _, _ in os.walk(top, topdown=False):
                 with contextlib.suppress(OSError):
                     Path(folder).rmdir()
+        tops = [top for top in tops if top.is_dir()]
+        if not tops or time.monotonic() > deadline:
+            return
+        time.sleep(0.1)
 
 
 def remove_traces(settings: Settings) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
+from demo.operator_process import OperatorProcess
 from e2e.support import UNTIL_ENDED, Cluster, v1alpha1_job
 from seeds import seed_manifest
 
@@ -62,17 +63,24 @@ Write = Callable[[str], None]
 
 
 @pytest.fixture
-def config(here: Cluster) -> Iterator[Write]:
-    """The early operator's ConfigMap, applied verbatim; the function writes another text into it."""
+def config(here: Cluster, operator: OperatorProcess) -> Iterator[Write]:
+    """The early operator's ConfigMap, applied verbatim; the function writes another text into it.
+
+    Each is waited for until the operator has seen it: a job that comes at the same time may get what was before.
+    """
     manifest = seed_manifest("tf-job-operator-config.yaml")
     name, namespace = manifest["metadata"]["name"], manifest["metadata"]["namespace"]
-    here.core.create_namespaced_config_map(namespace, manifest)
+    title = f"ConfigMap {namespace}/{name}"
+    with operator.says(f"{title} is there"):
+        here.core.create_namespaced_config_map(namespace, manifest)
 
     def write(text: str) -> None:
-        here.core.patch_namespaced_config_map(name, namespace, {"data": {KEY: text}})
+        with operator.says(f"{title} has changed"):
+            here.core.patch_namespaced_config_map(name, namespace, {"data": {KEY: text}})
 
     yield write
-    here.core.delete_namespaced_config_map(name, namespace)
+    with operator.says(f"{title} is gone"):
+        here.core.delete_namespaced_config_map(name, namespace)
 
 
 def seed_text() -> str:

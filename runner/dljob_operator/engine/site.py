@@ -6,6 +6,7 @@ log says so once, and runs do without.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from dljob_operator.engine import trim
 from dljob_operator.engine.discovery import CONFIG_MAPS, NODES
 from dljob_operator.engine.informer import Informer
 from dljob_operator.engine.kube import KubeApi
-from dljob_operator.engine.triggers import Change
+from dljob_operator.engine.triggers import Change, title
 
+_LOG = logging.getLogger(__name__)
 CONFIG_MAP = "tf-job-operator-config"
 _COMMON_NAMESPACE = "default"
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -97,4 +99,6 @@ class SiteWatch:
 
     def _config_map_changed(self, change: Change) -> None:
         if change.old is None or change.new is None or change.old["data"] != change.new["data"]:
+            how = "is there" if change.old is None else "is gone" if change.new is None else "has changed"
+            _LOG.info("the ConfigMap %s %s: jobs that are not over are looked at", title(change.obj), how)
             self._changed()
