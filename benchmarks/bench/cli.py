@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cluster import lifecycle
 from cluster.errors import ClusterError
-from cluster.settings import settings_from
+from cluster.settings import Settings, settings_from
 
 from bench import account, machine, plan, report, tools
 from bench.client import Client, Refused
@@ -81,10 +81,7 @@ class Bench:
         settings = settings_from()
         lifecycle.up(settings)
         sizes, nodes = (QUICK, QUICK_NODES) if quick else (FULL, NODES)
-        with lifecycle.locked(settings):
-            session, _ = lifecycle.existing(settings)
-            nodes = max(nodes, session.state.kwok_nodes)
-            lifecycle.kwok_nodes(session, nodes)
+        nodes = ensure_nodes(settings, nodes)
         install_crds(Client(settings.kubeconfig))
         client = Client(settings.kubeconfig)
         account.prepare(client, SCRATCH / "kubeconfig")
@@ -131,6 +128,15 @@ class Bench:
             report.Samples(self.samples), titles, self.facts, self.ground.sizes.replicas, self.left_out
         )
         self.output.write_text(text)
+
+
+def ensure_nodes(settings: Settings, least: int) -> int:
+    """See to ``least`` simulated nodes or more in the cluster that is up; how many there are then."""
+    with lifecycle.locked(settings):
+        session, _ = lifecycle.existing(settings)
+        nodes = max(least, session.state.kwok_nodes)
+        lifecycle.kwok_nodes(session, nodes)
+    return nodes
 
 
 def install_crds(client: Client) -> None:

@@ -183,9 +183,7 @@ def _on_a_cluster_of_its_own(sizes: Sizes, facts_path: Path) -> None:
     settings = settings_from()
     try:
         lifecycle.up(settings)
-        with lifecycle.locked(settings):
-            session, _ = lifecycle.existing(settings)
-            lifecycle.kwok_nodes(session, nodes_for(sizes))
+        cli.ensure_nodes(settings, nodes_for(sizes))
         client = Client(settings.kubeconfig)
         cli.install_crds(client)
         account.prepare(client, cli.SCRATCH / "kubeconfig")

@@ -11,6 +11,7 @@ from bench.measures import Sample
 from bench.peers import catalog
 from bench.session import Ground
 from bench.workloads import QUICK
+from cluster.settings import settings_from
 
 
 def test_a_quick_run_measures_every_peer_in_every_workload(cluster: Path, crds: None, tmp_path: Path) -> None:
@@ -39,12 +40,12 @@ def test_a_quick_run_measures_every_peer_in_every_workload(cluster: Path, crds: 
 
 
 def test_the_growth_in_small(cluster: Path, crds: None) -> None:
-    """After the test above, on its nodes."""
+    nodes = cli.ensure_nodes(settings_from(), cli.QUICK_NODES)
     client = Client(cluster)
     cli.SCRATCH.mkdir(parents=True, exist_ok=True)
     account.prepare(client, cli.SCRATCH / "kubeconfig")
     try:
-        ground = Ground(client, cli.SCRATCH / "kubeconfig", cli.SCRATCH, QUICK, cli.QUICK_NODES, print)
+        ground = Ground(client, cli.SCRATCH / "kubeconfig", cli.SCRATCH, QUICK, nodes, print)
         found = growth.steps(growth.measure(ground))
     finally:
         account.remove(client)
