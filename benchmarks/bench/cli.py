@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from cluster import lifecycle
 from cluster.errors import ClusterError
@@ -48,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     try:
         bench = Bench.on_cluster(options.quick, options.minutes, options.output)
+        if options.resume:
+            bench.resume(json.loads((SCRATCH / "samples.json").read_text()))
         for peer in peers:
             if peer.prepare is not None:
                 bench.say(f"preparing {peer.name}")
@@ -58,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             for peer in peers:
                 if peer.clean_up is not None:
                     peer.clean_up()
-    except ClusterError as error:
+    except (ClusterError, ValueError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     return 1 if bench.failed else 0
@@ -93,6 +96,14 @@ class Bench:
 
     def say(self, text: str) -> None:
         self.ground.say(text)
+
+    def resume(self, data: dict[str, Any]) -> None:
+        """Go on from what a run on this machine has written. Raises ValueError where it was of another commit."""
+        before, now = (facts["this operator"] for facts in (data["facts"], self.facts))
+        if before != now:
+            raise ValueError(f"--resume: what is there was measured with {before}, and this is {now}")
+        self.facts = data["facts"]
+        self.samples = [Sample.from_json(sample) for sample in data["samples"]]
 
     def run(self, sessions: Sequence[plan.Session]) -> None:
         try:
@@ -153,6 +164,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--rounds", type=int, default=3, help="how often, if there is time (default: %(default)s)")
     add("--workloads", default="", metavar="NAMES", help=f"of: {', '.join(plan.WORKLOADS)} (default: all)")
     add("--peers", default="", metavar="NAMES", help="with commas between (default: all)")
+    add("--resume", action="store_true", help="add to the samples of the run before, of the same commit")
     add("--quick", action="store_true", help="tiny sizes: proves the harness, judges nothing")
     add("--output", type=Path, default=RESULTS, help="the report (default: benchmarks/RESULTS.md)")
     return parser

@@ -25,17 +25,27 @@ def memory_gib() -> float:
     return int(found[1]) / 2**20 if found else 0.0
 
 
+_MEASURED = ("runner", "plugins", "roles", "watches.yaml")
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", *arguments, "--", *_MEASURED]
+    return subprocess.run(command, cwd=tools.ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def commit() -> str:
+    """The last one that changed what is measured: the operator, not its benchmark or its documents."""
+    return _git("log", "-1", "--format=%h") + ("-dirty" if _git("status", "--porcelain") else "")
+
+
 def facts(client: Client, nodes: int) -> dict[str, str]:
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=tools.ROOT, capture_output=True, text=True, check=False
-    ).stdout.strip()
     libraries = ", ".join(f"{name} {version(name)}" for name in ("ansible-core", "ansible-runner", "kubernetes"))
     return {
         "machine": f"{os.cpu_count()} processors, {processor()}, {memory_gib():.0f} GiB, Linux {platform.release()};"
         " API server, etcd, kwok and the peers share it",
         "load when it began": f"{os.getloadavg()[0]:.2f}",
         "cluster": f"kind, Kubernetes {client.request('GET', '/version')['gitVersion']}, {nodes} kwok nodes",
-        "this operator": f"commit {commit}, Python {platform.python_version()}, {libraries}",
+        "this operator": f"commit {commit()}, Python {platform.python_version()}, {libraries}",
         "peers": f"training-operator {training_operator.VERSION}, {tools.KOPF.replace('==', ' ')}, "
         f"kubernetes.core of {tools.ANSIBLE.replace('==', ' ')}",
     }
