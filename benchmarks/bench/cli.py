@@ -102,7 +102,7 @@ class Bench:
         before, now = (facts["this operator"] for facts in (data["facts"], self.facts))
         if before != now:
             raise ValueError(f"--resume: what is there was measured with {before}, and this is {now}")
-        self.facts = data["facts"]
+        self.facts = {**data["facts"], "in one go": "no: some of it in further runs right after (`--resume`)"}
         self.samples = [Sample.from_json(sample) for sample in data["samples"]]
 
     def run(self, sessions: Sequence[plan.Session]) -> None:
