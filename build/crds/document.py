@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from crds.block_style import dumper
 from crds.openapi import Rule, Schema, record, string
 from crds.status import COLUMNS, status
 
@@ -72,21 +73,7 @@ def definition(
     }
 
 
-class _Dumper(yaml.SafeDumper):
-    """Block style that yamllint likes, long texts folded, and no aliases: not every reader of a CRD resolves them."""
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        super().increase_indent(flow, False)
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=">" if len(text) > 60 else None)
-
-
-_Dumper.add_representer(str, _text)
+_Dumper = dumper(lambda text: ">" if len(text) > 60 else None)
 
 
 def render(document: dict[str, Any]) -> str:

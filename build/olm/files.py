@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from crds.block_style import dumper
 
 from olm import csv
 from olm.sources import ROOT, Sources, definition_files
@@ -65,22 +66,7 @@ def _dockerfile() -> str:
     )
 
 
-class _Dumper(yaml.SafeDumper):
-    """Block style that yamllint likes, texts of several lines as they are, and no aliases."""
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        super().increase_indent(flow, False)
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else ">" if len(text) > 60 and " " in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _text)
+_Dumper = dumper(lambda text: "|" if "\n" in text else ">" if len(text) > 60 and " " in text else None)
 
 
 def _render(document: Mapping[str, Any]) -> str:
