@@ -9,6 +9,8 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
+from collection import dependencies
+
 from bench import tools
 from bench.client import Client
 from bench.peers import training_operator
@@ -47,5 +49,5 @@ def facts(client: Client, nodes: int) -> dict[str, str]:
         "cluster": f"kind, Kubernetes {client.request('GET', '/version')['gitVersion']}, {nodes} kwok nodes",
         "this operator": f"commit {commit()}, Python {platform.python_version()}, {libraries}",
         "peers": f"training-operator {training_operator.VERSION}, {tools.KOPF.replace('==', ' ')}, "
-        f"kubernetes.core of {tools.ANSIBLE.replace('==', ' ')}",
+        f"kubernetes.core of {dependencies.PACKAGE.replace('==', ' ')}",
     }

@@ -52,7 +52,6 @@ class Session:
         self._planned = planned
         self._namespace = f"bench-{uuid.uuid4().hex[:8]}"
         self._numbers = itertools.count()
-        self._pid = 0
         self._running: Running | None = None
 
     def run(self) -> Iterator[Sample]:
@@ -75,9 +74,13 @@ class Session:
 
     # --- the ground under it
 
+    @property
+    def _pid(self) -> int:
+        assert self._running is not None
+        return self._running.pid
+
     def _start(self, wait: bool = True) -> Running:
         running = Running(self._peer, self._ground.kubeconfig, self._ground.scratch)
-        self._pid = running.pid
         self._running = running
         if wait:
             try:

@@ -6,7 +6,6 @@ import functools
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 from cluster import gobuild
@@ -17,7 +16,6 @@ ROOT = Path(__file__).resolve().parents[2]
 GO = ROOT / "benchmarks" / "go"
 KOPF = "kopf==1.45.2"  # the well-known Python framework for operators
 PLOTS = "matplotlib==3.11.2"  # draws the curve of growth; whoever runs no benchmark need not have it
-ANSIBLE = "ansible==12.3.0"  # ships kubernetes.core 6.2.0, which is otherwise on Galaxy alone
 _UPSTREAM = "github.com/kubeflow/training-operator"
 TRAINING_OPERATOR = gobuild.Program(
     "training-operator",
@@ -53,25 +51,4 @@ def ensure(requirement: str) -> None:
         subprocess.run(
             [sys.executable, "-m", "pip", "install", "-q", "--target", str(partial), requirement], check=True
         )
-        partial.rename(target)
-
-
-def collections_path() -> Path:
-    return _cache() / "bench" / f"collections-{content_key(ANSIBLE)}"
-
-
-def ensure_collections() -> None:
-    """kubernetes.core out of the ansible package's wheel: of its half gigabyte nothing else is needed."""
-    target = collections_path()
-    if not target.exists():
-        partial = target.with_name(target.name + ".partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--dest", str(partial), ANSIBLE]
-        subprocess.run(download, check=True)
-        (wheel,) = partial.glob("*.whl")
-        with zipfile.ZipFile(wheel) as archive:
-            wanted = "ansible_collections/kubernetes/core/"
-            archive.extractall(partial, [name for name in archive.namelist() if name.startswith(wanted)])
-        wheel.unlink()
         partial.rename(target)
