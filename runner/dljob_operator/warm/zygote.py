@@ -24,9 +24,10 @@ import threading
 import time
 import traceback
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dljob_operator.warm import process_tree
 from dljob_operator.warm.messages import Ending, Failure, Frame, FrameReader, RunRequest, RunResult, Target
@@ -207,8 +208,8 @@ class Zygote:
         if pid == 0:
             self._become_child(zygote, (result_read, output_read, go_write), output_write)
             if resident:
-                _resident_main(self._plays, scratch, go_read, result_write, resident)
-            _child_main(self._plays, scratch, go_read, result_write, body, timeout)
+                _leave_after(lambda: _reside(self._plays, scratch, go_read, result_write, resident))
+            _leave_after(lambda: _serve_one(self._plays, scratch, go_read, result_write, body, timeout))
         for fd in (result_write, output_write, go_read):
             os.close(fd)
         with contextlib.suppress(OSError):
@@ -339,18 +340,13 @@ class Zygote:
                 process_tree.kill_group(child.pid, signal.SIGKILL)
 
 
-def _child_main(plays: Plays, scratch: Path, go: int, result_fd: int, body: bytes, timeout: float) -> None:
-    """Run one request and leave; never return into the zygote's loop."""
+def _leave_after(work: Callable[[], bool]) -> NoReturn:
+    """Do a child's work and leave, with code 0 where it went well; never return into the zygote's loop."""
     code = 1
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        if os.read(go, 1):
-            os.close(go)
-            result = _run(plays, scratch, RunRequest.from_body(body, timeout))
-            with os.fdopen(result_fd, "wb") as pipe:
-                pipe.write(result.to_body())
-            code = 0
+        code = 0 if work() else 1
     except BaseException:
         traceback.print_exc()
     finally:
@@ -360,29 +356,29 @@ def _child_main(plays: Plays, scratch: Path, go: int, result_fd: int, body: byte
         os._exit(code)
 
 
-def _resident_main(plays: Plays, scratch: Path, work: int, result_fd: int, target: str) -> None:
-    """Run a target that stays, until there is no more work, and leave; never return into the zygote's loop."""
-    code = 1
-    try:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        from ansible_collections.dljob.operator.plugins.module_utils.api import residency
+def _serve_one(plays: Plays, scratch: Path, go: int, result_fd: int, body: bytes, timeout: float) -> bool:
+    """Run one request, once the zygote says so; whether it did."""
+    if not os.read(go, 1):
+        return False
+    os.close(go)
+    result = _run(plays, scratch, RunRequest.from_body(body, timeout))
+    with os.fdopen(result_fd, "wb") as pipe:
+        pipe.write(result.to_body())
+    return True
 
-        from dljob_operator.warm.play import use_scratch
 
-        use_scratch(scratch)
-        residency.publish(Desk(work, result_fd))
-        result = plays.reside(target)
-        for failure in result.failures:
-            print(failure)
-        code = 0 if result.ok else 1
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
+def _reside(plays: Plays, scratch: Path, work: int, result_fd: int, target: str) -> bool:
+    """Run a target that stays, until there is no more work; whether it ended well."""
+    from ansible_collections.dljob.operator.plugins.module_utils.api import residency
+
+    from dljob_operator.warm.play import use_scratch
+
+    use_scratch(scratch)
+    residency.publish(Desk(work, result_fd))
+    result = plays.reside(target)
+    for failure in result.failures:
+        print(failure)
+    return result.ok
 
 
 def _run(plays: Plays, scratch: Path, request: RunRequest) -> RunResult:
