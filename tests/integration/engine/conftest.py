@@ -11,7 +11,7 @@ import yaml
 from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
-from integration.engine.support import ECHOJOBS, RECORD, ROOT, Engine, Jobs, crd, remove_crd
+from integration.engine.support import ECHOJOBS, RECORD, ROOT, Engine, Jobs, Process, crd, remove_crd
 
 
 @pytest.fixture(scope="session")
@@ -62,3 +62,14 @@ def engine(
     yield made
     if hasattr(made, "controller"):
         made.stop()
+
+
+@pytest.fixture
+def processes() -> Iterator[list[Process]]:
+    """What a test has started: none of it outlives the test."""
+    started: list[Process] = []
+    yield started
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.wait()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -252,3 +255,39 @@ class Line:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
         source.close()
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "dljob_operator", *arguments]
+
+
+def environ_of(**more: str) -> dict[str, str]:
+    environ = {name: value for name, value in os.environ.items() if name != "WATCH_NAMESPACE"}
+    return {**environ, "PYTHONPATH": str(ROOT / "runner"), **more}
+
+
+class Process:
+    """A running `dljob-operator run`, its output in files."""
+
+    def __init__(self, cwd: Path, *arguments: str, **environ: str) -> None:
+        self._out, self._err = cwd / "stdout", cwd / "stderr"
+        with self._out.open("w") as out, self._err.open("w") as err:
+            self.process = subprocess.Popen(
+                command("run", *arguments), cwd=cwd, env=environ_of(**environ), stdout=out, stderr=err
+            )
+
+    @property
+    def out(self) -> str:
+        return self._out.read_text()
+
+    @property
+    def err(self) -> str:
+        return self._err.read_text()
+
+    def wait_ready(self) -> None:
+        until(lambda: "ready: " in self.out or self.process.poll() is not None, "it is ready")
+        assert self.process.poll() is None, self.err
+
+    def end(self, signum: int = signal.SIGTERM) -> int:
+        self.process.send_signal(signum)
+        return self.process.wait(60)

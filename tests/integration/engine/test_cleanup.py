@@ -14,8 +14,8 @@ from dljob_operator.engine.cleanup import remove_created
 from dljob_operator.engine.crds import CRDS, CREATED_BY, install_crds
 from dljob_operator.engine.discovery import PODS, SERVICES, Resource
 from dljob_operator.engine.kube import ApiError, KubeApi
-from integration.engine.support import GROUP, crd, remove_crd, until
-from integration.engine.test_cli import Process, _fails
+from integration.engine.support import GROUP, Process, crd, remove_crd, until
+from integration.engine.test_cli import _fails
 
 OLD, NEW = f"oldjobs.{GROUP}", f"newjobs.{GROUP}"
 MANAGED = {"app.kubernetes.io/managed-by": "dljob-operator"}
@@ -37,16 +37,6 @@ def project(tmp_path: Path, roles: Path, kube: KubeApi) -> Iterator[Path]:
     yield tmp_path
     for name in (OLD, NEW):
         remove_crd(kube, name)
-
-
-@pytest.fixture
-def processes() -> Iterator[list[Process]]:
-    started: list[Process] = []
-    yield started
-    for one in started:
-        if one.process.poll() is None:
-            one.process.kill()
-            one.process.wait()
 
 
 def definition(kube: KubeApi, name: str) -> dict[str, Any] | None:

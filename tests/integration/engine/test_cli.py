@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import socket
 import subprocess
-import sys
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from bench.peers.base import free_port
 from dljob_operator import __version__
 from dljob_operator.engine.kube import KubeApi
-from integration.engine.support import GROUP, ROOT, Jobs, crd, remove_crd, until
-
-
-def _command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "dljob_operator", *arguments]
-
-
-def _environ(**more: str) -> dict[str, str]:
-    environ = {name: value for name, value in os.environ.items() if name != "WATCH_NAMESPACE"}
-    return {**environ, "PYTHONPATH": str(ROOT / "runner"), **more}
+from integration.engine.support import GROUP, Jobs, Process, command, crd, environ_of, remove_crd, until
 
 
 def _fails(*arguments: str, cwd: Path, **environ: str) -> str:
     """Run the command, which must fail, and return what it said on stderr."""
     done = subprocess.run(
-        _command("run", *arguments),
+        command("run", *arguments),
         cwd=cwd,
-        env=_environ(**environ),
+        env=environ_of(**environ),
         capture_output=True,
         text=True,
         timeout=60,
@@ -54,43 +42,6 @@ def project(tmp_path: Path, roles: Path) -> Path:
     return tmp_path
 
 
-class Process:
-    """A running `dljob-operator run`, its output in files."""
-
-    def __init__(self, cwd: Path, *arguments: str, **environ: str) -> None:
-        self._out, self._err = cwd / "stdout", cwd / "stderr"
-        with self._out.open("w") as out, self._err.open("w") as err:
-            self.process = subprocess.Popen(
-                _command("run", *arguments), cwd=cwd, env=_environ(**environ), stdout=out, stderr=err
-            )
-
-    @property
-    def out(self) -> str:
-        return self._out.read_text()
-
-    @property
-    def err(self) -> str:
-        return self._err.read_text()
-
-    def wait_ready(self) -> None:
-        until(lambda: "ready: " in self.out or self.process.poll() is not None, "it is ready")
-        assert self.process.poll() is None, self.err
-
-    def end(self, signum: int = signal.SIGTERM) -> int:
-        self.process.send_signal(signum)
-        return self.process.wait(60)
-
-
-@pytest.fixture
-def processes() -> Iterator[list[Process]]:
-    started: list[Process] = []
-    yield started
-    for one in started:
-        if one.process.poll() is None:
-            one.process.kill()
-            one.process.wait()
-
-
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_it_installs_its_kinds_is_ready_runs_and_ends_well(
     kube: KubeApi, kubeconfig: Path, project: Path, namespace: str, processes: list[Process], signum: int
@@ -103,9 +54,7 @@ def test_it_installs_its_kinds_is_ready_runs_and_ends_well(
         '    content: \'{{ ansible_operator_meta.name }} {{ lookup("env", "K8S_AUTH_KUBECONFIG") }}\'\n'
         f"    dest: {project}/said\n    mode: '0600'\n"
     )
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     arguments = ("--install-crds", "--kubeconfig", str(kubeconfig), "--namespace", namespace)
     process = Process(project, *arguments, "--metrics-bind-address", address, KUBECONFIG="/nowhere")
     processes.append(process)
@@ -178,15 +127,15 @@ def test_a_missing_watches_file_or_cluster_is_named(tmp_path: Path, project: Pat
 
 
 def test_it_tells_its_version() -> None:
-    done = subprocess.run(_command("--version"), env=_environ(), capture_output=True, text=True, check=True)
+    done = subprocess.run(command("--version"), env=environ_of(), capture_output=True, text=True, check=True)
     assert done.stdout == f"dljob-operator {__version__}\n"
 
 
 def test_ansible_that_cannot_be_loaded_ends_it_with_the_reason(kubeconfig: Path, project: Path) -> None:
     (project / "broken" / "ansible").mkdir(parents=True)
     (project / "broken" / "ansible" / "__init__.py").write_text("raise RuntimeError('no Ansible today')")
-    environ = _environ(KUBECONFIG=str(kubeconfig))
+    environ = environ_of(KUBECONFIG=str(kubeconfig))
     environ["PYTHONPATH"] = f"{project / 'broken'}:{environ['PYTHONPATH']}"
-    done = subprocess.run(_command("run"), cwd=project, env=environ, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command("run"), cwd=project, env=environ, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert "dljob-operator: Ansible could not be loaded: RuntimeError: no Ansible today" in done.stderr
