@@ -14,6 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.transport impor
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Version, Writer, Written, version_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic import rights
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.equip import equip, needs_of
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
@@ -111,8 +112,8 @@ def reconcile(
 
 def _kinds(job: DLJob, framework: Framework) -> list[str]:
     """What a job like this may own: of the rarer kinds only those that its framework ever makes."""
-    programs = any(group.standard for group in job.groups)
-    return ["Pod", "Service", *["ConfigMap"] * programs, *["Deployment"] * (framework.dashboard is not None)]
+    config_maps = any(group.standard for group in job.groups) or shared.may_share(job)
+    return ["Pod", "Service", *["ConfigMap"] * config_maps, *["Deployment"] * (framework.dashboard is not None)]
 
 
 def _report(

@@ -48,6 +48,7 @@ def _held(metadata: Mapping[str, Any]) -> Held:
 def _pod(pod: Resource, container: str) -> PodView:
     metadata = pod.get("metadata") or {}
     labels = metadata.get("labels") or {}
+    annotations = metadata.get("annotations") or {}
     spec = pod.get("spec") or {}
     status = pod.get("status") or {}
     statuses = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
@@ -65,7 +66,8 @@ def _pod(pod: Resource, container: str) -> PodView:
         phase=phase,
         created=metadata.get("creationTimestamp") or "",
         deleting=metadata.get("deletionTimestamp") or "",
-        spec_hash=(metadata.get("annotations") or {}).get(c.ANNOTATION_SPEC_HASH, ""),
+        spec_hash=annotations.get(c.ANNOTATION_SPEC_HASH, ""),
+        shared=annotations.get(c.ANNOTATION_SHARED, ""),
         node=spec.get("nodeName") or "",
         restarts=sum(s.get("restartCount") or 0 for s in statuses),
         restart_policy=spec.get("restartPolicy") or c.RESTART_ALWAYS,

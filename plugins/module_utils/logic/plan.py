@@ -14,6 +14,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import companions, dashboard, rights
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared as shared_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
     cleanup,
@@ -136,13 +137,18 @@ def _active(
         report.restarting(moves.restarted, [failure.describe(p) for p in moves.restarted])
     _tell_phase(job, current, report, counts, anew=bool(moves.begins) or (as_one and changed))
     cluster = cluster_of(job, framework, attempt)
+    shared = None
+    if moves.starts or shared_.lost(observed):
+        shared = shared_.shared_by(job, framework.environment, cluster)
     pods = tuple(
-        build_pod(job, framework, s.group, s.index, s.attempt, hashes[s.group.type], cluster, cluster_domain)
+        build_pod(job, framework, s.group, s.index, s.attempt, hashes[s.group.type], cluster, cluster_domain, shared)
         for s in moves.starts
     )
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
-    made_first = companions.of_pods(job, {s.group.type for s in moves.starts})
+    told_once = shared_.missing(job, shared, observed, bool(pods))
+    made_first = companions.of_pods(job, {s.group.type for s in moves.starts}) + (told_once if pods else ())
     gone = companions.of_pods(job, {g.type for g in job.groups} - {s.group.type for s in moves.starts})
+    gone += () if pods else told_once
     upkeep = tuple(x for x in gone if (x["kind"], x["metadata"]["name"]) not in observed.held)
     page = dashboard.due(job, framework, observed)
     if observed.pods:
@@ -157,7 +163,11 @@ def _active(
         companions=made_first,
         services=services,
         pods=pods,
-        deletions=(*moves.deletions, *dashboard.surplus(job, framework, observed)),
+        deletions=(
+            *moves.deletions,
+            *dashboard.surplus(job, framework, observed),
+            *(() if pods or moves.deletions else shared_.surplus(observed)),
+        ),
         upkeep=upkeep,
         route=dashboard.route(job, framework),
         status=report.status(),

@@ -8,6 +8,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, standard
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import Cluster, placeholders, with_task
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared import Shared, variables
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import owner_reference
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
@@ -26,8 +27,9 @@ def build_pod(
     spec_hash: str,
     cluster: Cluster,
     cluster_domain: str = CLUSTER_DOMAIN,
+    shared: Shared | None = None,
 ) -> Mapping[str, Any]:
-    """The Pod manifest of one replica's ``attempt`` (0 is the first)."""
+    """The Pod manifest of one replica's ``attempt`` (0 is the first). What is ``shared`` it only refers to."""
     seen = with_task(cluster, group.type, index)
     metadata = copy.deepcopy(dict(group.template.get("metadata") or {}))
     spec = copy.deepcopy(dict(group.template["spec"]))
@@ -41,11 +43,13 @@ def build_pod(
         "annotations": {**(metadata.get("annotations") or {}), c.ANNOTATION_SPEC_HASH: spec_hash},
         "ownerReferences": [owner_reference(job)],
     }
+    if shared:
+        pod_metadata["annotations"][c.ANNOTATION_SHARED] = shared.config_map
     if metadata.get("finalizers"):
         pod_metadata["finalizers"] = metadata["finalizers"]
 
     _join_network(spec, job, group, index, cluster_domain)
-    _configure_containers(spec, framework, job, group, framework.environment(seen))
+    _configure_containers(spec, framework, job, group, framework.environment(seen), shared)
     for container in (*spec["containers"], *(spec.get("initContainers") or ())):
         # a container that fails without a message of its own is quoted: the kubelet puts its log's end into the status
         container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
@@ -97,7 +101,12 @@ def _join_network(spec: dict[str, Any], job: DLJob, group: ReplicaGroup, index: 
 
 
 def _configure_containers(
-    spec: dict[str, Any], framework: Framework, job: DLJob, group: ReplicaGroup, environment: Mapping[str, str]
+    spec: dict[str, Any],
+    framework: Framework,
+    job: DLJob,
+    group: ReplicaGroup,
+    environment: Mapping[str, str],
+    shared: Shared | None,
 ) -> None:
     for container in spec["containers"]:
         named = container.get("name") == framework.container
@@ -105,7 +114,7 @@ def _configure_containers(
             own = container.get("env") or []
             taken = [e.get("name") for e in own]
             # ours first: the container's own variables may refer to them as $(NAME), and win where both are set
-            container["env"] = [{"name": k, "value": v} for k, v in environment.items() if k not in taken] + own
+            container["env"] = [*variables(environment, taken, shared), *own]
         if named and job.dialect.port_name and not spec.get("hostNetwork"):
             # never with hostNetwork: it would become a port of the node, and two replicas no longer fit one node
             ports = container.get("ports") or []

@@ -13,6 +13,8 @@ LABEL_PAGE_OF = "dljob.operator/page-of"
 """On the pods of a job's web page, the job's uid. Not the job-uid label: they are none of its processes."""
 LABEL_ATTEMPT = "dljob.operator/attempt"
 ANNOTATION_SPEC_HASH = "dljob.operator/spec-hash"
+ANNOTATION_SHARED = "dljob.operator/shared-environment"
+"""On a pod, the name of the ConfigMap from which it takes what all of a large job's processes read alike."""
 
 NAME_LIMIT = 63
 """Longest label value, pod hostname and Service name (RFC 1123/1035)."""

@@ -33,6 +33,8 @@ class PodView:
     deleting: str
     """Until when it may take to go (RFC 3339), "" where nobody has deleted it."""
     spec_hash: str
+    shared: str
+    """Name of the ConfigMap that holds a part of its environment, "" where the pod says it all."""
     node: str
     restarts: int
     """Restarts in place, by the kubelet, of all its containers."""

@@ -89,9 +89,11 @@ class Operator:
         listed = self.kube.get(f"{base}/namespaces/{self.watched}/{resource}")["items"]
         return [o for o in listed if any(r["uid"] == uid for r in o["metadata"].get("ownerReferences", ()))]
 
-    def succeed(self, path: str) -> None:
-        """Let every pod of the job have ended well, as a kubelet would report it."""
+    def succeed(self, path: str, type_: str = "") -> None:
+        """Let every pod of the job, or of one type of its replicas, have ended well, as a kubelet would report it."""
         for pod in until(lambda: self.owned("pods", path), f"{path} has pods"):
+            if type_ not in ("", pod["metadata"]["labels"]["dljob.operator/replica-type"]):
+                continue
             ended = {"terminated": {"exitCode": 0, "reason": "Completed"}}
             states = [
                 {"name": c["name"], "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": ended}

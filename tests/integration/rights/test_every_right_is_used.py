@@ -147,6 +147,19 @@ def stops(operator: Operator) -> None:
     operator.until(lambda: not operator.owned("pods", path), "they are deleted")
 
 
+def large(operator: Operator) -> None:
+    """What its processes read alike lies in a ConfigMap, which goes once the job is over."""
+    example = next(one for one in csv.examples(sources.read()) if one["apiVersion"] == "kubeflow.org/v1")
+    job = unschedulable(example)
+    job["spec"]["runPolicy"] = {"cleanPodPolicy": "All"}
+    job["spec"]["mxReplicaSpecs"]["Worker"]["replicas"] = 60
+    path = operator.create(job, "large")
+    operator.until(lambda: len(operator.owned("pods", path)) > 60, "it has pods")
+    assert operator.owned("configmaps", path)
+    operator.succeed(path, "scheduler")
+    operator.until(lambda: not operator.owned("configmaps", path), "nothing is left to read")
+
+
 def test_every_right_is_used(start: Start, openshift: None) -> None:
     roles = granted(rules_of("ClusterRole"))
     with start() as operator:
@@ -159,6 +172,7 @@ def test_every_right_is_used(start: Start, openshift: None) -> None:
         recorder.broken[Right("kubeflow.org", "caffe2jobs/status", "patch")] = 2
         page(operator)
         stops(operator)
+        large(operator)
         every = csv.examples(sources.read())
         jobs = {f"ends-{number}": one for number, one in enumerate(every)}
         paths = {name: ends_and_goes(operator, one, name) for name, one in jobs.items()}

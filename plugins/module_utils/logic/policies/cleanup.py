@@ -1,9 +1,10 @@
-"""What is left of a finished job's pods and Services."""
+"""What is left of a finished job's pods and Services, and of what the pods of a large one read alike."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import CLEAN_ALL, CLEAN_NONE
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed
@@ -20,8 +21,9 @@ def leftovers(job: DLJob, observed: Observed, kept: Collection[str] = ()) -> tup
     pods = tuple(
         Deletion("Pod", p.name, p.uid) for p in observed.pods if not p.deleting and (policy == CLEAN_ALL or p.busy)
     )
-    # nothing is left that the names could lead to
-    return pods + tuple(Deletion("Service", name, uid) for name, uid in observed.services.items() if name not in kept)
+    # nothing is left that the names could lead to, or that reads what was told to all
+    services = tuple(Deletion("Service", name, uid) for name, uid in observed.services.items() if name not in kept)
+    return pods + services + shared.held(observed)
 
 
 def is_clean(job: DLJob, observed: Observed, kept: Collection[str] = ()) -> bool:

@@ -1,0 +1,66 @@
+"""A job of many replicas: what all of its processes read alike is stored once, and each process reads all of it."""
+
+from __future__ import annotations
+
+import json
+
+from e2e.support import UNTIL_ENDED, Cluster, Job, Resource, v1_job
+from kubernetes.stream import stream
+
+WORKERS = 60
+PRINTS = 'echo "$MX_CONFIG"; '
+
+
+def test_every_process_reads_the_whole_cluster_and_its_own_place(here: Cluster) -> None:
+    """The kubelet joins the two halves. The workers need no place to run for that: they wait for a node forever."""
+    manifest = v1_job(
+        "large",
+        run_policy={"cleanPodPolicy": "Running"},
+        scheduler=PRINTS + "until [ -e /tmp/over ]; do sleep 0.2; done",
+        server=PRINTS + UNTIL_ENDED,
+        worker=(WORKERS, "exit 1"),
+    )
+    replicas = manifest["spec"]["mxReplicaSpecs"]
+    replicas["Worker"]["template"]["spec"]["nodeSelector"] = {"there-is": "none"}
+    job = here.create(manifest)
+    here.wait_pods(job.uid, lambda pods: len(pods) == WORKERS + 2 and _started(pods, 2), "two of 62 run")
+    for type_ in ("scheduler", "server"):
+        told = json.loads(_first_line(here, job.pod(type_)["metadata"]["name"]))
+        assert told["task"] == {"type": type_, "index": 0}
+        assert [member["url"] for member in told["cluster"]["worker"]] == [f"large-worker-{n}" for n in range(WORKERS)]
+    (shared,) = _config_maps(here, job)
+    assert all(len(json.dumps(pod["spec"])) < 4096 for pod in job.pods()), "no pod says all of it itself"
+    _run(here, job.pod("scheduler")["metadata"]["name"], "touch", "/tmp/over")
+    assert job.wait_end()["state"] == "Succeeded"
+    assert shared not in _config_maps(here, job)
+
+
+def _started(pods: list[Resource], count: int) -> bool:
+    return sum(pod["status"].get("phase") == "Running" for pod in pods) == count
+
+
+def _first_line(here: Cluster, pod: str) -> str:
+    """As soon as the program has printed it."""
+    answer = here.core.read_namespaced_pod_log(
+        pod, here.namespace, container="mxnet", follow=True, _preload_content=False, _request_timeout=60
+    )
+    with answer:
+        return str(next(iter(answer)).decode())
+
+
+def _run(here: Cluster, pod: str, *command: str) -> None:
+    said = stream(
+        here.core.connect_get_namespaced_pod_exec,
+        pod,
+        here.namespace,
+        container="mxnet",
+        command=[*command],
+        stdout=True,
+        stderr=True,
+    )
+    assert not said, said
+
+
+def _config_maps(here: Cluster, job: Job) -> list[str]:
+    found = here.core.list_namespaced_config_map(here.namespace, label_selector=f"dljob.operator/job-uid={job.uid}")
+    return [one.metadata.name for one in found.items]
