@@ -28,7 +28,7 @@ from bench.workloads import FULL, SMALLEST, Sizes
 TABLE = tools.ROOT / "benchmarks" / "GROWTH.md"
 PICTURE = tools.ROOT / "docs" / "growth.svg"
 SAMPLES = cli.SCRATCH / "growth.json"
-_PODS_OF_A_NODE = 240
+_PODS_OF_A_NODE = 1000  # pods name their node, so nobody counts; the heartbeats of more nodes are writes as well
 _PATIENCE = 1800.0  # seconds for the largest step
 
 
@@ -38,8 +38,10 @@ class Step:
 
     jobs: int
     added: int
+    made: float
+    """From the first new job's acceptance until the last one's pods exist."""
     seconds: float
-    """From the first new job's acceptance until the last one runs."""
+    """Until the last one runs, which is for the simulated nodes to do."""
     cpu: float
     """Of the operator, for these ``added``."""
     memory: int
@@ -56,12 +58,12 @@ def steps(samples: Sequence[Sample]) -> list[Step]:
     """Pure: a step is three samples, the jobs that came at once, the idle seconds, those that came one by one."""
     found, present = [], 1  # the job that warmed up
     for bulk, idle, singles in zip(samples[0::3], samples[1::3], samples[2::3], strict=True):
-        if bulk.wall_running is None:
+        if bulk.wall is None or bulk.wall_running is None:
             break  # cut off: what came of it is no step
         present += bulk.jobs
         found.append(
             Step(
-                present, bulk.jobs, bulk.wall_running, bulk.cpu, bulk.peak_bytes,
+                present, bulk.jobs, bulk.wall, bulk.wall_running, bulk.cpu, bulk.peak_bytes,
                 percentile(known(singles.all_pods), 0.5), idle.extra["core_share"],
                 idle.extra["api_server_bytes"], idle.extra["storage_bytes"],
             )
@@ -80,7 +82,7 @@ def document(found: Sequence[Step], facts: dict[str, str], pods: int) -> str:
     """GROWTH.md."""
     mib = 2**20
     rows = [
-        f"| {s.jobs:,} | {s.added:,} | {s.seconds:.1f} | {s.added / s.seconds:.1f} | {s.cpu / s.added:.4f} |"
+        f"| {s.jobs:,} | {s.added:,} | {s.made:.1f} | {s.added / s.made:.1f} | {s.seconds:.1f} | {s.cpu / s.added:.4f} |"
         f" {s.memory / mib:.0f} | {report.seconds(s.latency)} | {100 * s.idle_share:.1f}% |"
         f" {s.api_server_bytes / mib:.0f} | {s.storage_bytes / mib:.0f} |"
         for s in found
@@ -94,9 +96,10 @@ def document(found: Sequence[Step], facts: dict[str, str], pods: int) -> str:
         "",
         *(f"- {key}: {value}" for key, value in facts.items() if key != "peers"),
         "",
-        "| jobs running | new | until all run, s | new jobs a second | CPU s a new job | operator, peak MiB |"
+        "| jobs running | new | until all pods exist, s | new jobs a second | until all run, s | CPU s a new job |"
+        " operator, peak MiB |"
         " one more job: all pods p50, s | idle, of a core | API server, MiB | etcd, MiB |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| --- " * 11 + "|",
         *rows,
         "",
     ]
@@ -118,11 +121,11 @@ def draw(found: Sequence[Step], path: Path) -> None:
     jobs = [step.jobs for step in found]
     total, spent, seconds, cpu = 0.0, 0.0, [], []
     for step in found:
-        total, spent = total + step.seconds, spent + step.cpu
+        total, spent = total + step.made, spent + step.cpu
         seconds.append(total)
         cpu.append(spent)
     panels = (
-        ("until all run, s (in all)", seconds),
+        ("until all pods exist, s (in all)", seconds),
         ("CPU of the operator, s (in all)", cpu),
         ("memory of the operator, MiB", [step.memory / 2**20 for step in found]),
         ("one more job: all pods, ms", [1000 * step.latency for step in found]),

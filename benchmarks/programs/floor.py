@@ -1,6 +1,6 @@
 """The floor: watches MXJobs and writes, for each, what this operator writes for it, without any planning.
 
-Two Services, the pods, one status: eight writes at a time over kept connections. Nothing is read back, nothing is
+Two Services, the pods, one status, and for a job of many replicas the ConfigMap to which its pods refer: eight writes at a time over kept connections. Nothing is read back, nothing is
 repaired; a replica that fails is not noticed. Only the speed of an operator can be compared with it.
 """
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport, connect
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared import FROM_REPLICAS
 from dljob_operator.engine.kube import ApiError as EngineError
 from dljob_operator.engine.kube import KubeApi
 
@@ -37,15 +38,22 @@ def calls(job: dict[str, Any]) -> tuple[list[Call], Call]:
         spec = {"clusterIP": "None", "selector": chosen, "publishNotReadyAddresses": True, "ports": [{"port": 9091}]}
         body = {"metadata": {"name": service, "labels": labels, "ownerReferences": owners}, "spec": spec}
         made.append(("POST", f"{core}/services", body))
-    everybody = members(name, job["spec"]["mxReplicaSpecs"])
+    everybody = '{"cluster":' + members(name, job["spec"]["mxReplicaSpecs"])
+    shared: list[dict[str, Any]] = []
+    if sum(replica["replicas"] for replica in job["spec"]["mxReplicaSpecs"].values()) >= FROM_REPLICAS:
+        source = {"configMapKeyRef": {"name": f"{name}-all", "key": "MX_CONFIG"}}
+        shared = [{"name": "SHARED", "valueFrom": source}]
+        body = {"metadata": {"name": f"{name}-all", "labels": labels, "ownerReferences": owners}}
+        made.append(("POST", f"{core}/configmaps", {**body, "immutable": True, "data": {"MX_CONFIG": everybody}}))
+        everybody = "$(SHARED)"
     for kind, replica in job["spec"]["mxReplicaSpecs"].items():
         template = replica["template"]["spec"]
         for index in range(replica["replicas"]):
             pod = f"{name}-{kind.lower()}-{index}"
             task = json.dumps({"type": kind.lower(), "index": index})
-            mx_config = f'{{"cluster":{everybody},"labels":{{}},"task":{task}}}'
+            mx_config = f'{everybody},"labels":{{}},"task":{task}}}'
             values = {**PLAIN, "MX_CONFIG": mx_config, "DMLC_ROLE": kind.lower()}
-            environment = [{"name": key, "value": value} for key, value in values.items()]
+            environment = [*shared, *({"name": key, "value": value} for key, value in values.items())]
             containers = [{**container, "env": environment} for container in template["containers"]]
             spec = {**template, "containers": containers, "hostname": pod, "subdomain": f"{name}-all"}
             spec["restartPolicy"] = "Never"
@@ -57,7 +65,7 @@ def calls(job: dict[str, Any]) -> tuple[list[Call], Call]:
 
 
 def members(name: str, replicas: dict[str, Any]) -> str:
-    """Every process is told of every other; this is most of what a large job's pods weigh."""
+    """Every process is told of every other."""
     return json.dumps(
         {
             kind.lower(): [{"url": f"{name}-{kind.lower()}-{i}", "port": 9091} for i in range(replica["replicas"])]

@@ -75,6 +75,7 @@ def test_kwok_runs_no_other_nodes() -> None:
     command = kwok.command(Path("/k"), Settings(Path("/s"), Path("/c"), "dljob"))
     assert "--manage-all-nodes=false" in command
     assert command[command.index("--manage-nodes-with-label-selector") + 1] == "type=kwok"
+    assert command[command.index("--config") + 1] == "/s/kwok.json"
 
 
 @pytest.mark.parametrize("status", ["True", "False", "Unknown"])
