@@ -82,8 +82,8 @@ def document(found: Sequence[Step], facts: dict[str, str], pods: int) -> str:
     """GROWTH.md."""
     mib = 2**20
     rows = [
-        f"| {s.jobs:,} | {s.added:,} | {s.made:.1f} | {s.added / s.made:.1f} | {s.seconds:.1f} | {s.cpu / s.added:.4f} |"
-        f" {s.memory / mib:.0f} | {report.seconds(s.latency)} | {100 * s.idle_share:.1f}% |"
+        f"| {s.jobs:,} | {s.added:,} | {s.made:.1f} | {s.added / s.made:.1f} | {s.seconds:.1f} |"
+        f" {s.cpu / s.added:.4f} | {s.memory / mib:.0f} | {report.seconds(s.latency)} | {100 * s.idle_share:.1f}% |"
         f" {s.api_server_bytes / mib:.0f} | {s.storage_bytes / mib:.0f} |"
         for s in found
     ]
