@@ -1,8 +1,8 @@
 """The floor: watches MXJobs and writes, for each, what this operator writes for it, without any planning.
 
-Two Services, the pods, one status, and for a job of many replicas the ConfigMap to which its pods refer: eight writes at
-a time over kept connections. Nothing is read back, nothing is repaired; a replica that fails is not noticed. Only the
-speed of an operator can be compared with it.
+Two Services, the pods, one status, and for a job of many replicas the ConfigMap to which its pods refer: eight writes
+at a time over kept connections. Nothing is read back, nothing is repaired; a replica that fails is not noticed. Only
+the speed of an operator can be compared with it.
 """
 
 from __future__ import annotations
