@@ -93,6 +93,6 @@ def _peer(name: str, title: str, command: Callable[[Path, Path], list[str]], lim
 
 
 DEFAULT = _peer(
-    "training-operator", f"training-operator {VERSION}", _default, Limits(patience=130.0, lasting=False)
-)  # 1,000 jobs would take it seven minutes
+    "training-operator", f"training-operator {VERSION}", _default, Limits(patience=500.0, lasting=False)
+)  # 1,000 jobs take it seven minutes
 LIFTED = _peer("training-operator-lifted", f"training-operator {VERSION}, no client limits", _lifted, Limits())
