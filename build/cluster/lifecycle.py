@@ -394,7 +394,7 @@ def down(settings: Settings) -> None:
             if failed:
                 session.report.say(f"  note: could not restore {', '.join(failed)}")
         session.file.remove()
-        for name in ("kubeconfig", "kubeconfig.lock", "env", "kind.yaml", "registry.yaml"):
+        for name in ("kubeconfig", "kubeconfig.lock", "env", "kind.yaml", "registry.yaml", "kwok.json"):
             (settings.state_dir / name).unlink(missing_ok=True)
         for folder in (settings.bin_dir, settings.certs_dir):
             shutil.rmtree(folder, ignore_errors=True)
