@@ -104,6 +104,7 @@ class Bench:
             raise ValueError(f"--resume: what is there was measured with {before}, and this is {now}")
         self.facts = {**data["facts"], "in one go": "no: some of it in further runs right after (`--resume`)"}
         self.samples = [Sample.from_json(sample) for sample in data["samples"]]
+        self.left_out = [f"in the run before: {one}" for one in data["left_out"]]
 
     def run(self, sessions: Sequence[plan.Session]) -> None:
         try:

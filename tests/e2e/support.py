@@ -84,6 +84,14 @@ class Cluster:
     def log(self, pod: str, container: str = "mxnet") -> str:
         return str(self.core.read_namespaced_pod_log(pod, self.namespace, container=container))
 
+    def whole_log(self, pod: str, container: str = "mxnet", timeout: int = 300) -> str:
+        """All that a running container says until its end, be its pod deleted then or not."""
+        answer = self.core.read_namespaced_pod_log(
+            pod, self.namespace, container=container, follow=True, _preload_content=False, _request_timeout=timeout
+        )
+        with answer:
+            return b"".join(answer.stream()).decode()
+
     def events(self, name: str) -> list[tuple[str, str, str]]:
         """(type, reason, message) of the Events on the object of that name."""
         found = self.core.list_namespaced_event(self.namespace, field_selector=f"involvedObject.name={name}")
