@@ -167,20 +167,6 @@ def gpu_job(name: str, resource: str = ALPHA, **scripts: Any) -> dict[str, Any]:
     return job
 
 
-def wait_log(here: Cluster, pod: str, container: str, text: str) -> str:
-    """The container's log, followed until it has the text."""
-    seen = ""
-    stream = here.core.read_namespaced_pod_log(
-        pod, here.namespace, container=container, follow=True, _preload_content=False, _request_timeout=60
-    )
-    for piece in stream.stream():
-        seen += piece.decode()
-        if text in seen:
-            stream.close()
-            return seen
-    raise AssertionError(f"no {text!r} in the log: {seen}")
-
-
 def test_exactly_what_asks_for_a_gpu_sees_the_nodes_directory(here: Cluster, config: Write, gpu: None) -> None:
     job = here.create(gpu_job("sees", worker=LOOK))
     other = here.create(v1alpha1_job("asks-for-none"))
@@ -188,7 +174,7 @@ def test_exactly_what_asks_for_a_gpu_sees_the_nodes_directory(here: Cluster, con
     other.wait_running()
     worker = job.pod("worker")
     has_it_all(worker, "mxnet")
-    log = wait_log(here, worker["metadata"]["name"], "mxnet", "path=")
+    log = here.wait_log(worker["metadata"]["name"], "path=")
     assert log.splitlines() == ["/usr/local/nvidia/bin/kubelet", f"path={VARIABLE[1]}"]
     beside = next(c for c in worker["spec"]["containers"] if c["name"] == "beside")
     assert (mounts(beside), limits(beside), beside.get("env")) == ({}, {}, None)

@@ -25,7 +25,7 @@ def test_every_process_reads_the_whole_cluster_and_its_own_place(here: Cluster) 
     job = here.create(manifest)
     here.wait_pods(job.uid, lambda pods: len(pods) == WORKERS + 2 and _started(pods, 2), "two of 62 run")
     for type_ in ("scheduler", "server"):
-        told = json.loads(_first_line(here, job.pod(type_)["metadata"]["name"]))
+        told = json.loads(here.wait_log(job.pod(type_)["metadata"]["name"], "\n"))
         assert told["task"] == {"type": type_, "index": 0}
         assert [member["url"] for member in told["cluster"]["worker"]] == [f"large-worker-{n}" for n in range(WORKERS)]
     (shared,) = _config_maps(here, job)
@@ -37,15 +37,6 @@ def test_every_process_reads_the_whole_cluster_and_its_own_place(here: Cluster) 
 
 def _started(pods: list[Resource], count: int) -> bool:
     return sum(pod["status"].get("phase") == "Running" for pod in pods) == count
-
-
-def _first_line(here: Cluster, pod: str) -> str:
-    """As soon as the program has printed it."""
-    answer = here.core.read_namespaced_pod_log(
-        pod, here.namespace, container="mxnet", follow=True, _preload_content=False, _request_timeout=60
-    )
-    with answer:
-        return str(next(iter(answer)).decode())
 
 
 def _run(here: Cluster, pod: str, *command: str) -> None:

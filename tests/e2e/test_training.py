@@ -27,7 +27,7 @@ def train(here: Cluster, manifest: Resource) -> tuple[Job, Resource, float]:
     pods = here.wait_pods(job.uid, _workers_are_up, "its workers run")
     names = [pod["metadata"]["name"] for pod in _workers(pods)]
     with ThreadPoolExecutor(len(names)) as pool:
-        logs = [pool.submit(here.whole_log, name) for name in names]
+        logs = [pool.submit("".join, here.follow_log(name, timeout=300)) for name in names]
         status = job.wait_end(300)
         found = [float(text) for log in logs for text in ACCURACY.findall(log.result())]
     assert found, f"no accuracy in the logs of {names}"

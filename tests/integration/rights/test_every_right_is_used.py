@@ -93,6 +93,11 @@ spec:
     remove_crd(kube, ROUTES)
 
 
+def v1_example() -> Resource:
+    """The bundle's MXJob of kubeflow.org/v1."""
+    return next(one for one in csv.examples(sources.read()) if one["apiVersion"] == "kubeflow.org/v1")
+
+
 def ends_and_goes(operator: Operator, example: Resource, name: str) -> str:
     """A job of the example's kind, cleaned up after its end and deleted: every kind that can say so does."""
     job = unschedulable(example)
@@ -140,8 +145,7 @@ def page(operator: Operator) -> None:
 
 def stops(operator: Operator) -> None:
     """A job that is suspended loses its pods."""
-    example = next(one for one in csv.examples(sources.read()) if one["apiVersion"] == "kubeflow.org/v1")
-    path = operator.create(example, "stops")
+    path = operator.create(v1_example(), "stops")
     operator.until(lambda: operator.owned("pods", path), "it has pods")
     operator.patch(path, {"spec": {"runPolicy": {"suspend": True}}})
     operator.until(lambda: not operator.owned("pods", path), "they are deleted")
@@ -149,8 +153,7 @@ def stops(operator: Operator) -> None:
 
 def large(operator: Operator) -> None:
     """What its processes read alike lies in a ConfigMap, which goes once the job is over."""
-    example = next(one for one in csv.examples(sources.read()) if one["apiVersion"] == "kubeflow.org/v1")
-    job = unschedulable(example)
+    job = unschedulable(v1_example())
     job["spec"]["runPolicy"] = {"cleanPodPolicy": "All"}
     job["spec"]["mxReplicaSpecs"]["Worker"]["replicas"] = 60
     path = operator.create(job, "large")
@@ -203,8 +206,7 @@ def test_the_rights_in_the_operators_own_namespace_are_used(
     with start() as operator:
         operator.process.wait_ready()
         recorder = operator.recorder
-        example = next(one for one in csv.examples(sources.read()) if one["apiVersion"] == "kubeflow.org/v1")
-        job = unschedulable(example)
+        job = unschedulable(v1_example())
         template = job["spec"]["mxReplicaSpecs"]["Worker"]["template"]
         template["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}
         with transport.connect(str(operator.kubeconfig)) as connected:
