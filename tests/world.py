@@ -86,14 +86,20 @@ class World:
         self.is_deleted = self.is_deleted or done.delete_job
 
     def settle(self) -> list[Plan]:
-        """Reconcile, while the kubelet deletes what is to go, until nothing is left to do. The time stands still."""
+        """Reconcile, while the kubelet deletes what is to go, until nothing is left to do.
+
+        The time stands still, but for what a succeeded job grants its replicas.
+        """
         plans = []
         for _ in range(12):
             plans.append(self.step())
             if is_quiet(plans[-1]):
-                if not any(self._is_terminating(p) for p in self.pods.values()):
+                if any(self._is_terminating(p) for p in self.pods.values()):
+                    self.kubelet_deletes()
+                elif self.status.get("phase") == "CleanUp" and plans[-1].requeue_after:
+                    self.advance(plans[-1].requeue_after)
+                else:
                     return plans
-                self.kubelet_deletes()
         raise AssertionError(f"no end of it: {plans[-2:]}")
 
     # --- the user

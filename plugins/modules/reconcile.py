@@ -41,8 +41,11 @@ options:
         description:
           - The roles that a process can play. Each key is the canonical spelling of a type, as the status shows it;
             jobs may write it in any case. Their order is the order of ranks.
-          - "A value is a mapping of two keys, both of which may be left out: C(minimum) (default 0) and C(maximum)
-            (default no limit), the bounds of the number of replicas. The minimum does not hold for local jobs."
+          - "A value is a mapping of three keys, all of which may be left out: C(minimum) (default 0) and C(maximum)
+            (default no limit), the bounds of the number of replicas, and C(serves) (default V(false)), whether its
+            processes go on until somebody ends them. The minimum does not hold for local jobs."
+          - Once a job has succeeded, replicas of types that do not serve have 5 s to end by themselves before
+            C(cleanPodPolicy) V(Running) deletes what still runs.
         type: dict
         required: true
       chief:

@@ -28,6 +28,26 @@ def test_scheduler_success_ends_the_job_and_cleans_up(here: Cluster) -> None:
     assert reasons.count("MXJobSucceeded") == 1
 
 
+def test_a_worker_that_ends_after_the_scheduler_keeps_its_log(here: Cluster) -> None:
+    """As ps-lite's do, if the kubelet reports the scheduler first; here a second lies between them."""
+    up, over = f"/meet/{here.namespace}-up", f"/meet/{here.namespace}-over"
+    manifest = v1alpha1_job(
+        "ends-together",
+        scheduler=f"until [ -e {up} ]; do sleep 0.1; done; touch {over}",
+        worker=f"touch {up}; until [ -e {over} ]; do sleep 0.1; done; sleep 1; echo through",
+    )
+    for entry in manifest["spec"]["replicaSpecs"]:
+        pod = entry["template"]["spec"]
+        pod["volumes"] = [{"name": "meet", "hostPath": {"path": "/tmp"}}]  # the node's, which anybody may write to
+        pod["containers"][0]["volumeMounts"] = [{"name": "meet", "mountPath": "/meet"}]
+    job = here.create(manifest)
+    status = job.wait_end()
+    assert (status["phase"], status["state"]) == ("Done", "Succeeded")
+    assert here.log(job.pod("worker")["metadata"]["name"]) == "through\n"
+    left = {p["metadata"]["labels"]["dljob.operator/replica-type"] for p in job.pods()}
+    assert left == {"scheduler", "worker"}, "the server would have gone on for ever"
+
+
 @pytest.mark.parametrize(
     ("group", "code"),
     [

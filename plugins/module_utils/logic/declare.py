@@ -85,14 +85,16 @@ def framework(
 
 def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
     where = f"replica_types.{name}"
-    _known(where, bounds, ("minimum", "maximum"))
+    _known(where, bounds, ("minimum", "maximum", "serves"))
     least, most = bounds.get("minimum", 0), bounds.get("maximum")
     for key, value in (("minimum", least), ("maximum", most)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
             raise InvalidFramework(f"{where}.{key}: {value!r} is no number of replicas")
     if most is not None and least > most:
         raise InvalidFramework(f"{where}: the minimum {least} is above the maximum {most}")
-    return f.ReplicaType(name, least, most)
+    if not isinstance(bounds.get("serves", False), bool):
+        raise InvalidFramework(f"{where}.serves: {bounds['serves']!r} is neither true nor false")
+    return f.ReplicaType(name, least, most, bounds.get("serves", False))
 
 
 def _modes(declared: Mapping[str, Any]) -> Mapping[str, str]:

@@ -63,12 +63,15 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Repo
     left = deadlines.time_to_live(job, report.completed_at, now)
     if left is not None and left <= 0:
         return Plan(delete_job=True)
+    has_succeeded = outcome(job.status) == c.STATE_SUCCEEDED
     kept = dashboard.names(job, framework)
     surplus = dashboard.surplus(job, framework, observed)
-    deletions = tuple(dict.fromkeys((*cleanup.leftovers(job, observed, kept), *surplus)))
+    wait = cleanup.patience(job, framework, observed, report.completed_at, now) if has_succeeded else None
+    leftovers = cleanup.leftovers(job, observed, kept) if wait is None else ()
+    deletions = tuple(dict.fromkeys((*leftovers, *surplus)))
     if cleanup.is_clean(job, observed, kept):
         report.phase(_last_phase(outcome(job.status)))
-    if outcome(job.status) == c.STATE_SUCCEEDED:
+    if has_succeeded:
         report.waiting("")  # a complaint about the page, if anything
     # what Kubernetes refused it would refuse again
     page = (job.status.get("failure") or {}).get("reason") != c.REASON_REFUSED
@@ -77,7 +80,7 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Repo
         upkeep=dashboard.due(job, framework, observed) if page else (),
         route=dashboard.route(job, framework) if page else None,
         status=report.status(),
-        requeue_after=_soonest(left, deletions),
+        requeue_after=_soonest(min((w for w in (wait, left) if w is not None), default=None), deletions),
     )
 
 
@@ -137,18 +140,14 @@ def _active(
         report.restarting(moves.restarted, [failure.describe(p) for p in moves.restarted])
     _tell_phase(job, current, report, counts, anew=bool(moves.begins) or (as_one and changed))
     cluster = cluster_of(job, framework, attempt)
-    shared = None
-    if moves.starts or shared_.lost(observed):
-        shared = shared_.shared_by(job, framework.environment, cluster)
+    shared, told_once = shared_.due(job, framework.environment, cluster, observed, bool(moves.starts))
     pods = tuple(
         build_pod(job, framework, s.group, s.index, s.attempt, hashes[s.group.type], cluster, cluster_domain, shared)
         for s in moves.starts
     )
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
-    told_once = shared_.missing(job, shared, observed, bool(pods))
-    made_first = companions.of_pods(job, {s.group.type for s in moves.starts}) + (told_once if pods else ())
+    made_first = told_once + companions.of_pods(job, {s.group.type for s in moves.starts})
     gone = companions.of_pods(job, {g.type for g in job.groups} - {s.group.type for s in moves.starts})
-    gone += () if pods else told_once
     upkeep = tuple(x for x in gone if (x["kind"], x["metadata"]["name"]) not in observed.held)
     page = dashboard.due(job, framework, observed)
     if observed.pods:
@@ -166,7 +165,7 @@ def _active(
         deletions=(
             *moves.deletions,
             *dashboard.surplus(job, framework, observed),
-            *(() if pods or moves.deletions else shared_.surplus(observed)),
+            *shared_.surplus(job, observed),
         ),
         upkeep=upkeep,
         route=dashboard.route(job, framework),

@@ -37,6 +37,8 @@ class ReplicaType:
     name: str
     minimum: int = 0
     maximum: int | None = None
+    serves: bool = False
+    """Its processes go on until somebody ends them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.cleanup import is_clean, leftovers
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.cleanup import (
+    PATIENCE,
+    is_clean,
+    leftovers,
+    patience,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
-from builders import mxjob, observed, pod_of
+from builders import MXNET, TENSORFLOW, Pod, at, mxjob, observed, pod_of, stamp, tfjob
 
 SERVICES = {"digits-scheduler-0", "mxjob-aycw"}
 
@@ -60,3 +66,53 @@ def test_nothing_left() -> None:
     job, _ = finished("Running")
     assert is_clean(job, observed(job, [pod_of(job, "scheduler").succeeded()], services=False))
     assert not is_clean(job, observed(job, []))
+
+
+# --- what is waited for after a success
+
+UNFINISHED = {
+    "runs": (lambda worker: worker.running(), True),
+    "has ended": (lambda worker: worker.succeeded(), False),
+    "has failed": (lambda worker: worker.failed(1), False),
+    "never started": (lambda worker: worker, False),
+    "is deleted": (lambda worker: worker.running().deleting(), False),
+    "has a sidecar that goes on": (lambda worker: worker.exited(0), True),
+}
+
+
+def waits(job: DLJob, *pods: Pod, after: float = 0) -> float | None:
+    return patience(job, MXNET, observed(job, pods), stamp(), at(after))
+
+
+@pytest.mark.parametrize("state", UNFINISHED)
+def test_whose_end_is_waited_for(state: str) -> None:
+    change, waited = UNFINISHED[state]
+    job, _ = finished("Running")
+    scheduler = pod_of(job, "scheduler").succeeded()
+    assert waits(job, scheduler, change(pod_of(job, "worker"))) == (PATIENCE if waited else None)
+
+
+@pytest.mark.parametrize(("policy", "waited"), [("All", None), ("Running", PATIENCE), ("None", None)])
+def test_only_logs_that_will_be_there_are_waited_for(policy: str, waited: float | None) -> None:
+    job, _ = finished(policy)
+    assert waits(job, pod_of(job, "worker").running()) == waited
+
+
+@pytest.mark.parametrize(("after", "left"), [(0, 5), (2, 3), (4.5, 0.5), (5, None), (3600, None)])
+def test_how_long(after: float, left: float | None) -> None:
+    job, _ = finished("Running")
+    assert waits(job, pod_of(job, "worker").running(), after=after) == left
+
+
+def test_a_job_of_the_peers_that_tells_no_time_is_not_waited_for() -> None:
+    job, _ = finished("Running")
+    assert patience(job, MXNET, observed(job, [pod_of(job, "worker").running()]), None, at(0)) is None
+
+
+@pytest.mark.parametrize(("type_", "waited"), [("ps", None), ("worker", PATIENCE), ("evaluator", PATIENCE)])
+def test_who_serves_goes_on_for_ever(type_: str, waited: float | None) -> None:
+    resource = tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=1, ps=1, evaluator=1)
+    resource["spec"]["runPolicy"] = {"cleanPodPolicy": "Running"}
+    job = parse_job(resource, TENSORFLOW)
+    seen = observed(job, [pod_of(job, type_, framework=TENSORFLOW).running()])
+    assert patience(job, TENSORFLOW, seen, stamp(), at(0)) == waited

@@ -72,6 +72,10 @@ def test_exit_codes(declared: list[Any], codes: set[int]) -> None:
         ({"replica_types": {"Leader": {"min": 1}}}, "unknown key 'min' in replica_types.Leader"),
         ({"replica_types": {"Leader": {"minimum": "x"}}}, "replica_types.Leader.minimum: 'x' is no number"),
         ({"replica_types": {"Leader": {"maximum": -1}}}, "replica_types.Leader.maximum: -1 is no number"),
+        (
+            {"replica_types": {"Leader": {"serves": "yes"}}},
+            "replica_types.Leader.serves: 'yes' is neither true nor false",
+        ),
         ({"replica_types": {"Leader": {"minimum": 2, "maximum": 1}}}, "the minimum 2 is above the maximum 1"),
         ({"chief": ["Boss"]}, "chief: 'Boss' is none of Leader, Follower"),
         ({"chief": "Leader"}, "chief must be a list of texts, not 'Leader'"),
@@ -144,7 +148,8 @@ def test_mistakes_in_a_dialect(change: dict[str, Any], said: str) -> None:
 
 
 def test_type_named() -> None:
-    assert MXNET.type_named("TUNERTRACKER") == ReplicaType("TunerTracker")
+    assert MXNET.type_named("TUNER") == ReplicaType("Tuner")
+    assert MXNET.type_named("TUNERTRACKER") == ReplicaType("TunerTracker", serves=True)
     assert MXNET.type_named("master") is None
 
 

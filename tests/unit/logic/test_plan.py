@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
-from builders import MXJob, echo_framework, echojob, environment_of, mxjob
+from builders import NOW, MXJob, echo_framework, echojob, environment_of, mxjob
 from world import World, is_quiet
 
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
@@ -125,13 +126,44 @@ def test_cleaning_up_waits_for_what_terminates() -> None:
     world = World(job("v1alpha1"))
     world.start()
     world.exit("scheduler", 0, 0)
-    for _ in range(4):
+    world.step()
+    world.advance(cleanup.PATIENCE)
+    for _ in range(3):
         world.step()
     assert world.outcome == ("CleanUp", "Succeeded")
     assert is_quiet(world.step())
     world.kubelet_deletes()
     world.step()
     assert world.outcome == ("Done", "Succeeded")
+
+
+def test_who_ends_with_the_chief_keeps_his_log() -> None:
+    """The kubelet reports the scheduler's end a moment before the workers'."""
+    world = World(job("v1alpha1"))
+    world.start()
+    everybody = world.replicas()
+    world.exit("scheduler", 0, 0)
+    world.step()
+    assert world.step().requeue_after == cleanup.PATIENCE
+    for type_, index in (replica.rsplit("-", 1) for replica in everybody if replica != "scheduler-0"):
+        assert world.outcome == ("CleanUp", "Succeeded")
+        assert is_quiet(world.step()), "names and servers are there for whoever still works"
+        world.exit(type_, int(index), 0)
+    world.settle()
+    assert world.outcome == ("Done", "Succeeded")
+    assert world.replicas() == everybody
+    assert not world.services
+    assert world.now == NOW
+
+
+def test_a_job_kept_for_less_is_not_waited_for() -> None:
+    world = World(job("v1alpha1").run_policy(ttlSecondsAfterFinished=2))
+    world.start()
+    world.exit("scheduler", 0, 0)
+    world.step()
+    assert world.step().requeue_after == 2
+    world.advance(2)
+    assert world.step().delete_job
 
 
 # --- the clocks
@@ -142,9 +174,10 @@ def test_time_to_live(dialect: str) -> None:
     world = World(job(dialect).run_policy(ttlSecondsAfterFinished=60))
     world.start()
     world.exit("scheduler", 0, 0)
+    ended = world.now
     last = world.settle()[-1]
-    assert last.requeue_after == 60
-    world.advance(59)
+    assert last.requeue_after == 60 - (world.now - ended).total_seconds()
+    world.advance(last.requeue_after - 1)
     assert world.step().requeue_after == 1
     assert not world.is_deleted
     world.advance(1)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -218,6 +219,20 @@ def test_an_edit_that_leaves_the_others_running_leaves_them_their_part() -> None
     assert len(config_maps(world)) == 2
     assert "k" * 20 in read_by(world, "worker", 0)["MX_CONFIG"]
     assert "k" * 20 not in read_by(world, "server", 0)["MX_CONFIG"]
+
+
+def test_replicas_that_wait_for_another_try_find_it_there() -> None:
+    """All of them have failed and wait out their back-off: no pod is left to refer to it."""
+    world = World(large())
+    world.start()
+    for name in list(world.pods):
+        world.user_deletes(name)
+    world.kubelet_deletes()
+    assert not world.pods
+    job = parse_job(world.resource, MXNET)
+    seen = observe(job.uid, "mxnet", (), (), {"ConfigMap": world.others["ConfigMap"].values()})
+    assert shared.held(seen)
+    assert shared.surplus(job, seen) == ()
 
 
 @pytest.mark.parametrize(("policy", "left"), [("Running", 0), ("All", 0), ("None", 1)])

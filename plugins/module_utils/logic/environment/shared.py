@@ -49,6 +49,19 @@ def may_share(job: DLJob) -> bool:
     return job.total >= FROM_REPLICAS
 
 
+def due(
+    job: DLJob, environment: Environment, cluster: Cluster, observed: Observed, starts: bool
+) -> tuple[Shared | None, tuple[Mapping[str, Any], ...]]:
+    """What pods that start now read alike, and the ConfigMap to be made for them or for those that lost theirs."""
+    needy = lost(observed)
+    if not starts and not needy:
+        return None, ()
+    shared = shared_by(job, environment, cluster)
+    if shared is None or (KIND, shared.config_map) in observed.held or not (starts or shared.config_map in needy):
+        return shared, ()
+    return shared, (_config_map(job, shared),)
+
+
 def shared_by(job: DLJob, environment: Environment, cluster: Cluster) -> Shared | None:
     """What the replicas of ``job`` read alike; ``None`` where that is not worth an object of its own."""
     if not may_share(job):
@@ -77,20 +90,17 @@ def lost(observed: Observed) -> frozenset[str]:
     return frozenset(p.shared for p in observed.pods if p.shared and (KIND, p.shared) not in observed.held)
 
 
-def missing(job: DLJob, shared: Shared | None, observed: Observed, starts: bool) -> tuple[Mapping[str, Any], ...]:
-    """The ConfigMap, where it is not there and pods need it, be it some that start now."""
-    if shared is None or (KIND, shared.config_map) in observed.held:
-        return ()
-    if not starts and shared.config_map not in lost(observed):
-        return ()
+def _config_map(job: DLJob, shared: Shared) -> Mapping[str, Any]:
     metadata = companions.metadata(job, shared.config_map)
     metadata["annotations"] = {c.ANNOTATION_SPEC_HASH: shared.digest}
     manifest = {"apiVersion": "v1", "kind": KIND, "metadata": metadata, "data": dict(shared.beginnings)}
-    return ({**manifest, "immutable": True},)  # so that the kubelet need not watch it
+    return {**manifest, "immutable": True}  # so that the kubelet need not watch it
 
 
-def surplus(observed: Observed) -> tuple[Deletion, ...]:
-    """Those to which no pod refers any more, of a job all of whose pods there are."""
+def surplus(job: DLJob, observed: Observed) -> tuple[Deletion, ...]:
+    """Those to which no pod refers any more. A replica that has no pod may get one that does."""
+    if len(observed.pods) < job.total:
+        return ()
     in_use = {p.shared for p in observed.pods}
     return tuple(d for d in held(observed) if d.name not in in_use)
 

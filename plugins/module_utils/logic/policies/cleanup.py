@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import datetime
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import CLEAN_ALL, CLEAN_NONE
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
+    CLEAN_ALL,
+    CLEAN_NONE,
+    CLEAN_RUNNING,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed
+
+PATIENCE = 5.0
+"""Seconds that the replicas of a succeeded job have to end by themselves."""
 
 
 def leftovers(job: DLJob, observed: Observed, kept: Collection[str] = ()) -> tuple[Deletion, ...]:
@@ -32,3 +42,22 @@ def is_clean(job: DLJob, observed: Observed, kept: Collection[str] = ()) -> bool
         return True
     waiting = any(p.deleting for p in observed.pods)
     return not waiting and not leftovers(job, observed, kept)
+
+
+def patience(
+    job: DLJob, framework: Framework, observed: Observed, succeeded_at: str | None, now: datetime
+) -> float | None:
+    """Seconds for which a succeeded job is left as it is, ``None`` where nobody's own end is waited for.
+
+    The replica that decides is often the first to be through: ps-lite's scheduler ends together with the workers, and
+    the kubelet reports one of them before the others. A worker deleted then would take along the log which Running is
+    to keep. Until they have ended, workers need their servers, and the names of all.
+    """
+    ago = clock.seconds_since(succeeded_at, now)
+    if job.run_policy.clean_pod_policy != CLEAN_RUNNING or ago is None or ago >= PATIENCE:
+        return None
+    for pod in observed.pods:
+        type_ = framework.type_named(pod.type)
+        if type_ and not type_.serves and pod.phase == "Running" and pod.busy and not pod.deleting:
+            return PATIENCE - ago
+    return None
