@@ -93,6 +93,10 @@ def _peer(name: str, title: str, command: Callable[[Path, Path], list[str]], lim
 
 
 DEFAULT = _peer(
-    "training-operator", f"training-operator {VERSION}", _default, Limits(patience=500.0, lasting=False)
-)  # 1,000 jobs take it seven minutes
+    "training-operator",
+    f"training-operator {VERSION}",
+    _default,
+    # more jobs one after the other, and its client limit would be what is measured; 1,000 at once take it seven minutes
+    Limits(singles=10, patience=500.0, lasting=False),
+)
 LIFTED = _peer("training-operator-lifted", f"training-operator {VERSION}, no client limits", _lifted, Limits())
