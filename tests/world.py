@@ -65,6 +65,9 @@ class World:
         return done
 
     def carry_out(self, done: Plan, status_gets_lost: bool = False) -> None:
+        going = {deletion.name for deletion in done.deletions if deletion.kind == "ConfigMap"}
+        needed = {pod["metadata"]["annotations"].get("dljob.operator/shared-environment") for pod in done.pods}
+        assert not going & needed, "what a new pod reads is not taken away"
         for service in (*done.companions, *done.services):
             self._create(service, self._held(service["kind"]), DNS_1035)
         for pod in done.pods:

@@ -92,7 +92,7 @@ def document(found: Sequence[Step], facts: dict[str, str], pods: int) -> str:
         "",
         f"Written by `make bench-growth`: jobs of {pods} pods, all of them running, more and more of them, in one run",
         "on one machine. Each row is about the jobs that came since the row before it; after them nothing happened for",
-        "ten seconds, and then ten more jobs came one by one.",
+        "ten seconds, and then some more jobs came one by one.",
         "",
         *(f"- {key}: {value}" for key, value in facts.items() if key != "peers"),
         "",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,10 @@ _ARGUMENTS = {"framework", "jobs", "cluster_domain", "config_map", "cloud", "kub
 
 PARALLEL_JOBS = 4
 """Jobs of a batch under way at once; their pods are written several at a time besides."""
+
+TELL_EVERY = 0.25
+"""Seconds after which an engine is told of the jobs that are through while others of their batch, of a thousand
+replicas perhaps, are not: until it knows, it does not look at them again."""
 
 
 class ActionModule(ActionBase):
@@ -65,9 +69,11 @@ class ActionModule(ActionBase):
         with connect(arguments.get("kubeconfig"), arguments.get("context")) as transport:
             for work in employer.work():
                 snapshot.publish(work.owned, work.site)
-                done = _combined(self._each(transport, work.jobs, framework, arguments, here), False)
-                changed = changed or done["changed"]
-                employer.answer(done)
+                parts = self._parts(transport, work.jobs, framework, arguments, here, TELL_EVERY)
+                for outcomes, is_last in parts:
+                    done = _combined(outcomes, False)
+                    changed = changed or done["changed"]
+                    (employer.answer if is_last else employer.tell)(done)
         return {"changed": changed}
 
     def _each(
@@ -78,11 +84,37 @@ class ActionModule(ActionBase):
         arguments: Mapping[str, Any],
         here: SiteSettings,
     ) -> list[Outcome | Mapping[str, Any]]:
-        """Jobs wait for the API server most of the time, each for its own answers: several at a time."""
+        ((outcomes, _),) = self._parts(transport, jobs, framework, arguments, here)
+        return outcomes
+
+    def _parts(
+        self,
+        transport: Transport,
+        jobs: Sequence[Mapping[str, Any]],
+        framework: Framework,
+        arguments: Mapping[str, Any],
+        here: SiteSettings,
+        every: float | None = None,
+    ) -> Iterator[tuple[list[Outcome | Mapping[str, Any]], bool]]:
+        """What the jobs come to, told ``every`` so many seconds, and whether that is the last of it.
+
+        Jobs wait for the API server most of the time, each for its own answers: several at a time.
+        """
         if len(jobs) == 1:
-            return [self._one(transport, jobs[0], framework, arguments, here)]
+            yield [self._one(transport, jobs[0], framework, arguments, here)], True
+            return
         with ThreadPoolExecutor(min(PARALLEL_JOBS, len(jobs))) as pool:
-            return list(pool.map(lambda job: self._one(transport, job, framework, arguments, here), jobs))
+            going = [pool.submit(self._one, transport, job, framework, arguments, here) for job in jobs]
+            try:
+                while going:
+                    done = wait(going, every).done
+                    is_last = len(done) == len(going)
+                    if done:
+                        yield [future.result() for future in going if future in done], is_last
+                    going = [future for future in going if future not in done]
+            finally:
+                for future in going:  # those that still wait, where one has failed by a fault of ours
+                    future.cancel()
 
     def _read(self, name: str) -> str:
         """The text of a file that the role keeps under ``files/``."""

@@ -43,8 +43,12 @@ class Employer(Protocol):
         """Wait for the next batch; end when there will be none."""
         ...
 
+    def tell(self, result: Mapping[str, Any]) -> None:
+        """What some jobs of the batch have come to, shaped as a task's result, while others still go on."""
+        ...
+
     def answer(self, result: Mapping[str, Any]) -> None:
-        """The result of the batch that ``work`` gave last, shaped as a task's."""
+        """The end of the batch that ``work`` gave last: what those jobs came to of which nothing was told yet."""
         ...
 
 

@@ -146,8 +146,9 @@ def _active(
         for s in moves.starts
     )
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
-    made_first = told_once + companions.of_pods(job, {s.group.type for s in moves.starts})
+    made_first = companions.of_pods(job, {s.group.type for s in moves.starts}) + (told_once if pods else ())
     gone = companions.of_pods(job, {g.type for g in job.groups} - {s.group.type for s in moves.starts})
+    gone += () if pods else told_once
     upkeep = tuple(x for x in gone if (x["kind"], x["metadata"]["name"]) not in observed.held)
     page = dashboard.due(job, framework, observed)
     if observed.pods:
@@ -165,7 +166,7 @@ def _active(
         deletions=(
             *moves.deletions,
             *dashboard.surplus(job, framework, observed),
-            *shared_.surplus(job, observed),
+            *(() if pods else shared_.surplus(job, observed)),
         ),
         upkeep=upkeep,
         route=dashboard.route(job, framework),

@@ -55,6 +55,8 @@ class Runner(Protocol):
 
     def run(self, request: RunRequest) -> RunResult: ...
 
+    def results(self, request: RunRequest) -> Iterator[RunResult]: ...
+
     def close(self) -> None: ...
 
 
@@ -345,10 +347,22 @@ class Controller:
             request = request_for_one(kind.watch, objs[0], snapshot, timeout, site=self._site.snapshot())
         else:
             request = request_for_many(kind.watch, objs, snapshot, timeout, site=self._site.snapshot())
-        result = self._runner.run(request)
-        self._log_run(kind, objs, result)
-        came_to = outcomes(result, [uid_of(obj) for obj in objs])
-        self._catch_up(came_to.values())
+        left = {uid_of(obj): obj for obj in objs}
+        results = self._runner.results(request)
+        try:
+            for result in results:
+                came_to = outcomes(result, list(left), shared=len(objs) > 1)
+                told = [left.pop(uid) for uid in came_to]
+                self._log_run(kind, told, result)
+                self._catch_up(came_to.values())
+                self._take_back(kind, told, came_to, result)
+        finally:
+            for _ in results:  # whatever went wrong here: the run still writes for those that it has not told of
+                pass
+
+    def _take_back(
+        self, kind: _Kind, objs: Sequence[Object], came_to: Mapping[str, JobOutcome], result: RunResult
+    ) -> None:
         for obj in objs:
             outcome = came_to[uid_of(obj)]
             if kind.watch.manage_status and result.ending is not Ending.CANCELLED:
@@ -367,7 +381,7 @@ class Controller:
     def _catch_up(self, came_to: Collection[JobOutcome]) -> None:
         """Wait until the watches show what the run wrote: the next run must not see the state before it."""
         wrote = frozenset().union(*(outcome.wrote for outcome in came_to))
-        if not self._seen.wait_for(wrote, _CATCH_UP):
+        if not self._stopping.is_set() and not self._seen.wait_for(wrote, _CATCH_UP):
             _LOG.warning("the watch did not show a run's writes within %s", format_seconds(_CATCH_UP))
 
     def _manage_status(self, kind: _Kind, obj: Object, outcome: JobOutcome, stats: Mapping[str, int]) -> None:
@@ -404,7 +418,8 @@ class Controller:
             return kind.watch.reconcile_period or self._settings.reconcile_period or None
 
     def _log_run(self, kind: _Kind, objs: Sequence[Object], result: RunResult) -> None:
-        self._metrics.ran(target_name(kind.watch), result.seconds)
+        if not result.goes_on:
+            self._metrics.ran(target_name(kind.watch), result.seconds)
         who = title(objs[0]) if len(objs) == 1 else f"{len(objs)} objects"
         verdict = "ok" if result.ok else "failed" if result.ending is Ending.COMPLETED else result.ending
         counts = ", ".join(f"{count} {name}" for name, count in result.stats.items() if count) or "no tasks"

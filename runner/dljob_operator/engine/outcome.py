@@ -2,7 +2,8 @@
 
 A task result may carry `dljob`, a mapping with
 
-    requeue_after   seconds after which to run again in any case, or null
+    requeue_after   seconds after which to run again in any case, or null; for all jobs of the run that do not say so
+                    for themselves
     jobs            a list with, for each job of the run: uid, ok, message, requeue_after, and optionally
                     wrote: [[uid, resourceVersion or null], ...], the objects that the run created, changed
                     or (null) deleted for it. The next run of the job then starts after the watch has shown
@@ -32,11 +33,16 @@ class JobOutcome:
     warnings: tuple[str, ...] = ()
 
 
-def outcomes(result: RunResult, uids: Sequence[str]) -> dict[str, JobOutcome]:
-    """Return the outcome of each of the jobs `uids` that `result`'s run was for."""
+def outcomes(result: RunResult, uids: Sequence[str], *, shared: bool = False) -> dict[str, JobOutcome]:
+    """Return the outcome of each of the jobs `uids` that `result`'s run was for.
+
+    Of a run that goes on, of those that it tells of. `shared` says that there were others, of which it told before.
+    """
     reported = _by_uid(result.reports)
-    common = _soonest(report.get("requeue_after") for report in result.reports)
-    if len(uids) == 1:
+    if result.goes_on:
+        return {uid: reported[uid] for uid in uids if uid in reported}
+    common = _soonest(report.get("requeue_after") for report in result.reports if not _speaks_of(report, uids))
+    if len(uids) == 1 and not shared:
         return {uids[0]: _alone(result, reported.get(uids[0]), common)}
     return {uid: _shared(result, reported.get(uid), common) for uid in uids}
 
@@ -60,6 +66,10 @@ def _with_common(job: JobOutcome, common: float | None) -> JobOutcome:
     return replace(job, requeue_after=_soonest((job.requeue_after, common)))
 
 
+def _speaks_of(report: Mapping[str, Any], uids: Sequence[str]) -> bool:
+    return any(job["uid"] in uids for job in report.get("jobs") or ())
+
+
 def _by_uid(reports: Sequence[Mapping[str, Any]]) -> dict[str, JobOutcome]:
     """Return the jobs' own reports; where several tasks report one job, it is ok if each says so."""
     found: dict[str, JobOutcome] = {}
@@ -68,7 +78,7 @@ def _by_uid(reports: Sequence[Mapping[str, Any]]) -> dict[str, JobOutcome]:
             told = JobOutcome(
                 bool(job.get("ok", True)),
                 str(job.get("message") or ""),
-                _soonest([job.get("requeue_after")]),
+                _soonest([job.get("requeue_after", report.get("requeue_after"))]),
                 frozenset((str(uid), version and str(version)) for uid, version in job.get("wrote") or ()),
                 warnings=tuple(map(str, job.get("warnings") or ())),
             )

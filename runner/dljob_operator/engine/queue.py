@@ -41,6 +41,8 @@ class _Item:
     due: float = math.inf
     failures: int = 0
     alone: bool = False
+    taker: int = 0
+    """The thread that has it, while it runs."""
     dirty: set[Written | None] = field(default_factory=set)
     urgent: bool = False
     settle: float = SETTLE
@@ -136,6 +138,9 @@ class WorkQueue:
     ) -> float | None:
         """Give a key back after its run; return the seconds until its next one, None if none is due.
 
+        To be called by the thread that took it. A key that it has given back before is nobody's, or another's by now:
+        nothing happens.
+
         `again_after` is when to run a job that is ok in any case; a failed one runs after its backoff.
         Events that came during the run count, but for those whose cause the run itself `wrote`. `alone`
         keeps the next run of this job from being shared, for when a shared one ended without telling whose
@@ -143,7 +148,7 @@ class WorkQueue:
         """
         with self._changed:
             item = self._items.get(key)
-            if item is None or item.state is not _State.RUNNING:
+            if item is None or item.state is not _State.RUNNING or item.taker != threading.get_ident():
                 return None
             item.state = _State.IDLE
             item.alone = alone and not ok
@@ -182,7 +187,7 @@ class WorkQueue:
             keys = same[: min(most, math.ceil(len(same) / self._takers))]
         for key in keys:
             del ready[key]
-            self._items[key].state = _State.RUNNING
+            self._items[key].state, self._items[key].taker = _State.RUNNING, threading.get_ident()
         return keys
 
     def _make_ready(self, key: str, item: _Item, *, urgent: bool = False) -> None:

@@ -17,10 +17,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from queue import SimpleQueue
 
 from dljob_operator.warm import process_tree
 from dljob_operator.warm.messages import Ending, Failure, Frame, FrameReader, RunRequest, RunResult, Target
@@ -42,6 +43,7 @@ class _Flight:
 
     request: RunRequest
     future: Future[RunResult]
+    tell: Callable[[RunResult], None]
     sent: float = 0.0
     started: float = 0.0
     pid: int | None = None
@@ -94,9 +96,13 @@ class WarmRunner:
         if self._problem:
             raise WarmRunnerError(self._problem)
 
-    def submit(self, request: RunRequest) -> Future[RunResult]:
-        """Run `request`; the future always ends with a result, never with an exception."""
-        flight = _Flight(request, Future())
+    def submit(self, request: RunRequest, tell: Callable[[RunResult], None] = lambda result: None) -> Future[RunResult]:
+        """Run `request`; the future always ends with a result, never with an exception.
+
+        `tell` gets the results before that one, of a run that goes on; it is called on the thread that all runs'
+        results come in on, and must not wait.
+        """
+        flight = _Flight(request, Future(), tell)
         flight.future.set_running_or_notify_cancel()
         with self._lock:
             number = self._next_number
@@ -113,6 +119,14 @@ class WarmRunner:
     def run(self, request: RunRequest) -> RunResult:
         """Run `request` and wait for its result."""
         return self.submit(request).result()
+
+    def results(self, request: RunRequest) -> Iterator[RunResult]:
+        """Run `request` and wait for its results: those of a run that goes on, if it tells any, and the last one."""
+        came: SimpleQueue[RunResult | Future[RunResult]] = SimpleQueue()
+        self.submit(request, came.put).add_done_callback(came.put)
+        while isinstance(result := came.get(), RunResult):
+            yield result
+        yield result.result()
 
     def close(self) -> None:
         """End the process and every run at once; what was in flight ends as CANCELLED. Safe to call twice."""
@@ -257,7 +271,11 @@ class WarmRunner:
             if frame.header["type"] == "started":
                 flight.pid, flight.started = frame.header["pid"], time.monotonic()
                 return
-            del self._flights[number]
+            if frame.header["type"] != "told":
+                del self._flights[number]
+        if frame.header["type"] == "told":
+            flight.tell(replace(RunResult.from_body(frame.body, frame.header["seconds"], ""), goes_on=True))
+            return
         flight.future.set_result(_result(frame, flight.request))
 
     def _is_stuck(self) -> bool:

@@ -126,6 +126,7 @@ class RunResult:
     value of each task result that had one, in order; `output` is the end of what the run printed; `seconds`
     is its duration. `tasks` tells of each task: event (ansible-runner's word), task, action, res (msg, changed
     and the like), and for failures ignored and rescued.
+    A result that `goes_on` says what some jobs of a batch have come to; the run is still at the others.
     """
 
     ending: Ending
@@ -135,6 +136,7 @@ class RunResult:
     seconds: float = 0.0
     output: str = ""
     tasks: tuple[Mapping[str, Any], ...] = ()
+    goes_on: bool = False
 
     @property
     def ok(self) -> bool:

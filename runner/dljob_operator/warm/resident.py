@@ -37,8 +37,14 @@ class Desk:
                 request = RunRequest.from_body(frame.body, 0.0)
                 yield Batch(request.values["dljob_batch"], request.snapshot, request.site)
 
+    def tell(self, result: Mapping[str, Any]) -> None:
+        self._send({"goes_on": True}, result)
+
     def answer(self, result: Mapping[str, Any]) -> None:
-        frame = memoryview(Frame({}, run_result(result).to_body()).encode())
+        self._send({}, result)
+
+    def _send(self, header: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        frame = memoryview(Frame(header, run_result(result).to_body()).encode())
         while frame:
             frame = frame[os.write(self._result_fd, frame) :]
 

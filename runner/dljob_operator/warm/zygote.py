@@ -167,6 +167,10 @@ class Zygote:
     def _answered(self, child: _Child) -> None:
         """Pass on what a run that stays has answered, and let it go when it has done enough."""
         for frame in child.answers.feed(bytes(child.result)):
+            if frame.header.get("goes_on"):
+                seconds = time.monotonic() - child.started
+                self.send({"type": "told", "id": child.number, "seconds": seconds}, frame.body)
+                continue
             child.result[:] = frame.body
             self._answer(child)
             child.number, child.deadline = None, math.inf

@@ -201,6 +201,31 @@ class TestBatches:
         engine.wait_run("b", len(engine.runs("b")) + 1)
         assert {name: len(engine.runs(name)) for name in count} == count
 
+    def test_a_job_that_takes_long_keeps_nobody_waiting(self, engine: Engine, jobs: Jobs, tmp_path: Path) -> None:
+        """A run that stays tells of its jobs one by one, and each is the queue's again at once."""
+        first, long = tmp_path / "first", tmp_path / "long"
+        jobs.create("first", wait_for=str(first))
+        variables = {"dljob_batchable": True, "dljob_resident": True}
+        engine.start({"max_concurrent": 1}, manage_status=True, vars=variables)
+        engine.wait_run("first", 1)
+        jobs.create("long", wait_for=str(long))
+        quick = ["quick-0", "quick-1"]
+        for name in quick:
+            jobs.create(name)
+        until(lambda: engine.controller._queue.depth == 3, "they wait together")
+        first.touch()
+        for name in quick:
+            until(lambda name=name: _successful(jobs, name), f"{name} is through")
+        assert [run["jobs"] for name in ("long", *quick) for run in engine.runs(name)] == [3, 3, 3]
+        assert not _successful(jobs, "long")
+        long.touch()
+        until(lambda: _successful(jobs, "long"), "so is the long one")
+
+
+def _successful(jobs: Jobs, name: str) -> bool:
+    conditions = jobs.get(name).get("status", {}).get("conditions", [])
+    return any(one["type"] == "Successful" and one["status"] == "True" for one in conditions)
+
 
 def test_a_killed_warm_process_costs_one_try(engine: Engine, jobs: Jobs, tmp_path: Path) -> None:
     engine.start()

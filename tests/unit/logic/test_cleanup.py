@@ -77,6 +77,10 @@ UNFINISHED = {
     "never started": (lambda worker: worker, False),
     "is deleted": (lambda worker: worker.running().deleting(), False),
     "has a sidecar that goes on": (lambda worker: worker.exited(0), True),
+    "is started again and again": (
+        lambda worker: worker.change(lambda pod: pod["spec"].update(restartPolicy="Always")).running(),
+        False,
+    ),
 }
 
 
@@ -98,7 +102,7 @@ def test_only_logs_that_will_be_there_are_waited_for(policy: str, waited: float 
     assert waits(job, pod_of(job, "worker").running()) == waited
 
 
-@pytest.mark.parametrize(("after", "left"), [(0, 5), (2, 3), (4.5, 0.5), (5, None), (3600, None)])
+@pytest.mark.parametrize(("after", "left"), [(0, 5), (2, 3), (4.5, 0.5), (5, None), (3600, None), (-3600, None)])
 def test_how_long(after: float, left: float | None) -> None:
     job, _ = finished("Running")
     assert waits(job, pod_of(job, "worker").running(), after=after) == left

@@ -184,7 +184,9 @@ def test_deleted_by_somebody_it_comes_back() -> None:
     world.start()
     ((name, made),) = config_maps(world).items()
     world.others["ConfigMap"].clear()
-    world.settle()
+    done = world.step()
+    assert done.upkeep, "a refusal of which is told, and fails nothing"
+    assert not done.companions
     assert world.others["ConfigMap"][name]["data"] == made["data"]
     assert is_quiet(world.planned())
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dljob_operator.engine.outcome import JobOutcome, outcomes
@@ -57,6 +58,29 @@ class TestABatch:
         assert came_to["a"] == JobOutcome(True, requeue_after=4.0)
         assert came_to["b"] == JobOutcome(False, "b is bad", 60.0)
         assert came_to["c"] == JobOutcome(False, "task: b is bad", told=False)
+
+    def test_one_jobs_wait_is_not_the_others(self) -> None:
+        jobs = [{"uid": "a", "requeue_after": 0}, {"uid": "b", "requeue_after": None}, {"uid": "c", "requeue_after": 9}]
+        came_to = outcomes(_result({"jobs": jobs, "requeue_after": 0}), ["a", "b", "c"])
+        assert [came_to[uid].requeue_after for uid in "abc"] == [0.0, None, 9.0]
+
+    def test_a_wait_that_a_task_asks_for_is_everybodys(self) -> None:
+        jobs = [{"uid": "a", "requeue_after": 4}, {"uid": "b", "requeue_after": None}]
+        came_to = outcomes(_result({"jobs": jobs}, {"requeue_after": 7}), ["a", "b"])
+        assert [came_to[uid].requeue_after for uid in "ab"] == [4.0, 7.0]
+
+    def test_a_run_that_goes_on_tells_of_some(self) -> None:
+        result = _result({"jobs": [{"uid": "b", "ok": False, "message": "quota"}]}, failed="quota")
+        assert outcomes(replace(result, goes_on=True), ["a", "b", "c"]) == {"b": JobOutcome(False, "quota")}
+
+    def test_the_last_one_left_was_not_alone(self) -> None:
+        crashed = RunResult(Ending.CRASHED, (Failure("", "gone"),))
+        assert outcomes(crashed, ["a"], shared=True) == {"a": JobOutcome(False, "gone", told=False)}
+        assert not outcomes(_result(), ["a"], shared=True)["a"].ok
+
+    def test_a_wait_told_beside_somebody_elses_job_counts(self) -> None:
+        report = {"requeue_after": 3, "jobs": [{"uid": "another", "ok": True}]}
+        assert outcomes(_result(report), ["a"])["a"].requeue_after == 3.0
 
     def test_a_job_that_nobody_mentions_has_failed(self) -> None:
         came_to = outcomes(_result({"jobs": [{"uid": "a", "ok": True}]}), ["a", "b"])

@@ -183,6 +183,20 @@ def test_pods_do_not_cut_a_failed_jobs_wait_short_but_its_owner_does(queue: Work
     assert queue.done("a", ok=False) == FIRST_BACKOFF
 
 
+def test_a_job_is_given_back_once_and_not_by_another(queue: WorkQueue) -> None:
+    """Whoever fails half through a batch gives back all of it, and some of that may be at work elsewhere by then."""
+    queue.add("a", "g", urgent=True)
+    assert queue.take(lambda group: 1, timeout=0) == ["a"]
+    queue.done("a", ok=True)
+    queue.add("a", "g", urgent=True)
+    elsewhere = threading.Thread(target=lambda: queue.take(lambda group: 1, timeout=0))
+    elsewhere.start()
+    elsewhere.join()
+    assert queue.done("a", ok=False) is None
+    queue.add("a", "g", urgent=True)
+    assert queue.depth == 0, "it still runs there"
+
+
 def test_a_forgotten_job_neither_waits_nor_comes_back(queue: WorkQueue, clock: Clock) -> None:
     queue.add("a", "g", urgent=True)
     queue.add("b", "g", urgent=True)

@@ -34,6 +34,9 @@ _STAYS = """
                     time.sleep(job.get("sleep", 0))
                     told = f"{os.getpid()} {number} {task_vars['greeting']} {sorted(work.owned or {})}"
                     jobs.append({"uid": job["uid"], "ok": not job.get("bad"), "message": told})
+                    if job.get("tell"):
+                        employer.tell({"changed": True, "dljob": {"jobs": jobs}})
+                        jobs = []
                 failed = all(not job["ok"] for job in jobs)
                 employer.answer({"changed": True, "failed": failed, "msg": "bad", "dljob": {"jobs": jobs}})
             return {"changed": False}
@@ -76,6 +79,29 @@ def test_one_process_takes_request_after_request(warm: WarmRunner) -> None:
 def test_two_at_a_time_are_two_processes(warm: WarmRunner) -> None:
     slow, quick = warm.submit(ask({"sleep": 0.5})), warm.submit(ask())
     assert told(quick.result())[0] != told(slow.result())[0]
+
+
+def test_what_is_told_before_the_end_comes_at_once(warm: WarmRunner) -> None:
+    results = warm.results(ask({"tell": True}, {"tell": True}, {"sleep": 1}))
+    first, second = next(results), next(results)
+    assert [(r.goes_on, [job["uid"] for job in r.reports[0]["jobs"]]) for r in (first, second)] == [
+        (True, ["0"]),
+        (True, ["1"]),
+    ]
+    assert warm.running == 1, "the run is at its third job"
+    (last,) = results
+    assert (last.goes_on, [job["uid"] for job in last.reports[0]["jobs"]]) == (False, ["2"])
+
+
+def test_a_process_that_dies_after_it_told_something(warm: WarmRunner) -> None:
+    told_before, last = warm.results(ask({"tell": True}, {"crash": True}))
+    assert told_before.ok
+    assert (last.ending, last.goes_on) == (Ending.CRASHED, False)
+    assert warm.run(ask()).ok
+
+
+def test_whoever_waits_for_the_last_result_alone_gets_that(warm: WarmRunner) -> None:
+    assert warm.run(ask({"tell": True}, {})).reports[0]["jobs"][0]["uid"] == "1"
 
 
 def test_a_failed_batch_is_told_and_the_process_goes_on(warm: WarmRunner) -> None:

@@ -11,6 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
     CLEAN_ALL,
     CLEAN_NONE,
     CLEAN_RUNNING,
+    RESTART_ALWAYS,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -54,10 +55,12 @@ def patience(
     to keep. Until they have ended, workers need their servers, and the names of all.
     """
     ago = clock.seconds_since(succeeded_at, now)
-    if job.run_policy.clean_pod_policy != CLEAN_RUNNING or ago is None or ago >= PATIENCE:
+    # a clock may be behind the one that said when
+    if job.run_policy.clean_pod_policy != CLEAN_RUNNING or ago is None or abs(ago) >= PATIENCE:
         return None
     for pod in observed.pods:
         type_ = framework.type_named(pod.type)
-        if type_ and not type_.serves and pod.phase == "Running" and pod.busy and not pod.deleting:
+        ends = type_ is not None and not type_.serves and pod.restart_policy != RESTART_ALWAYS
+        if ends and pod.phase == "Running" and pod.busy and not pod.deleting:
             return PATIENCE - ago
     return None

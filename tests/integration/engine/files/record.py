@@ -9,7 +9,7 @@ import signal
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.dljob.operator.plugins.module_utils.api import snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.api import residency, snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.plain import plain
 
 
@@ -17,12 +17,29 @@ class ActionModule(ActionBase):
     def run(self, tmp: None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         given = task_vars or {}
+        employer = residency.current()
+        if employer is not None and given.get(residency.MARK):
+            self._stay(employer, given)
+            return result
         batch = plain(given.get("dljob_batch"))
         jobs = batch if batch is not None else [plain(given["_engine_test_example_com_echojob"])]
+        return result | self._look_at(jobs, given, len(jobs))
+
+    def _stay(self, employer: residency.Employer, given: dict[str, Any]) -> None:
+        """Tell of each job as soon as it is through, of those that wait for nothing first."""
+        for work in employer.work():
+            snapshot.publish(work.owned, work.site)
+            jobs = sorted(work.jobs, key=lambda job: bool(job.get("spec", {}).get("wait_for")))
+            for job in jobs[:-1]:
+                employer.tell(self._look_at([job], given, len(jobs)))
+            employer.answer(self._look_at(jobs[-1:], given, len(jobs)))
+
+    def _look_at(self, jobs: list[dict[str, Any]], given: dict[str, Any], together: int) -> dict[str, Any]:
+        result: dict[str, Any] = {}
         reports, failed = [], []
         for job in jobs:
             metadata, spec = job["metadata"], job.get("spec", {})
-            self._write_down(job, len(jobs), given)
+            self._write_down(job, together, given)
             if spec.get("crash"):
                 os.kill(os.getppid(), signal.SIGKILL)
                 signal.pause()
