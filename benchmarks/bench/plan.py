@@ -9,9 +9,9 @@ from bench.peers.base import Peer
 from bench.workloads import Sizes
 
 IDLE, ONE, MANY, REPLICAS = "idle", "one job", "many jobs", "replicas"
-MOST, CHANGE, RESTART, FINISHED, HUGE = "most jobs", "change", "restart", "finished", "huge"
+ALONE, MOST, CHANGE, RESTART, FINISHED, HUGE = "alone", "most jobs", "change", "restart", "finished", "huge"
 LIGHT = (IDLE, ONE, MANY, REPLICAS)
-HEAVY = (MOST, CHANGE, RESTART, FINISHED)
+HEAVY = (ALONE, MOST, CHANGE, RESTART, FINISHED)
 WORKLOADS = (*LIGHT, *HEAVY, HUGE)
 GROWTH = "growth"
 """Not one of them: it wants a cluster to throw away. See :mod:`bench.growth`."""
@@ -46,7 +46,7 @@ def takes_part(peer: Peer, workload: str) -> bool:
             return limits.replicas != 0
         case "most jobs" | "huge":
             return limits.heavy
-        case "change" | "restart" | "finished":
+        case "alone" | "change" | "restart" | "finished":
             return limits.heavy and limits.lasting
     return True
 

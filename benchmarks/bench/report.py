@@ -103,7 +103,7 @@ def table(samples: Samples, workload: str, titles: Mapping[str, str]) -> list[st
 
 def _time(samples: Samples, workload: str, peer: str) -> Spread | None:
     """The time that a workload is judged by: a job's median where they come one by one, else until the last pod."""
-    if workload in (plan.ONE, plan.FINISHED, plan.CHANGE):
+    if workload in (plan.ONE, plan.ALONE, plan.FINISHED, plan.CHANGE):
         medians = [percentile(values, 0.5) for s in samples.of(workload, peer) if (values := known(s.all_pods))]
         return spread(medians)
     return samples.wall(workload, peer)
@@ -161,8 +161,9 @@ def _no_call_but_creation(samples: Samples, workload: str) -> Goal:
 
 
 def _finished_cost(samples: Samples) -> Goal:
+    """Against jobs of the same session, minutes before: from one session to the next the machine differs by more."""
     text = "4. a new job among finished ones: within 1.2 times one without them"
-    alone, among = (_time(samples, workload, catalog.OURS) for workload in (plan.ONE, plan.FINISHED))
+    alone, among = (_time(samples, workload, catalog.OURS) for workload in (plan.ALONE, plan.FINISHED))
     if alone is None or among is None:
         return Goal(text, NOTHING, None)
     share = among.median / alone.median

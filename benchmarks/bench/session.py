@@ -141,7 +141,7 @@ class Session:
         match workload:
             case plan.IDLE:
                 yield self._idle()
-            case plan.ONE:
+            case plan.ONE | plan.ALONE:
                 yield self._singles(workload, observer, plan.count(sizes.singles, peer.limits.singles))
             case plan.MANY:
                 yield self._bulk(workload, observer, plan.count(sizes.many, peer.limits.jobs), SMALLEST)

@@ -48,8 +48,9 @@ def test_idle(share: float, reached: bool) -> None:
 
 def test_finished_jobs_cost_nothing() -> None:
     text = "4. a new job among finished ones: within 1.2 times one without them"
-    alone = sample(plan.ONE, catalog.OURS, wall=1.0)
-    assert verdicts(alone, sample(plan.FINISHED, catalog.OURS, wall=1.2))[text] is True
+    alone = sample(plan.ALONE, catalog.OURS, wall=1.0)
+    elsewhere = sample(plan.ONE, catalog.OURS, wall=0.5)
+    assert verdicts(elsewhere, alone, sample(plan.FINISHED, catalog.OURS, wall=1.2))[text] is True
     assert verdicts(alone, sample(plan.FINISHED, catalog.OURS, wall=1.3))[text] is False
 
 
