@@ -59,7 +59,7 @@ class ActionModule(ActionBase):
             return {**result, "changed": False, "dljob": {"jobs": [], "requeue_after": None}}
         here = _site_settings(arguments)
         with connect(arguments.get("kubeconfig"), arguments.get("context")) as transport:
-            outcomes = self._each(transport, jobs, framework, arguments, here)
+            ((outcomes, _),) = self._parts(transport, jobs, framework, arguments, here)
         return {**result, **_combined(outcomes, self._task.diff)}
 
     def _stay(self, employer: residency.Employer, framework: Framework, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,17 +76,6 @@ class ActionModule(ActionBase):
                     (employer.answer if is_last else employer.tell)(done)
         return {"changed": changed}
 
-    def _each(
-        self,
-        transport: Transport,
-        jobs: Sequence[Mapping[str, Any]],
-        framework: Framework,
-        arguments: Mapping[str, Any],
-        here: SiteSettings,
-    ) -> list[Outcome | Mapping[str, Any]]:
-        ((outcomes, _),) = self._parts(transport, jobs, framework, arguments, here)
-        return outcomes
-
     def _parts(
         self,
         transport: Transport,
@@ -96,7 +85,7 @@ class ActionModule(ActionBase):
         here: SiteSettings,
         every: float | None = None,
     ) -> Iterator[tuple[list[Outcome | Mapping[str, Any]], bool]]:
-        """What the jobs come to, told ``every`` so many seconds, and whether that is the last of it.
+        """What the jobs come to, told ``every`` so many seconds or all in one, and whether it is the last.
 
         Jobs wait for the API server most of the time, each for its own answers: several at a time.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,22 +84,17 @@ class Cluster:
     def log(self, pod: str, container: str = "mxnet") -> str:
         return str(self.core.read_namespaced_pod_log(pod, self.namespace, container=container))
 
-    def follow_log(self, pod: str, container: str = "mxnet", timeout: int = 60) -> Iterator[str]:
-        """What a running container says, piece by piece until its end, be its pod deleted then or not."""
-        answer = self.core.read_namespaced_pod_log(
-            pod, self.namespace, container=container, follow=True, _preload_content=False, _request_timeout=timeout
-        )
-        with answer:
-            for piece in answer.stream():
-                yield piece.decode()
-
     def wait_log(self, pod: str, text: str, container: str = "mxnet") -> str:
         """The container's log, followed until it has the text."""
         seen = ""
-        for piece in self.follow_log(pod, container):
-            seen += piece
-            if text in seen:
-                return seen
+        answer = self.core.read_namespaced_pod_log(
+            pod, self.namespace, container=container, follow=True, _preload_content=False, _request_timeout=60
+        )
+        with answer:
+            for piece in answer.stream():
+                seen += piece.decode()
+                if text in seen:
+                    return seen
         raise AssertionError(f"no {text!r} in the log: {seen}")
 
     def events(self, name: str) -> list[tuple[str, str, str]]:
