@@ -102,6 +102,22 @@ class Cluster:
         found = self.core.list_namespaced_event(self.namespace, field_selector=f"involvedObject.name={name}")
         return [(e.type, e.reason, e.message) for e in found.items]
 
+    def wait_event(self, name: str, type_: str, reason: str, text: str = "", timeout: int = 30) -> str:
+        """The message, with ``text`` in it, of such an Event on the object of that name: written after the status."""
+        seen = []
+        stream = watch.Watch().stream(
+            self.core.list_namespaced_event,
+            self.namespace,
+            field_selector=f"involvedObject.name={name}",
+            timeout_seconds=timeout,
+        )
+        for event in stream:
+            found = event["object"]
+            seen.append((found.type, found.reason, found.message))
+            if (found.type, found.reason) == (type_, reason) and text in found.message:
+                return str(found.message)
+        raise Timeout(f"{type_} {reason} with {text!r}: not after {timeout} s; the Events: {seen}")
+
 
 class Job:
     """A created job."""

@@ -221,7 +221,7 @@ def test_a_broken_configuration_is_waited_for(
     # nobody else is held up
     other = here.create(v1alpha1_job("goes-on"))
     other.wait_running()
-    assert ("Warning", "FailedCreatePod", status["reason"]) in here.events("waits")
+    assert here.wait_event("waits", "Warning", "FailedCreatePod", says) == status["reason"]
 
     config(seed_text())
     status = job.wait_running()

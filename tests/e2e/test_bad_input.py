@@ -14,7 +14,7 @@ def test_template_that_kubernetes_refuses(here: Cluster) -> None:
     status = job.wait_end()
     assert status["failure"]["reason"] == "RefusedByKubernetes"
     assert 'volumeMounts[0].name: Not found: "nowhere"' in status["reason"]
-    assert any(k == "Warning" and "nowhere" in message for k, _, message in here.events("refused"))
+    here.wait_event("refused", "Warning", "MXJobFailed", "nowhere")
     here.wait_pods(job.uid, lambda pods: not pods, "the pods that were made before the refusal are gone")
 
 

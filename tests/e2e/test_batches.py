@@ -43,7 +43,7 @@ def test_many_jobs_at_once_all_reach_their_end_and_a_bad_one_harms_only_itself(
         assert failing.wait_end()["failure"]["exitCode"] == 3
         for job in good:
             assert job.wait_end()["state"] == "Succeeded", job.name
-    assert any(kind == "Warning" and "bad-scheduler-0" in text for kind, _, text in here.events("bad"))
+    here.wait_event("bad", "Warning", "MXJobFailed", "bad-scheduler-0")
     shared = [int(found[1]) for found in SHARED.finditer(log.read_text())]
     assert max(shared, default=1) > 1, "no two jobs shared a run, and nothing was tested"
     for job in [*good, failing]:

@@ -24,8 +24,8 @@ def test_scheduler_success_ends_the_job_and_cleans_up(here: Cluster) -> None:
     left = [p["metadata"]["labels"]["dljob.operator/replica-type"] for p in job.pods()]
     assert left == ["scheduler"], "cleanPodPolicy Running keeps the finished pod and its log"
     assert here.services(job.uid) == []
-    reasons = [reason for _, reason, _ in here.events("ends-well")]
-    assert reasons.count("MXJobSucceeded") == 1
+    here.wait_event("ends-well", "Normal", "MXJobSucceeded")
+    assert [reason for _, reason, _ in here.events("ends-well")].count("MXJobSucceeded") == 1
 
 
 def test_a_worker_that_ends_after_the_scheduler_keeps_its_log(here: Cluster) -> None:
@@ -63,7 +63,7 @@ def test_permanent_exit_code_fails_the_job(here: Cluster, group: str, code: int)
     assert status["failure"]["exitCode"] == code
     assert status["failure"]["container"] == "mxnet"
     assert f"exited with {code}" in status["reason"]
-    assert any(kind == "Warning" and reason == "MXJobFailed" for kind, reason, _ in here.events("ends-badly"))
+    here.wait_event("ends-badly", "Warning", "MXJobFailed")
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,7 @@ def test_failing_worker_is_replaced_when_the_kubelet_does_not_restart_it(here: C
     job = here.create(manifest)
     status = job.wait(lambda s: (s.get("retries") or {}).get("worker-0", 0) >= 2, "two retries")
     assert status["state"] == "Running", "a worker's failure is not the job's"
-    warnings = [message for kind, reason, message in here.events("worker-fails") if reason == "MXJobRestarting"]
-    assert any("exited with 3" in message for message in warnings)
+    here.wait_event("worker-fails", "Warning", "MXJobRestarting", "exited with 3")
 
 
 def test_v1_never_fails_with_any_replica(here: Cluster) -> None:
@@ -116,7 +115,7 @@ def test_v1_exit_code_policy(here: Cluster) -> None:
     status = job.wait_end()
     assert status["failure"]["reason"] == "BackoffLimitExceeded"
     assert status["retries"] == {"worker-0": 2} or status["retries"] == {"worker-0": 3}
-    assert any(reason == "MXJobRestarting" for _, reason, _ in here.events("v1-exit-code"))
+    here.wait_event("v1-exit-code", "Warning", "MXJobRestarting")
 
 
 def test_v1_status_conditions_and_counts(here: Cluster) -> None:

@@ -35,6 +35,7 @@ def test_a_training_outlives_a_lost_server(here: Cluster) -> None:
     assert not before & {p["metadata"]["uid"] for p in pods}
     # one of them tells it, whichever the scheduler has numbered first
     assert any("test_accuracy=0.9" in here.log(f"mxnet-restart-job-worker-{index}") for index in (0, 1))
+    here.wait_event(job.name, "Warning", "MXJobRestarting")
     assert [r for _, r, _ in here.events(job.name)].count("MXJobRestarting") == 1
 
 
