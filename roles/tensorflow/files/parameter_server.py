@@ -9,6 +9,7 @@ in whatever image the job names: TensorFlow 1 or 2, hence no syntax that Python 
 from __future__ import print_function
 
 import argparse
+import fcntl
 import os
 import signal
 import sys
@@ -52,11 +53,15 @@ def main():
     # a container's first process has no default action for a signal, and a handler would wait for join() to return
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: os._exit(128 + received))
+    # and a handler waits for this thread to run: signal.pause() would sleep over a signal that comes just before it
+    wake_up, woken = os.pipe()
+    fcntl.fcntl(woken, fcntl.F_SETFL, os.O_NONBLOCK)
+    signal.set_wakeup_fd(woken)
     server = threading.Thread(target=serve, args=(options,))
     server.daemon = True
     server.start()
     while True:
-        signal.pause()
+        os.read(wake_up, 1)
 
 
 if __name__ == "__main__":

@@ -113,6 +113,12 @@ def test_the_server_serves_until_it_is_ended(tmp_path: Path) -> None:
     assert end(process)[0] == 143
 
 
+def test_a_server_that_is_ended_while_it_starts_ends(tmp_path: Path) -> None:
+    """The signal comes from the serving thread, and so at any point of the other one's way into its wait."""
+    now = "import os, signal; os.kill(os.getpid(), signal.SIGTERM); threading.Event().wait()"
+    assert [end(server(tmp_path, now))[0] for _ in range(10)] == [143] * 10
+
+
 @pytest.mark.parametrize("join", ["raise ValueError('no port')", "pass"])
 def test_a_server_that_cannot_serve_ends_with_1(tmp_path: Path, join: str) -> None:
     status, _, err = end(server(tmp_path, join))
