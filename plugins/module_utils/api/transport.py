@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -19,6 +20,10 @@ from kubernetes import client, config
 
 TIMEOUT = 30.0
 """Seconds for one request; the API server's own limit for a write is 60."""
+
+CREDENTIALS_HOLD = 1.0
+"""Seconds after which the library is asked again for the credentials, which it renews when they get old. Asked at each
+request it would take a twelfth of what a reconcile costs: it then works out anew the whole of its configuration."""
 
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
@@ -51,6 +56,8 @@ class Transport:
         # One more thread than connections waits for one. By default it would open another and throw it away after a
         # single request, which costs both sides more than the request does.
         self._pool.connection_pool_kw["block"] = True
+        self._credentials: dict[str, str] = {}
+        self._credentials_until = 0.0
         self.folder = folder
         """For files that go with the connection."""
 
@@ -75,10 +82,7 @@ class Transport:
     ) -> dict[str, Any]:
         """One request; the answer as a dictionary. Raises :class:`ApiError`."""
         url = self._configuration.host + path + ("?" + urlencode(query) if query else "")
-        headers = {"Accept": JSON, "User-Agent": "dljob-operator"}
-        for setting in self._configuration.auth_settings().values():
-            if setting["in"] == "header" and setting["value"]:
-                headers[setting["key"]] = setting["value"]
+        headers = {"Accept": JSON, "User-Agent": "dljob-operator", **self._authorization()}
         data = None
         if body is not None:
             headers["Content-Type"] = content_type
@@ -88,6 +92,14 @@ class Transport:
         except urllib3.exceptions.HTTPError as e:
             raise ApiError(0, "NoAnswer", f"{method} {path}: {e}") from e
         return _decode(answer.status, answer.data)
+
+    def _authorization(self) -> dict[str, str]:
+        now = time.monotonic()
+        if now >= self._credentials_until:
+            settings = self._configuration.auth_settings().values()
+            self._credentials = {s["key"]: s["value"] for s in settings if s["in"] == "header" and s["value"]}
+            self._credentials_until = now + CREDENTIALS_HOLD
+        return self._credentials
 
 
 def _decode(status: int, data: bytes) -> dict[str, Any]:

@@ -1,0 +1,82 @@
+"""What goes with every request: the credentials, as the library last renewed them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api import transport as module
+from ansible_collections.dljob.operator.plugins.module_utils.api.transport import CREDENTIALS_HOLD, Transport
+from kubernetes import client
+
+
+class Clock:
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(module, "time", made)
+    return made
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """Answers every request with its own headers."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            data = json.dumps({key.lower(): value for key, value in self.headers.items()}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        listening.daemon_threads = True
+        threading.Thread(target=listening.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.server_port}"
+        listening.shutdown()
+
+
+@pytest.fixture
+def renewed() -> list[str]:
+    """The tokens that were given out."""
+    return []
+
+
+@pytest.fixture
+def transport(server: str, renewed: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Transport]:
+    configuration = client.Configuration(host=server, api_key={"authorization": "Bearer old"})
+
+    def renew(held: client.Configuration) -> None:
+        renewed.append(f"Bearer {len(renewed)}")
+        held.api_key["authorization"] = renewed[-1]
+
+    configuration.refresh_api_key_hook = renew
+    with Transport(client.ApiClient(configuration), str(tmp_path_factory.mktemp("credentials"))) as made:
+        yield made
+
+
+def test_the_token_is_renewed_by_the_library(transport: Transport, clock: Clock) -> None:
+    assert transport.request("GET", "/")["authorization"] == "Bearer 0"
+    clock.now += CREDENTIALS_HOLD
+    assert transport.request("GET", "/")["authorization"] == "Bearer 1"
+
+
+def test_the_library_is_not_asked_at_each_request(transport: Transport, clock: Clock, renewed: list[str]) -> None:
+    for _ in range(5):
+        assert transport.request("GET", "/")["authorization"] == "Bearer 0"
+    assert renewed == ["Bearer 0"]
