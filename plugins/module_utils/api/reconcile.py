@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.api import reader, routes, site
+from ansible_collections.dljob.operator.plugins.module_utils.api import reader, routes, site, snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.api.site import SiteSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Version, Writer, Written, version_of
@@ -19,6 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import complain, plan, postpone, refuse
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import first_word
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -105,7 +106,9 @@ def reconcile(
     if planned.delete_job:
         writer.delete_job()
         return Outcome(resource, planned, True, True, "its time to live is over", None)
-    done = _report(writer, resource, planned, written, moment, "; ".join(written.refused), dry_run)
+    is_watched = snapshot.current() is not None
+    later = is_watched and not written.waiting and first_word.may_wait(job, planned)
+    done = _report(writer, resource, planned, written, moment, "; ".join(written.refused), dry_run, later)
     lacking = rights.lacking([*written.refused, *written.postponed, *problems])
     return dataclasses.replace(done, warnings=(*map(rights.explain, warnings), *lacking, *done.warnings))
 
@@ -117,12 +120,21 @@ def _kinds(job: DLJob, framework: Framework) -> list[str]:
 
 
 def _report(
-    writer: Writer, resource: Resource, planned: Plan, written: Written, now: datetime, message: str, dry_run: bool
+    writer: Writer,
+    resource: Resource,
+    planned: Plan,
+    written: Written,
+    now: datetime,
+    message: str,
+    dry_run: bool,
+    status_later: bool = False,
 ) -> Outcome:
     requeue = planned.requeue_after
     unheard: tuple[str, ...] = ()
     wrote = list(written.versions)
-    if planned.status is not None and not dry_run:
+    if status_later:
+        requeue = first_word.LATEST if requeue is None else min(requeue, first_word.LATEST)
+    elif planned.status is not None and not dry_run:
         try:
             wrote.append(version_of(writer.status(planned.status)))
         except ApiError as e:
@@ -131,6 +143,7 @@ def _report(
             if e.status != 409:
                 raise
             return Outcome(resource, planned, True, written.changed, "changed meanwhile", SOON, tuple(wrote))
+    if planned.status is not None and not dry_run:
         unheard = rights.lacking(writer.events(planned.events, now))
     if written.postponed or written.waiting:
         message = "; ".join(written.postponed[:3])
