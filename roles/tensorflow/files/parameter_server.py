@@ -16,8 +16,6 @@ import sys
 import threading
 import traceback
 
-import tensorflow as tf
-
 
 def parse_cluster(text):
     """``job|host:port;host:port,job|...`` to a dictionary of lists."""
@@ -33,6 +31,8 @@ def parse_cluster(text):
 def serve(options):
     """Serve for ever; a server that cannot end with status 1 instead of leaving a process that does nothing."""
     try:
+        import tensorflow as tf  # takes seconds, in which signals count already
+
         server_class = getattr(getattr(tf, "distribute", None), "Server", None) or tf.train.Server
         server = server_class(options.cluster_spec, job_name=options.job_name, task_index=options.task_id)
         print("TensorFlow %s serves as %s %d" % (tf.__version__, options.job_name, options.task_id))

@@ -119,6 +119,15 @@ def test_a_server_that_is_ended_while_it_starts_ends(tmp_path: Path) -> None:
     assert [end(server(tmp_path, now))[0] for _ in range(10)] == [143] * 10
 
 
+def test_a_server_that_is_ended_while_tensorflow_loads_ends(tmp_path: Path) -> None:
+    (tmp_path / "tensorflow.py").write_text("import time; print('loads', flush=True); time.sleep(60)")
+    process = start(SERVER, SPEC, "--job_name=ps", "--task_id=1", PYTHONPATH=str(tmp_path))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "loads\n"
+    process.send_signal(signal.SIGTERM)
+    assert end(process)[0] == 143
+
+
 @pytest.mark.parametrize("join", ["raise ValueError('no port')", "pass"])
 def test_a_server_that_cannot_serve_ends_with_1(tmp_path: Path, join: str) -> None:
     status, _, err = end(server(tmp_path, join))
