@@ -83,7 +83,8 @@ def reconcile(
     try:
         job = parse_job(resource, framework)
     except InvalidJob as e:
-        planned = plan_invalid(resource, e.problems, moment)
+        began = "" if resource.get("status") else _first_pod(transport, resource)
+        planned = plan_invalid(resource, e.problems, moment, began)
         return _report(writer, resource, planned, Written(), moment, str(e), dry_run)
     owned = dict(reader.owned_objects(transport, job.namespace, job.uid, _kinds(job, framework)))
     observed = observe(job.uid, framework.container, owned.pop("Pod"), owned.pop("Service"), owned)
@@ -106,8 +107,9 @@ def reconcile(
     if planned.delete_job:
         writer.delete_job()
         return Outcome(resource, planned, True, True, "its time to live is over", None)
-    is_watched = snapshot.current() is not None
-    later = is_watched and not written.waiting and first_word.may_wait(job, planned)
+    has_next_look = snapshot.current() is not None and not dry_run
+    made = bool(written.created) and not written.waiting
+    later = has_next_look and made and first_word.may_wait(job, observed, planned)
     done = _report(writer, resource, planned, written, moment, "; ".join(written.refused), dry_run, later)
     lacking = rights.lacking([*written.refused, *written.postponed, *problems])
     return dataclasses.replace(done, warnings=(*map(rights.explain, warnings), *lacking, *done.warnings))
@@ -117,6 +119,13 @@ def _kinds(job: DLJob, framework: Framework) -> list[str]:
     """What a job like this may own: of the rarer kinds only those that its framework ever makes."""
     config_maps = any(group.standard for group in job.groups) or shared.may_share(job)
     return ["Pod", "Service", *["ConfigMap"] * config_maps, *["Deployment"] * (framework.dashboard is not None)]
+
+
+def _first_pod(transport: Transport, resource: Resource) -> str:
+    """When the first of the pods was made that the job has, "" where it has none."""
+    metadata = resource["metadata"]
+    pods = reader.owned_objects(transport, metadata["namespace"], metadata.get("uid") or "", ["Pod"])["Pod"]
+    return min((str(pod["metadata"]["creationTimestamp"]) for pod in pods), default="")
 
 
 def _report(

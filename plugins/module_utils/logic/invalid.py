@@ -14,8 +14,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.values import const
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
 
 
-def plan_invalid(resource: Mapping[str, Any], problems: Sequence[str], now: datetime) -> Plan:
-    """Say it once per edit. A job that runs already goes on with its last good spec; one that never ran is Failed."""
+def plan_invalid(resource: Mapping[str, Any], problems: Sequence[str], now: datetime, began: str = "") -> Plan:
+    """Say it once per edit. A job that runs already goes on with its last good spec; one that never ran is Failed.
+
+    ``began`` is when the first pod of a job was made that has no status yet (RFC 3339), "" where it has none.
+    """
     metadata, old = mapping(resource.get("metadata")), mapping(resource.get("status"))
     generation = metadata.get("generation")
     generation = generation if isinstance(generation, int) else 0
@@ -28,7 +31,9 @@ def plan_invalid(resource: Mapping[str, Any], problems: Sequence[str], now: date
         "runtimeId": old.get("runtimeId") or naming.runtime_id(str(metadata.get("uid") or "")),
         "observedGeneration": generation,
     }
-    if old.get("startTime") and outcome(old) is None:
+    if not old and began:
+        fields |= {"phase": c.PHASE_CREATING, "startTime": began}
+    if fields.get("startTime") and outcome(old) is None:
         fields["reason"] = clip(f"the spec is invalid, the pods of the last good one go on: {told}")
     else:
         others = [x for x in conditions.of(old) if x.get("message") == told or x.get("type") != c.CONDITION_FAILED]

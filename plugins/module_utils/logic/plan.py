@@ -98,12 +98,12 @@ def _active(
 ) -> Plan:
     hashes = {group.type: spec_hash(job, group) for group in job.groups}
     changed = report.forget_progress(_fingerprint(hashes))
-    report.taken_up()
+    current = _of_this_spec(job, observed, hashes)
+    report.taken_up(min((pod.created for pod in current.pods if pod.created), default=""))
     if changed:
         report.respecified()
     retries = {} if changed else failure.retries_of(job)
     completed = {} if changed else completed_.read(job.status.get("completed"))
-    current = _of_this_spec(job, observed, hashes)
     as_one = whole_job.applies_to(job)
     attempt = whole_job.attempt_of(job.status) if as_one and not changed else 0
     if as_one:

@@ -10,7 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import LATER, Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.first_word import LATEST
-from builders import MXNET, NOW, UID, Pod, mxjob, pods_of
+from builders import MXNET, NOW, UID, MXJob, Pod, mxjob, pods_of, stamp
 
 Resource = dict[str, Any]
 
@@ -40,17 +40,25 @@ class Api(Transport):
         return sorted({body["kind"] for body in self.made})
 
 
+def owning(*pods: Pod) -> None:
+    """An engine watches, and has seen these pods of the job and nothing else."""
+    owned = {"Pod": [pod.resource() for pod in pods], "Service": [], "ConfigMap": [], "Deployment": []}
+    snapshot.publish({UID: owned})
+
+
 @pytest.fixture
 def engine() -> Iterator[None]:
-    """An engine watches, and has seen nothing that the job owns."""
-    snapshot.publish({UID: {"Pod": [], "Service": [], "ConfigMap": [], "Deployment": []}})
+    owning()
     yield
     snapshot.publish(None)
 
 
-def look(api: Api, **status: Any) -> Outcome:
-    job = mxjob().v1().workers(2)
-    return reconcile(api, (job.status(**status) if status else job).resource(), MXNET, now=NOW)
+def fresh() -> MXJob:
+    return mxjob().v1().workers(2)
+
+
+def look(api: Api, job: MXJob | None = None, dry_run: bool = False) -> Outcome:
+    return reconcile(api, (job or fresh()).resource(), MXNET, dry_run, now=NOW)
 
 
 def test_the_look_that_makes_the_pods_leaves_it_to_the_next_one(engine: None) -> None:
@@ -61,22 +69,58 @@ def test_the_look_that_makes_the_pods_leaves_it_to_the_next_one(engine: None) ->
 
 
 def test_the_next_look_tells_all_of_it_even_if_nothing_has_become_of_the_pods(engine: None) -> None:
-    job = mxjob().v1().workers(2).job()
-    pods = [pod.resource() for pod in pods_of(job)]
-    snapshot.publish({UID: {"Pod": pods, "Service": [], "ConfigMap": [], "Deployment": []}})
+    owning(*(pod.created(-7 + n) for n, pod in enumerate(pods_of(fresh().job()))))
     api = Api()
     look(api)
     assert api.status is not None
     assert [c["type"] for c in api.status["conditions"]] == ["Created"]
+    assert api.status["startTime"] == stamp(-7), "the clock of activeDeadlineSeconds began with the first pod"
 
 
 def test_of_pods_that_run_by_then_it_tells_in_the_same_status(engine: None) -> None:
-    pods = [Pod(pod.resource()).running().resource() for pod in pods_of(mxjob().v1().workers(2).job())]
-    snapshot.publish({UID: {"Pod": pods, "Service": [], "ConfigMap": [], "Deployment": []}})
+    owning(*(pod.running() for pod in pods_of(fresh().job())))
     api = Api()
     look(api)
     assert api.status is not None
     assert [c["type"] for c in api.status["conditions"]] == ["Created", "Running"]
+
+
+def test_it_is_put_off_once_only(engine: None) -> None:
+    """Though the next look finds a pod gone, and makes another."""
+    owning(*pods_of(fresh().job())[1:])
+    api = Api()
+    look(api)
+    assert "Pod" in api.kinds()
+    assert api.status is not None
+
+
+def test_it_is_not_put_off_by_a_look_that_makes_nothing(engine: None) -> None:
+    """Whose watch has not shown what an earlier one made."""
+    ours = {"metadata": {"uid": "pod", "ownerReferences": [{"uid": UID, "controller": True}]}}
+    taken = ApiError(409, "AlreadyExists", "is there")
+    api = Api({"Pod": taken, "Service": taken}, ours)
+    look(api)
+    assert api.status is not None
+
+
+def test_a_dry_run_has_no_next_look(engine: None) -> None:
+    assert look(Api(), dry_run=True).requeue_after is None
+
+
+def test_an_edit_before_it_that_makes_the_job_invalid_leaves_the_pods_alone(engine: None) -> None:
+    owning(*(pod.created(-7) for pod in pods_of(fresh().job())))
+    api = Api()
+    look(api, fresh().container("Worker", name="another"))
+    assert api.status is not None
+    assert "the pods of the last good one go on" in api.status["reason"]
+    assert (api.status["phase"], api.status["startTime"], "failure" in api.status) == ("Creating", stamp(-7), False)
+
+
+def test_a_job_that_is_invalid_from_the_start_fails_all_the_same(engine: None) -> None:
+    api = Api()
+    look(api, fresh().container("Worker", name="another"))
+    assert api.status is not None
+    assert api.status["state"] == "Failed"
 
 
 def test_without_an_engine_there_may_be_no_next_look() -> None:
@@ -88,7 +132,7 @@ def test_without_an_engine_there_may_be_no_next_look() -> None:
 
 def test_a_job_that_was_told_of_before_is_told_of_at_once(engine: None) -> None:
     api = Api()
-    look(api, phase="Creating", reason="", conditions=[])
+    look(api, fresh().status(phase="Creating", reason="", conditions=[]))
     assert api.status is not None
 
 

@@ -103,10 +103,11 @@ class Report:
         if not conditions.holds(self.conditions, c.CONDITION_CREATED):
             self._condition(c.CONDITION_CREATED, f"{self._job.kind} {self._job.name} is created.", event=False)
 
-    def taken_up(self) -> None:
+    def taken_up(self, began: str = "") -> None:
+        """``began`` is when its first pod was made, where it has pods before it has a status (RFC 3339)."""
         self.created()
         if self.started is None:
-            self._fields["startTime"] = self._now
+            self._fields["startTime"] = began or self._now
         if conditions.holds(self.conditions, c.CONDITION_SUSPENDED):
             self._condition(c.CONDITION_SUSPENDED, f"{self._job.kind} {self._job.name} is resumed.", "Resumed", "False")
             self._fields["startTime"] = self._now
