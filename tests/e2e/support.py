@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,14 @@ SHELL_IMAGE = "dljob/shell:1"
 
 class Timeout(AssertionError):
     """What was waited for did not come; the message shows what did."""
+
+
+def until(wanted: Callable[[], bool], timeout: float = 60.0) -> None:
+    """For what an operator's log says, which nobody can watch."""
+    deadline = time.monotonic() + timeout
+    while not wanted():
+        assert time.monotonic() < deadline, f"not within {timeout:.0f} s"
+        time.sleep(0.05)
 
 
 class Cluster:

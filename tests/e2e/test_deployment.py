@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import yaml
 from cluster import gobuild, lifecycle
 from cluster.settings import Settings, settings_from
 from demo.deployed import NAME, NAMESPACE, DeployedOperator, Kubectl
-from e2e.support import Cluster, v1_job
+from e2e.support import Cluster, until, v1_job
 from images import build_and_push
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -151,14 +150,6 @@ class TestKustomize:
             _patch(kubectl, [{"op": "replace", "path": path, "value": rules[number]["verbs"]}])
         job.wait_running()
         job.delete()
-
-
-def until(wanted: Callable[[], bool], timeout: float = 60.0) -> None:
-    """A pod's log through kubectl cannot be waited for without holding it open: this asks twice a second."""
-    deadline = time.monotonic() + timeout
-    while not wanted():
-        assert time.monotonic() < deadline, f"not within {timeout:.0f} s"
-        time.sleep(0.5)
 
 
 def _patch(kubectl: Kubectl, operations: list[dict[str, Any]]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from bench import account
 from bench.client import Client
 from demo.operator_process import OperatorProcess
-from e2e.support import Cluster, v1_job
+from e2e.support import Cluster, until, v1_job
 
 
 @pytest.fixture
@@ -43,16 +43,9 @@ def test_a_reconcile_with_nothing_to_do_neither_reads_nor_writes(
         for number in range(3):  # a label is kept of a pod, so the job is looked at again, and nothing follows from it
             pod = job.pod("worker")["metadata"]["name"]
             here.core.patch_namespaced_pod(pod, namespace, {"metadata": {"labels": {"looked-at": str(number)}}})
-            _until(lambda seen=runs_before + number: runs() > seen)  # type: ignore[misc]
+            until(lambda seen=runs_before + number: runs() > seen)  # type: ignore[misc]
         assert account.requests(client) == before
     assert sum(before) > 0, "the requests of the operator were not counted at all"
-
-
-def _until(wanted: Callable[[], bool], timeout: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout
-    while not wanted():
-        assert time.monotonic() < deadline, f"not within {timeout:.0f} s"
-        time.sleep(0.05)
 
 
 def _until_still(client: Client, runs: Callable[[], int]) -> None:
