@@ -318,7 +318,7 @@ def remove_cgroups(name: str, patience: float = _CGROUP_PATIENCE) -> None:
 def remove_traces(settings: Settings) -> None:
     """Remove what an engine that has ended left: table, bridges, cgroups, sockets."""
     env = packages.tool_env(ensure_packages(settings))
-    network.remove_masquerade(settings.nft_table, env)
+    network.remove_egress(settings.nft_table, env)
     for bridge in (settings.bridge, settings.default_bridge):
         network.remove_bridge(bridge, env)
     remove_cgroups(settings.cgroup)

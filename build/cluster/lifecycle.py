@@ -174,7 +174,7 @@ def start_own_engine(session: Session) -> Engine:
         engines.start(settings, claim, block, lambda supervisor: session.record(supervisor=supervisor))
         if claim.inherited:
             engines.remove_leftovers(engines.own_engine(settings))
-    if not network.add_masquerade(settings.nft_table, block, packages.tool_env(tree)):
+    if not network.add_egress(settings.nft_table, block, packages.tool_env(tree)):
         session.report.say("  note: no nftables here; pods cannot reach anything outside the cluster")
     return engines.own_engine(settings)
 

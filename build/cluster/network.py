@@ -79,13 +79,19 @@ def free_block() -> Network:
     return choose_block(parse_routes(Path("/proc/net/route").read_text()))
 
 
-def masquerade_rules(table: str, subnet: Network) -> str:
-    """An nftables script: what leaves the cluster network leaves with the host's address.
+def egress_rules(table: str, subnet: Network) -> str:
+    """An nftables script: what leaves the cluster network leaves with the host's address, and no Service's does.
 
-    In a table of its own, so that one deletion removes all of it and no other rule is touched.
+    A Service's address means nothing outside the node. Until kube-proxy knows it, a connection to it would leave for
+    the default route, and whatever answers there would be taken for the Service; so it is refused, and can be tried
+    again. In a table of its own, so that one deletion removes all of it and no other rule is touched.
     """
     return (
         f"table ip {table} {{\n"
+        "  chain forward {\n"
+        "    type filter hook forward priority filter; policy accept;\n"
+        f"    ip saddr {subnet} ip daddr {SERVICE_SUBNET} reject\n"
+        "  }\n"
         "  chain postrouting {\n"
         "    type nat hook postrouting priority srcnat; policy accept;\n"
         f"    ip saddr {subnet} ip daddr != {subnet} masquerade\n"
@@ -94,13 +100,13 @@ def masquerade_rules(table: str, subnet: Network) -> str:
     )
 
 
-def add_masquerade(table: str, subnet: Network, env: Mapping[str, str]) -> bool:
+def add_egress(table: str, subnet: Network, env: Mapping[str, str]) -> bool:
     """Load the rules afresh; False if this kernel has no nftables NAT (pods then reach nothing outside the cluster)."""
-    remove_masquerade(table, env)
-    return shell.run(["nft", "-f", "-"], stdin=masquerade_rules(table, subnet), env=env, check=False).returncode == 0
+    remove_egress(table, env)
+    return shell.run(["nft", "-f", "-"], stdin=egress_rules(table, subnet), env=env, check=False).returncode == 0
 
 
-def remove_masquerade(table: str, env: Mapping[str, str]) -> None:
+def remove_egress(table: str, env: Mapping[str, str]) -> None:
     shell.run(["nft", "delete", "table", "ip", table], env=env, check=False)
 
 

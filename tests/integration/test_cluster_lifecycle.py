@@ -6,6 +6,7 @@ not what everybody else did in the meantime.
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster import engine, gobuild, lifecycle, packages, process, shell, sysctl
+from cluster import engine, gobuild, lifecycle, network, packages, process, shell, sysctl
 from cluster.engine import Engine
 from cluster.settings import REPO_ROOT, Settings, settings_from
 from cluster.state import State, StateFile
@@ -28,6 +29,7 @@ from cluster.state import State, StateFile
 pytestmark = pytest.mark.cluster_lifecycle
 
 IMAGE = "example/lifecycle:1"
+UNUSED_SERVICE = ipaddress.IPv4Network(network.SERVICE_SUBNET)[-6]
 
 
 class Tool:
@@ -242,8 +244,14 @@ def test_up_use_kill_up_down_leaves_the_machine_as_it_was(tool: Tool, tools: dic
     gpus = tool.kubectl("get", "node", tool.settings.node, "-o", "jsonpath={.status.allocatable.nvidia\\.com/gpu}")
     assert gpus == "4"
 
-    # once more changes nothing
+    # an address of no Service is refused, not looked for outside, where anything may answer
     state = tool.state()
+    if state.engine == "own":
+        probe = ["bash", "-c", f"exec 3<>/dev/tcp/{UNUSED_SERVICE}/6379"]
+        told = tool.engine().run("exec", tool.settings.node, "timeout", "20", *probe, check=False).stderr
+        assert "Connection refused" in told
+
+    # once more changes nothing
     tool("up")
     assert tool.state() == state
     created = tool.kubectl("get", "pod", "real", "-o", "jsonpath={.metadata.uid}")

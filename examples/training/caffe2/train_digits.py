@@ -44,6 +44,7 @@ MOMENTUM = 0.9
 RENDEZVOUS_VARIABLE = "RENDEZVOUS_TIMEOUT"
 RENDEZVOUS_SECONDS = 300.0
 RETRY_SECONDS = 0.5
+PING_SECONDS = 5.0
 SIOCGIFADDR = 0x8915
 """Linux' request for the IPv4 address of a network interface."""
 
@@ -224,6 +225,15 @@ def _ipv4(interface: str) -> str:
     return socket.inet_ntoa(answer[20:24])
 
 
+def ping_redis(host: str, port: int) -> None:
+    """Connect, and have Redis' own answer: until a Service is set up, something else may answer at its address."""
+    with socket.create_connection((host, port), timeout=PING_SECONDS) as connection:
+        connection.sendall(b"PING\r\n")
+        line = connection.recv(80).partition(b"\r\n")[0]
+    if line != b"+PONG":
+        raise OSError(f"not as a Redis server would: {line!r}")
+
+
 @contextmanager
 def store_folder(job: Job, timeout: float) -> Iterator[Path]:
     """The directory through which Gloo's processes meet, for as long as they do."""
@@ -242,7 +252,7 @@ def store_folder(job: Job, timeout: float) -> Iterator[Path]:
         return
     import redis
 
-    rendezvous.wait_for(job.redis_host, job.redis_port, timeout, tell)
+    rendezvous.wait_for(job.redis_host, job.redis_port, timeout, tell, connect=ping_redis)
     client = redis.Redis(job.redis_host, job.redis_port, socket_timeout=30)
     key = f"caffe2:{job.run_id}"
     attempt = meeting.agree(meeting.RedisBoard(client, f"{key}:workers"), job.shard, job.shards, timeout, tell)

@@ -44,7 +44,8 @@ def test_pods_services_and_nodes_have_addresses_of_their_own() -> None:
 
 
 def test_all_rules_are_in_one_table() -> None:
-    rules = network.masquerade_rules("dljob_x", IPv4Network("172.30.104.0/22"))
+    rules = network.egress_rules("dljob_x", IPv4Network("172.30.104.0/22"))
     assert rules.startswith("table ip dljob_x {")
     assert rules.count("table") == 1
     assert "ip saddr 172.30.104.0/22 ip daddr != 172.30.104.0/22 masquerade" in rules
+    assert f"ip saddr 172.30.104.0/22 ip daddr {network.SERVICE_SUBNET} reject" in rules

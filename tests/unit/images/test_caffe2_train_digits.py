@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import socketserver
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import example_programs
@@ -97,6 +101,42 @@ def test_a_name_that_never_resolves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program.socket, "gethostbyname", unknown)
     with pytest.raises(TimeoutError, match=r"own name job-worker-1 does not resolve \(Name or service not known\)"):
         program.interface_of("job-worker-1", 0)
+
+
+@contextmanager
+def server(*answers: bytes) -> Iterator[int]:
+    """Gives each connection the next answer to its first line; its port."""
+    left = list(answers)
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            assert self.rfile.readline() == b"PING\r\n"
+            self.wfile.write(left.pop(0))
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as listening:
+        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield listening.server_address[1]
+        finally:
+            listening.shutdown()
+            thread.join()
+
+
+def test_what_answers_at_redis_address_must_be_a_redis() -> None:
+    """Before kube-proxy knows a Service, a connection to it may leave the cluster, and meet whatever is there."""
+    said: list[str] = []
+    foreign = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n"
+    with server(foreign, b"-LOADING Redis is loading the dataset in memory\r\n", b"", b"+PONG\r\n") as port:
+        program.rendezvous.wait_for(
+            "127.0.0.1", port, 60, said.append, connect=program.ping_redis, sleep=lambda seconds: None
+        )
+    assert [line.partition("not as a Redis server would: ")[2] for line in said[:3]] == [
+        "b'HTTP/1.1 400 Bad Request')",
+        "b'-LOADING Redis is loading the dataset in memory')",
+        "b'')",
+    ]
+    assert said[0].startswith(f"waiting: 127.0.0.1:{port} does not answer (not as")
 
 
 def run(environment: dict[str, str], *argv: str) -> subprocess.CompletedProcess[str]:
