@@ -120,8 +120,15 @@ class World:
     def run_all(self) -> None:
         """Every pod that waits starts."""
         for pod in self.pods.values():
-            if pod["status"]["phase"] == "Pending" and not self._is_terminating(pod):
-                self._set(pod, "Running", {"running": {"startedAt": self.time}})
+            self._run(pod)
+
+    def run(self, type_: str, index: int) -> None:
+        """One pod that waits starts."""
+        self._run(self.pod(type_, index))
+
+    def _run(self, pod: Any) -> None:
+        if pod["status"]["phase"] == "Pending" and not self._is_terminating(pod):
+            self._set(pod, "Running", {"running": {"startedAt": self.time}})
 
     def start(self) -> None:
         """From nothing to all replicas running."""

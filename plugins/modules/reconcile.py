@@ -257,6 +257,21 @@ options:
               - The environment must then not name them to the others, so the field has to be one of C(spec_fields).
             type: dict
             default: {}
+          dynamic_settings:
+            description:
+              - Where given, the fields of O(framework.dialects[].dynamic) are maps, and what makes the replicas so is
+                that one of these settings is in it.
+            type: list
+            elements: str
+            default: []
+          dynamic_succeeds_by:
+            description:
+              - What decides the outcome where such a field is given, with or without one of those settings, and that
+                type is the deciding one. V(any) is the first of its replicas that succeeds; where empty, what decides
+                otherwise.
+            type: str
+            choices: ["", any]
+            default: ""
           environment_in:
             description: V(named), only the framework's container gets the environment. V(all), every container does.
             type: str

@@ -26,6 +26,7 @@ _CHOICES: Mapping[str, Sequence[str]] = {
     "status": (f.STATUS_V1ALPHA1, f.STATUS_V1),
     "fails_by": (f.FAILS_BY_CHIEF, f.FAILS_BY_ANY),
     "environment_in": ("named", "all"),
+    "dynamic_succeeds_by": ("", f.SUCCEEDS_BY_ANY),
 }
 _STANDARD_TEXTS = ("image", "config_map", "mount_path", "volume", "image_field", "flag", "file_setting")
 Read = Callable[[str], str]
@@ -112,7 +113,16 @@ def _dialect(declared: Mapping[str, Any], where: str, types: Sequence[str], read
     for key, choices in _CHOICES.items():
         if key in values:
             _choice(f"{where}.{key}", values[key], choices)
-    for key in ("groups", "replicas_fields", "port_fields", "types", "required", "runtime_id_fields", "spec_fields"):
+    for key in (
+        "groups",
+        "replicas_fields",
+        "port_fields",
+        "types",
+        "required",
+        "runtime_id_fields",
+        "spec_fields",
+        "dynamic_settings",
+    ):
         if key in values:
             values[key] = _texts(f"{where}.{key}", values[key])
     if not values.get("runtime_id_fields", True):

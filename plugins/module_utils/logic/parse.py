@@ -77,6 +77,7 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     uid = str(metadata.get("uid") or "")
     chief = _chief(options, groups, framework, faults)
     mode = _mode(options, framework, faults)
+    dynamic = _dynamic(options, dialect, faults)
     job = DLJob(
         api_version=str(resource.get("apiVersion")),
         kind=kind,
@@ -93,8 +94,9 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         options={name: options[name] for name in dialect.spec_fields if name in options},
         status=mapping(resource.get("status")),
         page=dashboard.parse(options, framework, faults),
-        succeeds_by=_succeeds_by(options, chief, dialect, framework, faults),
-        dynamic=_dynamic(options, dialect, faults),
+        succeeds_by=(dialect.dynamic_succeeds_by if _may_be_dynamic(options, dialect) == chief.type else "")
+        or _succeeds_by(options, chief, dialect, framework, faults),
+        dynamic=dynamic,
     )
     if not faults:
         faults.extend(problems_of(job, framework))
@@ -268,10 +270,22 @@ def _succeeds_by(
     return SUCCEEDS_BY_ALL if dialect.success_policies[wanted] == chief.type else framework.succeeds_by
 
 
+def _may_be_dynamic(options: Mapping[str, Any], dialect: Dialect) -> str:
+    """The type whose replicas are made for coming and going, even where these of the job do not."""
+    return next((type_ for name, type_ in dialect.dynamic.items() if options.get(name) not in (None, False)), "")
+
+
 def _dynamic(options: Mapping[str, Any], dialect: Dialect, faults: list[str]) -> str:
     for name, type_ in dialect.dynamic.items():
         given = options.get(name)
-        if given is not None and not isinstance(given, bool):
+        if given is None:
+            continue
+        if dialect.dynamic_settings:
+            if not isinstance(given, Mapping):
+                faults.append(f"spec.{name} must be a map, not {given!r}")
+            elif any(given.get(setting) is not None for setting in dialect.dynamic_settings):
+                return type_
+        elif not isinstance(given, bool):
             faults.append(f"spec.{name} must be true or false, not {given!r}")
         elif given:
             return type_

@@ -25,6 +25,7 @@ NAMES_JOB = "job"
 
 SUCCEEDS_BY_CHIEF = "chief"
 SUCCEEDS_BY_ALL = "all"
+SUCCEEDS_BY_ANY = "any"
 
 FAILS_BY_CHIEF = "chief"
 FAILS_BY_ANY = "any"
@@ -115,6 +116,11 @@ class Dialect:
     """Values of the spec's successPolicy, each with the type all of whose replicas must then succeed."""
     dynamic: Mapping[str, str] = field(default_factory=dict)
     """Fields of the spec that, when true, make the replicas of a type come, go and fail without the others."""
+    dynamic_settings: tuple[str, ...] = ()
+    """Where given, those fields are maps instead, and one of these settings in it is what makes the replicas so."""
+    dynamic_succeeds_by: str = ""
+    """What decides where such a field is given and that type does: any, the first of its replicas that succeeds; ""
+    as otherwise."""
     environment_in: str = "named"
     """named: only the framework's container gets the environment; all: every container of the pod."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_LOCAL, RESTART_ALWAYS
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_ALL
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_ALL, SUCCEEDS_BY_ANY
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodView
 
@@ -32,6 +32,8 @@ def succeeded(job: DLJob, observed: Observed, completed: dict[str, set[int]]) ->
     """
     done = set(completed.get(job.chief.type.lower(), ()))
     done.update(p.index for p in observed.pods_of(job.chief.type) if has_succeeded(p))
+    if job.succeeds_by == SUCCEEDS_BY_ANY:
+        return bool(done)
     if job.succeeds_by == SUCCEEDS_BY_ALL or job.mode == MODE_LOCAL:
         group = job.group(job.chief.type)
         return group is not None and done.issuperset(range(group.replicas))

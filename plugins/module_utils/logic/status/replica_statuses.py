@@ -89,6 +89,10 @@ def summary(job: DLJob, counts: dict[str, Counter[str]]) -> str:
 
 
 def all_up(job: DLJob, counts: dict[str, Counter[str]]) -> bool:
-    """Whether every replica runs or has succeeded; one of a dynamic type that has failed is not waited for."""
-    lost = counts[job.dynamic][FAILED] if job.dynamic in counts else 0
-    return lost + sum(states[RUNNING] + states[SUCCEEDED] for states in counts.values()) == job.total
+    """Whether every replica runs or has succeeded; of a dynamic type one is enough, or all have failed."""
+    missing = {type_: states.total() - states[RUNNING] - states[SUCCEEDED] for type_, states in counts.items()}
+    if job.dynamic in counts:
+        states = counts[job.dynamic]
+        if states[FAILED] == states.total() or missing[job.dynamic] < states.total():
+            missing[job.dynamic] = 0
+    return not any(missing.values())
