@@ -17,6 +17,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.c
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.dmlc import mxnet_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tf_config import tf_config_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.torchrun import (
+    pytorch_environment,
+    pytorch_problems,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import build_pod
@@ -59,6 +63,8 @@ def role_file(role: str, name: str) -> str:
 TENSORFLOW: Framework = declare.framework(
     declaration("tensorflow"), tf_config_environment, read=lambda name: role_file("tensorflow", name)
 )
+
+PYTORCH: Framework = declare.framework(declaration("pytorch"), pytorch_environment, pytorch_problems)
 
 ECHO_DECLARATION: Mapping[str, Any] = {
     "name": "echo",
@@ -291,6 +297,23 @@ def caffe2job(workers: int | None = 2, pod: Mapping[str, Any] | None = None, **s
         "kind": "Caffe2Job",
         "metadata": {"name": "example-job", "namespace": "default", "uid": UID, "generation": 1},
         "spec": copy.deepcopy({"backendSpecs": backend, "replicaSpecs": replicas, **spec}),
+    }
+
+
+def pytorchjob(master: int = 0, worker: int = 0, **spec: Any) -> Resource:
+    """With no entry for a type that has no replicas."""
+    template = {"spec": {"containers": [{"name": "pytorch", "image": "train:1"}]}}
+    counts = {"Master": master, "Worker": worker}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "example-job", "namespace": "default", "uid": UID, "generation": 1},
+        "spec": {
+            "pytorchReplicaSpecs": {
+                t: {"replicas": n, "template": copy.deepcopy(template)} for t, n in counts.items() if n
+            },
+            **spec,
+        },
     }
 
 

@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from crds import caffe2job, mxjob, tfjob
+from crds import caffe2job, mxjob, pytorchjob, tfjob
 from crds.document import render
 
-_KINDS = (caffe2job, mxjob, tfjob)
+_KINDS = (caffe2job, mxjob, pytorchjob, tfjob)
 _FOLDER = Path(__file__).resolve().parents[2] / "crds"
 
 

@@ -34,9 +34,17 @@ def resource(description: str, spec: Schema, rules: Sequence[Rule] = ()) -> Sche
 
 
 def definition(
-    group: str, kind: str, versions: dict[str, Schema], stored: str, short_names: Sequence[str] = ()
+    group: str,
+    kind: str,
+    versions: dict[str, Schema],
+    stored: str,
+    short_names: Sequence[str] = (),
+    scales: tuple[str, str] | None = None,
 ) -> dict[str, Any]:
-    """A CRD that serves ``versions`` (name to schema) and keeps objects in the one named ``stored``."""
+    """A CRD that serves ``versions`` (name to schema) and keeps objects in the one named ``stored``.
+
+    ``scales`` names the map of replica specs and the type in it that `kubectl scale` and an autoscaler change.
+    """
     singular = kind.lower()
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -63,13 +71,24 @@ def definition(
                     "name": version,
                     "served": True,
                     "storage": version == stored,
-                    "subresources": {"status": {}},
+                    "subresources": {"status": {}, **(_scale(*scales) if scales else {})},
                     "additionalPrinterColumns": COLUMNS,
                     "schema": {"openAPIV3Schema": schema},
                 }
                 for version, schema in versions.items()
             ],
         },
+    }
+
+
+def _scale(field: str, type_: str) -> dict[str, Any]:
+    counted = f".status.replicaStatuses.{type_}"
+    return {
+        "scale": {
+            "specReplicasPath": f".spec.{field}.{type_}.replicas",
+            "statusReplicasPath": f"{counted}.active",
+            "labelSelectorPath": f"{counted}.selector",
+        }
     }
 
 

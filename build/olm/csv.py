@@ -50,7 +50,7 @@ def make(sources: Sources) -> dict[str, Any]:
             "minKubeVersion": sources.min_kube_version,
             "maturity": "alpha",
             "provider": {"name": sources.provider},
-            "keywords": ["deep learning", "training", "MXNet", "TensorFlow", "Caffe2", "Ansible"],
+            "keywords": ["deep learning", "training", "MXNet", "TensorFlow", "Caffe2", "PyTorch", "Ansible"],
             "icon": [{"base64data": sources.icon, "mediatype": "image/svg+xml"}],
             "installModes": [{"type": mode, "supported": True} for mode in INSTALL_MODES],
             "install": {"strategy": "deployment", "spec": _install(sources)},

@@ -18,13 +18,14 @@ from integration.rights.recorder import Right, request_of
 from integration.rights.support import Operator, Resource, granted, rules_of, unschedulable
 from olm import csv, sources
 
-JOBS = ("caffe2jobs", "mxjobs", "tfjobs")
+JOBS = ("caffe2jobs", "mxjobs", "pytorchjobs", "tfjobs")
 NOT_ASKED_FOR = {
     # an admission rule of OpenShift's asks for them on the operator's behalf, of whoever sets blockOwnerDeletion; that
     # the operator sets it is asserted below
     Right(group, f"{job}/finalizers", "update")
     for group, job in [
-        ("kubeflow.org", "caffe2jobs"), ("kubeflow.org", "mxjobs"), ("kubeflow.org", "tfjobs"),
+        ("kubeflow.org", "caffe2jobs"), ("kubeflow.org", "mxjobs"),
+        ("kubeflow.org", "pytorchjobs"), ("kubeflow.org", "tfjobs"),
         ("fioravanzo.org", "mxjobs"), ("mpba.fbk.eu", "mxjobs"), ("tensorflow.org", "tfjobs"),
     ]
 }  # fmt: skip

@@ -24,6 +24,6 @@ def test_without_a_job_the_playbook_says_how_to_give_one(tmp_path: Path) -> None
 
 def test_a_kind_that_no_role_takes_is_told_which_there_are(tmp_path: Path) -> None:
     job = tmp_path / "job.yaml"
-    job.write_text("apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: x}\nspec: {}\n")
+    job.write_text("apiVersion: kubeflow.org/v1\nkind: XGBoostJob\nmetadata: {name: x}\nspec: {}\n")
     said = play(tmp_path, "-e", f"@{job}")
-    assert "has no role for PyTorchJob.kubeflow.org; it has: Caffe2Job.kubeflow.org" in said
+    assert "has no role for XGBoostJob.kubeflow.org; it has: Caffe2Job.kubeflow.org" in said

@@ -81,6 +81,7 @@ def test_a_file_per_group() -> None:
         return {v["name"]: v["storage"] for v in DEFINITIONS[name]["spec"]["versions"]}
 
     assert versions("caffe2jobs.kubeflow.org.yaml") == {"v1alpha1": True}
+    assert versions("pytorchjobs.kubeflow.org.yaml") == {"v1": True}
     assert versions("mxjobs.fioravanzo.org.yaml") == {"v1alpha1": True}
     assert versions("mxjobs.mpba.fbk.eu.yaml") == {"v1": True}
     assert versions("mxjobs.kubeflow.org.yaml") == {"v1": True, "v1alpha1": False}
@@ -126,10 +127,22 @@ def test_columns_and_status(version: dict[str, Any]) -> None:
     wide = {c["name"] for c in version["additionalPrinterColumns"] if c.get("priority")}
     assert usual == {"State", "Replicas", "Age"}
     assert wide == {"Phase", "Runtime ID"}
-    assert version["subresources"] == {"status": {}}
+    assert version["subresources"]["status"] == {}
     known = dict(schemas(version["schema"]["openAPIV3Schema"]))
     for column in version["additionalPrinterColumns"]:
         assert column["jsonPath"] in known or column["jsonPath"] == ".metadata.creationTimestamp"
+
+
+def test_what_can_be_scaled() -> None:
+    """Of replicas of several types only one number can be meant: elastic workers' is, and no other kind has those."""
+    scales = {name: d["spec"]["versions"][0]["subresources"].get("scale") for name, d in DEFINITIONS.items()}
+    assert {name: scale for name, scale in scales.items() if scale} == {
+        "pytorchjobs.kubeflow.org.yaml": {
+            "specReplicasPath": ".spec.pytorchReplicaSpecs.Worker.replicas",
+            "statusReplicasPath": ".status.replicaStatuses.Worker.active",
+            "labelSelectorPath": ".status.replicaStatuses.Worker.selector",
+        }
+    }
 
 
 def test_versions_of_one_definition_admit_the_same() -> None:

@@ -17,6 +17,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.c
     caffe2_problems,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.dmlc import mxnet_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.torchrun import (
+    pytorch_environment,
+    pytorch_problems,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import CLOUDS, CONFIG_MAP, GPU
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Dialect, Standard
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
@@ -105,6 +109,14 @@ def test_the_caffe2_filters_examples_are_clusters() -> None:
     assert list(caffe2_problems(task["vars"]["cluster"])) == []
 
 
+def test_the_pytorch_filters_example_is_a_cluster() -> None:
+    (task,) = constants("plugins/filter/pytorch_environment.py")["EXAMPLES"]
+    made = pytorch_environment(task["vars"]["cluster"])
+    assert (made["MASTER_ADDR"], made["RANK"], made["WORLD_SIZE"]) == ("digits-master-0", "1", "4")
+    (task,) = constants("plugins/filter/pytorch_problems.py")["EXAMPLES"]
+    assert list(pytorch_problems(task["vars"]["cluster"])) == []
+
+
 def test_the_accelerator_filters_example_is_a_template() -> None:
     documented = constants("plugins/filter/gpu_limits.py")
     template = documented["EXAMPLES"][0]["vars"]["template"]
@@ -129,7 +141,7 @@ def test_every_key_of_a_standard_program() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["mxnet", "caffe2"])
+@pytest.mark.parametrize("name", ["mxnet", "caffe2", "pytorch"])
 def test_a_role_declares_nothing_that_is_not_documented(name: str) -> None:
     declared = declaration(name)
     assert set(declared) <= set(FRAMEWORK)

@@ -1,0 +1,77 @@
+"""The environment of a PyTorch process, as a filter."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: pytorch_environment
+short_description: Environment variables of one process of a distributed PyTorch job
+version_added: 0.1.0
+description:
+  - Computes what C(torch.distributed.init_process_group) reads (C(MASTER_ADDR), C(MASTER_PORT), C(WORLD_SIZE),
+    C(RANK)), and the arguments of C(torchrun) as the variables in which it looks for them (C(PET_NNODES),
+    C(PET_NPROC_PER_NODE) and others).
+  - A job without a master gets torchrun's variables only. With C(elasticPolicy) they name the rendezvous of its
+    workers, and between which numbers of them the training goes on.
+positional: _input
+options:
+  _input:
+    description:
+      - The cluster, seen from one task, as M(dljob.operator.reconcile) hands it to every environment filter. Of its
+        C(spec) the fields C(nprocPerNode) and C(elasticPolicy) are read.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show what the first worker would read
+  ansible.builtin.debug:
+    msg: "{{ cluster | dljob.operator.pytorch_environment }}"
+  vars:
+    cluster:
+      job: {name: digits, namespace: default, form: v1}
+      replicas:
+        Master: [{host: digits-master-0, port: 23456, rank: 0}]
+        Worker: [{host: digits-worker-0, port: 23456, rank: 1}]
+      templates: {}
+      spec: {nprocPerNode: "2"}
+      total: 2
+      task: {type: Worker, index: 0, rank: 1}
+"""
+
+RETURN = r"""
+_value:
+  description: Variable name to value.
+  type: dict
+  sample:
+    PYTHONUNBUFFERED: "1"
+    MASTER_ADDR: digits-master-0
+    MASTER_PORT: "23456"
+    PET_MASTER_ADDR: digits-master-0
+    PET_MASTER_PORT: "23456"
+    WORLD_SIZE: "4"
+    RANK: "1"
+    PET_NODE_RANK: "1"
+    PET_NPROC_PER_NODE: "2"
+    PET_NNODES: "2"
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.torchrun import pytorch_environment
+
+
+def _checked(cluster: Any) -> dict[str, str]:
+    needed = ("replicas", "spec", "total", "task")
+    missing = [key for key in needed if not isinstance(cluster, Mapping) or key not in cluster]
+    if missing:
+        raise AnsibleFilterError(f"pytorch_environment: the cluster lacks {missing[0]!r}")
+    return pytorch_environment(cluster)
+
+
+class FilterModule:
+    """Ansible's entry point."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"pytorch_environment": _checked}

@@ -1,0 +1,56 @@
+"""What is wrong with a PyTorch job, as a filter."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: pytorch_problems
+short_description: Faults of how the processes of a PyTorch job are to be started
+version_added: 0.1.0
+description:
+  - Checks C(spec.nprocPerNode) and C(spec.elasticPolicy), as the schema does where it is this operator's. The latter
+    needs workers, no more of them than C(maxReplicas), and C(minReplicas) not above that.
+positional: _input
+options:
+  _input:
+    description: The cluster, as M(dljob.operator.reconcile) hands it to a framework's validation filter.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Refuse a job whose workers torchrun would not all let in
+  ansible.builtin.assert:
+    that: cluster | dljob.operator.pytorch_problems == []
+  vars:
+    cluster:
+      replicas:
+        Worker: [{host: digits-worker-0, port: 23456, rank: 0}]
+      spec: {elasticPolicy: {minReplicas: 1, maxReplicas: 3}}
+"""
+
+RETURN = r"""
+_value:
+  description: One sentence per fault, with the field and the fix. Empty for a good job.
+  type: list
+  elements: str
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.torchrun import pytorch_problems
+
+
+def _checked(cluster: Any) -> list[str]:
+    missing = [k for k in ("replicas", "spec") if not isinstance(cluster, Mapping) or k not in cluster]
+    if missing:
+        raise AnsibleFilterError(f"pytorch_problems: the cluster lacks {missing[0]!r}")
+    return list(pytorch_problems(cluster))
+
+
+class FilterModule:
+    """Ansible's entry point."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"pytorch_problems": _checked}

@@ -1,0 +1,134 @@
+"""What PyTorch's processes read, by the peer's own rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
+from builders import PYTORCH, environment_of, manifest_of, pytorchjob
+
+UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
+MEETING = {"MASTER_ADDR": "example-job-master-0", "MASTER_PORT": "23456"}
+
+
+def read_by(resource: dict[str, Any], type_: str, index: int = 0, container: str = "pytorch") -> dict[str, str]:
+    return environment_of(manifest_of(parse_job(resource, PYTORCH), type_, index, framework=PYTORCH), container)
+
+
+def at_master(rank: int, world: int, processes: str = "auto", nodes: int = 3) -> dict[str, str]:
+    return {
+        **UNBUFFERED,
+        **MEETING,
+        **{f"PET_{name}": value for name, value in MEETING.items()},
+        "WORLD_SIZE": str(world),
+        "RANK": str(rank),
+        "PET_NODE_RANK": str(rank),
+        "PET_NPROC_PER_NODE": processes,
+        "PET_NNODES": str(nodes),
+    }
+
+
+@pytest.mark.parametrize(("type_", "index", "rank"), [("master", 0, 0), ("worker", 0, 1), ("worker", 1, 2)])
+def test_a_master_and_its_workers(type_: str, index: int, rank: int) -> None:
+    assert read_by(pytorchjob(master=1, worker=2), type_, index) == at_master(rank, 3)
+
+
+@pytest.mark.parametrize(("processes", "world"), [("4", 12), ("gpu", 3), ("cpu", 3), ("auto", 3)])
+def test_several_processes_in_a_pod(processes: str, world: int) -> None:
+    job = pytorchjob(master=1, worker=2, nprocPerNode=processes)
+    assert read_by(job, "worker") == at_master(1, world, processes)
+
+
+def test_the_port_is_the_masters() -> None:
+    job = pytorchjob(master=1, worker=1)
+    for type_, port in (("Master", 1234), ("Worker", 5678)):
+        container = job["spec"]["pytorchReplicaSpecs"][type_]["template"]["spec"]["containers"][0]
+        container["ports"] = [{"name": "pytorchjob-port", "containerPort": port}]
+    assert read_by(job, "worker")["MASTER_PORT"] == "1234"
+
+
+def test_workers_alone_get_torchruns_numbers_only() -> None:
+    assert read_by(pytorchjob(worker=2), "worker", 1) == {
+        **UNBUFFERED,
+        "PET_NPROC_PER_NODE": "auto",
+        "PET_NNODES": "2",
+    }
+
+
+def test_every_container_reads_it() -> None:
+    job = pytorchjob(master=1)
+    job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"].append(
+        {"name": "aside", "image": "x"}
+    )
+    assert read_by(job, "master", container="aside") == at_master(0, 1, nodes=1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "gets"),
+    [
+        ({}, {"PET_NNODES": "2:2"}),
+        ({"minReplicas": 1}, {"PET_NNODES": "1:1"}),
+        ({"maxReplicas": 4}, {"PET_NNODES": "4:4"}),
+        ({"minReplicas": 1, "maxReplicas": 4}, {"PET_NNODES": "1:4"}),
+        ({"rdzvHost": "etcd", "rdzvPort": 2379}, {"PET_RDZV_ENDPOINT": "etcd:2379"}),
+        ({"rdzvBackend": "etcd-v2"}, {"PET_RDZV_BACKEND": "etcd-v2"}),
+        ({"rdzvId": "one"}, {"PET_RDZV_ID": "one"}),
+        (
+            {"rdzvConf": [{"key": "timeout", "value": "60"}, {"key": "is_host", "value": "true"}]},
+            {"PET_RDZV_CONF": "timeout=60,is_host=true"},
+        ),
+        ({"maxRestarts": 0}, {"PET_MAX_RESTARTS": "0"}),
+        ({"standalone": True}, {"PET_STANDALONE": "1", "PET_NNODES": "1:1"}),
+        ({"standalone": False}, {}),
+        ({"nProcPerNode": 2}, {"PET_NPROC_PER_NODE": "2"}),
+    ],
+)
+def test_workers_that_come_and_go(policy: dict[str, Any], gets: dict[str, str]) -> None:
+    assert read_by(pytorchjob(worker=2, elasticPolicy=policy), "worker") == {
+        **UNBUFFERED,
+        "PET_NPROC_PER_NODE": "auto",
+        "PET_NNODES": "2:2",
+        "PET_RDZV_ENDPOINT": "example-job-worker-0:23456",
+        "PET_RDZV_BACKEND": "c10d",
+        **gets,
+    }
+
+
+def test_the_elastic_policys_processes_are_torchruns_only() -> None:
+    """The peer's WORLD_SIZE counts those of spec.nprocPerNode."""
+    made = read_by(pytorchjob(master=1, worker=1, elasticPolicy={"nProcPerNode": 4}), "worker")
+    assert (made["WORLD_SIZE"], made["PET_NPROC_PER_NODE"]) == ("2", "4")
+
+
+@pytest.mark.parametrize(
+    ("workers", "spec", "said"),
+    [
+        (1, {"nprocPerNode": 2}, "spec.nprocPerNode is 2: it must be auto, cpu, gpu or a number in quotes"),
+        (1, {"nprocPerNode": "\u00b2"}, "spec.nprocPerNode is '\u00b2': it must be"),
+        (0, {"elasticPolicy": {"minReplicas": 1}}, "spec.elasticPolicy is about workers, of which the job has none"),
+        (
+            1,
+            {"nprocPerNode": "2", "elasticPolicy": {"nProcPerNode": 2}},
+            "spec.nprocPerNode and spec.elasticPolicy.nProcPerNode are one setting",
+        ),
+        (1, {"elasticPolicy": {"metrics": [{}]}}, "spec.elasticPolicy.metrics makes no autoscaler here"),
+        (
+            1,
+            {"elasticPolicy": {"minReplicas": "1"}},
+            "spec.elasticPolicy.minReplicas is '1': it must be a whole number",
+        ),
+        (1, {"elasticPolicy": {"maxReplicas": 0}}, "spec.elasticPolicy.maxReplicas is 0: it must be a whole number"),
+        (
+            1,
+            {"elasticPolicy": {"minReplicas": 3, "maxReplicas": 2}},
+            "spec.elasticPolicy.minReplicas is 3, and maxReplicas 2: lower it, or raise maxReplicas",
+        ),
+        (3, {"elasticPolicy": {"maxReplicas": 2}}, "the job has 3 workers, and spec.elasticPolicy.maxReplicas is 2"),
+    ],
+)
+def test_what_no_schema_has_refused_is_refused_here(workers: int, spec: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidJob) as raised:
+        parse_job(pytorchjob(master=1, worker=workers, **spec), PYTORCH)
+    assert said in str(raised.value)
