@@ -77,7 +77,7 @@ crds: venv ## write crds/ anew from build/crds
 bundle: venv ## write OLM's bundle/ anew; IMG=registry.example.com/dljob-operator:0.1.0 names your image
 	@$(TOOL) olm $(if $(IMG),--image $(IMG))
 
-SCENARIOS ?= default mxnet tensorflow caffe2 local upgrade
+SCENARIOS ?= default mxnet tensorflow caffe2 pytorch local upgrade
 molecule: venv ## the scenarios of molecule/ on kind; SCENARIOS="mxnet local" only these; ENGINE=image: the operator in a pod
 	@# molecule's own place for what it has created goes by the folder's name alone: two checkouts would share it; and it
 	@# knows nothing of a cluster that was ended meanwhile

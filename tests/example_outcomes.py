@@ -48,6 +48,8 @@ ELSEWHERE = {
     "mxnet-digits-v1alpha1.yaml": "tests/e2e/test_training.py::test_example_trains",
     "mxnet-digits.yaml": "tests/e2e/test_demo.py::test_demo_trains_and_leaves_nothing",
     "mxnet-restart-job.yaml": "tests/e2e/test_whole_job.py::test_a_training_outlives_a_lost_server",
+    "pytorch-digits.yaml": "tests/e2e/test_pytorch.py::test_example_trains",
+    "pytorch-elastic.yaml": "tests/e2e/test_pytorch.py::test_a_worker_comes_in_the_middle",
     "tensorflow-digits-v1alpha1.yaml": "tests/e2e/test_tensorflow.py::test_example_trains",
     "tensorflow-digits.yaml": "tests/e2e/test_tensorflow.py::test_example_trains",
     "tensorflow-accelerators.yaml": "tests/e2e/test_accelerators.py::test_the_example_lists_the_mounted_driver",

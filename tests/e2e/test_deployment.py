@@ -64,7 +64,7 @@ def left_of_it(kubectl: Kubectl, what: str) -> list[str]:
     kinds = "namespaces,clusterroles,clusterrolebindings,customresourcedefinitions"
     names = kubectl.run("get", kinds, "-o", "name").split()
     # Kubernetes adds the admin rules of definitions to nobody; what is ours bears our names
-    return [n for n in names if what in n or re.search(r"(mx|tf|caffe2)jobs\.", n)]
+    return [n for n in names if what in n or re.search(r"(mx|tf|caffe2|pytorch)jobs\.", n)]
 
 
 @pytest.fixture(scope="class")
