@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,6 +26,14 @@ def until(wanted: Callable[[], bool], timeout: float = 60.0) -> None:
     while not wanted():
         assert time.monotonic() < deadline, f"not within {timeout:.0f} s"
         time.sleep(0.05)
+
+
+def kubectl(here: Cluster, *arguments: str) -> str:
+    """What kubectl says in the namespace ``here``; it must go well."""
+    command = [str(here.kubeconfig.parent / "bin" / "kubectl"), "--kubeconfig", str(here.kubeconfig)]
+    done = subprocess.run([*command, "-n", here.namespace, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 class Cluster:

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from e2e.support import Cluster, Job, shell_template
-
-ROOT = Path(__file__).resolve().parents[2]
+from e2e.support import Cluster, Job, kubectl, shell_template
 
 TASK = 'echo "$TF_CONFIG$CAFFE2_CONFIG$DMLC_ROLE"'
-
-
-def kubectl(here: Cluster, *arguments: str) -> str:
-    command = [str(ROOT / ".cluster" / "bin" / "kubectl"), "--kubeconfig", str(here.kubeconfig)]
-    done = subprocess.run([*command, "-n", here.namespace, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def manifest(group: str, kind: str, container: str, replicas: Any) -> dict[str, Any]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from e2e.support import Cluster, Job
+from e2e.support import Cluster, Job, kubectl
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCURACY = re.compile(r"final: test_accuracy=([0-9.]+) processes=(\d+) epochs=\d+$", re.MULTILINE)
@@ -76,8 +75,7 @@ def test_a_worker_comes_in_the_middle(here: Cluster) -> None:
     assert (scale["spec"]["replicas"], scale["status"]["replicas"]) == (2, 2)
     chosen = here.core.list_namespaced_pod(here.namespace, label_selector=scale["status"]["selector"])
     assert {pod.metadata.uid for pod in chosen.items} == set(first.values()), "what an autoscaler would look at"
-    kubectl = [str(ROOT / ".cluster" / "bin" / "kubectl"), "--kubeconfig", str(here.kubeconfig), "-n", here.namespace]
-    subprocess.run([*kubectl, "scale", "pytorchjob", job.name, "--replicas=3"], check=True)
+    kubectl(here, "scale", "pytorchjob", job.name, "--replicas=3")
     status = job.wait_end(300)
     assert status["state"] == "Succeeded", status
     logs = {index: log(here, job, "worker", index) for index in (0, 1, 2)}

@@ -8,30 +8,11 @@ from typing import Any
 
 import pytest
 from builders import caffe2job
-from kubernetes import client
 from seeds import seed_manifest
 
 Job = dict[str, Any]
 
 NFS = {"backendType": "nfs", "nfsPath": "/shared"}
-
-
-@pytest.fixture(scope="session")
-def complaint(api: client.ApiClient, crds: None, empty_namespace: str) -> Callable[[Job], str]:
-    """``complaint(job)``: what the API server has against the job; "" if nothing."""
-    objects = client.CustomObjectsApi(api)
-
-    def complain(job: Job) -> str:
-        try:
-            objects.create_namespaced_custom_object(
-                "kubeflow.org", "v1alpha1", empty_namespace, "caffe2jobs", job, field_validation="Strict", dry_run="All"
-            )
-        except client.ApiException as error:
-            assert error.status in (400, 422), error
-            return str(error.body)
-        return ""
-
-    return complain
 
 
 def written(workers: int | None = 2, **spec: Any) -> Job:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from builders import pytorchjob
-from kubernetes import client
 
 Job = dict[str, Any]
 
@@ -23,24 +22,6 @@ ELASTIC = {
     "maxRestarts": 3,
     "metrics": [],
 }
-
-
-@pytest.fixture(scope="session")
-def complaint(api: client.ApiClient, crds: None, empty_namespace: str) -> Callable[[Job], str]:
-    """``complaint(job)``: what the API server has against the job; "" if nothing."""
-    objects = client.CustomObjectsApi(api)
-
-    def complain(job: Job) -> str:
-        try:
-            objects.create_namespaced_custom_object(
-                "kubeflow.org", "v1", empty_namespace, "pytorchjobs", job, field_validation="Strict", dry_run="All"
-            )
-        except client.ApiException as error:
-            assert error.status in (400, 422), error
-            return str(error.body)
-        return ""
-
-    return complain
 
 
 def written(master: int = 0, worker: int = 0, **spec: Any) -> Job:
