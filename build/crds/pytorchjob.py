@@ -12,7 +12,7 @@ from crds.replicas import ReplicaMap
 
 _JOB = (
     "A training job of PyTorch: a master with any number of workers, whose end is the master's; or workers alone, all "
-    "of which must succeed."
+    "of which must succeed, or, with elasticPolicy, one."
 )
 _SPEC = "What to train and with how many replicas."
 _PROCESSES = "auto, cpu, gpu, another device that torchrun knows, or a number"
@@ -26,7 +26,6 @@ _ELASTIC = "self.elasticPolicy"
 
 
 def _elastic() -> Schema:
-    count = {"minimum": 1}
     detail = record(
         "A setting of the rendezvous backend.",
         {"key": string("Its name.", minLength=1), "value": string("Its value.")},
@@ -35,8 +34,8 @@ def _elastic() -> Schema:
     return record(
         "Lets workers come and go: torchrun goes on with as many as there are, between two numbers.",
         {
-            "minReplicas": integer("Fewest workers to train with; maxReplicas where absent.", **count),
-            "maxReplicas": integer("Most workers to train with; minReplicas where absent.", **count),
+            "minReplicas": integer("Fewest workers to train with; maxReplicas where absent.", minimum=1),
+            "maxReplicas": integer("Most workers to train with; minReplicas where absent.", minimum=1),
             "rdzvBackend": string(
                 "Where workers find each other: c10d (where absent), etcd-v2, or another that torchrun knows.",
                 minLength=1,
@@ -46,7 +45,7 @@ def _elastic() -> Schema:
             "rdzvId": string("Name of the rendezvous, for a backend that several jobs share."),
             "rdzvConf": array("Further settings of the rendezvous.", detail, most=64),
             "standalone": boolean("true makes each pod train for itself, with a rendezvous of its own."),
-            "nProcPerNode": integer("Earlier place of nprocPerNode.", **count),
+            "nProcPerNode": integer("Earlier place of nprocPerNode.", minimum=1),
             "metrics": array(
                 "Not served: write a HorizontalPodAutoscaler.", record("One of its metrics.", {}, open_=True), most=64
             ),
@@ -72,7 +71,7 @@ def _elastic() -> Schema:
 
 def _rules() -> Sequence[Rule]:
     at = f"self.{_MAP.field}"
-    masters = f"{at}.filter(k, k.lowerAscii() == 'master').map(k, {at}[k].replicas)"
+    masters, workers = _MAP.counts("Master"), _MAP.counts("Worker")
     return [
         rule(
             f"{masters} in [[], [1]]",
@@ -85,13 +84,13 @@ def _rules() -> Sequence[Rule]:
             field=f".{_MAP.field}",
         ),
         rule(
-            f"{at}.exists(k, k.lowerAscii() == 'worker' && {at}[k].replicas > 0)",
+            f"{workers}.exists(n, n > 0)",
             unless=[f"!has({_ELASTIC})"],
             message="elasticPolicy is about workers, of which the job has none: add Worker, or remove elasticPolicy",
             field=".elasticPolicy",
         ),
         rule(
-            f"{at}.all(k, k.lowerAscii() != 'worker' || {at}[k].replicas <= {_ELASTIC}.maxReplicas)",
+            f"{workers}.all(n, n <= {_ELASTIC}.maxReplicas)",
             unless=[f"!has({_ELASTIC})", f"!has({_ELASTIC}.maxReplicas)"],
             message="more workers than elasticPolicy.maxReplicas: torchrun would let none in beyond it; raise it, or "
             "ask for fewer",

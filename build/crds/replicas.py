@@ -225,7 +225,7 @@ class ReplicaMap:
     def needs_one(self, type_: str, *, unless: Sequence[str] = (), hint: str = "") -> Rule:
         """The rule that there is exactly one replica of ``type_``."""
         return rule(
-            f"{self._counts(type_)} == [1]",
+            f"{self.counts(type_)} == [1]",
             unless=[self.absent(), *unless],
             message=f"exactly one {type_}, with replicas of 1, is needed: add it or correct its replicas{hint}",
             field=f".{self.field}",
@@ -234,7 +234,7 @@ class ReplicaMap:
     def needs_any(self, type_: str, *, unless: Sequence[str] = (), hint: str = "") -> Rule:
         """The rule that there is at least one replica of ``type_``."""
         return rule(
-            f"{self._counts(type_)}.exists(n, n > 0)",
+            f"{self.counts(type_)}.exists(n, n > 0)",
             unless=[self.absent(), *unless],
             message=f"at least one replica of {type_} is needed: add it{hint}",
             field=f".{self.field}",
@@ -284,7 +284,8 @@ class ReplicaMap:
             ),
         ]
 
-    def _counts(self, type_: str) -> str:
+    def counts(self, type_: str) -> str:
+        """The CEL expression for the numbers of replicas under ``type_``: none or one."""
         at = f"self.{self.field}"
         return f"{at}.filter(k, k.lowerAscii() == '{type_.lower()}').map(k, {at}[k].replicas)"
 
