@@ -77,7 +77,6 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     uid = str(metadata.get("uid") or "")
     chief = _chief(options, groups, framework, faults)
     mode = _mode(options, framework, faults)
-    dynamic = _dynamic(options, dialect, faults)
     job = DLJob(
         api_version=str(resource.get("apiVersion")),
         kind=kind,
@@ -94,9 +93,8 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         options={name: options[name] for name in dialect.spec_fields if name in options},
         status=mapping(resource.get("status")),
         page=dashboard.parse(options, framework, faults),
-        succeeds_by=(dialect.dynamic_succeeds_by if _may_be_dynamic(options, dialect) == chief.type else "")
-        or _succeeds_by(options, chief, dialect, framework, faults),
-        dynamic=dynamic,
+        succeeds_by=_succeeds_by(options, chief, dialect, framework, faults),
+        dynamic=_dynamic(options, dialect, faults),
     )
     if not faults:
         faults.extend(problems_of(job, framework))
@@ -260,7 +258,13 @@ def _chief(
 def _succeeds_by(
     options: Mapping[str, Any], chief: Chief, dialect: Dialect, framework: Framework, faults: list[str]
 ) -> str:
-    """v1's successPolicy asks for all replicas of a type. Where another type decides it means nothing, as there."""
+    """v1's successPolicy asks for all replicas of a type. Where another type decides it means nothing, as there.
+
+    Before it comes what the dialect says of replicas that are made for coming and going, even where these do not.
+    """
+    given = [type_ for name, type_ in dialect.dynamic.items() if options.get(name) not in (None, False)]
+    if dialect.dynamic_succeeds_by and chief.type in given:
+        return dialect.dynamic_succeeds_by
     wanted = options.get("successPolicy")
     if not dialect.success_policies or wanted in (None, ""):
         return framework.succeeds_by
@@ -268,11 +272,6 @@ def _succeeds_by(
         faults.append(f"spec.successPolicy: {wanted!r} is none of {', '.join(dialect.success_policies)}, or empty")
         return framework.succeeds_by
     return SUCCEEDS_BY_ALL if dialect.success_policies[wanted] == chief.type else framework.succeeds_by
-
-
-def _may_be_dynamic(options: Mapping[str, Any], dialect: Dialect) -> str:
-    """The type whose replicas are made for coming and going, even where these of the job do not."""
-    return next((type_ for name, type_ in dialect.dynamic.items() if options.get(name) not in (None, False)), "")
 
 
 def _dynamic(options: Mapping[str, Any], dialect: Dialect, faults: list[str]) -> str:

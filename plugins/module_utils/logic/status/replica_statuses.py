@@ -90,9 +90,9 @@ def summary(job: DLJob, counts: dict[str, Counter[str]]) -> str:
 
 def all_up(job: DLJob, counts: dict[str, Counter[str]]) -> bool:
     """Whether every replica runs or has succeeded; of a dynamic type one is enough, or all have failed."""
-    missing = {type_: states.total() - states[RUNNING] - states[SUCCEEDED] for type_, states in counts.items()}
-    if job.dynamic in counts:
-        states = counts[job.dynamic]
-        if states[FAILED] == states.total() or missing[job.dynamic] < states.total():
-            missing[job.dynamic] = 0
-    return not any(missing.values())
+    return not any(_waits(type_ == job.dynamic, states) for type_, states in counts.items())
+
+
+def _waits(dynamic: bool, states: Counter[str]) -> bool:
+    up, failed = states[RUNNING] + states[SUCCEEDED], states[FAILED]
+    return up == 0 and failed < states.total() if dynamic else up < states.total()
