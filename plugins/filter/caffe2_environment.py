@@ -40,23 +40,15 @@ _value:
   sample: {SHARD_ID: "1", NUM_SHARDS: "2", REDIS_HOST: redis-service}
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.caffe2 import caffe2_environment
-
-
-def _checked(cluster: Any) -> dict[str, str]:
-    needed = ("job", "replicas", "spec", "total", "task")
-    missing = [k for k in needed if not isinstance(cluster, Mapping) or k not in cluster]
-    if missing:
-        raise AnsibleFilterError(f"caffe2_environment: the cluster lacks {missing[0]!r}")
-    return caffe2_environment(cluster)
+from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 
 class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"caffe2_environment": _checked}
+        return cluster_filter("caffe2_environment", ("job", "replicas", "spec", "total", "task"), caffe2_environment)

@@ -34,22 +34,15 @@ _value:
   elements: str
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.caffe2 import caffe2_problems
-
-
-def _checked(cluster: Any) -> list[str]:
-    missing = [k for k in ("spec", "total") if not isinstance(cluster, Mapping) or k not in cluster]
-    if missing:
-        raise AnsibleFilterError(f"caffe2_problems: the cluster lacks {missing[0]!r}")
-    return list(caffe2_problems(cluster))
+from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 
 class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"caffe2_problems": _checked}
+        return cluster_filter("caffe2_problems", ("spec", "total"), lambda cluster: list(caffe2_problems(cluster)))

@@ -42,22 +42,15 @@ _value:
   sample: {DMLC_ROLE: worker, DMLC_NUM_WORKER: "2"}
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.dmlc import mxnet_environment
-
-
-def _checked(cluster: Any) -> dict[str, str]:
-    missing = [k for k in ("job", "replicas", "task") if not isinstance(cluster, Mapping) or k not in cluster]
-    if missing:
-        raise AnsibleFilterError(f"mxnet_environment: the cluster lacks {missing[0]!r}")
-    return mxnet_environment(cluster)
+from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 
 class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"mxnet_environment": _checked}
+        return cluster_filter("mxnet_environment", ("job", "replicas", "task"), mxnet_environment)

@@ -55,23 +55,15 @@ _value:
     PET_NNODES: "2"
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.torchrun import pytorch_environment
-
-
-def _checked(cluster: Any) -> dict[str, str]:
-    needed = ("replicas", "spec", "total", "task")
-    missing = [key for key in needed if not isinstance(cluster, Mapping) or key not in cluster]
-    if missing:
-        raise AnsibleFilterError(f"pytorch_environment: the cluster lacks {missing[0]!r}")
-    return pytorch_environment(cluster)
+from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 
 class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"pytorch_environment": _checked}
+        return cluster_filter("pytorch_environment", ("replicas", "spec", "total", "task"), pytorch_environment)

@@ -35,22 +35,15 @@ _value:
   elements: str
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.torchrun import pytorch_problems
-
-
-def _checked(cluster: Any) -> list[str]:
-    missing = [k for k in ("replicas", "spec") if not isinstance(cluster, Mapping) or k not in cluster]
-    if missing:
-        raise AnsibleFilterError(f"pytorch_problems: the cluster lacks {missing[0]!r}")
-    return list(pytorch_problems(cluster))
+from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 
 class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"pytorch_problems": _checked}
+        return cluster_filter("pytorch_problems", ("replicas", "spec"), lambda cluster: list(pytorch_problems(cluster)))

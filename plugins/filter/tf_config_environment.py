@@ -41,22 +41,15 @@ _value:
     TF_CONFIG: '{"cluster":{"master":["m:2222"],"ps":["p:2222"]},"task":{"type":"ps","index":0},"environment":"cloud"}'
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tf_config import tf_config_environment
-
-
-def _checked(cluster: Any) -> dict[str, str]:
-    missing = [k for k in ("job", "replicas", "total", "task") if not isinstance(cluster, Mapping) or k not in cluster]
-    if missing:
-        raise AnsibleFilterError(f"tf_config_environment: the cluster lacks {missing[0]!r}")
-    return tf_config_environment(cluster)
+from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 
 class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"tf_config_environment": _checked}
+        return cluster_filter("tf_config_environment", ("job", "replicas", "total", "task"), tf_config_environment)
