@@ -19,25 +19,23 @@ import json
 import math
 import os
 import shutil
-import signal
 import socket
 import struct
 import sys
 import tempfile
-import threading
 import time
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 # the modules that all frameworks' examples share; the images keep this layout
 sys.path.extend(str(Path(__file__).resolve().parents[1] / folder) for folder in ("caffe2", "shared"))
 import digits
 import meeting
 import rendezvous
+from process import BadEnvironmentError, end_on_signals, leave, number, positive, say, status_of
 
 HIDDEN_UNITS = 128
 MOMENTUM = 0.9
@@ -47,10 +45,6 @@ RETRY_SECONDS = 0.5
 PING_SECONDS = 5.0
 SIOCGIFADDR = 0x8915
 """Linux' request for the IPv4 address of a network interface."""
-
-
-class BadEnvironmentError(Exception):
-    """The environment does not describe a worker of a job that could run."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +70,9 @@ class Job:
 def parse_arguments(argv: Sequence[str], environment: Mapping[str, str]) -> argparse.Namespace:
     """The options; a bad one ends the process with status 2 and a usage line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--num_epochs", type=_positive(int), default=20, help="passes over the training data")
-    parser.add_argument("--batch_size", type=_positive(int), default=32, help="samples of one worker in one step")
-    parser.add_argument("--base_learning_rate", type=_positive(float), default=0.1, help="learning rate")
+    parser.add_argument("--num_epochs", type=positive(int), default=20, help="passes over the training data")
+    parser.add_argument("--batch_size", type=positive(int), default=32, help="samples of one worker in one step")
+    parser.add_argument("--base_learning_rate", type=positive(float), default=0.1, help="learning rate")
     parser.add_argument("--seed", type=int, default=0, help="of the order of the samples")
     parser.add_argument("--shard_id", default=environment.get("SHARD_ID") or "0", help="default: $SHARD_ID")
     parser.add_argument("--num_shards", default=environment.get("NUM_SHARDS") or "1", help="default: $NUM_SHARDS")
@@ -96,21 +90,10 @@ def parse_arguments(argv: Sequence[str], environment: Mapping[str, str]) -> argp
     return parser.parse_args(argv)
 
 
-def _positive(number: type) -> Any:
-    def convert(text: str) -> Any:
-        value = number(text)
-        if not (value > 0 and math.isfinite(value)):
-            raise argparse.ArgumentTypeError(f"must be positive: {text}")
-        return value
-
-    convert.__name__ = number.__name__  # argparse names it when the text is no number at all
-    return convert
-
-
 def parse_job(options: argparse.Namespace, environment: Mapping[str, str]) -> Job:
     """The job that the arguments and variables describe. Raises BadEnvironmentError, which names what is wrong."""
-    shards = _number("NUM_SHARDS", options.num_shards, 1)
-    shard = _number("SHARD_ID", options.shard_id, 0, shards - 1)
+    shards = number("NUM_SHARDS", options.num_shards, 1)
+    shard = number("SHARD_ID", options.shard_id, 0, shards - 1)
     if shards > 1:
         if not options.redis_host and not options.file_store_path:
             raise BadEnvironmentError(
@@ -124,7 +107,7 @@ def parse_job(options: argparse.Namespace, environment: Mapping[str, str]) -> Jo
         shards=shards,
         run_id=options.run_id,
         redis_host=options.redis_host,
-        redis_port=_number("REDIS_PORT", options.redis_port, 1, 65535),
+        redis_port=number("REDIS_PORT", options.redis_port, 1, 65535),
         directory=options.file_store_path,
         own_name=own_name(environment.get("CAFFE2_CONFIG", ""), shard),
     )
@@ -140,17 +123,6 @@ def own_name(config: str, shard: int) -> str:
         raise BadEnvironmentError(f"CAFFE2_CONFIG has no worker {shard}: {config}") from error
 
 
-def _number(name: str, text: str, least: int, most: int | None = None) -> int:
-    bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-    try:
-        value = int(text)
-    except ValueError:
-        value = least - 1
-    if value < least or (most is not None and value > most):
-        raise BadEnvironmentError(f"{name} is {text!r}, not a number {bounds}")
-    return value
-
-
 def rendezvous_timeout(environment: Mapping[str, str]) -> float:
     """Seconds to wait for the other workers: $RENDEZVOUS_TIMEOUT, default 300."""
     text = environment.get(RENDEZVOUS_VARIABLE, "")
@@ -161,30 +133,6 @@ def rendezvous_timeout(environment: Mapping[str, str]) -> float:
     if not (seconds > 0 and math.isfinite(seconds)):
         raise BadEnvironmentError(f"{RENDEZVOUS_VARIABLE} is {text!r}, not a positive number of seconds")
     return seconds
-
-
-def say(message: str) -> None:
-    """One line on stdout, at once: a pod's log is read while it runs."""
-    print(message, flush=True)
-
-
-def end_on_signals() -> None:
-    """End with 128+signal on SIGTERM and SIGINT.
-
-    The first process of a container gets no default action, and a handler in Python waits until Caffe2's net has run,
-    for ever if that waits for a worker that is gone. A thread hears them.
-    """
-    signals = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-
-    def listen() -> None:
-        number = signal.sigwait(signals)
-        try:
-            say(f"ended by {signal.Signals(number).name}")
-        finally:  # also when nobody reads stdout any more
-            os._exit(128 + number)
-
-    threading.Thread(target=listen, name="signals", daemon=True).start()
 
 
 # --- the network between the workers
@@ -367,12 +315,8 @@ def accuracy(data: digits.Digits) -> float:
 def run(argv: Sequence[str]) -> int:
     """The whole program; the exit status."""
     options = parse_arguments(argv, os.environ)
-    try:
-        job = parse_job(options, os.environ)
-        timeout = rendezvous_timeout(os.environ)
-    except BadEnvironmentError as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        return 2
+    job = parse_job(options, os.environ)
+    timeout = rendezvous_timeout(os.environ)
     end_on_signals()
     if job.shards == 1:
         train(options, job, None, "")
@@ -383,20 +327,5 @@ def run(argv: Sequence[str]) -> int:
     return 0
 
 
-def main() -> NoReturn:
-    try:
-        status = run(sys.argv[1:])
-    except Exception as error:
-        if isinstance(error, OSError):  # a missing file, a worker that did not come: the message says it all
-            print(f"error: {error}", file=sys.stderr, flush=True)
-        else:
-            traceback.print_exc()
-        status = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # not a regular exit: threads of Gloo may still wait for workers that have gone
-    os._exit(status)
-
-
 if __name__ == "__main__":
-    main()
+    leave(status_of(run))

@@ -15,11 +15,8 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import signal
 import sys
-import threading
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +26,7 @@ from typing import Any, NoReturn
 sys.path.append(str(Path(__file__).resolve().parents[1] / "shared"))
 import digits
 import rendezvous
+from process import BadEnvironmentError, end_on_signals, leave, number, positive, say, status_of
 
 KV_STORES = ("dist_sync", "dist_device_sync", "dist_async", "local")
 ROLES = ("scheduler", "server", "worker")
@@ -37,10 +35,6 @@ RENDEZVOUS_VARIABLE = "RENDEZVOUS_TIMEOUT"
 RENDEZVOUS_SECONDS = 300.0
 HIDDEN_UNITS = 128
 MOMENTUM = 0.9
-
-
-class BadEnvironmentError(Exception):
-    """The environment does not describe a process of a job that could run."""
 
 
 @dataclass(frozen=True)
@@ -58,23 +52,12 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """The options; a bad one ends the process with status 2 and a usage line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kv-store", choices=KV_STORES, default="dist_sync", help="how workers share gradients")
-    parser.add_argument("--num-epochs", type=_positive(int), default=20, help="passes over the training data")
-    parser.add_argument("--num-layers", type=_positive(int), default=2, help=f"hidden layers of {HIDDEN_UNITS} units")
-    parser.add_argument("--batch-size", type=_positive(int), default=32, help="samples of one worker in one step")
-    parser.add_argument("--lr", type=_positive(float), default=0.05, help="learning rate")
+    parser.add_argument("--num-epochs", type=positive(int), default=20, help="passes over the training data")
+    parser.add_argument("--num-layers", type=positive(int), default=2, help=f"hidden layers of {HIDDEN_UNITS} units")
+    parser.add_argument("--batch-size", type=positive(int), default=32, help="samples of one worker in one step")
+    parser.add_argument("--lr", type=positive(float), default=0.05, help="learning rate")
     parser.add_argument("--seed", type=int, default=0, help="of the initial weights and the order of the samples")
     return parser.parse_args(argv)
-
-
-def _positive(number: type) -> Any:
-    def convert(text: str) -> Any:
-        value = number(text)
-        if not (value > 0 and math.isfinite(value)):
-            raise argparse.ArgumentTypeError(f"must be positive: {text}")
-        return value
-
-    convert.__name__ = number.__name__  # argparse names it when the text is no number at all
-    return convert
 
 
 def parse_cluster(environment: Mapping[str, str]) -> Cluster | None:
@@ -90,7 +73,7 @@ def parse_cluster(environment: Mapping[str, str]) -> Cluster | None:
             f"{', '.join(missing)} not set: a process of a distributed job needs all of {', '.join(REQUIRED)}; "
             "unset them all to train alone"
         )
-    servers, workers = (_number(environment, f"DMLC_NUM_{kind}", 0) for kind in ("SERVER", "WORKER"))
+    servers, workers = (number(name, environment[name], 0) for name in ("DMLC_NUM_SERVER", "DMLC_NUM_WORKER"))
     if not servers and not workers:
         return None
     if not servers or not workers:
@@ -103,21 +86,10 @@ def parse_cluster(environment: Mapping[str, str]) -> Cluster | None:
     return Cluster(
         role=role,
         host=environment["DMLC_PS_ROOT_URI"],
-        port=_number(environment, "DMLC_PS_ROOT_PORT", 1, 65535),
+        port=number("DMLC_PS_ROOT_PORT", environment["DMLC_PS_ROOT_PORT"], 1, 65535),
         servers=servers,
         workers=workers,
     )
-
-
-def _number(environment: Mapping[str, str], name: str, least: int, most: int | None = None) -> int:
-    bounds = f"from {least} to {most}" if most else f"of at least {least}"
-    try:
-        value = int(environment[name])
-    except ValueError:
-        value = least - 1
-    if value < least or (most is not None and value > most):
-        raise BadEnvironmentError(f"{name} is {environment[name]!r}, not a number {bounds}")
-    return value
 
 
 def rendezvous_timeout(environment: Mapping[str, str]) -> float:
@@ -130,30 +102,6 @@ def rendezvous_timeout(environment: Mapping[str, str]) -> float:
     if not (seconds > 0 and math.isfinite(seconds)):
         raise BadEnvironmentError(f"{RENDEZVOUS_VARIABLE} is {text!r}, not a positive number of seconds")
     return seconds
-
-
-def say(message: str) -> None:
-    """One line on stdout, at once: a pod's log is read while it runs."""
-    print(message, flush=True)
-
-
-def end_on_signals() -> None:
-    """End with 128+signal on SIGTERM and SIGINT, even as a container's first process and inside MXNet's C++ loops.
-
-    The first process of a container gets no default action, and a Python handler waits for C++ code to return, which
-    for a scheduler is the end of the job: its pod would be killed only after the grace period. A thread hears them.
-    """
-    signals = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-
-    def listen() -> None:
-        number = signal.sigwait(signals)
-        try:
-            say(f"ended by {signal.Signals(number).name}")
-        finally:  # also when nobody reads stdout any more
-            os._exit(128 + number)
-
-    threading.Thread(target=listen, name="signals", daemon=True).start()
 
 
 def serve(cluster: Cluster) -> None:
@@ -239,17 +187,13 @@ def train(options: argparse.Namespace, kv_store: str) -> None:
 def run(argv: Sequence[str]) -> int:
     """The whole program; the exit status."""
     options = parse_arguments(argv)
-    try:
-        cluster = parse_cluster(os.environ)
-        timeout = rendezvous_timeout(os.environ)
-        if cluster and options.kv_store == "local":
-            raise BadEnvironmentError(
-                f"--kv-store local as one of {cluster.workers} workers: the other processes of the job would wait for "
-                "this one; choose a dist_ kv-store, or unset DMLC_* to train alone"
-            )
-    except BadEnvironmentError as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        return 2
+    cluster = parse_cluster(os.environ)
+    timeout = rendezvous_timeout(os.environ)
+    if cluster and options.kv_store == "local":
+        raise BadEnvironmentError(
+            f"--kv-store local as one of {cluster.workers} workers: the other processes of the job would wait for "
+            "this one; choose a dist_ kv-store, or unset DMLC_* to train alone"
+        )
     end_on_signals()
     if cluster is None:
         if options.kv_store != "local":
@@ -268,15 +212,9 @@ def run(argv: Sequence[str]) -> int:
 
 
 def main() -> NoReturn:
-    try:
-        status = run(sys.argv[1:])
-    except Exception as error:
-        if isinstance(error, OSError):  # a missing file or an unreachable scheduler: the message says it all
-            print(f"error: {error}", file=sys.stderr, flush=True)
-        else:
-            traceback.print_exc()
-        # a regular exit would first wait in MXNet's barrier for the other workers, for ever if they wait for this one
-        os._exit(1)
+    status = status_of(run)
+    if status == 1:  # it would first wait in MXNet's barrier for the other workers, for ever if they wait for this one
+        leave(status)
     sys.exit(status)
 
 

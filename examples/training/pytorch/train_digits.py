@@ -17,28 +17,21 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import signal
 import sys
-import threading
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NoReturn
 
 # the modules that all frameworks' examples share; the images keep this layout
 sys.path.append(str(Path(__file__).resolve().parents[1] / "shared"))
 import digits
+from process import BadEnvironmentError, end_on_signals, leave, number, positive, say, status_of
 
 HIDDEN_UNITS = 128
 MOMENTUM = 0.9
 RENDEZVOUS_SECONDS = 300
-
-
-class BadEnvironmentError(Exception):
-    """The environment does not describe a process of a job that could run."""
 
 
 @dataclass(frozen=True)
@@ -52,68 +45,22 @@ class Place:
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """The options; a bad one ends the process with status 2 and a usage line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--num-epochs", type=_positive(int), default=20, help="passes over the training data")
-    parser.add_argument("--batch-size", type=_positive(int), default=32, help="samples of one process in one step")
-    parser.add_argument("--lr", type=_positive(float), default=0.1, help="learning rate")
+    parser.add_argument("--num-epochs", type=positive(int), default=20, help="passes over the training data")
+    parser.add_argument("--batch-size", type=positive(int), default=32, help="samples of one process in one step")
+    parser.add_argument("--lr", type=positive(float), default=0.1, help="learning rate")
     parser.add_argument("--seed", type=int, default=0, help="of the initial weights and the order of the samples")
     parser.add_argument("--checkpoint", type=Path, help="the file that keeps what was learnt after every epoch")
     return parser.parse_args(argv)
 
 
-def _positive(number: type) -> Any:
-    def convert(text: str) -> Any:
-        value = number(text)
-        if not (value > 0 and math.isfinite(value)):
-            raise argparse.ArgumentTypeError(f"must be positive: {text}")
-        return value
-
-    convert.__name__ = number.__name__  # argparse names it when the text is no number at all
-    return convert
-
-
 def parse_place(environment: Mapping[str, str]) -> Place:
     """Raises BadEnvironmentError, which names what is wrong. Without any of the variables a process is alone."""
-    processes = _number("WORLD_SIZE", environment.get("WORLD_SIZE") or "1", 1)
-    rank = _number("RANK", environment.get("RANK") or "0", 0, processes - 1)
+    processes = number("WORLD_SIZE", environment.get("WORLD_SIZE") or "1", 1)
+    rank = number("RANK", environment.get("RANK") or "0", 0, processes - 1)
     for name in ("MASTER_ADDR", "MASTER_PORT"):
         if processes > 1 and not environment.get(name):
             raise BadEnvironmentError(f"{name} is not set: {processes} processes need a place to meet")
     return Place(rank, processes)
-
-
-def _number(name: str, text: str, least: int, most: int | None = None) -> int:
-    bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-    try:
-        value = int(text)
-    except ValueError:
-        value = least - 1
-    if value < least or (most is not None and value > most):
-        raise BadEnvironmentError(f"{name} is {text!r}, not a number {bounds}")
-    return value
-
-
-def say(message: str) -> None:
-    """One line on stdout, at once and whole: a pod's log is read while it runs, and torchrun's processes share it."""
-    print(f"{message}\n", end="", flush=True)
-
-
-def end_on_signals() -> None:
-    """End with 128+signal on SIGTERM and SIGINT.
-
-    The first process of a container gets no default action, and a handler in Python waits until PyTorch's C++ code has
-    returned, for ever if that waits for a process that is gone. A thread hears them.
-    """
-    signals = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-
-    def listen() -> None:
-        number = signal.sigwait(signals)
-        try:
-            say(f"ended by {signal.Signals(number).name}")
-        finally:  # also when nobody reads stdout any more
-            os._exit(128 + number)
-
-    threading.Thread(target=listen, name="signals", daemon=True).start()
 
 
 def train(options: argparse.Namespace, place: Place) -> None:
@@ -179,28 +126,11 @@ def train(options: argparse.Namespace, place: Place) -> None:
 def run(argv: Sequence[str]) -> int:
     """The whole program; the exit status."""
     options = parse_arguments(argv)
-    try:
-        place = parse_place(os.environ)
-    except BadEnvironmentError as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        return 2
+    place = parse_place(os.environ)
     end_on_signals()
     train(options, place)
     return 0
 
 
-def main() -> NoReturn:
-    try:
-        status = run(sys.argv[1:])
-    except Exception as error:
-        if isinstance(error, OSError):  # a missing file or an unreachable server: the message says it all
-            print(f"error: {error}", file=sys.stderr, flush=True)
-        else:
-            traceback.print_exc()
-        status = 1
-    sys.stdout.flush()
-    os._exit(status)
-
-
 if __name__ == "__main__":
-    main()
+    leave(status_of(run))

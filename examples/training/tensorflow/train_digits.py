@@ -16,30 +16,24 @@ import argparse
 import json
 import math
 import os
-import signal
 import sys
-import threading
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 # the modules that all frameworks' examples share; the images keep this layout
 sys.path.append(str(Path(__file__).resolve().parents[1] / "shared"))
 import digits
 import rendezvous
+from process import BadEnvironmentError, end_on_signals, leave, positive, say, status_of
 
 CHIEFS = ("chief", "master")
 SERVING = ("worker", "ps")
 RENDEZVOUS_SECONDS = 300.0
 HIDDEN_UNITS = 128
 MOMENTUM = 0.9
-
-
-class BadEnvironmentError(Exception):
-    """TF_CONFIG does not describe a process of a job that could run."""
 
 
 @dataclass(frozen=True)
@@ -66,23 +60,12 @@ class Cluster:
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """The options; a bad one ends the process with status 2 and a usage line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--num-epochs", type=_positive(int), default=20, help="passes over the training data")
-    parser.add_argument("--batch-size", type=_positive(int), default=32, help="samples of one step")
-    parser.add_argument("--lr", type=_positive(float), default=0.05, help="learning rate")
+    parser.add_argument("--num-epochs", type=positive(int), default=20, help="passes over the training data")
+    parser.add_argument("--batch-size", type=positive(int), default=32, help="samples of one step")
+    parser.add_argument("--lr", type=positive(float), default=0.05, help="learning rate")
     parser.add_argument("--seed", type=int, default=0, help="of the initial weights and the order of the samples")
     parser.add_argument("--log_dir", default="", help="where the chief writes TensorBoard's event files; none if empty")
     return parser.parse_args(argv)
-
-
-def _positive(number: type) -> Any:
-    def convert(text: str) -> Any:
-        value = number(text)
-        if not (value > 0 and math.isfinite(value)):
-            raise argparse.ArgumentTypeError(f"must be positive: {text}")
-        return value
-
-    convert.__name__ = number.__name__  # argparse names it when the text is no number at all
-    return convert
 
 
 def parse_cluster(environment: Mapping[str, str]) -> Cluster | None:
@@ -115,30 +98,6 @@ def parse_cluster(environment: Mapping[str, str]) -> Cluster | None:
     if type_ not in (*CHIEFS, *SERVING):
         raise BadEnvironmentError(f"TF_CONFIG: the type {type_} has no part in this program")
     return cluster
-
-
-def say(message: str) -> None:
-    """One line on stdout, at once: a pod's log is read while it runs."""
-    print(message, flush=True)
-
-
-def end_on_signals() -> None:
-    """End with 128+signal on SIGTERM and SIGINT, even as a container's first process and inside TensorFlow's C++ loops.
-
-    The first process of a container gets no default action, and a Python handler waits for C++ code to return, which
-    for a server is never: its pod would be killed only after the grace period. A thread hears them.
-    """
-    signals = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-
-    def listen() -> None:
-        number = signal.sigwait(signals)
-        try:
-            say(f"ended by {signal.Signals(number).name}")
-        finally:  # also when nobody reads stdout any more
-            os._exit(128 + number)
-
-    threading.Thread(target=listen, name="signals", daemon=True).start()
 
 
 def serve(cluster: Cluster) -> None:
@@ -255,11 +214,7 @@ def train(options: argparse.Namespace, cluster: Cluster | None) -> None:
 def run(argv: Sequence[str]) -> int:
     """The whole program; the exit status."""
     options = parse_arguments(argv)
-    try:
-        cluster = parse_cluster(os.environ)
-    except BadEnvironmentError as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        return 2
+    cluster = parse_cluster(os.environ)
     end_on_signals()
     # the strategy must not read it: it knows no master, and the resolver has it all
     os.environ.pop("TF_CONFIG", None)
@@ -274,19 +229,5 @@ def run(argv: Sequence[str]) -> int:
     return 0
 
 
-def main() -> NoReturn:
-    try:
-        status = run(sys.argv[1:])
-    except Exception as error:
-        if isinstance(error, OSError):  # a missing file or an unreachable server: the message says it all
-            print(f"error: {error}", file=sys.stderr, flush=True)
-        else:
-            traceback.print_exc()
-        status = 1
-    sys.stdout.flush()
-    # a regular exit would wait for the coordinator's threads, which wait for the workers
-    os._exit(status)
-
-
 if __name__ == "__main__":
-    main()
+    leave(status_of(run))
