@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import urllib3
 import yaml
 from kubernetes import client, config, watch
 
@@ -122,6 +123,8 @@ class Show:
     def __init__(self) -> None:
         self._started = time.monotonic()
         self._lock = threading.Lock()
+        self.over = threading.Event()
+        """The job has ended; those who follow its pods may lose the API server, which soon ends too."""
 
     @property
     def elapsed(self) -> float:
@@ -138,11 +141,7 @@ def run(kubeconfig: Path, manifest: Mapping[str, Any], limit: float, keep: bool)
     show = Show()
     uid = job.create()
     show.line(f"{manifest['kind']} {job.name} created")
-    followers = [
-        threading.Thread(target=follow_pods, args=(job, uid, show, limit), daemon=True),
-    ]
-    for thread in followers:
-        thread.start()
+    threading.Thread(target=follow_pods, args=(job, uid, show, limit), daemon=True).start()
     status: Mapping[str, Any] = {}
     shown = ""
     for current in job.changes(limit):
@@ -161,6 +160,7 @@ def run(kubeconfig: Path, manifest: Mapping[str, Any], limit: float, keep: bool)
         raise TrainingError(f"the job did not end within {limit:.0f} s; last seen: {shown}")
     seconds = show.elapsed
     result = Result(str(status.get("state")), str(status.get("reason") or ""), status, job.accuracy(uid), seconds)
+    show.over.set()
     if not keep:
         job.delete()
     return result
@@ -168,6 +168,14 @@ def run(kubeconfig: Path, manifest: Mapping[str, Any], limit: float, keep: bool)
 
 def follow_pods(job: Job, uid: str, show: Show, limit: float) -> None:
     """Show each pod's phases, and worker 0's log."""
+    try:
+        _follow_pods(job, uid, show, limit)
+    except (client.ApiException, urllib3.exceptions.HTTPError) as e:
+        if not show.over.is_set():
+            show.line(f"(the pods cannot be followed: {e})")
+
+
+def _follow_pods(job: Job, uid: str, show: Show, limit: float) -> None:
     phases: dict[str, str] = {}
     following: set[str] = set()
     for event, pod in job.pods(uid, limit):
@@ -189,5 +197,6 @@ def follow_log(job: Job, pod: str, container: str, show: Show) -> None:
     try:
         for line in job.log(pod, container, follow=True):
             show.line(f"worker 0 | {line}")
-    except client.ApiException as e:
-        show.line(f"(the log of {pod} cannot be followed: {e.reason})")
+    except (client.ApiException, urllib3.exceptions.HTTPError) as e:
+        if not show.over.is_set():
+            show.line(f"(the log of {pod} cannot be followed: {e})")

@@ -18,6 +18,7 @@ def test_demo_trains_and_leaves_nothing(cluster: Path, images: None) -> None:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
     done = subprocess.run(["make", "demo"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
     accuracy = re.search(r"demo done in \d+ s: test accuracy ([0-9.]+)", done.stdout)
     assert accuracy, done.stdout
     assert float(accuracy.group(1)) >= 0.95
