@@ -12,10 +12,16 @@ from dljob_operator.warm import process_tree
 def test_programs_of_a_run_are_found_by_their_environment(tmp_path: Path) -> None:
     own, other = tmp_path / "zygote-1", tmp_path / "zygote-10"
 
-    def sleeper(directory: Path) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(["sleep", "60"], env={**os.environ, process_tree.RUN_DIRECTORY: f"{directory}/run-3"})
+    def waiting(directory: Path) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, process_tree.RUN_DIRECTORY: f"{directory}/run-3"}
+        program = ["sh", "-c", "echo up; read line"]
+        process = subprocess.Popen(program, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        # for a moment after it was started, a program has no environment that others could see
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        return process
 
-    with sleeper(own) as mine, sleeper(other) as strange:
+    with waiting(own) as mine, waiting(other) as strange:
         try:
             found = process_tree.started_below(own)
             assert [process.pid for process in found] == [mine.pid]
