@@ -16,10 +16,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 import urllib3
+from ansible_collections.dljob.operator.plugins.module_utils.api.together import Together
 from kubernetes import client, config
 
 TIMEOUT = 30.0
 """Seconds for one request; the API server's own limit for a write is 60."""
+
+CONNECTIONS = 8
+"""Requests under way at once: what an API server on two cores takes without slowing down (measured, see the design)."""
 
 CREDENTIALS_HOLD = 1.0
 """Seconds after which the library is asked again for the credentials, which it renews when they get old. Asked at each
@@ -48,7 +52,7 @@ class ApiError(Exception):
 class Transport:
     """JSON requests over a pool of kept connections. May be used by several threads."""
 
-    def __init__(self, api: client.ApiClient, folder: str) -> None:
+    def __init__(self, api: client.ApiClient, folder: str, connections: int = CONNECTIONS) -> None:
         self.client = api
         """The library's own client, for libraries that want one."""
         self._configuration = api.configuration
@@ -58,6 +62,8 @@ class Transport:
         self._pool.connection_pool_kw["block"] = True
         self._credentials: dict[str, str] = {}
         self._credentials_until = 0.0
+        self.together = Together(connections)
+        """For requests that need not wait for each other."""
         self.folder = folder
         """For files that go with the connection."""
 
@@ -69,6 +75,7 @@ class Transport:
 
     def close(self) -> None:
         """Close the connections and remove what was written to make them."""
+        self.together.close()
         self._pool.clear()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -112,7 +119,7 @@ def _decode(status: int, data: bytes) -> dict[str, Any]:
     raise ApiError(status, content.get("reason") or "", content.get("message") or f"HTTP status {status}")
 
 
-def connect(kubeconfig: str | None = None, context: str | None = None, connections: int = 8) -> Transport:
+def connect(kubeconfig: str | None = None, context: str | None = None, connections: int = CONNECTIONS) -> Transport:
     """Connect as ``kubectl`` would: the given kubeconfig, else the one that ``KUBECONFIG`` names, else the pod's own.
 
     ``connections`` is how many are kept open at once. To be used as a context manager: the library writes the
@@ -131,4 +138,4 @@ def connect(kubeconfig: str | None = None, context: str | None = None, connectio
         shutil.rmtree(folder, ignore_errors=True)
         raise
     configuration.connection_pool_maxsize = connections
-    return Transport(client.ApiClient(configuration), folder)
+    return Transport(client.ApiClient(configuration), folder, connections)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -19,8 +18,6 @@ Resource = Mapping[str, Any]
 Version = tuple[str, str | None]
 """(uid, resourceVersion) of an object that was written; ``None`` of one that is gone."""
 
-PARALLEL_WRITES = 8
-"""Writes under way at once: what an API server on two cores takes without slowing down (measured, see the design)."""
 _WATCHED = ("Pod", "Service", "ConfigMap", "Deployment")
 """Of what is created here, the kinds that an engine's watch shows."""
 
@@ -76,20 +73,12 @@ class Writer:
             return written  # they are made together with the pods that need them, and only then
         # Services first, but nobody waits for them: a pod needs its names once it runs, which takes longer than these
         # writes. Where a Service is refused, the pods go with all else that the job has.
-        self._each([*plan.services, *plan.pods], lambda manifest: self._create(manifest, written))
-        self._each(plan.deletions, lambda d: self._delete(d, written))
+        together = self._transport.together
+        together.each([*plan.services, *plan.pods], lambda manifest: self._create(manifest, written))
+        together.each(plan.deletions, lambda deletion: self._delete(deletion, written))
         for manifest in plan.upkeep:
             self._keep(manifest, written)
         return written
-
-    def _each(self, items: Iterable[Any], write: Callable[[Any], None]) -> None:
-        waiting = list(items)
-        if len(waiting) < 2:
-            for item in waiting:
-                write(item)
-            return
-        with ThreadPoolExecutor(min(PARALLEL_WRITES, len(waiting))) as pool:
-            list(pool.map(write, waiting))
 
     def _create(self, manifest: Resource, written: Written) -> None:
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api import snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import LATER, Outcome, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.api.together import Together
 from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.first_word import LATEST
 from builders import MXNET, NOW, UID, MXJob, Pod, mxjob, pods_of, stamp
@@ -19,6 +20,7 @@ class Api(Transport):
     """Takes every write, keeps it by kind of request, and lists nothing. ``refuses`` a kind with an answer of its own."""
 
     def __init__(self, refuses: Mapping[str, ApiError] | None = None, present: Resource | None = None) -> None:
+        self.together = Together(2)
         self.status: Resource | None = None
         self.made: list[Resource] = []
         self._refuses = dict(refuses or {})

@@ -1,0 +1,97 @@
+"""Writes of several jobs share a few threads, and a large job keeps nobody waiting for long."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api.together import Together
+
+WIDTH = 3
+LONG = 20.0
+"""Seconds after which something that should happen at once is taken not to happen."""
+
+
+@pytest.fixture
+def together() -> Iterator[Together]:
+    made = Together(WIDTH)
+    yield made
+    made.close()
+
+
+def test_all_are_done_and_as_many_at_a_time_as_it_is_wide(together: Together) -> None:
+    meeting = threading.Barrier(WIDTH, timeout=LONG)
+    done = []
+
+    def do(item: int) -> None:
+        meeting.wait()
+        done.append(item)
+
+    together.each(range(2 * WIDTH), do)
+    assert sorted(done) == list(range(2 * WIDTH))
+
+
+def test_never_more_at_a_time(together: Together) -> None:
+    lock = threading.Lock()
+    under_way, most = 0, 0
+
+    def do(item: int) -> None:
+        nonlocal under_way, most
+        with lock:
+            under_way += 1
+            most = max(most, under_way)
+        threading.Event().wait(0.002)
+        with lock:
+            under_way -= 1
+
+    callers = [threading.Thread(target=together.each, args=(range(10), do)) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(LONG)
+    assert most == WIDTH
+
+
+def test_one_alone_is_done_by_the_caller_itself(together: Together) -> None:
+    names: list[str] = []
+    together.each(["only"], lambda item: names.append(threading.current_thread().name))
+    assert names == [threading.current_thread().name]
+
+
+def test_a_caller_with_many_does_not_keep_one_with_few_waiting(together: Together) -> None:
+    let_go = threading.Semaphore(0)
+    begun: list[int] = []
+
+    def held_up(item: int) -> None:
+        begun.append(item)
+        assert let_go.acquire(timeout=LONG)
+
+    many = threading.Thread(target=together.each, args=(range(1000), held_up))
+    many.start()
+    few = threading.Thread(target=together.each, args=(["a", "b"], lambda item: None))
+    few.start()
+    for _ in range(4 * WIDTH):  # those under way, those that were before it in the queue, and some
+        let_go.release()
+    few.join(LONG)
+    waited_for = len(begun)
+    for _ in range(1000):
+        let_go.release()
+    many.join(LONG)
+    assert waited_for <= 5 * WIDTH
+    assert begun == sorted(begun)
+    assert len(begun) == 1000
+
+
+def test_what_one_raises_is_raised_when_the_others_are_done(together: Together) -> None:
+    done = []
+
+    def do(item: int) -> None:
+        if item == 1:
+            raise ValueError("the second")
+        threading.Event().wait(0.01)
+        done.append(item)
+
+    with pytest.raises(ValueError, match="the second"):
+        together.each(range(6), do)
+    assert sorted(done) == [0, 2, 3, 4, 5]
