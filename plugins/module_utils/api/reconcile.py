@@ -136,12 +136,12 @@ def _report(
     now: datetime,
     message: str,
     dry_run: bool,
-    status_later: bool = False,
+    later: bool = False,
 ) -> Outcome:
     requeue = planned.requeue_after
     unheard: tuple[str, ...] = ()
     wrote = list(written.versions)
-    if status_later:
+    if later:
         requeue = first_word.LATEST if requeue is None else min(requeue, first_word.LATEST)
     elif planned.status is not None and not dry_run:
         try:
@@ -152,7 +152,6 @@ def _report(
             if e.status != 409:
                 raise
             return Outcome(resource, planned, True, written.changed, "changed meanwhile", SOON, tuple(wrote))
-    if planned.status is not None and not dry_run:
         unheard = rights.lacking(writer.events(planned.events, now))
     if written.postponed or written.waiting:
         message = "; ".join(written.postponed[:3])

@@ -28,7 +28,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.succ
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status import replica_statuses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.report import (
     Report,
     clip,
@@ -86,6 +86,7 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Repo
 
 def _suspended(job: DLJob, observed: Observed, report: Report) -> Plan:
     """No pods, no clock: the job waits for somebody to resume it."""
+    _tell_of_pods(job, observed, report)
     report.suspended()
     report.phase(c.PHASE_CREATING)
     report.replicas(replica_statuses.count(job, Observed(), {}))
@@ -99,6 +100,7 @@ def _active(
     hashes = {group.type: spec_hash(job, group) for group in job.groups}
     changed = report.forget_progress(_fingerprint(hashes))
     current = _of_this_spec(job, observed, hashes)
+    _tell_of_pods(job, observed, report)
     report.taken_up(min((pod.created for pod in current.pods if pod.created), default=""))
     if changed:
         report.respecified()
@@ -156,7 +158,7 @@ def _active(
     else:
         made_first += page  # at the start a page that cannot be is an error of the job like any other
     if pods:
-        report.event("Normal", c.EVENT_CREATED, _created_text(job, pods))
+        report.event("Normal", c.EVENT_CREATED, _created_text(job, [pod["metadata"]["name"] for pod in pods]))
     wait = _soonest(moves.wait, moves.deletions)
     waits = [w for w in (wait, left) if w is not None]
     return Plan(
@@ -227,8 +229,13 @@ def _fingerprint(hashes: Mapping[str, str]) -> str:
     return hashlib.sha256("".join(f"{t}={h};" for t, h in sorted(hashes.items())).encode()).hexdigest()[:16]
 
 
-def _created_text(job: DLJob, pods: Sequence[Mapping[str, Any]]) -> str:
-    names = [p["metadata"]["name"] for p in pods]
+def _tell_of_pods(job: DLJob, observed: Observed, report: Report) -> None:
+    """The look that made a job's first pods has left the Event on it to the next one, or could not write the status."""
+    if observed.pods and not conditions.holds(conditions.of(job.status), c.CONDITION_CREATED):
+        report.event("Normal", c.EVENT_CREATED, _created_text(job, [pod.name for pod in observed.pods]))
+
+
+def _created_text(job: DLJob, names: Sequence[str]) -> str:
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     return f"Created {len(names)} of {job.total} pods: {shown}"
 

@@ -1,4 +1,4 @@
-"""The first status of a job: with the look that makes its pods, or with the next one."""
+"""The first word on a job, its first status and Event: with the look that makes its pods, or with the next one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile impor
 from ansible_collections.dljob.operator.plugins.module_utils.api.together import Together
 from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.first_word import LATEST
+from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
 from builders import MXNET, NOW, UID, MXJob, Pod, mxjob, pods_of, stamp
 
 Resource = dict[str, Any]
@@ -32,6 +33,8 @@ class Api(Transport):
         if method == "PATCH" and path.endswith("/status"):
             self.status = next(part["value"] for part in body if part["path"] == "/status")
             return {"metadata": {"uid": UID, "resourceVersion": "9"}}
+        if method == "DELETE":
+            return {"kind": "Status"}
         assert method == "POST"
         if body["kind"] in self._refuses:
             raise self._refuses[body["kind"]]
@@ -40,6 +43,9 @@ class Api(Transport):
 
     def kinds(self) -> list[str]:
         return sorted({body["kind"] for body in self.made})
+
+    def events(self) -> list[str]:
+        return [f"{body['reason']}: {body['message']}" for body in self.made if body["kind"] == "Event"]
 
 
 def owning(*pods: Pod) -> None:
@@ -66,8 +72,64 @@ def look(api: Api, job: MXJob | None = None, dry_run: bool = False) -> Outcome:
 def test_the_look_that_makes_the_pods_leaves_it_to_the_next_one(engine: None) -> None:
     api = Api()
     outcome = look(api)
-    assert (api.status, api.kinds()) == (None, ["Event", "Pod", "Service"])
+    assert (api.status, api.kinds()) == (None, ["Pod", "Service"])
     assert (outcome.ok, outcome.changed, outcome.requeue_after) == (True, True, LATEST)
+
+
+def test_it_makes_every_name_by_which_others_find_the_job(engine: None) -> None:
+    api = Api()
+    look(api)
+    names = [body["metadata"]["name"] for body in api.made if body["kind"] == "Service"]
+    assert sorted(names) == sorted(service["metadata"]["name"] for service in build_services(fresh().job()))
+
+
+def test_the_next_look_tells_of_all_pods(engine: None) -> None:
+    pods = pods_of(fresh().job())
+    owning(*(pod.running() for pod in pods))
+    api = Api()
+    look(api)
+    created, running = api.events()
+    assert created.startswith(f"SuccessfulCreatePod: Created {len(pods)} of {len(pods)} pods: ")
+    assert all(pod.resource()["metadata"]["name"] in created for pod in pods)
+    assert running.startswith("MXJobRunning: ")
+
+
+def test_of_pods_that_are_through_by_then_it_tells_that_they_were_made_too(engine: None) -> None:
+    owning(*(pod.succeeded() for pod in pods_of(fresh().job())))
+    api = Api()
+    look(api)
+    assert [event.split(":")[0] for event in api.events()] == ["SuccessfulCreatePod", "MXJobSucceeded"]
+
+
+def test_once_there_is_a_status_the_event_has_been_written(engine: None) -> None:
+    owning(*(pod.running() for pod in pods_of(fresh().job())))
+    api = Api()
+    look(api, fresh().status(phase="Creating", conditions=[{"type": "Created", "status": "True"}]))
+    assert [event.split(":")[0] for event in api.events()] == ["MXJobRunning"]
+
+
+@pytest.mark.parametrize(
+    ("edited", "told"),
+    [
+        pytest.param(fresh().run_policy(suspend=True), ["SuccessfulCreatePod", "MXJobSuspended"], id="suspended"),
+        pytest.param(fresh().container("Worker", image="another:1"), ["SuccessfulCreatePod"], id="other pods wanted"),
+    ],
+)
+def test_an_edit_between_the_two_looks_hides_no_pod_that_was_made(engine: None, edited: MXJob, told: list[str]) -> None:
+    owning(*pods_of(fresh().job()))
+    api = Api()
+    look(api, edited)
+    assert [event.split(":")[0] for event in api.events()][: len(told)] == told
+
+
+def test_nor_does_an_invalid_one_that_is_mended_then(engine: None) -> None:
+    owning(*(pod.running() for pod in pods_of(fresh().job())))
+    api = Api()
+    look(api, fresh().container("Worker", name="another"))
+    assert [event.split(":")[0] for event in api.events()] == ["MXJobFailedValidation"]
+    assert api.status is not None
+    look(api, fresh().status(**api.status))
+    assert [event.split(":")[0] for event in api.events()][1:] == ["SuccessfulCreatePod", "MXJobRunning"]
 
 
 def test_the_next_look_tells_all_of_it_even_if_nothing_has_become_of_the_pods(engine: None) -> None:
@@ -103,6 +165,7 @@ def test_it_is_not_put_off_by_a_look_that_makes_nothing(engine: None) -> None:
     api = Api({"Pod": taken, "Service": taken}, ours)
     look(api)
     assert api.status is not None
+    assert api.kinds() == ["Event"]
 
 
 def test_a_dry_run_has_no_next_look(engine: None) -> None:
@@ -130,6 +193,7 @@ def test_without_an_engine_there_may_be_no_next_look() -> None:
     assert look(api).requeue_after is None
     assert api.status is not None
     assert api.status["phase"] == "Creating"
+    assert api.kinds() == ["Event", "Pod", "Service"]
 
 
 def test_a_job_that_was_told_of_before_is_told_of_at_once(engine: None) -> None:
