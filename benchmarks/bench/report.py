@@ -117,17 +117,14 @@ def _mean(values: Iterable[float]) -> float:
 def goals(samples: Samples, sizes_replicas: Sequence[int]) -> list[Goal]:
     """The seven, decided by this run's own numbers."""
 
-    def median(workload: str, peer: str) -> float | None:
-        found = _time(samples, workload, peer)
-        return found.median if found else None
-
     def at_most(text: str, workload: str, peer: str, factor: float) -> Goal:
-        mine, theirs = median(workload, catalog.OURS), median(workload, peer)
+        mine, theirs = _time(samples, workload, catalog.OURS), _time(samples, workload, peer)
         if mine is None or theirs is None:
             return Goal(text, NOTHING, None)
-        return Goal(
-            text, f"{seconds(mine)} s against {seconds(theirs)} s: {mine / theirs:.2f} times", mine <= factor * theirs
-        )
+        found = f"{seconds(mine.median)} s against {seconds(theirs.median)} s: {mine.median / theirs.median:.2f} times"
+        if max(mine.rounds, theirs.rounds) > 1:
+            found += f" ({mine.low / theirs.high:.2f} to {mine.high / theirs.low:.2f})"
+        return Goal(text, found, mine.median <= factor * theirs.median)
 
     default, lifted, floor, stock = catalog.DEFAULT, catalog.LIFTED, catalog.FLOOR, catalog.STOCK
     found = [
@@ -210,8 +207,8 @@ def document(
         "# Results of `make bench`",
         "",
         "Written by the benchmark; every number is of one run on one machine, losses included. Times are seconds from",
-        "the API server's acceptance of a job until its pods exist; the median of the rounds. What a column means, and",
-        "what is compared with what: [README.md](README.md).",
+        "the API server's acceptance of a job until its pods exist; the median of the rounds, and in brackets what the",
+        "most different rounds would give. What a column means and what is compared with what: [README.md](README.md).",
         "",
         *(f"- {key}: {value}" for key, value in facts.items()),
         "",

@@ -69,6 +69,17 @@ def test_the_cost_of_a_job_must_not_depend_on_how_many_there_are(cpu: float, rea
     assert verdicts(few)[text] is None
 
 
+def test_a_verdict_says_how_far_the_rounds_would_have_it_apart() -> None:
+    ours = (sample(plan.MANY, catalog.OURS, round_=n, wall=w) for n, w in ((1, 3.0), (2, 2.0), (3, 4.0)))
+    theirs = (sample(plan.MANY, catalog.LIFTED, round_=n, wall=w) for n, w in ((1, 4.0), (2, 2.5), (3, 5.0)))
+    (found,) = (
+        g
+        for g in report.goals(report.Samples([*ours, *theirs]), ())
+        if g.text.endswith("with its limits lifted") and g.reached
+    )
+    assert found.found == "3.00 s against 4.00 s: 0.75 times (0.40 to 1.60)"
+
+
 def test_a_table_has_the_ratio_the_spread_and_the_losses() -> None:
     samples = report.Samples(
         [
