@@ -52,7 +52,7 @@ class ApiError(Exception):
 class Transport:
     """JSON requests over a pool of kept connections. May be used by several threads."""
 
-    def __init__(self, api: client.ApiClient, folder: str, connections: int = CONNECTIONS) -> None:
+    def __init__(self, api: client.ApiClient, folder: str) -> None:
         self.client = api
         """The library's own client, for libraries that want one."""
         self._configuration = api.configuration
@@ -62,7 +62,7 @@ class Transport:
         self._pool.connection_pool_kw["block"] = True
         self._credentials: dict[str, str] = {}
         self._credentials_until = 0.0
-        self.together = Together(connections)
+        self.together = Together(api.configuration.connection_pool_maxsize)
         """For requests that need not wait for each other."""
         self.folder = folder
         """For files that go with the connection."""
@@ -138,4 +138,4 @@ def connect(kubeconfig: str | None = None, context: str | None = None, connectio
         shutil.rmtree(folder, ignore_errors=True)
         raise
     configuration.connection_pool_maxsize = connections
-    return Transport(client.ApiClient(configuration), folder, connections)
+    return Transport(client.ApiClient(configuration), folder)

@@ -53,6 +53,7 @@ def plan(
     report = Report(job, now)
     if is_finished(job.status, job.generation):
         return _finished(job, framework, observed, report, now)
+    _tell_of_pods(job, observed, report)
     if job.run_policy.suspend:
         return _suspended(job, observed, report)
     return _active(job, framework, observed, report, now, cluster_domain)
@@ -86,7 +87,6 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Repo
 
 def _suspended(job: DLJob, observed: Observed, report: Report) -> Plan:
     """No pods, no clock: the job waits for somebody to resume it."""
-    _tell_of_pods(job, observed, report)
     report.suspended()
     report.phase(c.PHASE_CREATING)
     report.replicas(replica_statuses.count(job, Observed(), {}))
@@ -100,7 +100,6 @@ def _active(
     hashes = {group.type: spec_hash(job, group) for group in job.groups}
     changed = report.forget_progress(_fingerprint(hashes))
     current = _of_this_spec(job, observed, hashes)
-    _tell_of_pods(job, observed, report)
     report.taken_up(min((pod.created for pod in current.pods if pod.created), default=""))
     if changed:
         report.respecified()
