@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -166,37 +167,37 @@ def run(kubeconfig: Path, manifest: Mapping[str, Any], limit: float, keep: bool)
     return result
 
 
-def follow_pods(job: Job, uid: str, show: Show, limit: float) -> None:
-    """Show each pod's phases, and worker 0's log."""
+@contextmanager
+def _while_it_lasts(show: Show, what: str) -> Iterator[None]:
+    """Says what is no longer heard of, unless the job is over."""
     try:
-        _follow_pods(job, uid, show, limit)
+        yield
     except (client.ApiException, urllib3.exceptions.HTTPError) as e:
         if not show.over.is_set():
-            show.line(f"(the pods cannot be followed: {e})")
+            show.line(f"({what} cannot be followed: {e})")
 
 
-def _follow_pods(job: Job, uid: str, show: Show, limit: float) -> None:
-    phases: dict[str, str] = {}
-    following: set[str] = set()
-    for event, pod in job.pods(uid, limit):
-        name, phase = pod.metadata.name, "Deleted" if event == "DELETED" else pod.status.phase
-        if phases.get(name) != phase:
-            phases[name] = phase
-            show.line(f"pod {name}: {phase}")
-        first_worker = pod.metadata.labels.get("dljob.operator/replica-type") == "worker" and (
-            pod.metadata.labels.get("dljob.operator/replica-index") == "0"
-        )
-        if first_worker and phase == "Running" and name not in following:
-            following.add(name)
-            threading.Thread(
-                target=follow_log, args=(job, name, pod.spec.containers[0].name, show), daemon=True
-            ).start()
+def follow_pods(job: Job, uid: str, show: Show, limit: float) -> None:
+    """Show each pod's phases, and worker 0's log."""
+    with _while_it_lasts(show, "the pods"):
+        phases: dict[str, str] = {}
+        following: set[str] = set()
+        for event, pod in job.pods(uid, limit):
+            name, phase = pod.metadata.name, "Deleted" if event == "DELETED" else pod.status.phase
+            if phases.get(name) != phase:
+                phases[name] = phase
+                show.line(f"pod {name}: {phase}")
+            first_worker = pod.metadata.labels.get("dljob.operator/replica-type") == "worker" and (
+                pod.metadata.labels.get("dljob.operator/replica-index") == "0"
+            )
+            if first_worker and phase == "Running" and name not in following:
+                following.add(name)
+                threading.Thread(
+                    target=follow_log, args=(job, name, pod.spec.containers[0].name, show), daemon=True
+                ).start()
 
 
 def follow_log(job: Job, pod: str, container: str, show: Show) -> None:
-    try:
+    with _while_it_lasts(show, f"the log of {pod}"):
         for line in job.log(pod, container, follow=True):
             show.line(f"worker 0 | {line}")
-    except (client.ApiException, urllib3.exceptions.HTTPError) as e:
-        if not show.over.is_set():
-            show.line(f"(the log of {pod} cannot be followed: {e})")
