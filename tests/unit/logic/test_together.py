@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api.together import Together
@@ -59,6 +59,30 @@ def test_one_alone_is_done_by_the_caller_itself(together: Together) -> None:
     assert names == [threading.current_thread().name]
 
 
+def test_they_are_begun_in_their_order() -> None:
+    one_by_one = Together(1)
+    begun: list[int] = []
+    one_by_one.each(range(20), begun.append)
+    one_by_one.close()
+    assert begun == list(range(20))
+
+
+class Handed(list[int]):
+    """Says when the first ``count`` of its items have been handed over."""
+
+    def __init__(self, items: Iterable[int], count: int) -> None:
+        super().__init__(items)
+        self.over = threading.Event()
+        self._count = count
+
+    def __iter__(self) -> Iterator[int]:
+        for place, item in enumerate(super().__iter__()):
+            if place == self._count:
+                self.over.set()
+            yield item
+        self.over.set()
+
+
 def test_a_caller_with_many_does_not_keep_one_with_few_waiting(together: Together) -> None:
     let_go = threading.Semaphore(0)
     begun: list[int] = []
@@ -67,10 +91,13 @@ def test_a_caller_with_many_does_not_keep_one_with_few_waiting(together: Togethe
         begun.append(item)
         assert let_go.acquire(timeout=LONG)
 
-    many = threading.Thread(target=together.each, args=(range(1000), held_up))
+    of_many, of_few = Handed(range(1000), 2 * WIDTH), Handed(range(2), 2)
+    many = threading.Thread(target=together.each, args=(of_many, held_up))
     many.start()
-    few = threading.Thread(target=together.each, args=(["a", "b"], lambda item: None))
+    assert of_many.over.wait(LONG)
+    few = threading.Thread(target=together.each, args=(of_few, lambda item: None))
     few.start()
+    assert of_few.over.wait(LONG)
     for _ in range(4 * WIDTH):  # those under way, those that were before it in the queue, and some
         let_go.release()
     few.join(LONG)
@@ -79,8 +106,7 @@ def test_a_caller_with_many_does_not_keep_one_with_few_waiting(together: Togethe
         let_go.release()
     many.join(LONG)
     assert waited_for <= 5 * WIDTH
-    assert begun == sorted(begun)
-    assert len(begun) == 1000
+    assert sorted(begun) == list(range(1000))
 
 
 def test_what_one_raises_is_raised_when_the_others_are_done(together: Together) -> None:
