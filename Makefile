@@ -10,7 +10,7 @@ export PYTHONPATH := build:runner:benchmarks
 TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
-.PHONY: help demo test test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth images \
+.PHONY: help demo test test-quick test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth images \
   image deploy undeploy run crds bundle docs molecule venv clean
 
 help: ## this list
@@ -19,8 +19,11 @@ help: ## this list
 demo: venv ## a kind cluster, the operator (ENGINE=image: in a pod), a distributed job on real data; KEEP=1 leaves it up
 	@$(TOOL) demo $(if $(KEEP),--keep) $(if $(ENGINE),--engine $(ENGINE))
 
-test: lint ## every test from nothing, cluster included
-	@$(BIN)/pytest
+test: venv ## every test from nothing, cluster included; PART=unit,crds only these parts of it
+	@$(TOOL) suite $(if $(PART),--parts $(PART))
+
+test-quick: venv ## linters and unit tests, for every commit
+	@$(TOOL) suite --quick
 
 test-unit: venv ## the tests that need no cluster: seconds
 	@$(BIN)/pytest tests/unit -q

@@ -1,4 +1,8 @@
-"""What tests of every level share: the local cluster, brought up once for all of them and ended afterwards."""
+"""What tests of every level share: the local cluster, brought up once for all of them and ended afterwards.
+
+`make test` brings it up before pytest starts, and records that in a session (build/suite/session.py); a pytest that was
+started by hand does it here.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +17,16 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 from kubernetes import client, config, watch
+from suite import session
 
 ROOT = Path(__file__).resolve().parents[1]
 OTHER_API_SERVER = "DLJOB_TEST_KUBECONFIG"
 """A kubeconfig of another API server on this machine, for the tests that need no more than that."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Real training first: begun last, it would be what several workers end up waiting for."""
+    items.sort(key=lambda item: item.get_closest_marker("training") is None)
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +35,9 @@ def cluster() -> Iterator[Path]:
     from cluster import lifecycle
     from cluster.settings import settings_from
 
+    if shared := session.current().kubeconfig:
+        yield Path(shared)
+        return
     settings = settings_from()
     was_up = all(part.good for part in lifecycle.status(settings))
     lifecycle.up(settings)
@@ -41,7 +54,8 @@ def images(cluster: Path) -> None:
     from cluster.settings import settings_from
     from images import build_and_push
 
-    build_and_push(settings_from())
+    if not session.current().images:
+        build_and_push(settings_from())
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -30,8 +29,6 @@ class OperatorProcess:
         self._log = log
         self._arguments = list(arguments)
         self._lines: queue.Queue[str | None] = queue.Queue()
-        self._said: list[str] = []
-        self._news = threading.Condition()
         self._process: subprocess.Popen[str] | None = None
         self._copier: threading.Thread | None = None
         self.ready_line = ""
@@ -61,9 +58,6 @@ class OperatorProcess:
                 log.write(line)
                 log.flush()
                 self._lines.put(line.rstrip("\n"))
-                with self._news:
-                    self._said.append(line)
-                    self._news.notify_all()
         self._lines.put(None)
 
     @property
@@ -85,16 +79,6 @@ class OperatorProcess:
             if READY in line:
                 self.ready_line = line[line.index(READY) :]
                 return
-
-    @contextmanager
-    def says(self, text: str, timeout: float = 60.0) -> Iterator[None]:
-        """Do what is inside, then wait until the operator has said ``text`` since. Raises :class:`OperatorError`."""
-        with self._news:
-            before = len(self._said)
-        yield
-        with self._news:
-            if not self._news.wait_for(lambda: any(text in line for line in self._said[before:]), timeout):
-                raise OperatorError(f"the operator did not say {text!r} in {timeout:.0f} s:\n" + tail(self._said))
 
     def kill(self) -> None:
         """End it as a crash would, children included."""

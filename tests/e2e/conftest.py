@@ -1,4 +1,4 @@
-"""The operator that the end-to-end tests talk to: one for all of a module, as on a real cluster."""
+"""The operator that the end-to-end tests talk to: one for all of them, as on a real cluster."""
 
 from __future__ import annotations
 
@@ -8,17 +8,25 @@ from pathlib import Path
 import pytest
 from demo.operator_process import OperatorProcess
 from e2e.support import Cluster
+from suite import session
 
 
 @pytest.fixture(scope="module")
-def operator(cluster: Path, images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorProcess]:
+def operator_log(cluster: Path, images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The log of the operator at work: that of the suite's session, or one for the tests of a module.
+
+    It leaves alone the jobs that bear the label `session.LABEL`: their tests start an operator of their own.
+    """
+    if shared := session.current().operator_log:
+        yield Path(shared)
+        return
     log = tmp_path_factory.mktemp("operator") / "operator.log"
-    with OperatorProcess(cluster, log) as process:
+    with OperatorProcess(cluster, log, session.OPERATOR_ARGUMENTS) as process:
         process.wait_ready()
-        yield process
+        yield log
 
 
 @pytest.fixture
-def here(cluster: Path, namespace: str, operator: OperatorProcess) -> Cluster:
+def here(cluster: Path, namespace: str, operator_log: Path) -> Cluster:
     """The test's own namespace, with an operator at work on it."""
     return Cluster(cluster, namespace)

@@ -17,9 +17,11 @@ from typing import Any
 
 import pytest
 import yaml
-from demo.operator_process import OperatorProcess
+from e2e.operator_log import logs
 from e2e.support import UNTIL_ENDED, Cluster, v1alpha1_job
 from seeds import seed_manifest
+
+pytestmark = pytest.mark.serial
 
 ROOT = Path(__file__).resolve().parents[2]
 ALPHA = "alpha.kubernetes.io/nvidia-gpu"
@@ -63,7 +65,7 @@ Write = Callable[[str], None]
 
 
 @pytest.fixture
-def config(here: Cluster, operator: OperatorProcess) -> Iterator[Write]:
+def config(here: Cluster, operator_log: Path) -> Iterator[Write]:
     """The early operator's ConfigMap, applied verbatim; the function writes another text into it.
 
     Each is waited for until the operator has seen it: a job that comes at the same time may get what was before.
@@ -71,15 +73,15 @@ def config(here: Cluster, operator: OperatorProcess) -> Iterator[Write]:
     manifest = seed_manifest("tf-job-operator-config.yaml")
     name, namespace = manifest["metadata"]["name"], manifest["metadata"]["namespace"]
     title = f"ConfigMap {namespace}/{name}"
-    with operator.says(f"{title} is there"):
+    with logs(operator_log, f"{title} is there"):
         here.core.create_namespaced_config_map(namespace, manifest)
 
     def write(text: str) -> None:
-        with operator.says(f"{title} has changed"):
+        with logs(operator_log, f"{title} has changed"):
             here.core.patch_namespaced_config_map(name, namespace, {"data": {KEY: text}})
 
     yield write
-    with operator.says(f"{title} is gone"):
+    with logs(operator_log, f"{title} is gone"):
         here.core.delete_namespaced_config_map(name, namespace)
 
 

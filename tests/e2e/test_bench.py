@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from bench import account, cli, growth, plan
 from bench.client import Client
 from bench.measures import Sample
@@ -12,6 +13,8 @@ from bench.peers import catalog
 from bench.session import Ground
 from bench.workloads import QUICK
 from cluster.settings import settings_from
+
+pytestmark = pytest.mark.exclusive
 
 
 def test_a_quick_run_measures_every_peer_in_every_workload(cluster: Path, crds: None, tmp_path: Path) -> None:

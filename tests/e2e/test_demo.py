@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from kubernetes import client, config
 
+pytestmark = pytest.mark.exclusive
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -17,6 +17,8 @@ from demo.deployed import NAME, NAMESPACE, DeployedOperator, Kubectl
 from e2e.support import Cluster, until, v1_job
 from images import build_and_push
 
+pytestmark = pytest.mark.exclusive
+
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "dljob-operator"
 ACCURACY = re.compile(r"test_accuracy=([0-9.]+)")

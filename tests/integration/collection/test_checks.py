@@ -1,4 +1,4 @@
-"""The ecosystem's own checks of a collection, and the other end of the range of versions."""
+"""The ecosystem's own checks of a collection, as a whole."""
 
 from __future__ import annotations
 
@@ -6,12 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
-import yaml
-from cluster.settings import cache_dir_from
-from collection import oldest
-from e2e.support import Cluster, v1_job
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -25,40 +19,3 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_sanity() -> None:
     done = run("sanity")
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.fixture(scope="module")
-def oldest_bin() -> Path:
-    return oldest.environment(cache_dir_from(os.environ))
-
-
-def test_units_with_the_oldest_versions(oldest_bin: Path) -> None:
-    """ansible-core 2.18 and kubernetes 33.1, as ansible-operator's image has them."""
-    versions = subprocess.run(
-        [
-            str(oldest_bin / "python"),
-            "-c",
-            "import ansible.release as a, kubernetes as k; print(a.__version__, k.__version__)",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
-    assert versions == ["2.18.18", "33.1.0"]
-    assert oldest.unit_tests(oldest_bin) == 0
-
-
-def test_a_reconcile_with_the_oldest_versions(
-    oldest_bin: Path, kubeconfig: Path, namespace: str, crds: None, tmp_path: Path
-) -> None:
-    """`ansible-playbook playbooks/reconcile.yml` against a real API server; a string that looks like a template stays."""
-    job = v1_job("oldest", worker="echo '{{ 6 * 7 }}'; sleep 1")
-    job["metadata"]["namespace"] = namespace
-    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
-    command = [str(oldest_bin / "ansible-playbook"), "playbooks/reconcile.yml", "-e", f"@{tmp_path}/job.yaml", "--diff"]
-    env = oldest.child_environ(oldest_bin, KUBECONFIG=str(kubeconfig))
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    pods = {p.metadata.name: p for p in Cluster(kubeconfig, namespace).core.list_namespaced_pod(namespace).items}
-    assert set(pods) == {f"oldest-{t}-0" for t in ("scheduler", "server", "worker")}
-    assert "{{ 6 * 7 }}" in pods["oldest-worker-0"].spec.containers[0].command[-1]

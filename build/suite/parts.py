@@ -1,0 +1,80 @@
+"""The parts of the suite, and which tests belong to which. Pure.
+
+A test belongs to the part with the longest matching path. ``lint`` is the one part that is not pytest's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class UnknownPart(ValueError):
+    """No part has that name; the message lists those there are."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part: what it covers, and what it needs."""
+
+    name: str
+    about: str
+    paths: tuple[str, ...] = ()
+    """Files and folders of its tests, from the top of the repository."""
+    cluster: bool = False
+    """Whether its tests use the shared local cluster."""
+
+
+PARTS: tuple[Part, ...] = (
+    Part("lint", "every linter, and whether generated files are current"),
+    Part("unit", "pure logic, the runner and the tools; no cluster", ("tests/unit",)),
+    Part(
+        "oldest",
+        "the unit tests with the oldest supported ansible-core and kubernetes",
+        ("tests/integration/collection/test_oldest.py",),
+    ),
+    Part("collection", "ansible-test sanity, the tarball and the wheel", ("tests/integration/collection",)),
+    Part("lifecycle", "clusters of their own, up and down", ("tests/integration/test_cluster_lifecycle.py",)),
+    Part(
+        "engine",
+        "the engines, the API layer and the permissions on a real API server",
+        ("tests/integration/engine", "tests/integration/api", "tests/integration/rights"),
+        cluster=True,
+    ),
+    Part("crds", "the schemas on a real API server", ("tests/integration/crds",), cluster=True),
+    Part("docs", "every command and link of the documents", ("tests/integration/docs",), cluster=True),
+    Part("e2e", "jobs in real pods, real training", ("tests/e2e",), cluster=True),
+    Part("molecule", "the scenarios of molecule/", ("tests/e2e/test_molecule.py",), cluster=True),
+    Part("deployment", "the operator's image by kustomize and Helm", ("tests/e2e/test_deployment.py",), cluster=True),
+    Part("bench", "the benchmark's harness in small", ("tests/e2e/test_bench.py",), cluster=True),
+)
+
+BY_NAME = {part.name: part for part in PARTS}
+
+
+def chosen(names: str) -> tuple[Part, ...]:
+    """The parts that ``names`` lists with commas between, in the suite's order; all of them for "".
+
+    Raises UnknownPart.
+    """
+    wanted = {name.strip() for name in names.split(",") if name.strip()}
+    for name in sorted(wanted - BY_NAME.keys()):
+        raise UnknownPart(f"PART: there is no part {name!r}; there are {', '.join(BY_NAME)}")
+    return tuple(part for part in PARTS if not wanted or part.name in wanted)
+
+
+def part_of(path: str) -> str:
+    """The name of the part that the test file ``path`` belongs to, "" for none."""
+    found = [(len(own), part.name) for part in PARTS for own in part.paths if path == own or path.startswith(f"{own}/")]
+    return max(found)[1] if found else ""
+
+
+def paths_of(part: Part) -> list[str]:
+    """pytest's arguments for the part's own tests: its paths, without what belongs to another part."""
+    others = [
+        path
+        for other in PARTS
+        if other is not part
+        for path in other.paths
+        if any(path.startswith(f"{mine}/") for mine in part.paths)
+    ]
+    return [*part.paths, *(f"--ignore={path}" for path in others)]

@@ -1,0 +1,66 @@
+"""Starts programs, keeps their output, and ends those that still run when the run is interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cluster.settings import REPO_ROOT
+
+PYTHONPATH = ":".join(str(REPO_ROOT / folder) for folder in ("build", "runner", "benchmarks"))
+
+
+class Programs:
+    """The programs of one run of the suite. ``environment`` is added to each one's own; logs go to ``folder``."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._running: set[int] = set()
+        self._stopping = False
+        self._lock = threading.Lock()
+
+    def log(self, name: str) -> Path:
+        return self._folder / f"{name.replace(' ', '-')}.log"
+
+    def run(self, name: str, command: Sequence[str | Path], **environment: str) -> tuple[int, float]:
+        """Run it to its end; its exit status, and the processor seconds of it and the children it waited for."""
+        with self.log(name).open("ab") as output:
+            process = subprocess.Popen(
+                command,
+                cwd=REPO_ROOT,
+                env={**os.environ, "PYTHONPATH": PYTHONPATH, **self._environment, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        with self._lock:
+            self._running.add(process.pid)
+            if self._stopping:
+                _terminate(process.pid)
+        _, status, used = os.wait4(process.pid, 0)
+        with self._lock:
+            self._running.discard(process.pid)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return process.returncode, used.ru_utime + used.ru_stime
+
+    def stop(self) -> None:
+        """Ask all that run to end, and each that is started from now on. Safe in a signal handler's thread."""
+        self._stopping = True
+        for pid in [*self._running]:
+            _terminate(pid)
+
+    def resume(self) -> None:
+        """Programs may run again: those that clean up."""
+        self._stopping = False
+
+
+def _terminate(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGTERM)

@@ -1,0 +1,68 @@
+"""Brings up and ends what the tests of a run share, and keeps the record that they read (:mod:`suite.session`)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from cluster import lifecycle
+from cluster.settings import Settings
+
+from suite import plan
+from suite.programs import Programs
+from suite.session import OPERATOR_ARGUMENTS, Session
+
+
+class Shared:
+    """The cluster, its images and the operator. Each method of ``setups`` returns an exit status; 0 is good."""
+
+    def __init__(self, settings: Settings, programs: Programs, folder: Path, record: Path) -> None:
+        self._settings = settings
+        self._programs = programs
+        self._operator_folder = folder / "operator"
+        self._record = record
+        self._session = Session()
+        self._session.write(record)
+        self._end_cluster = False
+        self.setups: Mapping[str, Callable[[], int]] = {
+            plan.CLUSTER: self._cluster,
+            plan.IMAGES: self._images,
+            plan.OPERATOR: self._operator,
+            plan.NO_OPERATOR: self._no_operator,
+        }
+
+    def end(self) -> None:
+        """End what this run has started. A cluster that was up before stays up."""
+        if self._session.operator_log:
+            self._no_operator()
+        if self._end_cluster:
+            self._module("cluster down", "cluster", "down")
+
+    def _cluster(self) -> int:
+        self._end_cluster = not all(part.good for part in lifecycle.status(self._settings))
+        return self._module(plan.CLUSTER, "cluster", "up") or self._share(kubeconfig=str(self._settings.kubeconfig))
+
+    def _images(self) -> int:
+        return self._module(plan.IMAGES, "images", "build") or self._share(images=True)
+
+    def _operator(self) -> int:
+        command = [sys.executable, "-m", "dljob_operator", "run", *OPERATOR_ARGUMENTS]
+        start = ("background", "start", str(self._operator_folder), "--ready", "ready:", "--", *command)
+        # what is started is ended even if it is never ready
+        self._share(operator_log=str(self._operator_folder / "log"))
+        return self._module(plan.OPERATOR, *start, KUBECONFIG=str(self._settings.kubeconfig))
+
+    def _no_operator(self) -> int:
+        self._share(operator_log="")
+        return self._module(plan.NO_OPERATOR, "background", "stop", str(self._operator_folder))
+
+    def _module(self, name: str, module: str, *arguments: str, **environment: str) -> int:
+        status, _ = self._programs.run(name, [sys.executable, "-m", module, *arguments], **environment)
+        return status
+
+    def _share(self, **changes: str | bool) -> int:
+        self._session = replace(self._session, **changes)  # type: ignore[arg-type]
+        self._session.write(self._record)
+        return 0

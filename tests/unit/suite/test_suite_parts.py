@@ -1,0 +1,119 @@
+"""Every test belongs to one part, and a run of all parts runs each of them exactly once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from suite import plan
+from suite.parts import BY_NAME, PARTS, UnknownPart, chosen, part_of, paths_of
+
+ROOT = Path(__file__).resolve().parents[3]
+FILES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py"))
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_a_file_of_tests_belongs_to_a_part(path: str) -> None:
+    assert part_of(path) in BY_NAME
+
+
+@pytest.mark.parametrize(
+    ("path", "part"),
+    [
+        ("tests/unit/logic/test_plan.py", "unit"),
+        ("tests/e2e/test_kubectl.py", "e2e"),
+        ("tests/e2e/test_molecule.py", "molecule"),
+        ("tests/e2extra/test_x.py", ""),
+        ("tests/integration/test_cluster_lifecycle.py", "lifecycle"),
+    ],
+)
+def test_the_longest_path_decides(path: str, part: str) -> None:
+    assert part_of(path) == part
+
+
+def test_paths_of_a_part_leave_out_what_is_another_parts() -> None:
+    found = paths_of(BY_NAME["e2e"])
+    assert "tests/e2e" in found
+    assert "--ignore=tests/e2e/test_molecule.py" in found
+    assert "--ignore=tests/unit" not in found
+
+
+def test_parts_come_in_the_suites_order() -> None:
+    assert [part.name for part in chosen("e2e, unit")] == ["unit", "e2e"]
+    assert chosen("") == PARTS
+
+
+def test_an_unknown_part_is_named_with_those_there_are() -> None:
+    with pytest.raises(UnknownPart, match="no part 'e3e'; there are lint, unit"):
+        chosen("unit,e3e")
+
+
+def collected(step: plan.Step) -> set[str]:
+    """The files of which pytest collects tests for this step."""
+    paths = [a for a in step.arguments if a.startswith("tests/")]
+    ignored = [a.removeprefix("--ignore=") for a in step.arguments if a.startswith("--ignore=")]
+
+    def below(path: str, folders: list[str]) -> bool:
+        return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+
+    return {path for path in FILES if below(path, paths) and not below(path, ignored)}
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+def test_a_part_alone_runs_its_files_and_no_others(part: object) -> None:
+    lanes = plan.plan([part])  # type: ignore[list-item]
+    steps = [*lanes.host, *lanes.cluster]
+    assert {path for step in steps for path in collected(step)} == {p for p in FILES if part_of(p) == part.name}  # type: ignore[attr-defined]
+
+
+def test_the_whole_suite_runs_every_file_once() -> None:
+    lanes = plan.plan(PARTS)
+    runs = [path for step in (*lanes.host, *lanes.cluster) if step.name not in plan.MARKERS for path in collected(step)]
+    pooled = [collected(step) for step in lanes.cluster if step.name in plan.MARKERS]
+    assert len(pooled) == len(plan.MARKERS)
+    assert all(files == pooled[0] for files in pooled), "told apart by their markers alone"
+    assert sorted([*runs, *pooled[0]]) == FILES
+
+
+def test_the_markers_leave_out_no_test() -> None:
+    """Whatever a test is marked with, one of the three expressions takes it; both markers at once are a mistake."""
+    for serial in (True, False):
+        for exclusive in (True, False):
+            taken = [
+                eval(expression, {"serial": serial, "exclusive": exclusive}) for expression in plan.MARKERS.values()
+            ]
+            assert any(taken)
+            assert sum(taken) == 1 or (serial and exclusive)
+
+
+def test_what_changes_the_cluster_waits_for_molecule() -> None:
+    lanes = plan.plan(PARTS)
+    names = [step.name for step in lanes.cluster]
+    assert names == ["cluster", "images", "operator", "parallel", "serial", "operator ended", "exclusive"]
+    (serial,) = (step for step in lanes.cluster if step.name == "serial")
+    assert serial.after == ("molecule",)
+    (molecule,) = (step for step in lanes.host if step.name == "molecule")
+    assert molecule.after == ("images",)
+
+
+def test_molecule_alone_needs_no_shared_operator() -> None:
+    lanes = plan.plan(chosen("molecule"))
+    assert [step.name for step in (*lanes.cluster, *lanes.host)] == ["cluster", "images", "molecule"]
+
+
+@pytest.mark.parametrize("names", ["lint", "unit", "lint,unit,oldest,collection,lifecycle"])
+def test_what_needs_no_cluster_brings_none_up(names: str) -> None:
+    assert plan.plan(chosen(names)).cluster == ()
+
+
+def test_no_step_waits_for_one_that_is_not_there() -> None:
+    for names in ("", "molecule", "e2e", "e2e,molecule", "deployment", "unit"):
+        lanes = plan.plan(chosen(names))
+        there = {step.name for step in (*lanes.host, *lanes.cluster)}
+        assert {name for step in (*lanes.host, *lanes.cluster) for name in step.after} <= there
+
+
+def test_the_quick_run_is_linters_and_unit_tests() -> None:
+    lanes = plan.quick()
+    assert [step.kind for step in lanes.host] == [plan.LINT]
+    assert {path for step in lanes.cluster for path in collected(step)} == {p for p in FILES if part_of(p) == "unit"}

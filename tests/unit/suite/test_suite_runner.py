@@ -1,0 +1,100 @@
+"""The lanes, with real programs: pytest on files of the test's own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from cluster.settings import settings_from
+from suite import plan, results, session
+from suite.plan import Lanes, Step
+from suite.runner import Interrupted, Run
+
+
+class Suite:
+    """A run in a folder of its own, and what it printed."""
+
+    def __init__(self, folder: Path, lanes: Lanes) -> None:
+        self.folder = folder
+        self.said: list[str] = []
+        settings = settings_from({**os.environ, "DLJOB_CLUSTER_DIR": str(folder / "cluster")})
+        self.run = Run(lanes, settings, folder / "suite", self.said.append)
+
+    def status(self) -> dict[str, int]:
+        return {step.name: step.status for step in self.run.ended}
+
+
+def step(folder: Path, name: str, body: str, after: tuple[str, ...] = ()) -> Step:
+    """A step with one test, whose body is given."""
+    file = folder / f"test_{name}.py"
+    file.write_text(f"import os, pathlib, signal, time\n\ndef test_it():\n    {body}\n")
+    return Step(name, plan.PYTEST, (str(file),), after)
+
+
+def test_a_step_waits_for_one_of_the_other_lane_and_a_failure_stops_no_other(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    late = step(tmp_path, "late", f"assert pathlib.Path({str(mark)!r}).exists()", after=("first",))
+    first = step(tmp_path, "first", f"pathlib.Path({str(mark)!r}).touch(); assert False")
+    suite = Suite(tmp_path, Lanes((late,), (first, step(tmp_path, "last", "pass"))))
+    suite.run.run()
+    assert suite.status() == {"first": 1, "last": 0, "late": 0}
+    assert {case.name.rpartition("/")[2]: case.outcome for case in results.read(suite.run.results)} == {
+        "test_first.py::test_it": "failed",
+        "test_last.py::test_it": "passed",
+        "test_late.py::test_it": "passed",
+    }
+    assert any("assert False" in text for text in suite.said), "the failure is shown"
+
+
+def test_markers_that_leave_no_test_are_no_failure(tmp_path: Path) -> None:
+    one = step(tmp_path, "none", "pass")
+    suite = Suite(tmp_path, Lanes((Step("none", plan.PYTEST, (*one.arguments, "-m", "serial")),)))
+    suite.run.run()
+    assert suite.status() == {"none": 0}
+
+
+def test_after_a_set_up_that_failed_its_lane_and_who_waits_for_it_do_not_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs = step(tmp_path, "needs", "pass", after=(plan.IMAGES,))
+    suite = Suite(tmp_path, Lanes((needs,), (Step(plan.IMAGES, plan.SETUP), step(tmp_path, "next", "pass"))))
+    # no cluster is up in that folder, so there is nowhere to push images
+    monkeypatch.setenv("DLJOB_CLUSTER_DIR", str(tmp_path / "cluster"))
+    suite.run.run()
+    assert suite.status() == {plan.IMAGES: 1, "next": 1, "needs": 1}
+    assert any("not run, images failed" in text for text in suite.said)
+    assert any("no cluster is up" in text for text in suite.said)
+
+
+def test_tests_read_what_is_shared_from_the_session(tmp_path: Path) -> None:
+    body = (
+        "from suite import session; assert session.current() == session.Session(); assert os.environ[session.VARIABLE]"
+    )
+    suite = Suite(tmp_path, Lanes((step(tmp_path, "reads", body),)))
+    suite.run.run()
+    assert suite.status() == {"reads": 0}
+
+
+def test_a_session_survives_its_file(tmp_path: Path) -> None:
+    shared = session.Session(kubeconfig="/k", images=True, operator_log="/l")
+    shared.write(tmp_path / "session.json")
+    assert session.current({session.VARIABLE: str(tmp_path / "session.json")}) == shared
+    assert session.current({}) == session.Session()
+
+
+def test_a_signal_ends_what_runs(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    body = f"pathlib.Path({str(pid)!r}).write_text(str(os.getpid())); os.kill({os.getpid()}, signal.SIGTERM); time.sleep(60)"
+    suite = Suite(tmp_path, Lanes((step(tmp_path, "endless", body), step(tmp_path, "never", "pass"))))
+    assert threading.current_thread() is threading.main_thread()
+    with pytest.raises(Interrupted):
+        suite.run.run()
+    status = suite.status()
+    assert status["endless"] not in (0, 1)
+    assert status["never"] == 1
+    assert not (tmp_path / "suite" / "never.xml").exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), signal.SIG_DFL)
