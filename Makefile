@@ -10,7 +10,7 @@ export PYTHONPATH := build:runner:benchmarks
 TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
-.PHONY: help demo test test-quick test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth images \
+.PHONY: help demo test test-full test-quick test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth images \
   image deploy undeploy run crds bundle docs molecule venv clean
 
 help: ## this list
@@ -21,6 +21,9 @@ demo: venv ## a kind cluster, the operator (ENGINE=image: in a pod), a distribut
 
 test: venv ## every test from nothing, cluster included; PART=unit,crds only these parts of it
 	@$(TOOL) suite $(if $(PART),--parts $(PART))
+
+test-full: venv ## the longest tests too: every peer of the benchmark; PART=bench as above
+	@$(TOOL) suite --full $(if $(PART),--parts $(PART))
 
 test-quick: venv ## linters and unit tests, for every commit
 	@$(TOOL) suite --quick

@@ -1,4 +1,4 @@
-"""The command line: ``python -m suite [--parts NAMES | --quick]``."""
+"""The command line: ``python -m suite [--parts NAMES | --quick] [--full]``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     began = time.monotonic()
     try:
-        lanes = plan.quick() if options.quick else plan.plan(parts.chosen(options.parts))
+        lanes = plan.quick() if options.quick else plan.plan(parts.chosen(options.parts), options.full)
         allowed = budgets.read(BUDGETS)
         run = Run(lanes, settings_from(), FOLDER, lambda text: print(text, flush=True))
         run.run()
@@ -48,4 +48,5 @@ def _parser() -> argparse.ArgumentParser:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--parts", default="", metavar="NAMES", help="only these, with commas between (default: all)")
     which.add_argument("--quick", action="store_true", help="the linters and the unit tests")
+    parser.add_argument("--full", action="store_true", help="the longest tests too: they take minutes each")
     return parser

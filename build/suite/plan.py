@@ -17,6 +17,8 @@ WORKERS = 4
 UNIT_WORKERS = 2
 """pytest processes for the unit tests, which only compute."""
 
+FULL = "full"
+"""The marker of tests that only `make test-full` runs."""
 LINT, PYTEST, SETUP = "lint", "pytest", "setup"
 CLUSTER, IMAGES, OPERATOR, NO_OPERATOR = "cluster", "images", "operator", "operator ended"
 PARALLEL, SERIAL, EXCLUSIVE = "parallel", "serial", "exclusive"
@@ -48,8 +50,8 @@ class Lanes:
     cluster: tuple[Step, ...] = ()
 
 
-def plan(parts: Collection[Part]) -> Lanes:
-    """The lanes for ``parts``."""
+def plan(parts: Collection[Part], full: bool = False) -> Lanes:
+    """The lanes for ``parts``; with ``full`` the longest tests too."""
     pooled = [part for part in parts if part.cluster and part is not _MOLECULE]
     molecule = _MOLECULE in parts
     host = [_host_step(part) for part in PARTS if part in parts and part not in pooled]
@@ -57,7 +59,7 @@ def plan(parts: Collection[Part]) -> Lanes:
         return Lanes(tuple(host))
     cluster = [Step(CLUSTER, SETUP), Step(IMAGES, SETUP)]
     if pooled:
-        cluster += _pooled_steps(pooled, after=(_MOLECULE.name,) if molecule else ())
+        cluster += _pooled_steps(pooled, (_MOLECULE.name,) if molecule else (), full)
     return Lanes(tuple(host), tuple(cluster))
 
 
@@ -79,7 +81,7 @@ def _host_step(part: Part) -> Step:
     return Step(part.name, PYTEST, (*_parallel(workers), *paths_of(part)), after)
 
 
-def _pooled_steps(parts: Sequence[Part], after: tuple[str, ...]) -> list[Step]:
+def _pooled_steps(parts: Sequence[Part], after: tuple[str, ...], full: bool) -> list[Step]:
     """The tests on the shared cluster, told apart by their markers and not by their parts."""
     paths = [path for part in parts for path in part.paths]
     others = [
@@ -91,7 +93,8 @@ def _pooled_steps(parts: Sequence[Part], after: tuple[str, ...]) -> list[Step]:
     ]
 
     def step(name: str, *arguments: str, after: tuple[str, ...] = ()) -> Step:
-        return Step(name, PYTEST, (*arguments, "-m", MARKERS[name], *paths, *others), after)
+        marked = MARKERS[name] if full else f"({MARKERS[name]}) and not {FULL}"
+        return Step(name, PYTEST, (*arguments, "-m", marked, *paths, *others), after)
 
     return [
         Step(OPERATOR, SETUP),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from bench import account, cli, growth, plan
 from bench.client import Client
 from bench.measures import Sample
 from bench.peers import catalog
+from bench.peers.base import Peer
 from bench.session import Ground
 from bench.workloads import QUICK
 from cluster.settings import settings_from
@@ -17,20 +19,22 @@ from cluster.settings import settings_from
 pytestmark = pytest.mark.exclusive
 
 
-def test_a_quick_run_measures_every_peer_in_every_workload(cluster: Path, crds: None, tmp_path: Path) -> None:
-    output = tmp_path / "RESULTS.md"
-    assert cli.main(["--quick", "--rounds", "1", "--minutes", "30", "--output", str(output)]) == 0
+def quick_run(peers: Sequence[Peer], output: Path) -> None:
+    """A quick run of these peers, which must measure each in every workload that it takes part in."""
+    names = ",".join(peer.name for peer in peers)
+    arguments = ["--quick", "--rounds", "1", "--minutes", "30", "--peers", names, "--output", str(output)]
+    assert cli.main(arguments) == 0
     samples = [Sample.from_json(s) for s in json.loads((cli.SCRATCH / "samples.json").read_text())["samples"]]
     measured = {(s.peer, s.workload) for s in samples}
-    for peer in catalog.PEERS:
+    for peer in peers:
         for workload in plan.WORKLOADS:
-            names = [workload]
+            names_of_it = [workload]
             if workload == plan.REPLICAS:
-                names = [f"{size} replicas" for size in plan.replica_sizes(peer, QUICK)]
+                names_of_it = [f"{size} replicas" for size in plan.replica_sizes(peer, QUICK)]
             elif workload == plan.HUGE:
-                names = [f"{QUICK.huge} replicas"]
+                names_of_it = [f"{QUICK.huge} replicas"]
             if plan.takes_part(peer, workload):
-                assert {(peer.name, name) for name in names} <= measured
+                assert {(peer.name, name) for name in names_of_it} <= measured
     for sample in samples:
         assert sample.complete, sample
         if sample.pods and sample.workload not in (plan.CHANGE, plan.RESTART):
@@ -38,8 +42,20 @@ def test_a_quick_run_measures_every_peer_in_every_workload(cluster: Path, crds: 
             assert sample.writes >= sample.pods, sample
             assert sample.cpu > 0, sample
     text = output.read_text()
-    assert all(peer.title in text for peer in catalog.PEERS)
+    assert all(peer.title in text for peer in peers)
     assert "**" in text or "yes" in text
+
+
+def test_a_quick_run_measures_this_operator_and_the_floor_in_every_workload(
+    cluster: Path, crds: None, tmp_path: Path
+) -> None:
+    quick_run(catalog.chosen(f"{catalog.OURS},{catalog.FLOOR}"), tmp_path / "RESULTS.md")
+
+
+@pytest.mark.full
+def test_a_quick_run_measures_every_peer_in_every_workload(cluster: Path, crds: None, tmp_path: Path) -> None:
+    """The others are compiled, or slow: minutes in all."""
+    quick_run(catalog.PEERS, tmp_path / "RESULTS.md")
 
 
 def test_the_growth_in_small(cluster: Path, crds: None) -> None:

@@ -23,6 +23,7 @@ RUN_BY = {
     r"make demo( KEEP=1)?": DEMO,
     r"make test": ".ci/run",
     r"make test-quick": "tests/unit/suite/test_suite_parts.py::test_the_quick_run_is_linters_and_unit_tests",
+    r"make test-full": "tests/unit/suite/test_suite_parts.py::test_the_longest_tests_are_for_the_full_run",
     r"make test PART=\S+": "tests/unit/suite/test_suite_parts.py::test_a_part_alone_runs_its_files_and_no_others",
     r"make (venv|lint)": ".ci/run",
     r"make crds": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",

@@ -86,6 +86,16 @@ def test_the_markers_leave_out_no_test() -> None:
             assert sum(taken) == 1 or (serial and exclusive)
 
 
+@pytest.mark.parametrize("full", [True, False])
+def test_the_longest_tests_are_for_the_full_run(full: bool) -> None:
+    lanes = plan.plan(chosen("bench"), full)
+    expressions = [
+        step.arguments[step.arguments.index("-m") + 1] for step in lanes.cluster if step.name in plan.MARKERS
+    ]
+    marked = {"serial": False, "exclusive": True, "full": True}
+    assert any(eval(expression, marked) for expression in expressions) is full
+
+
 def test_what_changes_the_cluster_waits_for_molecule() -> None:
     lanes = plan.plan(PARTS)
     names = [step.name for step in lanes.cluster]
