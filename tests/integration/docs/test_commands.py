@@ -107,32 +107,32 @@ def test_the_target_is_there(target: str) -> None:
     assert re.search(rf"^{target}:.* ## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 
 
-def typed_in_a_shell(command: str, kubeconfig: Path, namespace: str) -> subprocess.CompletedProcess[str]:
-    """Run it as a reader of the documents would, in ``namespace``; kubectl's settings are a copy."""
+def typed_in_a_shell(command: str, home: Path, namespace: str) -> subprocess.CompletedProcess[str]:
+    """Run it as a reader of the documents would, in ``namespace``; kubectl's settings are a copy in ``home``."""
     context = (
         f"kubectl config set-context --current --namespace {namespace} >/dev/null; " if "kubectl" in command else ""
     )
     shell = f". .cluster/env && cp $KUBECONFIG $HOME/config && export KUBECONFIG=$HOME/config && {context}{command}"
-    scratch = kubeconfig.parent / "documented"
-    scratch.mkdir(exist_ok=True)
-    env = environ(HOME=str(scratch), MAKEFLAGS="")
+    env = environ(HOME=str(home), MAKEFLAGS="")
     return subprocess.run(["bash", "-ec", shell], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("command", sorted({c for c, _ in FOUND if run_by(c) == HERE}))
-def test_it_works(command: str, kubeconfig: Path, namespace: str, crds: None) -> None:
+def test_it_works(command: str, kubeconfig: Path, tmp_path: Path, namespace: str, crds: None) -> None:
     Cluster(kubeconfig, namespace).create(v1_job("documented"))
-    done = typed_in_a_shell(command.replace("NAME", "documented"), kubeconfig, namespace)
+    done = typed_in_a_shell(command.replace("NAME", "documented"), tmp_path, namespace)
     assert done.returncode == 0, done.stdout + done.stderr
     if "NAME" in command or command.startswith("kubectl get"):
         assert "documented" in done.stdout
 
 
-def test_a_name_without_its_group_may_miss_the_job(kubeconfig: Path, namespace: str, crds: None) -> None:
+def test_a_name_without_its_group_may_miss_the_job(
+    kubeconfig: Path, tmp_path: Path, namespace: str, crds: None
+) -> None:
     Cluster(kubeconfig, namespace).create(v1_job("documented"))
-    assert "documented" not in typed_in_a_shell("kubectl get mxjobs", kubeconfig, namespace).stdout
+    assert "documented" not in typed_in_a_shell("kubectl get mxjobs", tmp_path, namespace).stdout
     for command in ("kubectl get mxjobs.kubeflow.org", "kubectl get dljobs"):
-        assert "documented" in typed_in_a_shell(command, kubeconfig, namespace).stdout
+        assert "documented" in typed_in_a_shell(command, tmp_path, namespace).stdout
 
 
 def test_what_is_generated_is_as_it_should_be() -> None:
