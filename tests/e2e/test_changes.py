@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from e2e.support import Cluster, v1_job, v1alpha1_job
+from collections.abc import Callable
+
+import pytest
+from e2e.support import UNTIL_ENDED, Cluster, Resource, v1_job, v1alpha1_job
 
 
 def names(pods: list[dict]) -> set[str]:  # type: ignore[type-arg]
@@ -79,3 +82,15 @@ def test_suspend_and_resume(here: Cluster) -> None:
     job.patch({"spec": {"runPolicy": {"suspend": False}}})
     status = job.wait(lambda s: s.get("replicas") == "3/3" and s.get("state") == "Running", "3/3 replicas")
     assert ("Suspended", "False") in [(c["type"], c["status"]) for c in status["conditions"]]
+
+
+@pytest.mark.parametrize("of", [v1_job, v1alpha1_job])
+def test_deleted_and_created_again_at_once(here: Cluster, of: Callable[..., Resource]) -> None:
+    """What the first one owned is still there, and not yet marked for deletion, when the second one comes."""
+    first = here.create(of("again", worker=(4, UNTIL_ENDED)))
+    first.wait_running()
+    first.delete()
+    second = here.create(of("again", worker=(4, UNTIL_ENDED)))
+    status = second.wait(lambda s: s.get("phase") == "Running" or "failure" in s, "the second one runs")
+    assert "failure" not in status
+    assert {p["metadata"]["ownerReferences"][0]["uid"] for p in second.pods()} == {second.uid}

@@ -31,6 +31,8 @@ SOON = 0.5
 """Seconds until a look at a job that changed under our hands."""
 LATER = 5.0
 """Seconds until another try of a write that Kubernetes would not do now (quota, a name still being deleted)."""
+GARBAGE = 1.0
+"""Seconds until another try where the garbage collector has yet to remove what a deleted job of this name owned."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,8 @@ def reconcile(
     written = writer.objects(planned)
     if written.refused:
         planned = refuse(planned, job, written.refused, moment)
-    elif written.postponed:
-        planned = postpone(planned, job, written.postponed)
+    elif written.postponed or written.predecessors:
+        planned = postpone(planned, job, [*written.postponed, *_still_there(written.predecessors)])
     else:
         problems = [*written.complaints, *routes.keep(transport, planned, job.namespace, job.uid, dry_run)]
         if problems:
@@ -108,7 +110,7 @@ def reconcile(
         writer.delete_job()
         return Outcome(resource, planned, True, True, "its time to live is over", None)
     has_next_look = snapshot.current() is not None and not dry_run
-    made = bool(written.created) and not written.waiting
+    made = bool(written.created) and not written.incomplete
     later = has_next_look and made and first_word.may_wait(job, observed, planned)
     done = _report(writer, resource, planned, written, moment, "; ".join(written.refused), dry_run, later)
     lacking = rights.lacking([*written.refused, *written.postponed, *problems])
@@ -119,6 +121,13 @@ def _kinds(job: DLJob, framework: Framework) -> list[str]:
     """What a job like this may own: of the rarer kinds only those that its framework ever makes."""
     config_maps = any(group.standard for group in job.groups) or shared.may_share(job)
     return ["Pod", "Service", *["ConfigMap"] * config_maps, *["Deployment"] * (framework.dashboard is not None)]
+
+
+def _still_there(names: list[str]) -> list[str]:
+    """One sentence about what a deleted job of the same name still owns; the same one however many objects it is."""
+    if not names:
+        return []
+    return ["objects of the deleted job of this name are still there; new ones follow once Kubernetes has removed them"]
 
 
 def _first_pod(transport: Transport, resource: Resource) -> str:
@@ -153,7 +162,9 @@ def _report(
                 raise
             return Outcome(resource, planned, True, written.changed, "changed meanwhile", SOON, tuple(wrote))
         unheard = rights.lacking(writer.events(planned.events, now))
-    if written.postponed or written.waiting:
+    if written.predecessors:
+        requeue = min(GARBAGE, requeue or GARBAGE)
+    elif written.postponed or written.waiting:
         message = "; ".join(written.postponed[:3])
         requeue = min(LATER, requeue or LATER)  # not at once: what was refused for now would be refused again
     changed = written.changed or planned.status is not None

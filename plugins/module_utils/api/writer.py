@@ -10,7 +10,10 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.transport import JSON_PATCH, ApiError, Transport
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
+    belongs_to_predecessor,
+    is_owned_by,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Plan
 
@@ -37,6 +40,8 @@ class Written:
     """Objects that Kubernetes refuses for good, and that the training does not need."""
     waiting: list[str] = field(default_factory=list)
     """Names that are free as soon as an older object of that name is gone."""
+    predecessors: list[str] = field(default_factory=list)
+    """The same, where the older object belongs to a deleted job of this job's name."""
 
     versions: list[Version] = field(default_factory=list)
     """What the watch will show once it has caught up with these writes."""
@@ -44,6 +49,11 @@ class Written:
     @property
     def changed(self) -> bool:
         return bool(self.created or self.deleted)
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether an object that was to be made is not there."""
+        return bool(self.refused or self.postponed or self.waiting or self.predecessors)
 
 
 def version_of(resource: Resource) -> Version:
@@ -69,7 +79,7 @@ class Writer:
         written = Written()
         for companion in plan.companions:
             self._create(companion, written)
-        if written.refused or written.postponed or written.waiting:
+        if written.incomplete:
             return written  # they are made together with the pods that need them, and only then
         # Services first, but nobody waits for them: a pod needs its names once it runs, which takes longer than these
         # writes. Where a Service is refused, the pods go with all else that the job has.
@@ -81,6 +91,8 @@ class Writer:
         return written
 
     def _create(self, manifest: Resource, written: Written) -> None:
+        if written.predecessors:
+            return  # the rest of the job's names are as likely taken: one request a try, not one for each pod
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         path = paths.collection(manifest["apiVersion"], manifest["kind"], self._namespace)
         try:
@@ -99,7 +111,7 @@ class Writer:
         """Make the object, or replace it where it is there and the job's."""
         tried = Written()
         self._create(manifest, tried)
-        if not tried.changed and not (tried.refused or tried.postponed or tried.waiting):
+        if not tried.changed and not tried.incomplete:
             name = f"{manifest['kind']}/{manifest['metadata']['name']}"
             try:
                 answer = self._transport.request("PUT", paths.of(manifest), manifest, self._query)
@@ -114,6 +126,7 @@ class Writer:
         written.complaints += tried.refused
         written.postponed += tried.postponed
         written.waiting += tried.waiting
+        written.predecessors += tried.predecessors
 
     def _check_owner(self, manifest: Resource, name: str, written: Written) -> None:
         """The name is taken: by an earlier try of ours, which is as good as success, or by a stranger, which is not."""
@@ -122,7 +135,9 @@ class Writer:
         except ApiError as e:
             self._add(written.postponed, f"{name}: {e.message}")
             return
-        if present["metadata"].get("deletionTimestamp"):
+        if belongs_to_predecessor(present, self._resource):
+            self._add(written.predecessors, name)
+        elif present["metadata"].get("deletionTimestamp"):
             self._add(written.waiting, name)
         elif not is_owned_by(present, self._uid):
             self._add(

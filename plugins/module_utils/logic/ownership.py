@@ -24,3 +24,22 @@ def is_owned_by(resource: Mapping[str, Any], uid: str) -> bool:
     """Whether ``resource`` belongs to the job with that uid."""
     references = (resource.get("metadata") or {}).get("ownerReferences") or ()
     return any(r.get("uid") == uid for r in references)
+
+
+def belongs_to_predecessor(resource: Mapping[str, Any], job: Mapping[str, Any]) -> bool:
+    """Whether ``resource`` belongs to a deleted job of the same group, kind and name as ``job``.
+
+    A job that is deleted and created again at once meets them: the garbage collector has yet to remove them.
+    """
+    metadata = job["metadata"]
+    wanted = (_group(job["apiVersion"]), job["kind"], metadata["name"])
+    references = (resource.get("metadata") or {}).get("ownerReferences") or ()
+    return any(
+        (_group(r.get("apiVersion", "")), r.get("kind"), r.get("name")) == wanted and r.get("uid") != metadata["uid"]
+        for r in references
+        if r.get("controller")
+    )
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
