@@ -63,8 +63,8 @@ bench: venv ## this operator beside its peers, on kwok nodes: benchmarks/RESULTS
 bench-growth: venv ## what this operator costs up to 10,000 jobs, on a cluster of its own: benchmarks/GROWTH.md, docs/growth.svg
 	@$(TOOL) bench.growth $(BENCH)
 
-images: venv ## build the example images and push them to the local registry
-	@$(TOOL) images build
+images: venv ## build the example images and push them to the local registry; MANIFESTS=<dir> under the names used there too
+	@$(if $(MANIFESTS),DLJOB_MANIFESTS="$(MANIFESTS)") $(TOOL) images build
 
 image: venv ## the operator's image, built and pushed to the local registry; BASE_IMAGE=... builds on another base
 	@$(TOOL) images build operator

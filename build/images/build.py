@@ -31,7 +31,7 @@ def build_and_push(settings: Settings, names: Sequence[str] = ()) -> list[str]:
     port = session.state.registry_port
     if not registry.serves(port):
         raise ImagesError(f"the local registry does not answer on 127.0.0.1:{port}", "make cluster")
-    uses = manifests.read(manifests.folder())
+    uses = manifests.read(manifests.folders())
     served = []
     for image in definition.load_all(list(names)):
         served += _build_and_push_one(image, settings, kind.engine, port, uses, session.report)

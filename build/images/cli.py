@@ -26,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
 def show() -> None:
     """Print every image with its names, then the manifests' images that nothing here stands in for."""
     images = definition.load_all()
-    uses = manifests.read(manifests.folder())
+    uses = manifests.read(manifests.folders())
     for image in images:
         print(f"{image.name}  (base {image.base.image})")
         for name in manifests.names_for(image, uses):

@@ -16,7 +16,10 @@ from images.definition import Definition
 from images.errors import ImagesError
 
 VARIABLE = "DLJOB_MANIFESTS"
-DEFAULT_FOLDER = REPO_ROOT.parent / "shared" / "manifests"
+OWN_FOLDER = REPO_ROOT / "tests" / "manifests"
+"""This project's own manifests in the API flavors of the early operators."""
+UPSTREAM_FOLDER = REPO_ROOT.parent / "shared" / "manifests"
+"""Where the upstream manifests are expected if ``VARIABLE`` does not say; they are not part of this project."""
 
 
 @dataclass(frozen=True)
@@ -64,24 +67,24 @@ def uses_in(manifest: str, documents: Iterable[Any]) -> list[Use]:
     return list(dict.fromkeys(found))
 
 
-def folder(environment: Mapping[str, str] | None = None) -> Path | None:
-    """$DLJOB_MANIFESTS, else the usual folder beside the repository; None if that does not exist."""
+def folders(environment: Mapping[str, str] | None = None) -> list[Path]:
+    """The folders whose manifests count: this project's own and, last, $DLJOB_MANIFESTS or the upstream manifests."""
     text = (os.environ if environment is None else environment).get(VARIABLE, "")
-    if not text:
-        return DEFAULT_FOLDER if DEFAULT_FOLDER.is_dir() else None
-    if not Path(text).is_dir():
+    if text and not Path(text).is_dir():
         raise ImagesError(f"{VARIABLE}: {text} is not a folder", f"correct or unset {VARIABLE}")
-    return Path(text)
+    named = Path(text) if text else UPSTREAM_FOLDER
+    return [folder for folder in (OWN_FOLDER, named) if folder.is_dir()]
 
 
-def read(place: Path | None) -> list[Use]:
-    """What all manifests (``*.yaml``, ``*.yml``) in the folder use. One that is no YAML is an ImagesError."""
+def read(places: Iterable[Path]) -> list[Use]:
+    """What all manifests (``*.yaml``, ``*.yml``) in the folders use. One that is no YAML is an ImagesError."""
     found: list[Use] = []
-    for file in sorted((*place.glob("*.yaml"), *place.glob("*.yml"))) if place else ():
-        try:
-            found += uses_in(file.name, yaml.safe_load_all(file.read_text()))
-        except yaml.YAMLError as error:
-            raise ImagesError(f"{file}: {error}", "mend the manifest, or leave it out") from error
+    for place in places:
+        for file in sorted((*place.glob("*.yaml"), *place.glob("*.yml"))):
+            try:
+                found += uses_in(file.name, yaml.safe_load_all(file.read_text(encoding="utf-8")))
+            except yaml.YAMLError as error:
+                raise ImagesError(f"{file}: {error}", "correct the manifest, or move it elsewhere") from error
     return list(dict.fromkeys(found))
 
 

@@ -1,6 +1,6 @@
 """GPUs that a scheduler sees and no program does: what pods that ask for one are given, on a real node.
 
-The ConfigMap is the early operator's own, verbatim; it mounts directories that every node has.
+The ConfigMap is the one that tf-operator documents; it mounts directories that every node has.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 import yaml
 from e2e.operator_log import logs
 from e2e.support import UNTIL_ENDED, Cluster, v1alpha1_job
-from seeds import seed_manifest
+from upstream_manifests import preferred
 
 pytestmark = pytest.mark.serial
 
@@ -66,11 +66,11 @@ Write = Callable[[str], None]
 
 @pytest.fixture
 def config(here: Cluster, operator_log: Path) -> Iterator[Write]:
-    """The early operator's ConfigMap, applied verbatim; the function writes another text into it.
+    """tf-operator's ConfigMap, applied unchanged; the function writes another text into it.
 
     Each is waited for until the operator has seen it: a job that comes at the same time may get what was before.
     """
-    manifest = seed_manifest("tf-job-operator-config.yaml")
+    manifest = preferred("tf-job-operator-config.yaml")
     name, namespace = manifest["metadata"]["name"], manifest["metadata"]["namespace"]
     title = f"ConfigMap {namespace}/{name}"
     with logs(operator_log, f"{title} is there"):
@@ -85,8 +85,8 @@ def config(here: Cluster, operator_log: Path) -> Iterator[Write]:
         here.core.delete_namespaced_config_map(name, namespace)
 
 
-def seed_text() -> str:
-    return str(seed_manifest("tf-job-operator-config.yaml")["data"][KEY])
+def config_text() -> str:
+    return str(preferred("tf-job-operator-config.yaml")["data"][KEY])
 
 
 def without_a_mount_path(text: str) -> str:
@@ -122,8 +122,8 @@ def has_nothing(pod: Any) -> None:
 
 
 @pytest.mark.training
-def test_the_seeds_manifest_trains_verbatim_under_the_alpha_name(here: Cluster, config: Write, alpha: None) -> None:
-    job = here.create(seed_manifest("tf-smoke-gpu.yaml"))
+def test_upstream_manifest_trains_under_the_alpha_name(here: Cluster, config: Write, alpha: None) -> None:
+    job = here.create(preferred("tf-smoke-gpu.yaml"))
     status = job.wait_end(300)
     assert (status["phase"], status["state"], status["reason"]) == ("Done", "Succeeded", "")
     pod = job.pod("master")
@@ -136,7 +136,7 @@ def test_the_seeds_manifest_trains_verbatim_under_the_alpha_name(here: Cluster, 
 
 @pytest.mark.training
 def test_and_on_nodes_that_advertise_only_todays_name(here: Cluster, config: Write, gpu: None) -> None:
-    job = here.create(seed_manifest("tf-smoke-gpu.yaml"))
+    job = here.create(preferred("tf-smoke-gpu.yaml"))
     job.wait_running(240)
     pod = job.pod("master")
     has_it_all(pod, "tensorflow")
@@ -188,7 +188,7 @@ def test_a_changed_configuration_is_picked_up_by_the_next_pod(here: Cluster, con
     job = here.create(gpu_job("changes", worker=(2, UNTIL_ENDED)))
     job.wait_running()
     before = {p["metadata"]["uid"] for p in job.pods()}
-    config(seed_text().replace("hostPath: /usr/lib", "hostPath: /usr/share"))
+    config(config_text().replace("hostPath: /usr/lib", "hostPath: /usr/share"))
     here.core.delete_namespaced_pod(job.pod("worker", 1)["metadata"]["name"], here.namespace)
     here.wait_pods(
         job.uid,
@@ -206,7 +206,7 @@ def test_a_changed_configuration_is_picked_up_by_the_next_pod(here: Cluster, con
 @pytest.mark.parametrize(
     ("broken", "says"),
     [
-        (lambda: without_a_mount_path(seed_text()), f"accelerators[{ALPHA}].volumes[1].mountPath is missing"),
+        (lambda: without_a_mount_path(config_text()), f"accelerators[{ALPHA}].volumes[1].mountPath is missing"),
         (lambda: "accelerators: [\n", "is no YAML"),
     ],
     ids=["key", "yaml"],
@@ -225,7 +225,7 @@ def test_a_broken_configuration_is_waited_for(
     other.wait_running()
     assert here.wait_event("waits", "Warning", "FailedCreatePod", says) == status["reason"]
 
-    config(seed_text())
+    config(config_text())
     status = job.wait_running()
     assert status["reason"] == ""
     has_it_all(job.pod("worker"), "mxnet")
@@ -265,14 +265,14 @@ def test_a_clouds_preset_stands_in_for_the_configuration(
 
 
 def test_without_an_engine_everything_is_found_too(alone: Cluster, gpu: None, tmp_path: Path) -> None:
-    manifest = seed_manifest("tf-job-operator-config.yaml")
+    manifest = preferred("tf-job-operator-config.yaml")
     server = tmp_path / "server.py"
     server.write_text("print('the operator has a server of its own')\n")
     manifest["metadata"]["namespace"] = alone.namespace
-    text = seed_text().replace("/opt/mlkube/grpc_tensorflow_server/grpc_tensorflow_server.py", str(server))
+    text = config_text().replace("/opt/mlkube/grpc_tensorflow_server/grpc_tensorflow_server.py", str(server))
     manifest["data"][KEY] = text
     alone.core.create_namespaced_config_map(alone.namespace, manifest)
-    job = seed_manifest("tf-smoke-gpu.yaml")
+    job = preferred("tf-smoke-gpu.yaml")
     job["spec"]["replica_specs"].append({"replicas": 1, "tfReplicaType": "PS"})
     # the operator's own namespace comes before the default one
     shown = play(alone, tmp_path, job, POD_NAMESPACE=alone.namespace, DLJOB_CLOUD="gke")

@@ -14,7 +14,7 @@ def test_scheduler_success_ends_the_job_and_cleans_up(here: Cluster) -> None:
     assert (cleaning["state"], cleaning["reason"]) == ("Succeeded", "")
     status = job.wait_end()
     assert (status["phase"], status["state"]) == ("Done", "Succeeded")
-    # the seed's own sample: what the others did when the chief ended is kept
+    # mx-operator's own sample: what the others did when the chief ended is kept
     assert status["replicaStatuses"][0] == {
         "ReplicasStates": {"Succeeded": 1},
         "mx_replica_type": "SCHEDULER",

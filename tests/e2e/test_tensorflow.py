@@ -1,4 +1,4 @@
-"""Real TensorFlow: the seed's manifest verbatim, and our own examples."""
+"""Real TensorFlow: the manifest of tf-operator unchanged, and our own examples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import yaml
 from e2e.support import SHELL_IMAGE, UNTIL_ENDED, Cluster, Job, shell_template
 from kubernetes import client, watch
-from seeds import seed_manifest
+from upstream_manifests import preferred
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCURACY = re.compile(r"final: test_accuracy=([0-9.]+)")
@@ -28,8 +28,8 @@ def accuracy(here: Cluster, job: Job) -> float:
 
 
 @pytest.mark.training
-def test_seed_manifest_trains_verbatim(here: Cluster) -> None:
-    job = here.create(seed_manifest("tf_job.yaml"))
+def test_upstream_manifest_trains(here: Cluster) -> None:
+    job = here.create(preferred("tf_job.yaml"))
     running = job.wait_running(240)
     rid = running["runtimeId"]
     config_map = here.core.read_namespaced_config_map(f"cm-ps-{rid}", here.namespace)
@@ -44,7 +44,7 @@ def test_seed_manifest_trains_verbatim(here: Cluster) -> None:
 
     status = job.wait_end(300)
     assert (status["phase"], status["state"], status["reason"]) == ("Done", "Succeeded", "")
-    # as the seed's own sample prints it
+    # as tf-operator's own sample prints it
     assert status["replicaStatuses"] == [
         {"ReplicasStates": {"Succeeded": 1}, "state": "Succeeded", "tf_replica_type": "MASTER"},
         {"ReplicasStates": {"Running": 1}, "state": "Running", "tf_replica_type": "WORKER"},
@@ -254,7 +254,7 @@ def test_the_page_follows_the_job(here: Cluster) -> None:
 
 @pytest.mark.parametrize("name", ["tf-tensorboard-azure.yaml", "tf-tensorboard-gke.yaml"])
 def test_tensorboard_manifests_yield_the_right_objects(here: Cluster, name: str) -> None:
-    manifest = seed_manifest(name)
+    manifest = preferred(name)
     job = here.create(manifest)
     here.wait_pods(job.uid, lambda pods: len(pods) == 1, "the master's pod")
     rid = job.wait(lambda s: bool(s.get("runtimeId")), "a status")["runtimeId"]

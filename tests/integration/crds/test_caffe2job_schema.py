@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import caffe2job
-from seeds import seed_manifest
+from upstream_manifests import from_each_source, load
 
 Job = dict[str, Any]
 
@@ -50,8 +51,9 @@ def test_good(complaint: Callable[[Job], str], job: Job) -> None:
     assert complaint(job) == ""
 
 
-def test_the_seed_verbatim(complaint: Callable[[Job], str]) -> None:
-    assert complaint(seed_manifest("caffe2-redis.yaml")) == ""
+@pytest.mark.parametrize("path", from_each_source("caffe2-redis.yaml"))
+def test_upstream_manifest(complaint: Callable[[Job], str], path: Path) -> None:
+    assert complaint(load(path)) == ""
 
 
 @pytest.mark.parametrize(

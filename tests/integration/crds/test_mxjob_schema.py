@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from seeds import MXJOBS, seed_manifest
+from upstream_manifests import MXJOBS, from_each_source, load
 
 Job = dict[str, Any]
 Jobs = dict[str, Job]
@@ -78,9 +79,9 @@ def test_plain_job(dialect: str, jobs: Jobs, submit: Callable[..., Job]) -> None
     assert submit(jobs[dialect])["spec"] == jobs[dialect]["spec"]
 
 
-@pytest.mark.parametrize("name", MXJOBS)
-def test_manifest_verbatim(name: str, submit: Callable[..., Job]) -> None:
-    manifest = seed_manifest(name)
+@pytest.mark.parametrize("path", from_each_source(*MXJOBS))
+def test_upstream_manifests(path: Path, submit: Callable[..., Job]) -> None:
+    manifest = load(path)
     assert submit(manifest)["spec"] == manifest["spec"]
 
 

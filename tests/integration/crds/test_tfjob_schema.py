@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from builders import tf_template, tfjob
-from seeds import seed_manifest
+from upstream_manifests import TFJOBS, from_each_source, load
 
 Job = dict[str, Any]
 Edit = Callable[[Any], object]
@@ -18,7 +19,7 @@ LISTS = [("tensorflow.org/v1alpha1", "replicaSpecs"), ("tensorflow.org/v1alpha1"
     (f"kubeflow.org/{version}", field) for version in ("v1", "v1alpha1") for field in ("replicaSpecs", "replica_specs")
 ]
 MAP = ("kubeflow.org/v1", "tfReplicaSpecs")
-# the seed's sample as its operator has completed it
+# tf-operator's sample as that operator has completed it
 COMPLETED = """
 RuntimeId: 76no
 replicaSpecs:
@@ -78,11 +79,10 @@ def test_map(submit: Callable[..., Job]) -> None:
     assert submit(job)["spec"] == job["spec"]
 
 
-@pytest.mark.parametrize(
-    "name", ["tf_job.yaml", "tf-smoke-gpu.yaml", "tf-tensorboard-azure.yaml", "tf-tensorboard-gke.yaml"]
-)
-def test_seeds(name: str, submit: Callable[..., Job]) -> None:
-    submit(seed_manifest(name))
+@pytest.mark.parametrize("path", from_each_source(*TFJOBS))
+def test_upstream_manifests(path: Path, submit: Callable[..., Job]) -> None:
+    manifest = load(path)
+    assert submit(manifest)["spec"] == manifest["spec"]
 
 
 def test_a_job_as_the_original_operator_has_completed_it(submit: Callable[..., Job]) -> None:

@@ -34,7 +34,7 @@ RUN_BY = {
     r"git archive HEAD \| docker build -f build/bundle\.Dockerfile .*": "tests/unit/olm/test_bundle.py::test_the_images_labels_are_the_annotations",
     r"make (cluster|cluster-down|kwok-nodes N=\d+)": LIFECYCLE,
     r"make cluster-status": HERE,
-    r"make images": "tests/e2e/test_training.py::test_example_trains",
+    r"make images( MANIFESTS=\S+)?": "tests/e2e/test_images.py::test_make_images_serves_the_names_of_another_folder",
     r"make run|\.venv/bin/dljob-operator run --install-crds|dljob-operator run": (
         "tests/integration/engine/test_cli.py::test_it_installs_its_kinds_is_ready_runs_and_ends_well"
     ),

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import seeds
 import yaml
 from images import definition, manifests
 from images.errors import ImagesError
 from images.manifests import Use
+from upstream_manifests import MXJOBS, TFJOBS, from_each_source, load
 
 
 def pod(image: str, **more: Any) -> dict[str, Any]:
@@ -63,28 +63,45 @@ def test_a_program_that_the_image_lacks_is_told(mxnet: definition.Definition) ->
     assert manifests.not_offered(mxnet, [replace(good, kind="TfJob", working_dir="/elsewhere")]) == []
 
 
-def test_the_folder_comes_from_the_environment(tmp_path: Path) -> None:
-    assert manifests.folder({manifests.VARIABLE: str(tmp_path)}) == tmp_path
+def test_a_folder_of_the_environment_comes_after_our_own(tmp_path: Path) -> None:
+    assert manifests.folders({manifests.VARIABLE: str(tmp_path)}) == [manifests.OWN_FOLDER, tmp_path]
     with pytest.raises(ImagesError, match="not a folder"):
-        manifests.folder({manifests.VARIABLE: str(tmp_path / "none")})
+        manifests.folders({manifests.VARIABLE: str(tmp_path / "none")})
 
 
-def test_a_folder_is_read_and_a_broken_file_named(tmp_path: Path) -> None:
-    assert manifests.read(None) == []
+def test_without_upstream_manifests_there_are_our_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifests, "UPSTREAM_FOLDER", tmp_path)
+    assert manifests.folders({}) == [manifests.OWN_FOLDER, tmp_path]
+    monkeypatch.setattr(manifests, "UPSTREAM_FOLDER", tmp_path / "none")
+    assert manifests.folders({}) == [manifests.OWN_FOLDER]
+
+
+def test_folders_are_read_and_a_broken_file_named(tmp_path: Path) -> None:
+    assert manifests.read([]) == []
     (tmp_path / "one.yaml").write_text(yaml.safe_dump_all([LIST_FORM, MAP_FORM]))
-    (tmp_path / "two.yml").write_text(yaml.safe_dump(BARE_LIST))
-    assert [(u.manifest, u.image) for u in manifests.read(tmp_path)] == [
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "two.yml").write_text(yaml.safe_dump(BARE_LIST))
+    assert [(u.manifest, u.image) for u in manifests.read([tmp_path, other])] == [
         ("one.yaml", "a/list:1"),
         ("one.yaml", "a/map:1"),
         ("two.yml", "a/bare:1"),
     ]
     (tmp_path / "three.yaml").write_text("a: [")
     with pytest.raises(ImagesError, match=r"three\.yaml"):
-        manifests.read(tmp_path)
+        manifests.read([tmp_path])
 
 
-@pytest.mark.parametrize("name", seeds.MXJOBS)
-def test_the_early_operators_manifests_find_their_programs(mxnet: definition.Definition, name: str) -> None:
-    uses = manifests.uses_in(name, [seeds.seed_manifest(name)])
-    assert len(manifests.names_for(mxnet, uses)) == len(mxnet.names) + 1
-    assert manifests.not_offered(mxnet, uses) == []
+@pytest.mark.parametrize(
+    ("image", "path"),
+    [
+        *(pytest.param("mxnet", *p.values, id=p.id) for p in from_each_source(*MXJOBS)),
+        *(pytest.param("tensorflow", *p.values, id=p.id) for p in from_each_source(*TFJOBS)),
+        *(pytest.param("caffe2", *p.values, id=p.id) for p in from_each_source("caffe2-redis.yaml")),
+    ],
+)
+def test_the_image_of_an_upstream_manifest_has_its_program(image: str, path: Path) -> None:
+    stand_in = definition.load(image)
+    uses = manifests.uses_in(path.name, [load(path)])
+    assert len(manifests.names_for(stand_in, uses)) == len(stand_in.names) + 1
+    assert manifests.not_offered(stand_in, uses) == []

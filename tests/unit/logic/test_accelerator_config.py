@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from seeds import seed_manifest
+from upstream_manifests import from_each_source, load
 
 WHERE = "ConfigMap default/tf-job-operator-config, data.controller_config_file.yaml"
 LIBS = {"name": "libs", "mountPath": "/usr/local/nvidia/lib64", "hostPath": "/usr/lib/nvidia"}
@@ -32,8 +33,9 @@ def entry(**fields: Any) -> dict[str, Any]:
     return {"accelerators": {ALPHA_GPU: fields}}
 
 
-def test_the_seeds_own() -> None:
-    data = seed_manifest("tf-job-operator-config.yaml")["data"]
+@pytest.mark.parametrize("path", from_each_source("tf-job-operator-config.yaml"))
+def test_upstream_manifest(path: Path) -> None:
+    data = load(path)["data"]
     key, text = config.text_of(data)
     assert key == "controller_config_file.yaml"
     made = read(yaml.safe_load(text))
@@ -166,11 +168,13 @@ def test_no_key_to_be_told(data: dict[str, str]) -> None:
         config.text_of(data)
 
 
-def test_a_manifest_within_the_file_is_looked_into() -> None:
-    """The seed's command makes a ConfigMap of the file that it has just shown, which is one itself."""
-    assert config.inner_of(seed_manifest("tf-job-operator-config.yaml")) == config.inner_of(
-        {"kind": "ConfigMap", "data": seed_manifest("tf-job-operator-config.yaml")["data"]}
-    )
+@pytest.mark.parametrize("path", from_each_source("tf-job-operator-config.yaml"))
+def test_a_manifest_within_the_file_is_looked_into(path: Path) -> None:
+    """tf-operator's documented command makes a ConfigMap of a file that is a ConfigMap's manifest itself."""
+    assert config.inner_of(load(path)) == load(path)["data"]
+
+
+def test_what_is_no_manifest_is_not_looked_into() -> None:
     assert config.inner_of({"accelerators": {}}) is None
     assert config.inner_of({"kind": "ConfigMap"}) == {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.dljob.operator.plugins.filter.gpu_limits import FilterModule
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators import limits
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import ALPHA_GPU, GPU
-from seeds import seed_manifest
+from upstream_manifests import from_each_source, load
 
 gpu_limits: Callable[..., Any] = FilterModule().filters()["gpu_limits"]
 
@@ -76,8 +77,9 @@ def test_what_nodes_advertise() -> None:
     assert limits.advertised(nodes) == {"rdma/hca"}
 
 
-def test_the_filter_takes_a_pod_a_template_or_a_spec() -> None:
-    (entry,) = seed_manifest("tf-smoke-gpu.yaml")["spec"]["replica_specs"]
+@pytest.mark.parametrize("path", from_each_source("tf-smoke-gpu.yaml"))
+def test_the_filter_takes_a_pod_a_template_or_a_spec(path: Path) -> None:
+    (entry,) = load(path)["spec"]["replica_specs"]
     for given in (entry["template"], entry["template"]["spec"], {"kind": "Pod", **entry["template"]}):
         assert gpu_limits(given) == {"tensorflow": {ALPHA_GPU: 1}}
         assert gpu_limits(given, [GPU]) == {"tensorflow": {GPU: 1}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import c
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from builders import ECHO_DECLARATION, TENSORFLOW, UID, Resource, echo_framework, echojob, role_file, tfjob
-from seeds import seed_manifest
+from upstream_manifests import from_each_source, load
 from world import World
 
 
@@ -236,9 +237,9 @@ def test_the_config_map_of_the_servers_comes_back() -> None:
     assert set(world.pods) == pods
 
 
-@pytest.mark.parametrize("name", ["tf-tensorboard-azure.yaml", "tf-tensorboard-gke.yaml"])
-def test_seeds(name: str) -> None:
-    resource = seed_manifest(name)
+@pytest.mark.parametrize("path", from_each_source("tf-tensorboard-azure.yaml", "tf-tensorboard-gke.yaml"))
+def test_upstream_manifests(path: Path) -> None:
+    resource = load(path)
     resource["metadata"] |= {"namespace": "default", "uid": UID, "generation": 1}
     asked = resource["spec"]["tensorboard"]
     deployment, _ = made(resource)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import 
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import Chief, RunPolicy
 from builders import MXNET, UID, MXJob, Resource, echo_framework, echo_framework_of_dialect, echojob, mxjob
-from seeds import MXJOBS, seed_manifest
+from upstream_manifests import MXJOBS, from_each_source, load
 
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 WITH_OPTIONS = ("v1", "v1alpha1", "fioravanzo")
@@ -199,9 +200,9 @@ def test_the_template_is_the_users_own() -> None:
     assert job.groups[0].template == resource["spec"]["replicaSpecs"][0]["template"]
 
 
-@pytest.mark.parametrize("name", MXJOBS)
-def test_manifests_of_the_early_operators(name: str) -> None:
-    job = parse_job(seed_manifest(name), MXNET)
+@pytest.mark.parametrize("path", from_each_source(*MXJOBS))
+def test_upstream_manifests(path: Path) -> None:
+    job = parse_job(load(path), MXNET)
     assert [(g.type, g.replicas) for g in job.groups] == [("Scheduler", 1), ("Server", 1), ("Worker", 1)]
     assert job.groups[0].port == 9000
 

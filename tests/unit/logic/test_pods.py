@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import build_pod
 from builders import MXNET, UID, echo_framework_of_dialect, echojob, environment_of, manifest_of, mxjob
-from seeds import seed_manifest
+from upstream_manifests import from_each_source, load
 
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 TEMPLATED = "{{ lookup('pipe', 'id') }} {% raw %} {index} {job}"
@@ -272,12 +273,13 @@ def test_declared_labels_with_placeholders() -> None:
     assert follower["always"] == ""
 
 
-def test_the_gpu_manifest_yields_the_limit_and_the_volume() -> None:
-    job = parse_job(seed_manifest("mxjob-cifar-gpu.yaml"), MXNET)
+@pytest.mark.parametrize("path", from_each_source("mxjob-cifar-gpu.yaml"))
+def test_the_gpu_manifest_yields_the_limit_and_the_volume(path: Path) -> None:
+    asked = load(path)["spec"]["replicaSpecs"][-1]["template"]["spec"]
+    job = parse_job(load(path), MXNET)
     spec = manifest_of(job, "worker")["spec"]
     (container,) = spec["containers"]
     assert container["resources"] == {"limits": {"alpha.kubernetes.io/nvidia-gpu": 1}}
-    assert container["volumeMounts"] == [{"mountPath": "/", "name": "myshare"}]
-    share = {"secretName": "mxsecret", "shareName": "mxsn", "readOnly": False}
-    assert spec["volumes"] == [{"name": "myshare", "azureFile": share}]
+    assert container["volumeMounts"] == asked["containers"][0]["volumeMounts"]
+    assert spec["volumes"] == asked["volumes"]
     assert "resources" not in manifest_of(job, "server")["spec"]["containers"][0]

@@ -192,7 +192,7 @@ class TestTheServersFile:
         assert read(self.api(file), SERVER).programs == {GRPC_SERVER_FILE: "print('ü')\n"}
         assert read(self.api(file), CONFIG).programs == {}
 
-    def test_may_be_missing_as_the_seeds_own_is(self) -> None:
+    def test_may_be_missing_as_the_documented_one_is(self) -> None:
         assert read(self.api("/opt/mlkube/grpc_tensorflow_server/grpc_tensorflow_server.py"), SERVER).programs == {}
 
     @pytest.mark.parametrize(("name", "text"), [("token", "secret"), ("large.py", "#" * (512 * 1024 + 1))])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from builders import TENSORFLOW, mxjob
-from seeds import seed_manifest
+from upstream_manifests import from_each_source, load
 from world import World
 
 SAMPLE_OF_MXJOB = """
@@ -58,8 +60,9 @@ def as_printed(sample: str) -> str:
     return yaml.safe_dump(yaml.safe_load(sample), sort_keys=True)
 
 
-def test_a_running_mxjob() -> None:
-    resource = seed_manifest("mx_job_dist.yaml")
+@pytest.mark.parametrize("path", from_each_source("mx_job_dist.yaml"))
+def test_a_running_mxjob(path: Path) -> None:
+    resource = load(path)
     resource["metadata"] |= {"namespace": "default", "uid": "e800b1ed-9c6c-11e8-962f-704d7b2c0a63", "generation": 1}
     resource["spec"]["RuntimeId"] = "aycw"
     world = World(resource)
@@ -80,8 +83,9 @@ def test_a_running_mxjob_of_each_list_dialect() -> None:
         assert shown(world.status) == as_printed(SAMPLE_OF_MXJOB), dialect
 
 
-def test_a_tfjob_that_is_done_while_its_workers_still_run() -> None:
-    resource = seed_manifest("tf_job.yaml")
+@pytest.mark.parametrize("path", from_each_source("tf_job.yaml"))
+def test_a_tfjob_that_is_done_while_its_workers_still_run(path: Path) -> None:
+    resource = load(path)
     resource["metadata"] |= {"namespace": "default", "uid": "e11f9577-b5e5-11e7-8522-42010a8e01a4", "generation": 1}
     resource["spec"]["RuntimeId"] = "76no"
     world = World(resource, TENSORFLOW)
