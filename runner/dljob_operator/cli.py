@@ -172,8 +172,9 @@ def _wait(controller: Controller, runner: WarmRunner, stopping: _Stopping, grace
         try:
             runner.wait_ready()
         except WarmRunnerError as error:
-            problems.append(error)
-            stopping.set()
+            if not stopping.is_set():  # the stop itself ends a process that is not warm yet: no problem
+                problems.append(error)
+                stopping.set()
             return
         watched, missing = controller.wait_ready()
         if not stopping.is_set():

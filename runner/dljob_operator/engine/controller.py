@@ -176,6 +176,9 @@ class Controller:
         """Begin no more runs, give those in flight `grace` seconds, kill the rest, and end every thread."""
         self._stopping.set()
         self._queue.close()
+        for informer in self._informers:
+            if not informer.settled.is_set():
+                informer.stop()  # workers wait for the first lists; without those they have begun no run
         deadline = time.monotonic() + grace
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
