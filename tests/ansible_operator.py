@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import socketserver
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import yaml
+from dljob_operator.signals import SignalThread
 
 CREATED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00")
 
@@ -327,11 +327,12 @@ def main() -> int:
     watches = yaml.safe_load(Path(sys.argv[sys.argv.index("--watches-file") + 1]).read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory(prefix="ansible-operator-") as root:
         operator = Operator(watches, os.environ["KUBECONFIG"], Path(root), os.environ)
-        signal.signal(signal.SIGTERM, lambda *_: operator.stopping.set())
-        operator.start()
-        print("operator: started", flush=True)
-        operator.stopping.wait()
-        operator.stop()
+        with SignalThread() as signals:
+            signals.start(lambda _: operator.stopping.set())
+            operator.start()
+            print("operator: started", flush=True)
+            operator.stopping.wait()
+            operator.stop()
     print("operator: stopped", flush=True)
     return 0
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import signal
 import socket
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from dljob_operator.engine.leader import LeaderElector
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.requests import targets
 from dljob_operator.engine.site import own_namespace
+from dljob_operator.signals import SignalThread
 from dljob_operator.warm import WarmRunner
 from dljob_operator.warm.client import WarmRunnerError
 from dljob_operator.watches import Watch, WatchesError, load_watches
@@ -66,10 +66,20 @@ class _Stopping(threading.Event):
         self.reason = reason
         self.set()
 
+    def on_signal(self, number: int) -> None:
+        if self.is_set():  # a second signal asks for an immediate end
+            os._exit(128 + number)
+        self.set()
+
 
 def _run(options: argparse.Namespace) -> int:
     stopping = _Stopping()
-    _stop_on_signals(stopping)
+    with SignalThread() as signals:
+        signals.start(stopping.on_signal)
+        return _run_until(stopping, options)
+
+
+def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
     watches = load_watches(options.watches_file)
     if options.cleanup_on_exit:
         _check_cleanup(options, watches)
@@ -200,6 +210,11 @@ def _wait(controller: Controller, runner: WarmRunner, stopping: _Stopping, grace
 
 def _serve(options: argparse.Namespace) -> int:
     """Run ansible-operator, or whatever command is given, with warm runs and nudges."""
+    with SignalThread() as signals:
+        return _serve_with(signals, options)
+
+
+def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
         raise ValueError("serve: name what to run: dljob-operator serve -- ansible-operator run")
@@ -229,7 +244,7 @@ def _serve(options: argparse.Namespace) -> int:
             controller.start()
         server.start()
         try:
-            return supervise.run(command, supervise.child_environ(os.environ, path))
+            return supervise.run(command, supervise.child_environ(os.environ, path), signals)
         finally:
             server.stop()
             for controller in reversed(controllers):
@@ -242,16 +257,6 @@ def _kinds(watches: Sequence[Watch]) -> str:
 
 def _namespaces(options: argparse.Namespace) -> tuple[str, ...]:
     return tuple(filter(None, (name.strip() for name in options.namespace.split(","))))
-
-
-def _stop_on_signals(stopping: threading.Event) -> None:
-    def handle(signum: int, _frame: object) -> None:
-        if stopping.is_set():  # a second one means it
-            os._exit(128 + signum)
-        stopping.set()
-
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, handle)
 
 
 def _run_environ(kubeconfig: Path | None, cloud: str) -> dict[str, str]:

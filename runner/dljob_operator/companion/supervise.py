@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dljob_operator.companion.shim.dljob_shim import SOCKET
+from dljob_operator.signals import SignalThread
 
 SHIM = Path(__file__).with_name("shim")
 
@@ -21,26 +21,21 @@ def child_environ(environ: Mapping[str, str], path: Path) -> dict[str, str]:
     return {**environ, "PATH": search, SOCKET: str(path), "ANSIBLE_GATHERING": gathering}
 
 
-def run(command: Sequence[str], environ: Mapping[str, str]) -> int:
+def run(command: Sequence[str], environ: Mapping[str, str], signals: SignalThread) -> int:
     """Run `command` to its end and return its exit code, 128 and more for a signal.
 
-    SIGTERM and SIGINT are passed on; how long its runs may take to end is ansible-operator's own setting. To be
-    called in the main thread. Raises ValueError where it cannot be started.
+    `signals` are passed on, those too that came before the command was started; how long its runs may take to end is
+    ansible-operator's own setting. Raises ValueError where it cannot be started.
     """
     try:
         process = subprocess.Popen(list(command), env=dict(environ), stdin=subprocess.DEVNULL)
     except OSError as error:
         raise ValueError(f"serve: {command[0]} cannot be started: {error.strerror}") from None
-    before = {number: signal.signal(number, lambda n, _: process.send_signal(n)) for number in _PASSED_ON}
     try:
+        signals.start(process.send_signal)
         code = process.wait()
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
         if process.poll() is None:
             process.kill()
             process.wait()
     return code if code >= 0 else 128 - code
-
-
-_PASSED_ON = (signal.SIGTERM, signal.SIGINT)
