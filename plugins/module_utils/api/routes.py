@@ -14,9 +14,8 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
-
-API_VERSION = "route.openshift.io/v1"
 
 
 def keep(transport: Transport, plan: Plan, namespace: str, uid: str, dry_run: bool = False) -> list[str]:
@@ -65,7 +64,7 @@ def _covers(present: Any, wanted: Any) -> bool:
 
 def _are_served(transport: Transport) -> bool:
     try:
-        transport.request("GET", f"/apis/{API_VERSION}")
+        transport.request("GET", f"/apis/{c.ROUTE_API_VERSION}")
     except ApiError as e:
         if e.status in (403, 404):
             return False
@@ -75,7 +74,7 @@ def _are_served(transport: Transport) -> bool:
 
 def _read(transport: Transport, namespace: str, name: str) -> Mapping[str, Any] | None:
     try:
-        return transport.request("GET", f"{paths.collection(API_VERSION, 'Route', namespace)}/{name}")
+        return transport.request("GET", f"{paths.collection(c.ROUTE_API_VERSION, 'Route', namespace)}/{name}")
     except ApiError as e:
         if e.status == 404:
             return None
@@ -87,4 +86,4 @@ def _client(transport: Transport) -> Any:
     from openshift.dynamic import DynamicClient
 
     client = DynamicClient(transport.client, cache_file=str(Path(transport.folder) / "discovery.json"))
-    return client.resources.get(api_version=API_VERSION, kind="Route")
+    return client.resources.get(api_version=c.ROUTE_API_VERSION, kind="Route")

@@ -100,7 +100,7 @@ def route(job: DLJob, framework: Framework) -> Mapping[str, Any] | None:
         return None
     name = _name(job, framework.dashboard)
     return {
-        "apiVersion": "route.openshift.io/v1",
+        "apiVersion": c.ROUTE_API_VERSION,
         "kind": "Route",
         "metadata": _metadata(job, framework.dashboard),
         "spec": {

@@ -74,3 +74,5 @@ MANAGED_BY_US = (None, "", "kubeflow.org/training-operator", "dljob.operator/dlj
 
 MODE_LOCAL = "local"
 MODE_DISTRIBUTED = "dist"
+
+ROUTE_API_VERSION = "route.openshift.io/v1"

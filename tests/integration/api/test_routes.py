@@ -12,41 +12,18 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api import routes
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.transport import Transport, connect
-from builders import TENSORFLOW, tfjob
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants
+from builders import OWN_OPERATOR, TENSORFLOW, tfjob
 from kubernetes import client, watch
 
 Resource = dict[str, Any]
-GROUP, VERSION = "route.openshift.io", "v1"
-OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-ROUTES: Resource = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"routes.{GROUP}"},
-    "spec": {
-        "group": GROUP,
-        "scope": "Namespaced",
-        "names": {"kind": "Route", "plural": "routes", "singular": "route", "listKind": "RouteList"},
-        "versions": [{"name": VERSION, "served": True, "storage": True, "schema": {"openAPIV3Schema": OPEN}}],
-    },
-}
+GROUP, VERSION = "route-test.example.com", "v1"
 
 
-@pytest.fixture(scope="module")
-def openshift(api: client.ApiClient) -> Iterator[None]:
-    """Routes are served."""
-    definitions = client.ApiextensionsV1Api(api)
-    definitions.create_custom_resource_definition(ROUTES)
-    name = ROUTES["metadata"]["name"]
-    try:
-        for event in watch.Watch().stream(
-            definitions.list_custom_resource_definition, field_selector=f"metadata.name={name}", timeout_seconds=60
-        ):
-            held = {c.type: c.status for c in event["object"].status.conditions or ()}
-            if held.get("Established") == "True":
-                break
-        yield
-    finally:
-        definitions.delete_custom_resource_definition(name)
+@pytest.fixture
+def openshift(crds: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Routes are served, by the definition of tests/crds/. The real group is in tests/integration/rights."""
+    monkeypatch.setattr(constants, "ROUTE_API_VERSION", f"{GROUP}/{VERSION}")
 
 
 @pytest.fixture
@@ -67,7 +44,7 @@ def job(custom: client.CustomObjectsApi, namespace: str) -> Callable[..., Resour
 
     def make(**page: Any) -> Resource:
         made = tfjob(master=1)
-        made["metadata"] = {"name": "shown"}
+        made["metadata"] = {"name": "shown", "labels": OWN_OPERATOR}
         made["spec"]["tensorboard"] = {"logDir": "/logs", **page}
         return dict(custom.create_namespaced_custom_object(*where, made))
 
@@ -118,27 +95,6 @@ def test_made_kept_mended_and_gone_with_the_page(
     assert client.AppsV1Api(custom.api_client).list_namespaced_deployment(namespace).items == []
 
 
-def test_it_goes_with_the_job(
-    openshift: None, transport: Transport, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
-) -> None:
-    reconcile(transport, job(), TENSORFLOW)
-    listed = custom.list_namespaced_custom_object(GROUP, VERSION, namespace, "routes")
-    assert len(listed["items"]) == 1
-    custom.delete_namespaced_custom_object("tensorflow.org", "v1alpha1", namespace, "tfjobs", "shown")
-    for event in watch.Watch().stream(
-        custom.list_namespaced_custom_object,
-        GROUP,
-        VERSION,
-        namespace,
-        "routes",
-        resource_version=listed["metadata"]["resourceVersion"],
-        timeout_seconds=90,  # the garbage collector finds a new kind at its next look, half a minute later
-    ):
-        if event["type"] == "DELETED":
-            return
-    pytest.fail("the Route outlives its job")
-
-
 def test_somebody_elses_route_is_left_alone_and_told_of(
     openshift: None, transport: Transport, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
 ) -> None:
@@ -187,10 +143,31 @@ def test_where_routes_are_not_served_nothing_is_imported_or_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As everywhere but on OpenShift; the definition of the tests above has another group here."""
-    monkeypatch.setattr(routes, "API_VERSION", "route.example.com/v1")
+    monkeypatch.setattr(constants, "ROUTE_API_VERSION", "route.example.com/v1")
     monkeypatch.setattr(routes, "_client", lambda transport: pytest.fail("the client is not needed"))
     reconcile(transport, job(), TENSORFLOW)
     status = fresh(custom, namespace)["status"]
     assert (status["state"], status["reason"]) == ("Running", "")
     deployments = client.AppsV1Api(custom.api_client).list_namespaced_deployment(namespace).items
     assert [d.metadata.name for d in deployments] == ["tensorboard-76no"]
+
+
+def test_it_goes_with_the_job(
+    openshift: None, transport: Transport, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
+) -> None:
+    reconcile(transport, job(), TENSORFLOW)
+    listed = custom.list_namespaced_custom_object(GROUP, VERSION, namespace, "routes")
+    assert len(listed["items"]) == 1
+    custom.delete_namespaced_custom_object("tensorflow.org", "v1alpha1", namespace, "tfjobs", "shown")
+    for event in watch.Watch().stream(
+        custom.list_namespaced_custom_object,
+        GROUP,
+        VERSION,
+        namespace,
+        "routes",
+        resource_version=listed["metadata"]["resourceVersion"],
+        timeout_seconds=90,  # the garbage collector finds a new kind up to half a minute later
+    ):
+        if event["type"] == "DELETED":
+            return
+    pytest.fail("the Route outlives its job")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from builders import OWN_OPERATOR
 from demo.operator_process import OperatorProcess
 from dljob_operator.engine.kube import ApiError, KubeApi
 from integration.engine.support import until
@@ -66,7 +67,7 @@ class Operator:
     def create(self, manifest: Mapping[str, Any], name: str) -> str:
         """Create a job whose pods no node takes; its path."""
         body = unschedulable(manifest)
-        body["metadata"] = {"name": name}
+        body["metadata"] = {"name": name, "labels": OWN_OPERATOR}
         path = f"/apis/{body['apiVersion']}/namespaces/{self.watched}/{plural(body['kind'])}"
         self.kube.request("POST", path, body)
         return f"{path}/{name}"
