@@ -11,7 +11,7 @@ import yaml
 from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
-from integration.engine.support import ECHOJOBS, RECORD, ROOT, Engine, Jobs, Process, crd, remove_crd
+from integration.engine.support import ECHOJOBS, RECORD, ROOT, Engine, Jobs, Process, Runners, crd, remove_crd
 
 
 @pytest.fixture(scope="session")
@@ -48,9 +48,17 @@ def roles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="session")
+def runners(roles: Path) -> Iterator[Runners]:
+    made = Runners(roles)
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def engine(
     kube: KubeApi,
+    runners: Runners,
     echojobs: Resource,
     roles: Path,
     tmp_path: Path,
@@ -58,7 +66,7 @@ def engine(
     caplog: pytest.LogCaptureFixture,
 ) -> Iterator[Engine]:
     caplog.set_level(logging.INFO, "dljob_operator")
-    made = Engine(kube, roles, tmp_path / "record", namespace)
+    made = Engine(kube, runners, roles, tmp_path / "record", namespace)
     yield made
     if hasattr(made, "controller"):
         made.stop()

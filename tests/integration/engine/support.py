@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,13 @@ from dljob_operator.engine.controller import Controller, Settings
 from dljob_operator.engine.discovery import PODS, Resource
 from dljob_operator.engine.kube import ApiError, KubeApi
 from dljob_operator.engine.requests import targets
-from dljob_operator.warm import WarmRunner
+from dljob_operator.warm import RunRequest, RunResult, Target, WarmRunner
 from dljob_operator.watches import GVK, Watch
 
 ROOT = Path(__file__).resolve().parents[3]
-GROUP = "engine-test.example.com"
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
+"""pytest-xdist's worker. Several share one cluster: whatever is not in a namespace of a test's own has this in its name."""
+GROUP = f"engine-test-{WORKER}.example.com"
 ECHO = GVK(GROUP, "v1", "EchoJob")
 ECHOJOBS = Resource(f"/apis/{GROUP}/v1", "echojobs")
 _CRDS = Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
@@ -150,19 +152,77 @@ class Jobs:
         return self.kube.request("PATCH", path, body, content_type="application/merge-patch+json")
 
 
+class Runners:
+    """Warm runners that the tests of a session share, one for each set of targets: starting one costs seconds of CPU."""
+
+    def __init__(self, roles: Path) -> None:
+        self._environ = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(roles / "collections")}
+        self._shared: dict[str, WarmRunner] = {}
+
+    def start(self, targets: Sequence[Target]) -> WarmRunner:
+        """A runner of the caller's own, to be closed by it."""
+        runner = WarmRunner(targets, environ=self._environ)
+        runner.start()
+        return runner
+
+    def borrow(self, targets: Sequence[Target]) -> BorrowedRunner:
+        key = json.dumps([target.to_json() for target in targets])
+        if key not in self._shared:
+            self._shared[key] = self.start(targets)
+        return BorrowedRunner(self._shared[key], lambda: self._drop(key))
+
+    def close(self) -> None:
+        for key in list(self._shared):
+            self._drop(key)
+
+    def _drop(self, key: str) -> None:
+        runner = self._shared.pop(key, None)
+        if runner is not None:
+            runner.close()
+
+
+class BorrowedRunner:
+    """A shared runner, for one controller. Closed while one of its runs is in flight, it ends the shared one with it."""
+
+    def __init__(self, runner: WarmRunner, drop: Callable[[], None]) -> None:
+        self._runner = runner
+        self._drop = drop
+        self._lock = threading.Lock()
+        self._in_flight = 0
+        self.wait_ready = runner.wait_ready
+
+    def run(self, request: RunRequest) -> RunResult:
+        *_, last = self.results(request)
+        return last
+
+    def results(self, request: RunRequest) -> Iterator[RunResult]:
+        with self._lock:
+            self._in_flight += 1
+        try:
+            yield from self._runner.results(request)
+        finally:
+            with self._lock:
+                self._in_flight -= 1
+
+    def close(self) -> None:
+        if self._in_flight:
+            self._drop()
+
+
 @dataclass
 class Engine:
-    """A controller with a warm runner of its own, for one watch entry; usable as a context."""
+    """A controller for one watch entry. Its warm runner is shared with other tests unless it asks for its own."""
 
     kube: KubeApi
+    runners: Runners
     roles: Path
     record: Path
     namespace: str
     watch: Watch = field(init=False)
-    runner: WarmRunner = field(init=False)
+    own_runner: WarmRunner = field(init=False)
     controller: Controller = field(init=False)
 
-    def start(self, settings: dict[str, Any] | None = None, **watch: Any) -> Engine:
+    def start(self, settings: dict[str, Any] | None = None, *, shared_runner: bool = True, **watch: Any) -> Engine:
         variables = {"record_file": str(self.record), **watch.pop("vars", {})}
         defaults: dict[str, Any] = {
             "role": self.roles / "roles" / "echo",
@@ -170,18 +230,20 @@ class Engine:
             "mark_unsafe": True,
         }
         self.watch = Watch(ECHO, **{**defaults, **watch}, vars=variables)
-        environ = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(self.roles / "collections")}
-        self.runner = WarmRunner(targets([self.watch]), environ=environ)
-        self.runner.start()
+        runner: WarmRunner | BorrowedRunner
+        if shared_runner:
+            runner = self.runners.borrow(targets([self.watch]))
+        else:
+            runner = self.own_runner = self.runners.start(targets([self.watch]))
         self.controller = Controller(
             [self.watch],
             self.kube,
-            self.runner,
+            runner,
             Settings(namespaces=(self.namespace,), **(settings or {})),
         )
         self.controller.start()
         assert self.controller.wait_ready() == ([ECHO], [])
-        self.runner.wait_ready(60)
+        runner.wait_ready(60)
         return self
 
     def stop(self) -> None:

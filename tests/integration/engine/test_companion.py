@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 import yaml
 from dljob_operator.companion.control import NUDGE
 from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.kube import KubeApi
 from integration.engine.support import ECHO, ROOT, Jobs, until
 
 
@@ -75,6 +77,20 @@ class Served:
         return self.process.wait(60)
 
 
+@pytest.fixture(scope="module")
+def served(
+    roles: Path, kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory, kube: KubeApi, echojobs: Resource
+) -> Iterator[tuple[Served, Jobs]]:
+    """One process, in a namespace of its own, for all tests that only use it. Each has jobs of other names there."""
+    namespace = f"test-companion-{uuid.uuid4().hex[:10]}"
+    path = "/api/v1/namespaces"
+    kube.request("POST", path, {"metadata": {"name": namespace}})
+    process = Served(tmp_path_factory.mktemp("served"), roles, kubeconfig, namespace)
+    yield process, Jobs(kube, namespace)
+    process.stop()
+    kube.request("DELETE", f"{path}/{namespace}")
+
+
 @pytest.fixture
 def serve(
     roles: Path, kubeconfig: Path, tmp_path: Path, namespace: str, echojobs: Resource
@@ -110,39 +126,39 @@ def test_a_pods_status_is_a_reason_to_run(serve: Callable[[], Served], jobs: Job
     assert "cold" not in served.log
 
 
-def test_nothing_of_its_own_making_makes_it_run_again(serve: Callable[[], Served], jobs: Jobs) -> None:
-    served = serve()
-    owner = jobs.create("a")
-    served.wait_run("a", 1)
-    jobs.create_pod("a-0", owner)
-    until(lambda: "a-0" in served.runs("a")[-1]["pods"], "the pod is in a snapshot")
-    jobs.write_status("a", phase="Running")
-    jobs.annotate_pod("a-0", "somebody", "else")
-    count = len(served.runs("a"))
+def test_nothing_of_its_own_making_makes_it_run_again(served: tuple[Served, Jobs]) -> None:
+    process, jobs = served
+    owner = jobs.create("quiet")
+    process.wait_run("quiet", 1)
+    jobs.create_pod("quiet-0", owner)
+    until(lambda: "quiet-0" in process.runs("quiet")[-1]["pods"], "the pod is in a snapshot")
+    jobs.write_status("quiet", phase="Running")
+    jobs.annotate_pod("quiet-0", "somebody", "else")
+    count = len(process.runs("quiet"))
     # another job's whole way, begun later, is over: whatever were to follow from the above has been asked for
     marker = jobs.create("marker")
-    served.wait_run("marker", 1)
+    process.wait_run("marker", 1)
     jobs.create_pod("marker-0", marker)
-    until(lambda: "marker-0" in served.runs("marker")[-1]["pods"], "the marker's pod is in a snapshot")
-    assert len(served.runs("a")) == count
+    until(lambda: "marker-0" in process.runs("marker")[-1]["pods"], "the marker's pod is in a snapshot")
+    assert len(process.runs("quiet")) == count
 
 
-def test_a_run_may_ask_for_another(serve: Callable[[], Served], jobs: Jobs) -> None:
-    served = serve()
-    jobs.create("a", requeue=0.5)
-    served.wait_run("a", 3)
-    jobs.patch("a", spec={"requeue": None})
+def test_a_run_may_ask_for_another(served: tuple[Served, Jobs]) -> None:
+    process, jobs = served
+    jobs.create("again", requeue=0.5)
+    process.wait_run("again", 3)
+    jobs.delete("again")
 
 
-def test_a_failure_is_repeated_and_told(serve: Callable[[], Served], jobs: Jobs) -> None:
-    served = serve()
-    jobs.create("a", fail="no such data")
-    served.wait_run("a", 3)
-    events = until(lambda: [e for e in jobs.events("a") if e["reason"] == "ReconcileFailed"], "an event")
+def test_a_failure_is_repeated_and_told(served: tuple[Served, Jobs]) -> None:
+    process, jobs = served
+    jobs.create("fails", fail="no such data")
+    process.wait_run("fails", 3)
+    events = until(lambda: [e for e in jobs.events("fails") if e["reason"] == "ReconcileFailed"], "an event")
     assert "no such data" in events[0]["message"]
-    count = len(served.runs("a"))
-    jobs.patch("a", spec={"fail": None})
-    until(lambda: len(served.runs("a")) > count, "it is run after the change")
+    count = len(process.runs("fails"))
+    jobs.patch("fails", spec={"fail": None})
+    until(lambda: len(process.runs("fails")) > count, "it is run after the change")
 
 
 def test_the_end_of_ansible_operator_is_the_end(serve: Callable[[], Served], jobs: Jobs) -> None:

@@ -206,7 +206,7 @@ class TestBatches:
         first, long = tmp_path / "first", tmp_path / "long"
         jobs.create("first", wait_for=str(first))
         variables = {"dljob_batchable": True, "dljob_resident": True}
-        engine.start({"max_concurrent": 1}, manage_status=True, vars=variables)
+        engine.start({"max_concurrent": 1}, shared_runner=False, manage_status=True, vars=variables)
         engine.wait_run("first", 1)
         jobs.create("long", wait_for=str(long))
         quick = ["quick-0", "quick-1"]
@@ -228,10 +228,10 @@ def _successful(jobs: Jobs, name: str) -> bool:
 
 
 def test_a_killed_warm_process_costs_one_try(engine: Engine, jobs: Jobs, tmp_path: Path) -> None:
-    engine.start()
+    engine.start(shared_runner=False)
     jobs.create("a", wait_for=str(tmp_path / "go"))
     engine.wait_run("a", 1)
-    zygote = engine.runner.pid
+    zygote = engine.own_runner.pid
     assert zygote is not None
     os.kill(zygote, signal.SIGKILL)
     (tmp_path / "go").touch()
@@ -264,12 +264,12 @@ def test_a_selector_leaves_the_others_alone(engine: Engine, jobs: Jobs) -> None:
 
 
 def test_stopping_lets_a_run_end_and_kills_one_that_does_not(engine: Engine, jobs: Jobs, tmp_path: Path) -> None:
-    engine.start()
+    engine.start(shared_runner=False)
     jobs.create("a", wait_for=str(tmp_path / "go"))
     jobs.create("b", wait_for=str(tmp_path / "never"))
     engine.wait_run("a", 1)
     engine.wait_run("b", 1)
     (tmp_path / "go").touch()
     engine.controller.stop(2)
-    assert engine.runner.pid is None
+    assert engine.own_runner.pid is None
     assert not jobs.events("b")

@@ -12,9 +12,9 @@ import yaml
 from dljob_operator.engine.discovery import CONFIG_MAPS, NODES
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.site import CONFIG_MAP, SiteWatch
-from integration.engine.support import Engine, Jobs, until
+from integration.engine.support import WORKER, Engine, Jobs, until
 
-DEVICE = "dljob.test/device"
+DEVICE = f"dljob.test/device-{WORKER}"
 
 
 class Changes:
