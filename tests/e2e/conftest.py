@@ -30,3 +30,9 @@ def operator_log(cluster: Path, images: None, tmp_path_factory: pytest.TempPathF
 def here(cluster: Path, namespace: str, operator_log: Path) -> Cluster:
     """The test's own namespace, with an operator at work on it."""
     return Cluster(cluster, namespace)
+
+
+@pytest.fixture
+def own(cluster: Path, images: None, crds: None, namespace: str) -> Cluster:
+    """The test's own namespace, whose jobs the shared operator leaves to the test: to its operator, or to none."""
+    return Cluster(cluster, namespace, own_operator=True)

@@ -10,10 +10,18 @@ from typing import Any
 
 import yaml
 from kubernetes import client, config, watch
+from kubernetes.stream import stream as exec_in
+from suite import session
 
 Resource = dict[str, Any]
 
 SHELL_IMAGE = "dljob/shell:1"
+
+
+def for_own_operator(manifest: Mapping[str, Any]) -> Resource:
+    """The same job, which the shared operator leaves alone: its test starts an operator itself, or wants none."""
+    metadata = manifest["metadata"]
+    return {**manifest, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), session.LABEL: "own"}}}
 
 
 class Timeout(AssertionError):
@@ -37,11 +45,12 @@ def kubectl(here: Cluster, *arguments: str) -> str:
 
 
 class Cluster:
-    """A namespace of a cluster, seen through the API."""
+    """A namespace of a cluster, seen through the API; with ``own_operator`` the shared one leaves its jobs alone."""
 
-    def __init__(self, kubeconfig: Path, namespace: str) -> None:
+    def __init__(self, kubeconfig: Path, namespace: str, *, own_operator: bool = False) -> None:
         self.kubeconfig = kubeconfig
         self.namespace = namespace
+        self._own_operator = own_operator
         api = config.new_client_from_config(str(kubeconfig))
         self.core = client.CoreV1Api(api)
         self.custom = client.CustomObjectsApi(api)
@@ -50,6 +59,8 @@ class Cluster:
     # --- jobs
 
     def create(self, manifest: Mapping[str, Any]) -> Job:
+        if self._own_operator:
+            manifest = for_own_operator(manifest)
         group, _, version = manifest["apiVersion"].partition("/")
         plural = manifest["kind"].lower() + "s"
         created = self.custom.create_namespaced_custom_object(group, version, self.namespace, plural, dict(manifest))
@@ -115,6 +126,19 @@ class Cluster:
                     return seen
         raise AssertionError(f"no {text!r} in the log: {seen}")
 
+    def run(self, pod: str, *command: str, container: str) -> None:
+        """Run a command in a container; it must print nothing."""
+        said = exec_in(
+            self.core.connect_get_namespaced_pod_exec,
+            pod,
+            self.namespace,
+            container=container,
+            command=[*command],
+            stdout=True,
+            stderr=True,
+        )
+        assert not said, said
+
     def events(self, name: str) -> list[tuple[str, str, str]]:
         """(type, reason, message) of the Events on the object of that name."""
         found = self.core.list_namespaced_event(self.namespace, field_selector=f"involvedObject.name={name}")
@@ -176,6 +200,12 @@ class Job:
         assert len(found) == 1, f"{type_}-{index}: {[p['metadata']['name'] for p in found]}"
         return found[0]
 
+    def release(self, type_: str, index: int = 0) -> None:
+        """Let a replica end with 0 that runs ``UNTIL_RELEASED``."""
+        pod = self.pod(type_, index)
+        (container, *_) = pod["spec"]["containers"]
+        self.cluster.run(pod["metadata"]["name"], "touch", RELEASE, container=container["name"])
+
     def wait(self, wanted: Callable[[Resource], bool], what: str, timeout: int = 120) -> Resource:
         """Until the status is as ``wanted``; the status."""
         seen: Resource = {}
@@ -222,7 +252,10 @@ def shell_template(script: str, restart_policy: str | None = "OnFailure", contai
     return {"spec": spec}
 
 
-UNTIL_ENDED = "trap 'exit 0' TERM; while :; do sleep 0.2; done"
+UNTIL_ENDED = "trap 'exit 0' TERM; sleep 86400 & wait"
+RELEASE = "/tmp/released"
+UNTIL_RELEASED = f"trap 'exit 0' TERM; until [ -e {RELEASE} ]; do sleep 0.1; done"
+"""For a replica that the test lets go, with ``Job.release``, once it has seen what it wants of the running job."""
 
 
 def v1alpha1_job(name: str, group: str = "kubeflow.org", **scripts: str | tuple[int, str]) -> Resource:

@@ -17,60 +17,42 @@ from typing import Any
 
 import pytest
 import yaml
+from e2e.gpus import ALPHA, GPU, advertised
 from e2e.operator_log import logs
 from e2e.support import UNTIL_ENDED, Cluster, v1alpha1_job
+from kubernetes import client
 from upstream_manifests import preferred
 
-pytestmark = pytest.mark.serial
-
 ROOT = Path(__file__).resolve().parents[2]
-ALPHA = "alpha.kubernetes.io/nvidia-gpu"
-GPU = "nvidia.com/gpu"
 VOLUMES = {"nvidia-libs": "/usr/lib", "nvidia-bin": "/usr/bin"}
 MOUNTS = {"nvidia-libs": "/usr/local/nvidia/lib64", "nvidia-bin": "/usr/local/nvidia/bin"}
 VARIABLE = ("LD_LIBRARY_PATH", "/usr/local/nvidia/lib64")
 KEY = "controller_config_file.yaml"
 
-
-@contextmanager
-def advertised(*resources: str, count: int = 4) -> Iterator[None]:
-    """The node says that it has some of these, which is all that a scheduler asks of it."""
-
-    def advertise(resource: str, number: int) -> None:
-        command = [sys.executable, "-m", "cluster", "gpu", str(number), "--resource", resource]
-        subprocess.run(command, cwd=ROOT / "build", check=True)
-
-    try:
-        for resource in resources:
-            advertise(resource, count)
-        yield
-    finally:
-        for resource in resources:
-            advertise(resource, 0)
+pytestmark = pytest.mark.serial  # the ConfigMap of the common namespace is everybody's too
 
 
 @pytest.fixture
-def alpha(cluster: Path) -> Iterator[None]:
-    with advertised(ALPHA):
+def alpha(api: client.ApiClient) -> Iterator[None]:
+    with advertised(client.CoreV1Api(api), ALPHA):
         yield
 
 
 @pytest.fixture
-def gpu(cluster: Path) -> Iterator[None]:
-    with advertised(GPU):
+def gpu(api: client.ApiClient) -> Iterator[None]:
+    with advertised(client.CoreV1Api(api), GPU):
         yield
 
 
 Write = Callable[[str], None]
 
 
-@pytest.fixture
-def config(here: Cluster, operator_log: Path) -> Iterator[Write]:
-    """tf-operator's ConfigMap, applied unchanged; the function writes another text into it.
+@contextmanager
+def applied(here: Cluster, operator_log: Path, manifest: dict[str, Any]) -> Iterator[Write]:
+    """The ConfigMap; the function writes another text into it.
 
     Each is waited for until the operator has seen it: a job that comes at the same time may get what was before.
     """
-    manifest = preferred("tf-job-operator-config.yaml")
     name, namespace = manifest["metadata"]["name"], manifest["metadata"]["namespace"]
     title = f"ConfigMap {namespace}/{name}"
     with logs(operator_log, f"{title} is there"):
@@ -80,9 +62,18 @@ def config(here: Cluster, operator_log: Path) -> Iterator[Write]:
         with logs(operator_log, f"{title} has changed"):
             here.core.patch_namespaced_config_map(name, namespace, {"data": {KEY: text}})
 
-    yield write
-    with logs(operator_log, f"{title} is gone"):
-        here.core.delete_namespaced_config_map(name, namespace)
+    try:
+        yield write
+    finally:
+        with logs(operator_log, f"{title} is gone"):
+            here.core.delete_namespaced_config_map(name, namespace)
+
+
+@pytest.fixture
+def config(here: Cluster, operator_log: Path) -> Iterator[Write]:
+    """tf-operator's ConfigMap, applied unchanged."""
+    with applied(here, operator_log, preferred("tf-job-operator-config.yaml")) as write:
+        yield write
 
 
 def config_text() -> str:
@@ -143,16 +134,12 @@ def test_and_on_nodes_that_advertise_only_todays_name(here: Cluster, config: Wri
     assert limits(pod["spec"]["containers"][0]) == {GPU: "1"}
 
 
-def test_the_example_lists_the_mounted_driver(here: Cluster, gpu: None) -> None:
+def test_the_example_lists_the_mounted_driver(here: Cluster, operator_log: Path, gpu: None) -> None:
     config_map, manifest = yaml.safe_load_all((ROOT / "examples" / "tensorflow-accelerators.yaml").read_text())
-    name, namespace = config_map["metadata"]["name"], config_map["metadata"]["namespace"]
-    here.core.create_namespaced_config_map(namespace, config_map)
-    try:
+    with applied(here, operator_log, config_map):
         job = here.create(manifest)
         assert job.wait_end()["state"] == "Succeeded"
         assert here.log(job.pod("master")["metadata"]["name"], "tensorflow") == "/usr/local/nvidia/bin/kubelet\n"
-    finally:
-        here.core.delete_namespaced_config_map(name, namespace)
 
 
 LOOK = f"ls -d /usr/local/nvidia/bin/kubelet; echo path=$LD_LIBRARY_PATH; {UNTIL_ENDED}"

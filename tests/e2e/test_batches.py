@@ -24,18 +24,17 @@ def test_every_kind_of_ours_takes_batches() -> None:
 
 
 def test_many_jobs_at_once_all_reach_their_end_and_a_bad_one_harms_only_itself(
-    cluster: Path, images: None, crds: None, namespace: str, tmp_path: Path
+    cluster: Path, own: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     """All of them wait when the operator starts, so that its first runs are batches. Both dialects are one kind."""
-    here = Cluster(cluster, namespace)
-    here.core.create_namespaced_service(
+    own.core.create_namespaced_service(
         namespace,
         {"metadata": {"name": "bad-scheduler-0"}, "spec": {"clusterIP": "None", "selector": {"not": "ours"}}},
     )
-    good = [here.create(v1_job(f"map-{n}", scheduler="exit 0", server="exit 0", worker="exit 0")) for n in range(6)]
-    bad = here.create(v1_job("bad"))
-    good += [here.create(v1alpha1_job(f"list-{n}", scheduler="exit 0")) for n in range(3)]
-    failing = here.create(v1_job("failing", scheduler="exit 3"))
+    good = [own.create(v1_job(f"map-{n}", scheduler="exit 0", server="exit 0", worker="exit 0")) for n in range(6)]
+    bad = own.create(v1_job("bad"))
+    good += [own.create(v1alpha1_job(f"list-{n}", scheduler="exit 0")) for n in range(3)]
+    failing = own.create(v1_job("failing", scheduler="exit 3"))
     log = tmp_path / "operator.log"
     with OperatorProcess(cluster, log, ("--namespace", namespace)) as operator:
         operator.wait_ready()
@@ -43,21 +42,20 @@ def test_many_jobs_at_once_all_reach_their_end_and_a_bad_one_harms_only_itself(
         assert failing.wait_end()["failure"]["exitCode"] == 3
         for job in good:
             assert job.wait_end()["state"] == "Succeeded", job.name
-    here.wait_event("bad", "Warning", "MXJobFailed", "bad-scheduler-0")
+    own.wait_event("bad", "Warning", "MXJobFailed", "bad-scheduler-0")
     shared = [int(found[1]) for found in SHARED.finditer(log.read_text())]
     assert max(shared, default=1) > 1, "no two jobs shared a run, and nothing was tested"
     for job in [*good, failing]:
-        messages = [text for kind, _, text in here.events(job.name) if kind == "Warning"]
+        messages = [text for kind, _, text in own.events(job.name) if kind == "Warning"]
         assert not any("bad-scheduler-0" in text for text in messages), "told to the wrong job"
 
 
 @pytest.mark.parametrize("batchable", [{}, {"dljob_batchable": True}])
 def test_what_ansible_operator_hands_over_is_one_job_with_the_variable_or_without(
-    cluster: Path, crds: None, namespace: str, tmp_path: Path, batchable: dict[str, Any]
+    cluster: Path, own: Cluster, namespace: str, tmp_path: Path, batchable: dict[str, Any]
 ) -> None:
     """It passes an entry's `vars` on as extra variables, beside the one job's own."""
-    here = Cluster(cluster, namespace)
-    job = here.create(v1_job("alone"))
+    job = own.create(v1_job("alone"))
     resource = job.get()
     handed = {
         "ansible_operator_meta": {"name": job.name, "namespace": namespace},

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from cluster.settings import settings_from
+from e2e.gpus import advertised
 from e2e.support import Cluster, Job
 from kubernetes import client, watch
 from upstream_manifests import preferred
@@ -41,15 +40,9 @@ def redis(here: Cluster) -> str:
 
 
 @pytest.fixture
-def four_gpus(cluster: Path) -> Iterator[None]:
-    """The node says that it has four GPUs, which is all that a scheduler asks of it."""
-
-    def advertise(count: int) -> None:
-        subprocess.run([sys.executable, "-m", "cluster", "gpu", str(count)], cwd=ROOT / "build", check=True)
-
-    advertise(4)
-    yield
-    advertise(0)
+def four_gpus(api: client.ApiClient) -> Iterator[None]:
+    with advertised(client.CoreV1Api(api)):
+        yield
 
 
 def final(here: Cluster, job: Job) -> tuple[float, int, str]:
@@ -73,6 +66,7 @@ def ended_well(status: dict[str, Any]) -> None:
     ]
 
 
+@pytest.mark.serial
 def test_upstream_manifest_trains(here: Cluster, redis: str, four_gpus: None) -> None:
     job = here.create(preferred("caffe2-redis.yaml"))
     status = job.wait_end(300)

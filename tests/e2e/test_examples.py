@@ -15,7 +15,8 @@ from example_outcomes import ELSEWHERE, EXAMPLES, OUTCOMES, Outcome
 from kubernetes import client, watch
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted(path.name for path in EXAMPLES.glob("*.yaml") if path.name not in ELSEWHERE)
+NAMES = sorted(path.name for path in EXAMPLES.glob("*.yaml") if path.name not in ELSEWHERE)
+FILES = [pytest.param(name, marks=[pytest.mark.serial] if OUTCOMES.get(name, Outcome()).gpus else []) for name in NAMES]
 
 pytestmark = pytest.mark.training
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from e2e.support import SHELL_IMAGE, UNTIL_ENDED, Cluster, v1_job, v1alpha1_job
+from e2e.support import SHELL_IMAGE, UNTIL_ENDED, UNTIL_RELEASED, Cluster, v1_job, v1alpha1_job
 
 TALKS = "n=0; while [ $n -lt 200 ]; do n=$((n + 1)); echo step $n; done; echo loss is NaN; exit 3"
 
@@ -79,11 +79,19 @@ def test_an_init_container_fails_the_pod(here: Cluster) -> None:
 
 
 def test_a_sidecars_failure_is_not_the_jobs(here: Cluster) -> None:
-    manifest = v1_job("beside", scheduler="sleep 2")
+    manifest = v1_job("beside", scheduler=UNTIL_RELEASED)
     only_scheduler(manifest)["containers"].append(
         {"name": "sidecar", "image": SHELL_IMAGE, "command": ["sh", "-c", "exit 5"]}
     )
-    assert here.create(manifest).wait_end()["state"] == "Succeeded"
+    job = here.create(manifest)
+
+    def failed_beside(pods: list[dict[str, Any]]) -> bool:
+        states = [(s["name"], s["state"]) for p in pods for s in p["status"].get("containerStatuses") or ()]
+        return any(name == "sidecar" and "terminated" in state for name, state in states)
+
+    here.wait_pods(job.uid, failed_beside, "the sidecar's end")
+    job.release("scheduler")
+    assert job.wait_end()["state"] == "Succeeded"
 
 
 def test_restarts_are_told_with_the_reason(here: Cluster) -> None:

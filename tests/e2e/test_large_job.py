@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from e2e.support import UNTIL_ENDED, Cluster, Job, Resource, v1_job
-from kubernetes.stream import stream
+from e2e.support import UNTIL_ENDED, UNTIL_RELEASED, Cluster, Job, Resource, v1_job
 
 WORKERS = 60
 PRINTS = 'echo "$MX_CONFIG"; '
@@ -16,7 +15,7 @@ def test_every_process_reads_the_whole_cluster_and_its_own_place(here: Cluster) 
     manifest = v1_job(
         "large",
         run_policy={"cleanPodPolicy": "Running"},
-        scheduler=PRINTS + "until [ -e /tmp/over ]; do sleep 0.2; done",
+        scheduler=PRINTS + UNTIL_RELEASED,
         server=PRINTS + UNTIL_ENDED,
         worker=(WORKERS, "exit 1"),
     )
@@ -30,26 +29,13 @@ def test_every_process_reads_the_whole_cluster_and_its_own_place(here: Cluster) 
         assert [member["url"] for member in told["cluster"]["worker"]] == [f"large-worker-{n}" for n in range(WORKERS)]
     (shared,) = _config_maps(here, job)
     assert all(len(json.dumps(pod["spec"])) < 4096 for pod in job.pods()), "no pod says all of it itself"
-    _run(here, job.pod("scheduler")["metadata"]["name"], "touch", "/tmp/over")
+    job.release("scheduler")
     assert job.wait_end()["state"] == "Succeeded"
     assert shared not in _config_maps(here, job)
 
 
 def _started(pods: list[Resource], count: int) -> bool:
     return sum(pod["status"].get("phase") == "Running" for pod in pods) == count
-
-
-def _run(here: Cluster, pod: str, *command: str) -> None:
-    said = stream(
-        here.core.connect_get_namespaced_pod_exec,
-        pod,
-        here.namespace,
-        container="mxnet",
-        command=[*command],
-        stdout=True,
-        stderr=True,
-    )
-    assert not said, said
 
 
 def _config_maps(here: Cluster, job: Job) -> list[str]:

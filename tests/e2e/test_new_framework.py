@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from demo.operator_process import OperatorProcess
-from e2e.support import SHELL_IMAGE, Cluster
+from e2e.support import UNTIL_ENDED, UNTIL_RELEASED, Cluster, shell_template
 from kubernetes import client, config, watch
 
 ROLE_VARS = """
@@ -110,7 +110,7 @@ def test_a_framework_from_outside_the_tree(
     here = Cluster(cluster, namespace)
 
     def template(script: str) -> dict[str, object]:
-        return {"spec": {"containers": [{"name": "echo", "image": SHELL_IMAGE, "command": ["sh", "-c", script]}]}}
+        return shell_template(script, None, container="echo")
 
     manifest = {
         "apiVersion": "example.com/v1",
@@ -118,8 +118,11 @@ def test_a_framework_from_outside_the_tree(
         "metadata": {"name": "hello"},
         "spec": {
             "replicaSpecs": {
-                "leader": {"template": template("echo I am $ECHO_RANK of $ECHO_SIZE; sleep 2")},
-                "follower": {"replicas": 2, "template": template("echo to $ECHO_LEADER from $ECHO_RANK; sleep 60")},
+                "leader": {"template": template("echo I am $ECHO_RANK of $ECHO_SIZE; " + UNTIL_RELEASED)},
+                "follower": {
+                    "replicas": 2,
+                    "template": template("echo to $ECHO_LEADER from $ECHO_RANK; " + UNTIL_ENDED),
+                },
             }
         },
     }
@@ -128,6 +131,7 @@ def test_a_framework_from_outside_the_tree(
         job = here.create(manifest)
         running = job.wait_running()
         assert set(running["replicaStatuses"]) == {"Leader", "Follower"}
-        assert here.log("hello-leader-0", "echo").strip() == "I am 0 of 3"
-        assert here.log("hello-follower-1", "echo").strip() == "to hello-leader-0:7000 from 2"
+        assert here.wait_log("hello-leader-0", "\n", "echo").strip() == "I am 0 of 3"
+        assert here.wait_log("hello-follower-1", "\n", "echo").strip() == "to hello-leader-0:7000 from 2"
+        job.release("leader")
         assert job.wait_end()["state"] == "Succeeded"

@@ -24,25 +24,24 @@ def counted(cluster: Path, tmp_path: Path) -> Iterator[tuple[Client, Path]]:
 
 
 def test_a_reconcile_with_nothing_to_do_neither_reads_nor_writes(
-    cluster: Path, images: None, crds: None, namespace: str, tmp_path: Path, counted: tuple[Client, Path]
+    own: Cluster, tmp_path: Path, counted: tuple[Client, Path]
 ) -> None:
     client, kubeconfig = counted
-    here = Cluster(cluster, namespace)
     log = tmp_path / "operator.log"
-    ran = re.compile(rf"MXJob {namespace}/quiet: ok")
+    ran = re.compile(rf"MXJob {own.namespace}/quiet: ok")
 
     def runs() -> int:
         return len(ran.findall(log.read_text()))
 
-    with OperatorProcess(kubeconfig, log, ("--namespace", namespace, "--log-level", "debug")) as operator:
+    with OperatorProcess(kubeconfig, log, ("--namespace", own.namespace, "--log-level", "debug")) as operator:
         operator.wait_ready()
-        job = here.create(v1_job("quiet"))
+        job = own.create(v1_job("quiet"))
         job.wait_running()
         _until_still(client, runs)
         before, runs_before = account.requests(client), runs()
         for number in range(3):  # a label is kept of a pod, so the job is looked at again, and nothing follows from it
             pod = job.pod("worker")["metadata"]["name"]
-            here.core.patch_namespaced_pod(pod, namespace, {"metadata": {"labels": {"looked-at": str(number)}}})
+            own.core.patch_namespaced_pod(pod, own.namespace, {"metadata": {"labels": {"looked-at": str(number)}}})
             until(lambda seen=runs_before + number: runs() > seen)  # type: ignore[misc]
         assert account.requests(client) == before
     assert sum(before) > 0, "the requests of the operator were not counted at all"

@@ -1,28 +1,28 @@
-"""An operator that dies in the middle of a job. No other operator may be about, hence a module of its own."""
+"""An operator that dies in the middle of a job, which no other operator may touch."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from demo.operator_process import OperatorProcess
-from e2e.support import Cluster, v1alpha1_job
+from e2e.support import UNTIL_RELEASED, Cluster, v1alpha1_job
 
 
-def test_job_goes_on_when_the_operator_is_killed(cluster: Path, images: None, namespace: str, tmp_path: Path) -> None:
+def test_job_goes_on_when_the_operator_is_killed(own: Cluster, tmp_path: Path) -> None:
     """The pod's end comes while nobody watches; the next operator finds out. Watches only its own namespace."""
-    here = Cluster(cluster, namespace)
-    arguments = ("--install-crds", "--namespace", namespace)
-    with OperatorProcess(cluster, tmp_path / "first.log", arguments) as first:
+    arguments = ("--namespace", own.namespace)
+    with OperatorProcess(own.kubeconfig, tmp_path / "first.log", arguments) as first:
         first.wait_ready()
-        job = here.create(v1alpha1_job("operator-killed", scheduler="sleep 8"))
+        job = own.create(v1alpha1_job("operator-killed", scheduler=UNTIL_RELEASED))
         job.wait_running()
         before = {p["metadata"]["name"] for p in job.pods()}
         first.kill()
-    here.wait_pods(
+    job.release("scheduler")
+    own.wait_pods(
         job.uid, lambda pods: any(p["status"].get("phase") == "Succeeded" for p in pods), "the scheduler's end"
     )
     assert job.status["state"] == "Running", "nobody was there to see it"
-    with OperatorProcess(cluster, tmp_path / "second.log", arguments) as second:
+    with OperatorProcess(own.kubeconfig, tmp_path / "second.log", arguments) as second:
         second.wait_ready()
         status = job.wait_end()
     assert status["state"] == "Succeeded"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from e2e.support import UNTIL_ENDED, Cluster, v1_job, v1alpha1_job
+from e2e.support import UNTIL_ENDED, UNTIL_RELEASED, Cluster, v1_job, v1alpha1_job
 
 
 def test_scheduler_success_ends_the_job_and_cleans_up(here: Cluster) -> None:
-    job = here.create(v1alpha1_job("ends-well", scheduler="sleep 2", worker=(2, UNTIL_ENDED)))
+    job = here.create(v1alpha1_job("ends-well", scheduler=UNTIL_RELEASED, worker=(2, UNTIL_ENDED)))
+    job.wait(lambda s: s.get("replicas") == "4/4", "4/4 replicas")
+    job.release("scheduler")
     cleaning = job.wait(lambda s: s.get("phase") == "CleanUp", "phase CleanUp")
     assert (cleaning["state"], cleaning["reason"]) == ("Succeeded", "")
     status = job.wait_end()
@@ -119,9 +121,10 @@ def test_v1_exit_code_policy(here: Cluster) -> None:
 
 
 def test_v1_status_conditions_and_counts(here: Cluster) -> None:
-    job = here.create(v1_job("v1-good", scheduler="sleep 3", worker=(2, "sleep 1")))
+    job = here.create(v1_job("v1-good", scheduler=UNTIL_RELEASED, worker=(2, "sleep 1")))
     running = job.wait_running()
     assert running["state"] == "Running"
+    job.release("scheduler")
     status = job.wait(lambda s: bool(s.get("completionTime")), "its end")
     assert [(c["type"], c["status"]) for c in status["conditions"]] == [
         ("Created", "True"),

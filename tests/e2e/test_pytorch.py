@@ -64,11 +64,17 @@ def test_torchrun_finds_its_place(here: Cluster) -> None:
 
 
 def test_a_worker_comes_in_the_middle(here: Cluster) -> None:
-    job = here.create(example("pytorch-elastic.yaml"))
+    manifest = example("pytorch-elastic.yaml")
+    (container,) = manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    # the directory is the node's: a checkpoint of an earlier test that was broken off must not be found
+    container["args"][-1] = f"--checkpoint=/shared/{here.namespace}.pt"
+    # how soon torchrun finds out that a worker waits to be let in; in the releases after this one it is 0.1 s
+    container["env"] = [{"name": "PET_MONITOR_INTERVAL", "value": "1"}]
+    job = here.create(manifest)
     here.wait_pods(
         job.uid, lambda pods: [p["status"].get("phase") for p in pods] == ["Running", "Running"], "both workers run"
     )
-    here.wait_log(f"{job.name}-worker-0", "epoch 20/", "pytorch")
+    here.wait_log(f"{job.name}-worker-0", "epoch 5/", "pytorch")
     first = {index: job.pod("worker", index)["metadata"]["uid"] for index in (0, 1)}
     where = ("kubeflow.org", "v1", here.namespace, "pytorchjobs", job.name)
     scale = here.custom.get_namespaced_custom_object_scale(*where)
@@ -82,7 +88,7 @@ def test_a_worker_comes_in_the_middle(here: Cluster) -> None:
     # the third took part, and neither of the others was started anew or began from the first epoch
     assert "all 3 processes are there" in logs[2], logs
     assert {index: job.pod("worker", index)["metadata"]["uid"] for index in (0, 1)} == first
-    assert min(int(epoch) for text in logs.values() for epoch in GOES_ON.findall(text)) >= 20
+    assert min(int(GOES_ON.findall(text)[-1]) for text in logs.values()) > 5, logs
     (whole,) = [text for text in logs.values() if ACCURACY.search(text)]
     accuracy, processes = final(whole)
     assert processes == 3

@@ -23,20 +23,19 @@ def _wait_for(log: Path, text: str, timeout: float = 90.0) -> None:
 
 
 def test_a_standby_takes_over_when_the_leader_is_killed(
-    cluster: Path, images: None, crds: None, namespace: str, tmp_path: Path
+    cluster: Path, own: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    here = Cluster(cluster, namespace)
     arguments = ("--namespace", namespace, "--leader-elect", "--leader-election-namespace", namespace)
     logs = [tmp_path / "first.log", tmp_path / "second.log"]
     with OperatorProcess(cluster, logs[0], arguments) as first:
         first.wait_ready()
         with OperatorProcess(cluster, logs[1], arguments) as second:
             _wait_for(logs[1], STANDS_BY)
-            here.create(v1alpha1_job("before")).wait_running()
+            own.create(v1alpha1_job("before")).wait_running()
             assert "ready:" not in logs[1].read_text(), "two at work"
             first.kill()
             killed = time.monotonic()
-            job = here.create(v1alpha1_job("after"))
+            job = own.create(v1alpha1_job("after"))
             _wait_for(logs[1], LEADS)
             assert time.monotonic() - killed < SECONDS
             second.wait_ready()
@@ -47,10 +46,7 @@ def test_a_standby_takes_over_when_the_leader_is_killed(
             assert STANDS_BY not in (tmp_path / "third.log").read_text()
 
 
-def test_two_shards_never_touch_each_others_jobs(
-    cluster: Path, images: None, crds: None, namespace: str, tmp_path: Path
-) -> None:
-    here = Cluster(cluster, namespace)
+def test_two_shards_never_touch_each_others_jobs(cluster: Path, own: Cluster, namespace: str, tmp_path: Path) -> None:
     shards = ("a", "b")
     logs = {shard: tmp_path / f"{shard}.log" for shard in shards}
     metrics = {shard: f"127.0.0.1:{free_port()}" for shard in shards}
@@ -71,8 +67,8 @@ def test_two_shards_never_touch_each_others_jobs(
             shard = shards[number % 2]
             manifest = v1alpha1_job(f"of-{shard}-{number}", scheduler="exit 0")
             manifest["metadata"]["labels"] = {"shard": shard}
-            jobs[here.create(manifest)] = shard
-        nobodys = here.create(v1alpha1_job("nobodys"))
+            jobs[own.create(manifest)] = shard
+        nobodys = own.create(v1alpha1_job("nobodys"))
         for job in jobs:
             assert job.wait_end()["state"] == "Succeeded"
         assert not nobodys.status

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from e2e.support import SHELL_IMAGE, UNTIL_ENDED, Cluster, Job, shell_template
+from e2e.support import SHELL_IMAGE, UNTIL_ENDED, UNTIL_RELEASED, Cluster, Job, shell_template
 from kubernetes import client, watch
 from upstream_manifests import preferred
 
@@ -111,11 +111,12 @@ def v1(name: str, **scripts: tuple[int, str]) -> dict[str, Any]:
 
 
 def test_v1_all_workers(here: Cluster) -> None:
-    manifest = v1("all", worker=(2, "[ $HOSTNAME = all-worker-1 ] && sleep 6; exit 0"), ps=(1, UNTIL_ENDED))
+    manifest = v1("all", worker=(2, f"[ $HOSTNAME = all-worker-0 ] && exit 0; {UNTIL_RELEASED}"), ps=(1, UNTIL_ENDED))
     manifest["spec"]["successPolicy"] = "AllWorkers"
     job = here.create(manifest)
     waiting = job.wait(lambda s: s.get("completed") == {"worker": "0"}, "the first worker's end")
     assert "completionTime" not in waiting
+    job.release("worker", 1)
     assert job.wait_end()["state"] == "Succeeded"
 
 
@@ -144,11 +145,12 @@ def test_v1_workers_come_go_and_fail(here: Cluster) -> None:
 
 
 def test_v1_a_lost_worker_is_not_missed(here: Cluster) -> None:
-    manifest = v1("lost", chief=(1, "sleep 12"), ps=(1, UNTIL_ENDED), worker=(2, "echo gone; exit 9"))
+    manifest = v1("lost", chief=(1, UNTIL_RELEASED), ps=(1, UNTIL_ENDED), worker=(2, "echo gone; exit 9"))
     manifest["spec"]["enableDynamicWorker"] = True
     job = here.create(manifest)
     status = job.wait(lambda s: str(s.get("reason")).startswith("the others go on"), "the workers' failure")
     assert "exited with 9 (Error): gone" in status["reason"]
+    job.release("chief")
     assert job.wait_end()["state"] == "Succeeded"
 
 

@@ -8,7 +8,8 @@ and DistributedDataParallel averages their gradients over Gloo in every step. Ra
     final: test_accuracy=0.9750 processes=3 epochs=20
 
 With --checkpoint FILE rank 0 keeps what was learnt after every epoch, and all begin from there, until the training is
-done: what torchrun wants of a program whose workers come and go. Exit status: 0 done, 1 failed, 2 bad arguments or
+done: what torchrun wants of a program whose workers come and go. --epoch-seconds leaves them time to come and go, which
+data as small as this does not. Exit status: 0 done, 1 failed, 2 bad arguments or
 environment, 143 and 130 terminated and interrupted.
 """
 
@@ -50,6 +51,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--lr", type=positive(float), default=0.1, help="learning rate")
     parser.add_argument("--seed", type=int, default=0, help="of the initial weights and the order of the samples")
     parser.add_argument("--checkpoint", type=Path, help="the file that keeps what was learnt after every epoch")
+    parser.add_argument("--epoch-seconds", type=positive(float), help="an epoch takes at least so long")
     return parser.parse_args(argv)
 
 
@@ -110,6 +112,8 @@ def train(options: argparse.Namespace, place: Place) -> None:
             written = options.checkpoint.with_suffix(".new")
             torch.save(keep, written)
             written.replace(options.checkpoint)
+        if options.epoch_seconds:
+            time.sleep(max(0.0, start + options.epoch_seconds - time.monotonic()))
     if place.rank == 0:
         tests = data.take(test_indices)
         with torch.no_grad():

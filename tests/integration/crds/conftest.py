@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from builders import OWN_OPERATOR
 from kubernetes import client
 
 Job = dict[str, Any]
@@ -72,6 +73,8 @@ def submit(api: client.ApiClient, crds: None, empty_namespace: str) -> Submit:
 
     def create(job: Job, *, namespace: str = "") -> Job:
         group, version = job["apiVersion"].split("/")
+        if namespace:  # no operator is to reconcile it
+            job = {**job, "metadata": {**job["metadata"], "labels": OWN_OPERATOR}}
         options: dict[str, Any] = {"field_validation": "Strict", **({} if namespace else {"dry_run": "All"})}
         created: Any = objects.create_namespaced_custom_object(
             group, version, namespace or empty_namespace, f"{job['kind'].lower()}s", job, **options

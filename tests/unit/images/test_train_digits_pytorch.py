@@ -46,7 +46,9 @@ def test_a_bad_environment_ends_with_2() -> None:
     assert (ended.returncode, ended.stderr) == (2, "error: RANK is '7', not a number from 0 to 2\n")
 
 
-@pytest.mark.parametrize("argument", ["--num-epochs=0", "--num-epochs=x", "--lr=inf", "--batch-size=-1"])
+@pytest.mark.parametrize(
+    "argument", ["--num-epochs=0", "--num-epochs=x", "--lr=inf", "--batch-size=-1", "--epoch-seconds=0"]
+)
 def test_a_bad_argument_ends_with_2(argument: str) -> None:
     ended = run(WORKER, argument)
     assert ended.returncode == 2
