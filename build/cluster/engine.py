@@ -259,8 +259,10 @@ def own_env(settings: Settings) -> dict[str, str]:
     return {"DOCKER_HOST": f"unix://{settings.run_dir}/docker.sock"}
 
 
-def own_engine(settings: Settings) -> Engine:
-    """The handle of the own engine, whether or not it runs."""
+def own_engine(settings: Settings, client: Path | None = None) -> Engine:
+    """The handle of the own engine, whether or not it runs; ``client``, if that exists, in place of the packages'."""
+    if client is not None and client.exists():
+        return Engine("own", client, own_env(settings))
     tree = ensure_packages(settings)
     docker = tree / "usr/bin/docker"
     found = docker if docker.exists() else shell.find("docker")

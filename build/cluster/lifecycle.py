@@ -56,6 +56,8 @@ def link(settings: Settings, name: str, target: Path) -> None:
     """Put a program into .cluster/bin."""
     settings.bin_dir.mkdir(parents=True, exist_ok=True)
     place = settings.bin_dir / name
+    if target == place:
+        return
     place.unlink(missing_ok=True)
     place.symlink_to(target)
 
@@ -116,7 +118,7 @@ def recorded_engine(session: Session) -> Engine | None:
     if session.state.engine == "own":
         if not process.alive(session.state.supervisor):
             return None
-        engine = engines.own_engine(session.settings)
+        engine = engines.own_engine(session.settings, session.settings.bin_dir / "docker")
         return engine if engines.answers(engine) else None
     if session.state.engine == "user":
         env = {"DOCKER_HOST": session.state.docker_host} if session.state.docker_host else dict(os.environ)
@@ -342,13 +344,12 @@ def env_lines(settings: Settings, state: State) -> list[str]:
 
 
 def open_kind(session: Session, engine: Engine) -> Kind:
-    """Kind with its programs, which are built by now."""
-    go_dir = session.settings.node_dir / "go"
-    program = gobuild.program_dir(session.settings.cache_dir, go_dir, gobuild.KIND) / "kind"
+    """Kind with the programs that ``up`` has linked; a command that only asks something must not compile anything."""
+    settings = session.settings
+    program = settings.bin_dir / "kind"
     if not program.exists():
-        program = ensure_tool(session.settings, gobuild.KIND, session.report, "tools", "kind, compiled")
-    kubectl = session.settings.bin_dir / "kubectl"
-    return Kind(session.settings, engine, program, kubectl)
+        program = ensure_tool(settings, gobuild.KIND, session.report, "tools", "kind, compiled")
+    return Kind(settings, engine, program, settings.bin_dir / "kubectl")
 
 
 def up(settings: Settings) -> Session:
