@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 import subprocess
@@ -21,9 +22,16 @@ ROOT = Path(__file__).resolve().parents[3]
 Rights = set[tuple[str, str, str]]
 
 
-@pytest.fixture
-def bundle() -> Bundle:
+@pytest.fixture(scope="module")
+def bundle_read_once() -> Bundle:
+    """Parsing the definitions takes longer than all the rules together."""
     return olm_rules.read(ROOT / "bundle")
+
+
+@pytest.fixture
+def bundle(bundle_read_once: Bundle) -> Bundle:
+    """A copy that the test may spoil."""
+    return copy.deepcopy(bundle_read_once)
 
 
 def run(root: Path, *options: str) -> tuple[int, str]:
