@@ -29,6 +29,8 @@ from cluster.state import State, StateFile
 pytestmark = pytest.mark.cluster_lifecycle
 
 IMAGE = "example/lifecycle:1"
+OF_THE_FIRST = "of-the-first"
+"""A namespace."""
 UNUSED_SERVICE = ipaddress.IPv4Network(network.SERVICE_SUBNET)[-6]
 
 
@@ -41,10 +43,10 @@ class Tool:
         self.env = {**kept, "DLJOB_CLUSTER_DIR": str(folder), "PYTHONPATH": str(REPO_ROOT / "build")}
         self.settings: Settings = settings_from(self.env)
 
-    def __call__(self, *arguments: str, code: int = 0) -> str:
+    def __call__(self, *arguments: str, code: int = 0, **more: str) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "cluster", *arguments],
-            env=self.env,
+            env={**self.env, **more},
             cwd="/",
             capture_output=True,
             text=True,
@@ -187,8 +189,9 @@ def tools() -> dict[str, str]:
     return packages.tool_env(engine.ensure_packages(settings))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
+    """One folder for all: a cluster in it comes after another one, as in a user's checkout."""
     tool = Tool(tmp_path_factory.mktemp("cluster") / "a folder")
     try:
         yield tool
@@ -226,6 +229,10 @@ def test_up_use_kill_up_down_leaves_the_machine_as_it_was(tool: Tool, tools: dic
     before = look(tool, tools)
     tool("up")
     assert "NO" not in tool("status")
+    # whoever asks needs nothing that was built, in whatever folder that is
+    assert "NO" not in tool("status", DLJOB_CACHE=str(tmp_path / "cache"))
+    assert not (tmp_path / "cache").exists()
+    tool.kubectl("create", "namespace", OF_THE_FIRST)
 
     # an image pulled under its own name, kwok's nodes, an advertised GPU
     make_image(tool, tmp_path)
@@ -273,37 +280,16 @@ def test_up_use_kill_up_down_leaves_the_machine_as_it_was(tool: Tool, tools: dic
     tool.kubectl("wait", "--for=condition=Ready", "pod/real", "--timeout=120s")
     assert tool.kubectl("get", "pod", "real", "-o", "jsonpath={.metadata.uid}") == created
 
+    # shot again, and ended: nothing is left, and ending it once more does no harm
     state = tool.state()
     processes |= descendants(state.supervisor) | descendants(state.kwok)
-    ports = [
-        state.registry_port,
-        int(tool.kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}").rpartition(":")[2]),
-    ]
-    tool("down")
-    assert_nothing_left(tool, before, look(tool, tools), processes)
-    for port in ports:
-        with socket.socket() as probe:
-            assert probe.connect_ex(("127.0.0.1", port)) != 0, port
-    assert "down" in tool("status", code=1)
-
-
-def test_down_of_a_killed_cluster_leaves_nothing_and_the_next_is_new(tool: Tool, tools: dict[str, str]) -> None:
-    before = look(tool, tools)
-    tool("up")
-    state = tool.state()
-    if state.engine != "own":
-        pytest.skip("the user's Docker is not ours to kill")
-    processes = descendants(state.supervisor)
-    tool.kubectl("create", "namespace", "of-the-first")
-    assert state.supervisor is not None
-    process.send(state.supervisor, signal.SIGKILL)
-    assert process.wait_end(state.supervisor, 30)
+    if state.engine == "own":
+        assert state.supervisor is not None
+        process.send(state.supervisor, signal.SIGKILL)
+        assert process.wait_end(state.supervisor, 30)
     tool("down")
     tool("down")
     assert_nothing_left(tool, before, look(tool, tools), processes)
-
-    tool("up")
-    assert "of-the-first" not in tool.kubectl("get", "namespaces", "-o", "name")
 
 
 def test_an_interrupted_creation_is_begun_again(tool: Tool, tools: dict[str, str]) -> None:
@@ -328,6 +314,19 @@ def test_an_interrupted_creation_is_begun_again(tool: Tool, tools: dict[str, str
     assert tool.state().creation == "begun"
     tool("up")
     assert "NO" not in tool("status")
-    processes = descendants(tool.state().supervisor)
+    assert OF_THE_FIRST not in tool.kubectl("get", "namespaces", "-o", "name")
+
+    # ended while it runs, kwok's nodes included
+    tool("kwok", "1")
+    state = tool.state()
+    processes = descendants(state.supervisor) | descendants(state.kwok)
+    ports = [
+        state.registry_port,
+        int(tool.kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}").rpartition(":")[2]),
+    ]
     tool("down")
     assert_nothing_left(tool, before, look(tool, tools), processes)
+    for port in ports:
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)) != 0, port
+    assert "down" in tool("status", code=1)
