@@ -1,4 +1,9 @@
-"""`molecule test`: every scenario of molecule/, on the cluster that is up; one after the other, as `make molecule` does."""
+"""`molecule test`: every scenario of molecule/, on the cluster that is up; one after the other, as `make molecule` does.
+
+Other tests may be at work on that cluster: the scenarios' operators see no namespace but their own, and the scenarios' jobs
+have the label dljob-test/operator, by which another operator leaves them alone. `upgrade` alone changes the cluster for
+everybody: it brings the definitions of the previous release.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,6 @@ import json
 import os
 import re
 import subprocess
-import warnings
 from pathlib import Path
 
 import pytest
@@ -15,22 +19,15 @@ from kubernetes import client, config
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = sorted(path.parent.name for path in (ROOT / "molecule").glob("*/molecule.yml"))
-STEPS = {"converge", "idempotence", "verify", "cleanup"}
+STEPS = {"converge", "idempotence", "verify"}
+ALONE = "upgrade"
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_scenario_has_every_step(scenario: str) -> None:
+    shared = yaml.safe_load((ROOT / ".config" / "molecule" / "config.yml").read_text())
     document = yaml.safe_load((ROOT / "molecule" / scenario / "molecule.yml").read_text())
-    assert set(document["scenario"]["test_sequence"]) >= STEPS
-
-
-def runnable() -> list[str]:
-    """All, but for the upgrade in a clone without history, which has no previous release to begin with."""
-    asked = ["git", "rev-parse", "--is-shallow-repository"]
-    if subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip() != "true":
-        return SCENARIOS
-    warnings.warn("a shallow clone: molecule's upgrade scenario is left out; `git fetch --unshallow`", stacklevel=1)
-    return [name for name in SCENARIOS if name != "upgrade"]
+    assert set(document.get("scenario", shared["scenario"])["test_sequence"]) >= STEPS
 
 
 def run(scenarios: list[str], **more: str) -> str:
@@ -52,13 +49,42 @@ def namespaces(cluster: Path) -> list[str]:
     return [n.metadata.name for n in core.list_namespace().items]
 
 
-def test_scenarios(cluster: Path) -> None:
-    """All of them in one run: they share the cluster and its operator."""
-    run(runnable())
-    # the cluster was up before and stays; of the scenarios nothing is left, no process either
-    assert [name for name in namespaces(cluster) if name.startswith("molecule-")] == []
+def assert_nothing_left(cluster: Path) -> None:
+    """Of the scenarios: no namespace and no process. The cluster was up before and stays."""
+    assert [name for name in namespaces(cluster) if name.startswith(("molecule-", "dljob-system"))] == []
     left = [json.loads(p.read_text())["pid"] for p in (cluster.parent / "molecule").glob("*/process.json")]
     assert left == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "molecule").glob("*/jobs/*.yaml")), ids=lambda p: f"{p.parts[-3]}/{p.stem}"
+)
+def test_a_job_can_be_told_from_others(path: Path) -> None:
+    """Else the operator of the other end-to-end tests would take it up as well."""
+    assert yaml.safe_load(path.read_text())["metadata"]["labels"] == {"dljob-test/operator": "molecule"}
+
+
+def test_destroy_cleans_up_after_every_scenario() -> None:
+    variables = yaml.safe_load((ROOT / "molecule" / "inventory" / "group_vars" / "all.yml").read_text())
+    for name in SCENARIOS:
+        assert (
+            f"molecule-{name}" in variables["watched_namespaces"] or f"'molecule-{name}'" in variables["all_namespaces"]
+        )
+
+
+def test_scenarios(cluster: Path) -> None:
+    """In one run: they share the cluster and its operator."""
+    run([name for name in SCENARIOS if name != ALONE])
+    assert_nothing_left(cluster)
+
+
+@pytest.mark.serial
+def test_an_upgrade_and_a_rollback(cluster: Path) -> None:
+    asked = ["git", "rev-parse", "--is-shallow-repository"]
+    if subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip() == "true":
+        pytest.skip("a clone without history has no previous release to begin with: git fetch --unshallow")
+    run([ALONE])
+    assert_nothing_left(cluster)
 
 
 def test_the_image_does_what_the_process_does(cluster: Path) -> None:
@@ -66,6 +92,6 @@ def test_the_image_does_what_the_process_does(cluster: Path) -> None:
     said = run(["default"], ENGINE="image")
     assert "TASK [Deploy the operator]" in said
     assert "TASK [Start the operator default]" not in said
-    assert [name for name in namespaces(cluster) if name.startswith(("molecule-", "dljob-system"))] == []
+    assert_nothing_left(cluster)
     definitions = client.ApiextensionsV1Api(config.new_client_from_config(str(cluster)))
     assert "mxjobs.kubeflow.org" in [d.metadata.name for d in definitions.list_custom_resource_definition().items]
