@@ -14,7 +14,7 @@ from e2e.support import Cluster, v1_job
 LIFECYCLE = "tests/integration/test_cluster_lifecycle.py::test_up_use_kill_up_down_leaves_the_machine_as_it_was"
 DEMO = "tests/e2e/test_demo.py::test_demo_trains_and_leaves_nothing"
 HERE = "here"
-DEPLOYED = "tests/e2e/test_deployment.py::test_a_job_is_trained"
+DEPLOYED = "tests/e2e/test_deployment.py::test_a_job_runs"
 BASE = "a registry or a base image that tests do not have; the same with the base made here is run"
 MENTION = "no command to type: the name of a program or of what it does"
 
@@ -57,7 +57,7 @@ RUN_BY = {
     ),
     r"python -m images build operator --no-push": BASE,
     r"helm (install|test) dljob-operator .*|helm uninstall|helm package": (
-        "tests/e2e/test_deployment.py::test_install_train_upgrade_and_uninstall"
+        "tests/e2e/test_deployment.py::test_install_run_upgrade_and_uninstall"
     ),
     r"dljob-operator serve -- ansible-operator run \.\.\.": (
         "tests/integration/engine/test_companion.py::test_a_pods_status_is_a_reason_to_run"
