@@ -1,0 +1,37 @@
+"""When a tag may be released."""
+
+from __future__ import annotations
+
+import pytest
+from release.check import problems
+
+VERSIONS = {"VERSION": "1.2.3", "galaxy.yml (version)": "1.2.3"}
+CHANGELOG = {"releases": {"1.2.3": {}}}
+
+
+def test_a_release_candidate_and_a_release() -> None:
+    assert problems("v1.2.3", VERSIONS, CHANGELOG, []) == []
+    candidate = dict.fromkeys(VERSIONS, "1.3.0-rc.1")
+    assert problems("v1.3.0-rc.1", candidate, {"releases": {"1.3.0-rc.1": {}}}, []) == []
+
+
+@pytest.mark.parametrize("tag", ["1.2.3", "v1.2", "v1.2.3.4", "v01.2.3", "v1.2.3+build", "v1.2.3-", "vx", "v", ""])
+def test_no_version(tag: str) -> None:
+    (problem,) = problems(tag, VERSIONS, CHANGELOG, [])
+    assert "is not v<major>.<minor>.<patch>" in problem
+
+
+def test_each_file_with_another_version_is_named() -> None:
+    (problem,) = problems("v1.2.3", VERSIONS | {"Chart.yaml (appVersion)": "1.2.2"}, CHANGELOG, [])
+    assert problem.startswith("Chart.yaml (appVersion) says 1.2.2, and the tag v1.2.3")
+
+
+@pytest.mark.parametrize("changelog", [{}, {"releases": None}, {"releases": {"1.2.2": {}}}])
+def test_a_version_that_the_changelog_lacks(changelog: dict[str, object]) -> None:
+    (problem,) = problems("v1.2.3", VERSIONS, changelog, [])
+    assert "no section 1.2.3: run make changelog" in problem
+
+
+def test_fragments_that_nobody_would_read() -> None:
+    (problem,) = problems("v1.2.3", VERSIONS, CHANGELOG, ["b.yaml", "a.yaml"])
+    assert "a.yaml, b.yaml" in problem
