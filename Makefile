@@ -11,7 +11,7 @@ TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
 .PHONY: help demo test test-full test-quick test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth images \
-  image deploy undeploy run crds bundle docs molecule venv clean
+  image deploy undeploy run crds bundle docs molecule venv clean changelog commits hooks
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,13 @@ collection: venv ## the collection's tarball, into .build
 
 lint: venv ## ruff, mypy, import-linter, ansible-lint (production), yamllint, generated files
 	@$(BIN)/python build/lint.py
+
+BASE ?= origin/main
+commits: ## the subjects of the commits since BASE=origin/main: imperative, at most 72 characters
+	@$(PYTHON) -m commits range $(BASE)
+
+hooks: venv ## git runs the linters before a commit and a push, and checks its subject
+	@$(BIN)/pre-commit install
 
 cluster: venv ## a real kind cluster, kubeconfig at .cluster/kubeconfig; builds and caches what it needs
 	@$(TOOL) cluster up
@@ -90,6 +97,9 @@ molecule: venv ## the scenarios of molecule/ on kind; SCENARIOS="mxnet local" on
 	@[ -e $${DLJOB_CLUSTER_DIR:-$(CURDIR)/.cluster}/state.json ] || rm -rf $${DLJOB_CLUSTER_DIR:-$(CURDIR)/.cluster}/molecule-state
 	@MOLECULE_EPHEMERAL_DIRECTORY=$${DLJOB_CLUSTER_DIR:-$(CURDIR)/.cluster}/molecule-state \
 	  PATH=$(CURDIR)/$(BIN):$$PATH molecule test $(addprefix -s ,$(SCENARIOS))
+
+changelog: venv ## move changelogs/fragments into the section of this version; writes CHANGELOG.md
+	@$(TOOL) changelog
 
 docs: venv ## write docs/reference anew from the schemas and the plugins
 	@$(TOOL) reference

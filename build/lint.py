@@ -1,7 +1,11 @@
-"""Every linter, one line each; all of them run even where one complains, and the exit status tells."""
+"""Every linter, one line each; all of them run even where one complains, and the exit status tells.
+
+``--quick`` leaves out the slow ones and those that a pre-commit hook runs on the changed files alone.
+"""
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -10,14 +14,23 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
+FORGE = ROOT / ".github"
+ISSUE_CHOOSER = FORGE / "ISSUE_TEMPLATE" / "config.yml"
 CODE = ["plugins", "runner", "build", "benchmarks", "tests", "examples"]
 PACKAGES = (
     "ansible_collections.dljob.operator.plugins",
     "dljob_operator",
-    *("background", "cluster", "collection", "crds", "demo", "images", "olm", "reference", "suite"),
+    *("background", "changelog", "cluster", "collection", "commits", "crds", "demo", "images", "olm", "reference"),
+    *("release", "suite"),
     "bench",
 )
 """In one call of mypy: what they share is read once."""
+
+
+def against(schema: str, *files: Path) -> list[str]:
+    """Check files of the forge against a schema that check-jsonschema carries with it: nothing is downloaded."""
+    return ["check-jsonschema", "--builtin-schema", schema, *(str(path.relative_to(ROOT)) for path in files)]
+
 
 LINTERS: dict[str, list[str]] = {
     "ruff check": ["ruff", "check", "--quiet", *CODE],
@@ -38,13 +51,35 @@ LINTERS: dict[str, list[str]] = {
     ],
     "antsibull-changelog": ["antsibull-changelog", "lint"],
     "antsibull-docs": ["antsibull-docs", "lint-collection-docs", "--plugin-docs", "."],
+    "pre-commit": ["pre-commit", "validate-config"],
+    "workflows": against("vendor.github-workflows", *sorted(FORGE.glob("workflows/*.yml"))),
+    "workflow timeouts": against("custom.github-workflows-require-timeout", *sorted(FORGE.glob("workflows/*.yml"))),
+    "workflow audit": ["zizmor", "--offline", "--quiet", "--min-severity", "medium", ".github"],
+    "setup action": against("vendor.github-actions", FORGE / "actions" / "setup" / "action.yml"),
+    "issue forms": against(
+        "vendor.github-issue-forms", *sorted(set(FORGE.glob("ISSUE_TEMPLATE/*.yml")) - {ISSUE_CHOOSER})
+    ),
+    "issue chooser": against("vendor.github-issue-config", ISSUE_CHOOSER),
+    "renovate": against("vendor.renovate", FORGE / "renovate.json"),
+    "generated changelog": ["python", "-m", "changelog", "--check"],
     "generated CRDs": ["python", "-m", "crds", "--check"],
     "generated bundle": ["python", "-m", "olm", "--check"],
     "generated docs": ["python", "-m", "reference", "--check"],
 }
+SLOW = ("mypy", "ansible-lint", "antsibull-docs")
+ON_CHANGED_FILES = ("ruff check", "ruff format", "yamllint")
+"""Hooks of their own in .pre-commit-config.yaml."""
+
+
+def chosen(*, quick: bool) -> dict[str, list[str]]:
+    left_out = (*SLOW, *ON_CHANGED_FILES) if quick else ()
+    return {name: command for name, command in LINTERS.items() if name not in left_out}
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="build/lint.py", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="what pre-commit runs on the whole tree")
+    quick = parser.parse_args().quick
     environment = {
         **os.environ,
         "PATH": f"{BIN}:{os.environ['PATH']}",
@@ -52,7 +87,7 @@ def main() -> int:
         "PYTHONPATH": "build:runner",
     }
     failed = []
-    for name, command in LINTERS.items():
+    for name, command in chosen(quick=quick).items():
         started = time.monotonic()
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         mark = "ok" if done.returncode == 0 else "FAILED"

@@ -1,0 +1,48 @@
+"""git runs the hooks that `make hooks` installs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+BIN = Path(sys.executable).parent
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with what the commit-msg hook needs, and that hook installed."""
+    for name in [name for name in os.environ if name.startswith(("GIT_", "PRE_COMMIT"))]:
+        monkeypatch.delenv(name)  # set while a hook runs these tests
+    monkeypatch.setenv("HOME", str(tmp_path))  # nobody's own hooks or signing
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    here = tmp_path / "checkout"
+    (here / "build").mkdir(parents=True)
+    shutil.copytree(ROOT / "build" / "commits", here / "build" / "commits")
+    shutil.copy(ROOT / ".pre-commit-config.yaml", here)
+    (here / ".venv").symlink_to(BIN.parent)
+    for command in (
+        ["git", "init", "--quiet"],
+        ["git", "config", "user.name", "Test"],
+        ["git", "config", "user.email", "test@example.invalid"],
+        [str(BIN / "pre-commit"), "install", "--hook-type", "commit-msg"],
+    ):
+        subprocess.run(command, cwd=here, check=True, capture_output=True)
+    return here
+
+
+def commit(checkout: Path, subject: str) -> subprocess.CompletedProcess[str]:
+    command = ["git", "commit", "--allow-empty", "-m", subject]
+    return subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+
+
+def test_git_refuses_a_commit_whose_subject_is_not_imperative(checkout: Path) -> None:
+    refused = commit(checkout, "Added a thing")
+    assert refused.returncode != 0 and "'Added' is a past form" in refused.stdout + refused.stderr
+    taken = commit(checkout, "Add a thing")
+    assert taken.returncode == 0, taken.stdout + taken.stderr

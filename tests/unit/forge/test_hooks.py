@@ -1,0 +1,44 @@
+"""The hooks of .pre-commit-config.yaml run the programs that `make lint` runs, at the same versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lint
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+HOOKS: list[dict[str, Any]] = [
+    hook
+    for repository in yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    for hook in repository["hooks"]
+]
+BY_ID = {hook["id"]: hook for hook in HOOKS}
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
+def test_a_hook_takes_its_program_from_the_environment_that_requirements_pin(hook: dict[str, Any]) -> None:
+    """A hook from a repository would have a version of its own, beside the one in requirements-dev.txt."""
+    assert hook["language"] == "system" and "rev" not in hook and "additional_dependencies" not in hook
+    command = hook["entry"].removeprefix("env PYTHONPATH=build ").split()
+    program = Path(command[0])
+    assert program.parent == Path(".venv/bin")
+    assert program.name == "python" or any(program.name == linter[0] for linter in lint.LINTERS.values())
+
+
+def test_every_linter_is_run_on_each_commit_or_is_named_as_slow() -> None:
+    assert set(lint.ON_CHANGED_FILES) <= set(lint.LINTERS) and set(lint.SLOW) <= set(lint.LINTERS)
+    on_commit = [hook["entry"] for hook in HOOKS if "stages" not in hook]
+    for name in lint.ON_CHANGED_FILES:
+        command = " ".join(word for word in lint.LINTERS[name] if word not in (*lint.CODE, ".", "--check"))
+        assert any(entry.replace(" --force-exclude", "") == f".venv/bin/{command}" for entry in on_commit), name
+    assert ".venv/bin/python build/lint.py --quick" in on_commit
+    assert BY_ID["lint"]["entry"] == ".venv/bin/python build/lint.py" and BY_ID["lint"]["stages"] == ["pre-push"]
+
+
+def test_quick_leaves_out_no_other_linter() -> None:
+    left_out = set(lint.LINTERS) - set(lint.chosen(quick=True))
+    assert left_out == {*lint.SLOW, *lint.ON_CHANGED_FILES}
+    assert lint.chosen(quick=False) == lint.LINTERS
