@@ -16,6 +16,7 @@ DEMO = "tests/e2e/test_demo.py::test_demo_trains_and_leaves_nothing"
 HERE = "here"
 DEPLOYED = "tests/e2e/test_deployment.py::test_a_job_runs"
 BASE = "a registry or a base image that tests do not have; the same with the base made here is run"
+RELEASE = "it publishes: only a maintainer types it"
 MENTION = "no command to type: the name of a program or of what it does"
 
 RUN_BY = {
@@ -27,6 +28,11 @@ RUN_BY = {
     r"make test PART=\S+": "tests/unit/suite/test_suite_parts.py::test_a_part_alone_runs_its_files_and_no_others",
     r"make (venv|lint)": ".ci/run",
     r"make crds": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
+    r"make hooks": "tests/integration/tooling/test_hooks.py::test_git_refuses_a_commit_whose_subject_is_not_imperative",
+    r"make commits": "tests/unit/commits/test_source.py::test_the_command_fails_for_a_bad_subject_of_the_branch_only",
+    r"make changelog": "tests/integration/tooling/test_changelog.py::test_a_fragment_goes_into_the_section_of_the_version",
+    r"PYTHONPATH=build python -m release check v0\.1\.0": "tests/unit/release/test_check.py::test_the_command_reads_the_files_of_this_tree",
+    r"git (tag|push) .*": RELEASE,
     r"make sanity": "tests/integration/collection/test_checks.py::test_sanity",
     r"make test-oldest": "tests/integration/collection/test_oldest.py::test_units_with_the_oldest_versions",
     r"make docs": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
@@ -92,7 +98,7 @@ def test_somebody_runs_it(command: str, document: str) -> None:
     if "::" in by:
         path, _, name = by.partition("::")
         assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
-    elif by not in (HERE, MENTION, BASE):
+    elif by not in (HERE, MENTION, BASE, RELEASE):
         assert (ROOT / by).is_file()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from release.__main__ import main, versions
 from release.check import problems
 
 VERSIONS = {"VERSION": "1.2.3", "galaxy.yml (version)": "1.2.3"}
@@ -35,3 +36,15 @@ def test_a_version_that_the_changelog_lacks(changelog: dict[str, object]) -> Non
 def test_fragments_that_nobody_would_read() -> None:
     (problem,) = problems("v1.2.3", VERSIONS, CHANGELOG, ["b.yaml", "a.yaml"])
     assert "a.yaml, b.yaml" in problem
+
+
+def test_the_command_reads_the_files_of_this_tree(capsys: pytest.CaptureFixture[str]) -> None:
+    held = versions()
+    assert len(held) == 4 and len(set(held.values())) == 1
+    assert main(["check", "v99.0.0"]) == 1
+    said = capsys.readouterr().err
+    assert all(f"{file} says {version}" in said for file, version in held.items())
+    assert "no section 99.0.0" in said
+    main(["check", f"v{held['VERSION']}"])
+    said = capsys.readouterr().err
+    assert "says" not in said and "no section" not in said

@@ -1,0 +1,54 @@
+"""Who may ask for runs at the socket of the companion."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import struct
+from pathlib import Path
+from typing import cast
+
+import pytest
+from dljob_operator.companion import server
+from dljob_operator.companion.command import NotOurs
+from dljob_operator.companion.control import Companion
+
+
+class Peer:
+    """A connection whose other end belongs to ``uid``; it stands for what only root could make."""
+
+    def __init__(self, uid: int) -> None:
+        self.uid = uid
+
+    def getsockopt(self, level: int, name: int, size: int) -> bytes:
+        assert (level, name) == (socket.SOL_SOCKET, socket.SO_PEERCRED)
+        return struct.pack("3i", 4711, self.uid, 0)[:size]
+
+
+def check(uid: int) -> None:
+    server._check_peer(cast(socket.socket, Peer(uid)))
+
+
+def test_only_its_own_user_can_reach_it(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "socket"
+    serving = server.ShimServer(path, cast(Companion, None))
+    try:
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    finally:
+        serving.server_close()
+
+
+def test_a_process_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 1001)
+    check(1001)
+    check(0)
+    with pytest.raises(NotOurs, match="user 1002"):
+        check(1002)
+
+
+def test_the_kernel_names_the_other_end() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    with ours, theirs:
+        server._check_peer(ours)
