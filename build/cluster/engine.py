@@ -56,10 +56,11 @@ def user_engine(env: Mapping[str, str]) -> Engine | None:
     docker = shell.find("docker")
     if docker is None:
         return None
-    done = shell.run([docker, "info", "--format", "{{.ServerVersion}}"], check=False, timeout=20)
+    kept = {name: env[name] for name in ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG") if env.get(name)}
+    # the one that is asked is the one that will be used: a cluster's record may name another than this shell does
+    done = shell.run([docker, "info", "--format", "{{.ServerVersion}}"], env=kept, check=False, timeout=20)
     if done.returncode != 0 or not done.stdout.strip():
         return None
-    kept = {name: env[name] for name in ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG") if env.get(name)}
     return Engine("user", docker, kept)
 
 

@@ -56,8 +56,8 @@ def link(settings: Settings, name: str, target: Path) -> None:
     """Put a program into .cluster/bin."""
     settings.bin_dir.mkdir(parents=True, exist_ok=True)
     place = settings.bin_dir / name
-    if target == place:
-        return
+    if place.is_symlink() and target.parent.resolve() / target.name == place:
+        return  # found on the PATH of .cluster/env: it would become a link to itself
     place.unlink(missing_ok=True)
     place.symlink_to(target)
 

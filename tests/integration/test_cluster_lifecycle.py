@@ -303,10 +303,10 @@ def test_an_interrupted_creation_is_begun_again(tool: Tool, tools: dict[str, str
         start_new_session=True,
     )
     # the node's container exists, Kubernetes in it does not yet
+    host = "" if engine.user_engine(tool.env) else f"unix://{tool.settings.run_dir}/docker.sock"
     for line in shell.lines(
-        ["sh", "-c", 'until docker -H "$0" inspect "$1" >/dev/null 2>&1; do sleep 0.2; done; echo there',
-         f"unix://{tool.settings.run_dir}/docker.sock", tool.settings.node],
-        env={"PATH": f"{tool.settings.bin_dir}:{os.environ['PATH']}"}, timeout=900,
+        ["sh", "-c", 'until docker inspect "$0" >/dev/null 2>&1; do sleep 0.2; done; echo there', tool.settings.node],
+        env={"PATH": f"{tool.settings.bin_dir}:{os.environ['PATH']}", "DOCKER_HOST": host}, timeout=900,
     ):  # fmt: skip
         assert line == "there"
     os.killpg(started.pid, signal.SIGKILL)

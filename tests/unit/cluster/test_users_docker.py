@@ -1,0 +1,189 @@
+"""What is asked of the user's Docker, where one answers and can pull: no step of the built node image is taken.
+
+The client is a script that writes down what it is asked, and fails for the arguments that the test names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from cluster import engine, kindcluster, lifecycle, nodeimage, registry, versions
+from cluster.engine import Engine
+from cluster.errors import ClusterError
+from cluster.progress import Reporter
+from cluster.settings import Settings
+from cluster.state import State, StateFile
+
+OFFICIAL = "kindest/node:v0@sha256:0"
+CLIENT = """#!/bin/sh
+printf '%s|%s\\n' "$DOCKER_HOST" "$*" >>"$0.log"
+while read -r refused; do
+  case "$*" in $refused) exit 1 ;; esac
+done <"$0.refused"
+echo 28.0
+"""
+
+
+class Docker:
+    """The script, and what it was asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "docker"
+        self.path.write_text(CLIENT)
+        self.path.chmod(0o755)
+        self.refuse()
+        self.engine = Engine("user", self.path, {})
+
+    def refuse(self, *patterns: str) -> None:
+        """Fail for command lines that match these patterns of a shell."""
+        Path(f"{self.path}.refused").write_text("".join(f"{pattern}\n" for pattern in patterns))
+
+    @property
+    def asked(self) -> list[tuple[str, str]]:
+        """DOCKER_HOST and arguments of each call."""
+        log = Path(f"{self.path}.log")
+        lines = log.read_text().splitlines() if log.exists() else []
+        return [(host, arguments) for host, _, arguments in (line.partition("|") for line in lines)]
+
+    def commands(self, verb: str) -> list[str]:
+        return [arguments for _, arguments in self.asked if arguments.startswith(verb)]
+
+
+@pytest.fixture
+def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Docker:
+    folder = tmp_path / "path"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    for name in ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    return Docker(folder)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(tmp_path / "state", tmp_path / "cache", "dljob")
+
+
+@pytest.fixture
+def session(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> lifecycle.Session:
+    monkeypatch.setattr(lifecycle, "official_image", lambda settings: OFFICIAL)
+    monkeypatch.setattr(nodeimage, "build", lambda *_: pytest.fail("a node image is built"))
+    settings.state_dir.mkdir()
+    return lifecycle.Session(settings, StateFile(settings.state_dir), State(), Reporter(settings.cache_dir / "d.json"))
+
+
+# ---- which Docker
+
+
+def test_the_users_docker_is_taken_where_it_answers(docker: Docker) -> None:
+    found = engine.user_engine({"DOCKER_CONFIG": "/c", "HOME": "/x"})
+    assert found == Engine("user", docker.path, {"DOCKER_CONFIG": "/c"})
+    docker.refuse("info *")
+    assert engine.user_engine({}) is None
+
+
+def test_the_docker_that_is_asked_is_the_recorded_one_whatever_this_shell_names(
+    docker: Docker, session: lifecycle.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///another.sock")
+    session.record(name="dljob", engine="user", docker_host="tcp://recorded:2375")
+    found = lifecycle.recorded_engine(session)
+    assert found is not None and found.env == {"DOCKER_HOST": "tcp://recorded:2375"}
+    found.run("ps")
+    assert {host for host, _ in docker.asked} == {"tcp://recorded:2375"}
+
+
+def test_an_engine_of_the_users_that_is_gone_is_an_error_and_no_reason_to_start_one(
+    docker: Docker, session: lifecycle.Session
+) -> None:
+    session.record(name="dljob", engine="user")
+    docker.refuse("info *")
+    with pytest.raises(ClusterError, match="does not answer"):
+        lifecycle.ensure_engine(session)
+
+
+def test_the_client_in_the_clusters_own_folder_stays_a_link_to_the_users(
+    docker: Docker, session: lifecycle.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell that read .cluster/env finds that link first."""
+    lifecycle.ensure_engine(session)
+    client = session.settings.bin_dir / "docker"
+    assert client.readlink() == docker.path
+    monkeypatch.setenv("PATH", f"{session.settings.bin_dir}:{os.environ['PATH']}")
+    lifecycle.ensure_engine(session)
+    assert client.readlink() == docker.path
+
+
+# ---- the node image
+
+
+def test_the_official_node_image_is_pulled(docker: Docker, session: lifecycle.Session) -> None:
+    docker.refuse("image inspect *")
+    assert lifecycle.ensure_node_image(session, docker.engine) == OFFICIAL
+    assert docker.commands("pull") == [f"pull -q {OFFICIAL}"]
+
+
+def test_one_that_docker_has_is_not_pulled(docker: Docker, session: lifecycle.Session) -> None:
+    docker.refuse("image inspect kindest/node:*-dljob-*")
+    assert lifecycle.ensure_node_image(session, docker.engine) == OFFICIAL
+    assert docker.commands("pull") == []
+
+
+def test_the_users_choice_comes_first(docker: Docker, session: lifecycle.Session, tmp_path: Path) -> None:
+    chosen = Settings(tmp_path / "state", tmp_path / "cache", "dljob", node_image="example/node:1")
+    session = lifecycle.Session(chosen, session.file, session.state, session.report)
+    docker.refuse("image inspect *")
+    assert lifecycle.ensure_node_image(session, docker.engine) == "example/node:1"
+    docker.refuse("image inspect *", "pull *")
+    with pytest.raises(ClusterError, match="unset KIND_NODE_IMAGE"):
+        lifecycle.ensure_node_image(session, docker.engine)
+
+
+def test_without_a_registry_one_is_built(
+    docker: Docker, session: lifecycle.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Built(Exception):
+        pass
+
+    def build(*_: object) -> None:
+        raise Built
+
+    monkeypatch.setattr(nodeimage, "build", build)
+    docker.refuse("image inspect *", "pull *")
+    with pytest.raises(Built):
+        lifecycle.ensure_node_image(session, docker.engine)
+
+
+# ---- the registry and the network
+
+
+def test_the_official_registry_is_pulled_and_started_with_its_own_command(
+    docker: Docker, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "serves", lambda port: True)
+    docker.refuse("image inspect *")
+    settings.state_dir.mkdir()
+    registry.start(settings, docker.engine, 5001, "")
+    assert docker.commands("pull") == [f"pull -q {versions.OFFICIAL_REGISTRY_IMAGE}"]
+    (started,) = docker.commands("run")
+    # its entrypoint wants a verb, the one built here has it already
+    assert started.endswith(f"{versions.OFFICIAL_REGISTRY_IMAGE} serve /etc/dljob-registry.yaml")
+    assert "--ip" not in started, "Docker chose the network's addresses"
+    assert "--publish 127.0.0.1:5001:5000" in started
+
+
+def test_docker_chooses_the_addresses_of_its_network(docker: Docker, settings: Settings) -> None:
+    docker.refuse("network inspect *")
+    kindcluster.ensure_network(settings, docker.engine, None)
+    (created,) = docker.commands("network create")
+    assert "--subnet" not in created and "network.bridge.name" not in created
+    assert created.endswith(settings.network)
+
+
+def test_the_record_says_whose_engine_it_is(docker: Docker, session: lifecycle.Session) -> None:
+    lifecycle.ensure_engine(session)
+    recorded = json.loads((session.settings.state_dir / "state.json").read_text())
+    assert recorded["engine"] == "user"
