@@ -26,7 +26,7 @@ class Part:
 
 PARTS: tuple[Part, ...] = (
     Part("lint", "every linter, and whether generated files are current"),
-    Part("unit", "pure logic, the runner and the tools; no cluster", ("tests/unit",)),
+    Part("unit", "pure logic, the runner and the tools; no cluster", ("tests/unit", "tests/integration/tooling")),
     Part(
         "oldest",
         "the unit tests with the oldest supported ansible-core and kubernetes",
