@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,3 +43,11 @@ def test_quick_leaves_out_no_other_linter() -> None:
     left_out = set(lint.LINTERS) - set(lint.chosen(quick=True))
     assert left_out == {*lint.SLOW, *lint.ON_CHANGED_FILES}
     assert lint.chosen(quick=False) == lint.LINTERS
+
+
+def test_the_hooks_look_at_the_files_that_make_lint_looks_at() -> None:
+    for name in ("ruff-check", "ruff-format"):
+        pattern = re.compile(BY_ID[name]["files"])
+        assert all(pattern.search(f"{folder}/deep/er.py") for folder in lint.CODE)
+        assert not pattern.search("build/entrypoint/dljob-try"), "ruff finds Python by its suffix"
+        assert not pattern.search("roles/x/files/y.py")
