@@ -30,7 +30,7 @@ from dljob_operator.engine.site import own_namespace
 from dljob_operator.signals import SignalThread
 from dljob_operator.warm import WarmRunner
 from dljob_operator.warm.client import WarmRunnerError
-from dljob_operator.watches import Watch, WatchesError, load_watches
+from dljob_operator.watches import Surroundings, Watch, WatchesError, crds_directory, default_watches_file, load_watches
 
 _LOG = logging.getLogger("dljob_operator")
 _LAST_RUNS = 5.0  # seconds for what is still in flight once ansible-operator has ended
@@ -80,7 +80,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
-    watches = load_watches(options.watches_file)
+    around = Surroundings.of_this_process()
+    watches_file = options.watches_file or default_watches_file(around)
+    watches = load_watches(watches_file, around)
     if options.cleanup_on_exit:
         _check_cleanup(options, watches)
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
@@ -91,9 +93,9 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
     installed: list[Installed] = []
     try:
         api = KubeApi.connect(kubeconfig)
-        _LOG.info("dljob-operator %s, cluster %s", __version__, api.server)
+        _LOG.info("dljob-operator %s, %s, cluster %s", __version__, watches_file, api.server)
         if options.install_crds:
-            directory = options.crds_dir or options.watches_file.resolve().parent / "crds"
+            directory = options.crds_dir or crds_directory(watches_file, around)
             mark = f"{socket.gethostname()}_{uuid.uuid4()}" if options.cleanup_on_exit else ""
             install_crds(api, directory, mark, installed)
         if health is not None:
@@ -218,7 +220,9 @@ def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
         raise ValueError("serve: name what to run: dljob-operator serve -- ansible-operator run")
-    watches = load_watches(options.watches_file)
+    around = Surroundings.of_this_process()
+    watches_file = options.watches_file or default_watches_file(around)
+    watches = load_watches(watches_file, around)
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
     runner = WarmRunner(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig, options.cloud))
     runner.start()
@@ -236,7 +240,7 @@ def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
         controllers: list[Controller] = [companion]
         if ours:
             _LOG.info("ansible-operator cannot take these, the embedded engine does: %s", _kinds(ours))
-            split.write_without(options.watches_file, ours, Path(folder) / "watches.yaml")
+            split.write_without(watches_file, ours, Path(folder) / "watches.yaml")
             command = split.with_watches_file(command, Path(folder) / "watches.yaml")
             controllers.append(Controller(ours, api, runner, settings))
         server = ShimServer(path, companion)
@@ -294,7 +298,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--cleanup-on-exit", action="store_true",
         help="when stopped, delete the definitions that this very process has created, and with them all their jobs; "
         "those that were there before stay, with their jobs")  # fmt: skip
-    add("--crds-dir", type=Path, metavar="DIR", help="where they are (default: crds beside the watches file)")
+    add("--crds-dir", type=Path, metavar="DIR",
+        help="where they are (default: crds beside the watches file, else the installed collection's)")  # fmt: skip
     serve = commands.add_parser(
         "serve",
         help="run ansible-operator, with warm runs, and tell it of changes that it does not see",
@@ -308,8 +313,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--watches-file", type=Path, default=Path("watches.yaml"), metavar="FILE",
-        help="which role reconciles which kind (default: %(default)s)")  # fmt: skip
+    add("--watches-file", type=Path, metavar="FILE",
+        help="which role reconciles which kind "
+        "(default: watches.yaml here, else the installed collection's)")  # fmt: skip
     add("--kubeconfig", metavar="FILE",
         help="the cluster (default: KUBECONFIG, else the pod's own, else ~/.kube/config)")  # fmt: skip
     add("--namespace", default=os.environ.get("WATCH_NAMESPACE", ""), metavar="NAMES",

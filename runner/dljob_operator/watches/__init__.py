@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from dljob_operator.watches.load import load_watches
-from dljob_operator.watches.lookup import Surroundings
+from dljob_operator.watches.lookup import Surroundings, crds_directory, default_watches_file
 from dljob_operator.watches.model import GVK, Finalizer, Watch, WatchesError
 
-__all__ = ["GVK", "Finalizer", "Surroundings", "Watch", "WatchesError", "load_watches"]
+__all__ = [
+    "GVK",
+    "Finalizer",
+    "Surroundings",
+    "Watch",
+    "WatchesError",
+    "crds_directory",
+    "default_watches_file",
+    "load_watches",
+]

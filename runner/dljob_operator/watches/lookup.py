@@ -1,4 +1,4 @@
-"""Where roles are looked for, and the environment that a watches file may refer to."""
+"""Where roles and the watches file are looked for, and the environment that a watches file may refer to."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+WATCHES_FILE = "watches.yaml"
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -35,6 +36,37 @@ def expand_variables(text: str, environ: Mapping[str, str]) -> str:
     return _VARIABLE.sub(value, text)
 
 
+def default_watches_file(around: Surroundings) -> Path:
+    """Return `watches.yaml` of the working directory or, where there is none, that of our installed collection.
+
+    Of several installed ones it is the one that role names lead to. Without any, the name is the working directory's.
+    """
+    here = Path(WATCHES_FILE)
+    if (around.cwd / here).exists():
+        return here
+    installed = (collection / WATCHES_FILE for collection in _collection_candidates("dljob", "operator", around))
+    return next(filter(Path.is_file, installed), here)
+
+
+def crds_directory(watches_file: Path, around: Surroundings) -> Path:
+    """Return the `crds` beside a watches file or, where there is none, those of our installed collection."""
+    beside = watches_file.resolve().parent / "crds"
+    if beside.is_dir():
+        return beside
+    installed = (collection / "crds" for collection in _collection_candidates("dljob", "operator", around))
+    return next(filter(Path.is_dir, installed), beside)
+
+
+def _collection_candidates(namespace: str, name: str, around: Surroundings) -> Iterator[Path]:
+    """Yield where a collection may be, in ansible-operator's order, and on Python's path after that."""
+    configured = around.environ.get("ANSIBLE_COLLECTIONS_PATH", "")
+    home = Path(around.environ.get("HOME", "~")).expanduser()
+    defaults = ["/usr/share/ansible/collections", f"{home}/.ansible/collections"]
+    roots = configured.split(":") if configured else defaults
+    for root in filter(None, [*roots, *around.python_path]):
+        yield around.cwd / root / "ansible_collections" / namespace / name
+
+
 def role_candidates(name: str, around: Surroundings, beside: Path) -> Iterator[Path]:
     """Yield where a role called `name` may be, in ansible-operator's order.
 
@@ -47,13 +79,8 @@ def role_candidates(name: str, around: Surroundings, beside: Path) -> Iterator[P
         return
     parts = name.split(".")
     if len(parts) == 3:
-        configured = around.environ.get("ANSIBLE_COLLECTIONS_PATH", "")
-        home = Path(around.environ.get("HOME", "~")).expanduser()
-        defaults = ["/usr/share/ansible/collections", f"{home}/.ansible/collections"]
-        roots = configured.split(":") if configured else defaults
-        for root in [*roots, *around.python_path]:
-            if root:
-                yield around.cwd / root / "ansible_collections" / parts[0] / parts[1] / "roles" / parts[2]
+        for collection in _collection_candidates(parts[0], parts[1], around):
+            yield collection / "roles" / parts[2]
     for root in filter(None, around.environ.get("ANSIBLE_ROLES_PATH", "").split(":")):
         yield around.cwd / root / name
         yield around.cwd / root / "roles" / name

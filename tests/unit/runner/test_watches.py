@@ -1,9 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dljob_operator.watches import GVK, Surroundings, Watch, WatchesError, load_watches
+from dljob_operator.watches import (
+    GVK,
+    Surroundings,
+    Watch,
+    WatchesError,
+    crds_directory,
+    default_watches_file,
+    load_watches,
+)
 
 _ENTRY = "- {group: kubeflow.org, version: v1, kind: MXJob, role: mxnet"
 
@@ -193,3 +202,55 @@ def test_the_projects_own_watches_file_is_good(tmp_path: Path) -> None:
     around = Surroundings({"ANSIBLE_COLLECTIONS_PATH": str(tmp_path)}, tmp_path, ())
     kinds = {str(watch.gvk) for watch in load_watches(root / "watches.yaml", around)}
     assert kinds >= {"fioravanzo.org/v1alpha1 MXJob", "mpba.fbk.eu/v1 MXJob", "kubeflow.org/v1 MXJob"}
+
+
+def _installed(site: Path) -> Path:
+    """Our collection where pip puts it, with a watches file and definitions."""
+    collection = site / "ansible_collections" / "dljob" / "operator"
+    (collection / "crds").mkdir(parents=True)
+    (collection / "watches.yaml").touch()
+    return collection
+
+
+def test_the_working_directorys_watches_file_comes_first(around: Surroundings, tmp_path: Path) -> None:
+    around = replace(around, python_path=(str(tmp_path / "site"),))
+    installed = _installed(tmp_path / "site")
+    assert default_watches_file(around) == installed / "watches.yaml"
+    (around.cwd / "watches.yaml").touch()
+    assert default_watches_file(around) == Path("watches.yaml")
+
+
+def test_without_any_watches_file_the_working_directorys_is_the_one_that_is_missing(
+    around: Surroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(around.cwd)
+    with pytest.raises(WatchesError, match=r"^watches\.yaml: cannot be read.*--watches-file"):
+        load_watches(default_watches_file(around), around)
+
+
+def test_of_several_collections_the_watches_file_is_beside_the_roles_that_are_used(
+    around: Surroundings, tmp_path: Path
+) -> None:
+    found = {}
+    for place in ("configured", "site"):
+        found[place] = _installed(tmp_path / place)
+        (found[place] / "roles" / "mxnet").mkdir(parents=True)
+    environ = {**around.environ, "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "configured")}
+    around = replace(around, environ=environ, python_path=("", str(tmp_path / "site")))
+    assert default_watches_file(around) == found["configured"] / "watches.yaml"
+    (watch,) = _load(around, "[{group: a.b, version: v1, kind: X, role: dljob.operator.mxnet}]")
+    assert watch.role == found["configured"] / "roles" / "mxnet"
+
+
+def test_definitions_are_beside_the_watches_file_or_those_of_the_collection(
+    around: Surroundings, tmp_path: Path
+) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    assert crds_directory(own / "watches.yaml", around) == own / "crds"
+    around = replace(around, python_path=(str(tmp_path / "site"),))
+    installed = _installed(tmp_path / "site")
+    assert crds_directory(installed / "watches.yaml", around) == installed / "crds"
+    assert crds_directory(own / "watches.yaml", around) == installed / "crds"
+    (own / "crds").mkdir()
+    assert crds_directory(own / "watches.yaml", around) == own / "crds"
