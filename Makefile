@@ -11,7 +11,7 @@ TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
 .PHONY: help demo test test-full test-quick test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth images \
-  image deploy undeploy run crds bundle docs molecule venv clean changelog commits hooks
+  image deploy undeploy run crds bundle docs molecule venv clean changelog commits hooks wheel
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ sanity: venv ## ansible-test sanity
 
 collection: venv ## the collection's tarball, into .build
 	@$(TOOL) collection build
+
+wheel: venv ## the Python package, with the collection in it, into dist
+	@$(TOOL) collection wheel
 
 lint: venv ## ruff, mypy, import-linter, ansible-lint (production), yamllint, generated files
 	@$(BIN)/python build/lint.py
@@ -87,7 +90,7 @@ undeploy: ## all of it away again: operator, definitions and, with them, every j
 crds: venv ## write crds/ anew from build/crds
 	@$(TOOL) crds
 
-bundle: venv ## write OLM's bundle/ anew; IMG=registry.example.com/dljob-operator:0.1.0 names your image
+bundle: venv ## write OLM's bundle/ anew; IMG=REGISTRY/NAME:TAG names your image
 	@$(TOOL) olm $(if $(IMG),--image $(IMG))
 
 SCENARIOS ?= default mxnet tensorflow caffe2 pytorch local upgrade
@@ -109,8 +112,8 @@ run: venv ## the embedded engine on the cluster of KUBECONFIG (default .cluster/
 
 venv: .venv/ready ## the pinned Python environment
 
-.venv/ready: requirements.txt requirements-dev.txt requirements.yml pyproject.toml build/venv.sh
+.venv/ready: requirements.txt requirements-dev.txt requirements.yml VERSION pyproject.toml build/venv.sh
 	@build/venv.sh $(PYTHON)
 
 clean: ## the environment and what tools left; the cluster is ended by cluster-down
-	@rm -rf .venv .build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -23,6 +23,7 @@ PACKAGES = (
     *("background", "changelog", "cluster", "collection", "commits", "crds", "demo", "images", "olm", "reference"),
     *("release", "suite"),
     "bench",
+    "wheel_layout",
 )
 """In one call of mypy: what they share is read once."""
 

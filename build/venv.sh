@@ -17,7 +17,7 @@ started=$SECONDS
 echo "==> Python environment (.venv), about a minute the first time"
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet -r requirements-dev.txt
-PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet --no-deps --editable .
+PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 # Ansible and Python both find the collection where installed collections are
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 for root in "$site" .venv/collections; do # the second is for mypy, which refuses site-packages as a source

@@ -1,4 +1,4 @@
-"""The command line: ``python -m collection {dependencies,build,sanity,oldest}``."""
+"""The command line: ``python -m collection {dependencies,build,wheel,sanity,oldest}``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cluster.settings import cache_dir_from
 
-from collection import dependencies, oldest, sanity, tarball
+from collection import dependencies, oldest, sanity, tarball, wheel
 from collection.environment import ROOT
 
 
@@ -20,6 +20,8 @@ def main() -> int:
     commands.add_parser("dependencies", help="put the collections of requirements.yml into this environment")
     build = commands.add_parser("build", help="make the tarball that ansible-galaxy installs; its path is printed")
     build.add_argument("--into", type=Path, default=ROOT / ".build", metavar="DIR", help="(default: .build)")
+    package = commands.add_parser("wheel", help="make the wheel that pip installs; its path is printed")
+    package.add_argument("--into", type=Path, default=ROOT / "dist", metavar="DIR", help="(default: dist)")
     check = commands.add_parser("sanity", help="ansible-test sanity")
     check.add_argument("--test", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
     commands.add_parser("oldest", help="the unit tests with the oldest supported ansible-core and kubernetes")
@@ -31,6 +33,8 @@ def main() -> int:
                     print(f"    {line}")
             case "build":
                 print(tarball.build(arguments.into))
+            case "wheel":
+                print(wheel.build(arguments.into))
             case "sanity":
                 return sanity.run(cache_dir_from(os.environ), arguments.test)
             case "oldest":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -80,9 +82,25 @@ def test_what_is_not_an_end_of_a_range_is_pinned_alike() -> None:
     assert {n: v for n, v in OLDEST.items() if n not in ends} == {n: newest[n] for n in OLDEST if n not in ends}
 
 
-def test_versions_of_the_collection_and_the_runner_agree() -> None:
+def imported(folder: str) -> set[str]:
+    """The packages from PyPI that the Python files below ``folder`` import, lazily or not."""
+    own = {"ansible_collections", "dljob_operator", *sys.stdlib_module_names}
+    found = set()
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                found.add(node.module.partition(".")[0])
+    return found - own
+
+
+def test_the_package_requires_what_it_imports_and_nothing_else() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert document("galaxy.yml")["version"] == project["version"]
+    optional = [requirement for extra in project["optional-dependencies"].values() for requirement in extra]
+    names = {re.split(r"[<>=]", d)[0].lower() for d in [*project["dependencies"], *optional]}
+    modules = {"ansible-core": "ansible", "prometheus-client": "prometheus_client", "pyyaml": "yaml"}
+    assert {modules.get(name, name) for name in names} == imported("runner") | imported("plugins")
 
 
 def test_every_role_says_from_which_ansible_on_it_works() -> None:
