@@ -11,7 +11,7 @@ TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
 .PHONY: help demo test test-full test-quick test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth images \
-  image deploy undeploy run crds bundle docs molecule venv clean changelog commits hooks wheel
+  image deploy undeploy run crds bundle docs molecule venv clean changelog commits hooks wheel version
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,10 @@ collection: venv ## the collection's tarball, into .build
 
 wheel: venv ## the Python package, with the collection in it, into dist
 	@$(TOOL) collection wheel
+
+version: venv ## write VERSION and pyproject.toml's addresses wherever they are repeated
+	@$(TOOL) stamp
+	@$(TOOL) olm
 
 lint: venv ## ruff, mypy, import-linter, ansible-lint (production), yamllint, generated files
 	@$(BIN)/python build/lint.py

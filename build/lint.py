@@ -21,7 +21,7 @@ PACKAGES = (
     "ansible_collections.dljob.operator.plugins",
     "dljob_operator",
     *("background", "changelog", "cluster", "collection", "commits", "crds", "demo", "images", "olm", "reference"),
-    *("release", "suite"),
+    *("release", "stamp", "suite"),
     "bench",
     "wheel_layout",
 )
@@ -63,6 +63,7 @@ LINTERS: dict[str, list[str]] = {
     "issue chooser": against("vendor.github-issue-config", ISSUE_CHOOSER),
     "renovate": against("vendor.renovate", FORGE / "renovate.json"),
     "generated changelog": ["python", "-m", "changelog", "--check"],
+    "stamped version": ["python", "-m", "stamp", "--check"],
     "generated CRDs": ["python", "-m", "crds", "--check"],
     "generated bundle": ["python", "-m", "olm", "--check"],
     "generated docs": ["python", "-m", "reference", "--check"],

@@ -38,6 +38,7 @@ def make(sources: Sources) -> dict[str, Any]:
                 "categories": "AI/Machine Learning",
                 "containerImage": container["image"],
                 "description": description.summary(text),
+                "repository": sources.urls["repository"],
                 "support": sources.provider,
             },
             # the images are built for the machine that builds them; this says for which they are tested
@@ -50,6 +51,7 @@ def make(sources: Sources) -> dict[str, Any]:
             "minKubeVersion": sources.min_kube_version,
             "maturity": "alpha",
             "provider": {"name": sources.provider},
+            "links": [{"name": key.capitalize(), "url": url} for key, url in sources.urls.items()],
             "keywords": ["deep learning", "training", "MXNet", "TensorFlow", "Caffe2", "PyTorch", "Ansible"],
             "icon": [{"base64data": sources.icon, "mediatype": "image/svg+xml"}],
             "installModes": [{"type": mode, "supported": True} for mode in INSTALL_MODES],

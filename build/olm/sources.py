@@ -23,6 +23,7 @@ class Sources:
     version: str
     provider: str
     summary: str
+    urls: dict[str, str]
     readme: str
     min_kube_version: str
     definitions: list[Manifest]
@@ -49,6 +50,7 @@ def read(image: str = "") -> Sources:
         version=galaxy["version"],
         provider=galaxy["authors"][0],
         summary=galaxy["description"],
+        urls={key: galaxy[key] for key in ("repository", "documentation")},
         readme=(ROOT / "README.md").read_text(encoding="utf-8"),
         min_kube_version=chart["kubeVersion"].removeprefix(">=").removesuffix("-0"),
         definitions=[_yaml(path) for path in definition_files()],

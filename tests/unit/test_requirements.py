@@ -59,13 +59,3 @@ def test_the_stand_in_has_what_the_real_base_has() -> None:
         "requests-unixsocket": "0.4.1",
     }
     assert {name: base[name] for name in known} == known
-
-
-def test_one_version_everywhere() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    chart = yaml.safe_load((ROOT / "deploy" / "helm" / "dljob-operator" / "Chart.yaml").read_text(encoding="utf-8"))
-    galaxy = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))
-    deployment = (ROOT / "deploy" / "kustomize" / "base" / "deployment.yaml").read_text(encoding="utf-8")
-    assert {chart["version"], chart["appVersion"], galaxy["version"]} == {version}
-    assert definition.load("operator").names == (f"dljob/operator:{version}",)
-    assert f"image: dljob/operator:{version}\n" in deployment

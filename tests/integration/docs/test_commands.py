@@ -35,6 +35,7 @@ RUN_BY = {
     r"git (tag|push) .*": RELEASE,
     r"make sanity": "tests/integration/collection/test_checks.py::test_sanity",
     r"make test-oldest": "tests/integration/collection/test_oldest.py::test_units_with_the_oldest_versions",
+    r"make version": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
     r"make docs": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
     r"make bundle( IMG=\S+)?": "tests/unit/olm/test_bundle.py::test_files_are_what_their_sources_say",
     r"git archive HEAD \| docker build -f build/bundle\.Dockerfile .*": "tests/unit/olm/test_bundle.py::test_the_images_labels_are_the_annotations",
@@ -144,8 +145,8 @@ def test_a_name_without_its_group_may_miss_the_job(
 
 
 def test_what_is_generated_is_as_it_should_be() -> None:
-    """`make crds`, `make bundle` and `make docs` would write nothing."""
-    for package in ("crds", "olm", "reference"):
+    """`make version`, `make crds`, `make bundle` and `make docs` would write nothing."""
+    for package in ("stamp", "crds", "olm", "reference"):
         command = ["python", "-m", package, "--check"]
         env = environ(PYTHONPATH="build")
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)

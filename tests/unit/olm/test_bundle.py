@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -58,7 +59,7 @@ def test_check_notices_a_change_a_stranger_and_a_bent_link(tmp_path: Path) -> No
         shutil.copyfile(ROOT / name, tmp_path / name)
     assert run(tmp_path, "--check") == (0, "")
     galaxy = tmp_path / "galaxy.yml"
-    galaxy.write_text(galaxy.read_text().replace("version: 0.1.0", "version: 0.2.0"))
+    galaxy.write_text(re.sub(r"(?m)^version: .*$", "version: 99.0.0", galaxy.read_text()))
     (tmp_path / "bundle" / "manifests" / "stranger.yaml").write_text("kind: ConfigMap\n")
     link = tmp_path / "bundle" / "manifests" / "mxjobs.kubeflow.org.yaml"
     link.unlink()
@@ -69,7 +70,7 @@ def test_check_notices_a_change_a_stranger_and_a_bent_link(tmp_path: Path) -> No
         assert name in said
     assert run(tmp_path)[0] == 0
     assert run(tmp_path, "--check") == (0, "")
-    assert olm_rules.read(tmp_path / "bundle").csv["metadata"]["name"] == "dljob-operator.v0.2.0"
+    assert olm_rules.read(tmp_path / "bundle").csv["metadata"]["name"] == "dljob-operator.v99.0.0"
 
 
 def test_it_holds_to_the_rules(bundle: Bundle) -> None:
@@ -204,6 +205,12 @@ def test_another_image_is_the_deployments_and_the_catalogs() -> None:
     assert made["metadata"]["annotations"]["containerImage"] == "registry.example.com/operator:1"
     (deployment,) = made["spec"]["install"]["spec"]["deployments"]
     assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example.com/operator:1"
+
+
+def test_a_catalog_leads_to_the_repository(bundle: Bundle) -> None:
+    galaxy = yaml.safe_load((ROOT / "galaxy.yml").read_text())
+    assert bundle.csv["metadata"]["annotations"]["repository"] == galaxy["repository"]
+    assert {link["url"] for link in bundle.csv["spec"]["links"]} == {galaxy["repository"], galaxy["documentation"]}
 
 
 def test_the_images_labels_are_the_annotations() -> None:
