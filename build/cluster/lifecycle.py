@@ -315,14 +315,15 @@ def kwok_nodes(session: Session, count: int) -> None:
     """Make it exactly ``count`` kwok nodes, with kwok running as long as there is one."""
     settings = session.settings
     session.record(kwok_nodes=count)
+    # compiled before the API server is asked anything: it closes a connection that is idle for as long as that takes
+    program = ensure_tool(settings, gobuild.KWOK, session.report, "kwok", "kwok, compiled") if count else None
     with contextlib.closing(Api(settings.kubeconfig)) as api:
         if len(kwok.present(api)) > count or not process.alive(session.state.kwok):
             process.end(session.state.kwok, 10)
             session.record(kwok=None)
             kwok.remove_surplus(api, count)
-        if count:
+        if program is not None:
             if session.state.kwok is None:
-                program = ensure_tool(settings, gobuild.KWOK, session.report, "kwok", "kwok, compiled")
                 session.record(kwok=kwok.start(settings, program))
             kwok.add_missing(api, count, timeout=60 + count // 5)
 

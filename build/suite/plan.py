@@ -7,7 +7,7 @@ last and alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from suite.parts import BY_NAME, PARTS, Part, paths_of
@@ -52,15 +52,11 @@ class Lanes:
 
 def plan(parts: Collection[Part], full: bool = False) -> Lanes:
     """The lanes for ``parts``; with ``full`` the longest tests too."""
-    pooled = [part for part in parts if part.cluster and part is not _MOLECULE]
-    molecule = _MOLECULE in parts
-    host = [_host_step(part) for part in PARTS if part in parts and part not in pooled]
-    if not pooled and not molecule:
-        return Lanes(tuple(host))
-    cluster = [Step(CLUSTER, SETUP), Step(IMAGES, SETUP)]
-    if pooled:
-        cluster += _pooled_steps(pooled, (_MOLECULE.name,) if molecule else (), full)
-    return Lanes(tuple(host), tuple(cluster))
+    shared = [part for part in PARTS if part in parts and part.cluster]
+    # molecule early: what changes the cluster waits for it, and then runs beside the host's other steps
+    order = sorted(PARTS, key=lambda part: (part.paths != (), part is not _MOLECULE))
+    host = [_host_step(part) for part in order if part in parts and (part not in shared or part is _MOLECULE)]
+    return Lanes(tuple(host), tuple(_cluster_steps(shared, full)))
 
 
 def quick() -> Lanes:
@@ -75,14 +71,31 @@ def _host_step(part: Part) -> Step:
     """One step for the whole part."""
     if not part.paths:
         return Step(part.name, LINT)
+    if part is _MOLECULE:
+        # beside the parallel tests, but for what is marked: its operators take only the jobs of their own scenarios
+        return Step(part.name, PYTEST, ("-m", MARKERS[PARALLEL], *part.paths), after=(IMAGES,))
     workers = UNIT_WORKERS if part.name == "unit" else 0
-    # molecule runs beside the parallel tests: its operator takes only the jobs of its own scenarios
-    after = (IMAGES,) if part.cluster else ()
-    return Step(part.name, PYTEST, (*_parallel(workers), *paths_of(part)), after)
+    return Step(part.name, PYTEST, (*_parallel(workers), *paths_of(part)))
 
 
-def _pooled_steps(parts: Sequence[Part], after: tuple[str, ...], full: bool) -> list[Step]:
+def _cluster_steps(parts: Sequence[Part], full: bool) -> Iterator[Step]:
     """The tests on the shared cluster, told apart by their markers and not by their parts."""
+    if not parts:
+        return
+    yield Step(CLUSTER, SETUP)
+    yield Step(IMAGES, SETUP)
+    pooled = [part for part in parts if part is not _MOLECULE]
+    if pooled:
+        yield Step(OPERATOR, SETUP)
+        yield Step(PARALLEL, PYTEST, (*_parallel(WORKERS), *_selected(pooled, PARALLEL, full)))
+    yield Step(SERIAL, PYTEST, _selected(parts, SERIAL, full), after=(_MOLECULE.name,) if _MOLECULE in parts else ())
+    if pooled:
+        yield Step(NO_OPERATOR, SETUP)
+        yield Step(EXCLUSIVE, PYTEST, _selected(pooled, EXCLUSIVE, full))
+
+
+def _selected(parts: Sequence[Part], marker: str, full: bool) -> tuple[str, ...]:
+    """pytest's arguments for those tests of ``parts`` that ``marker`` stands for."""
     paths = [path for part in parts for path in part.paths]
     others = [
         f"--ignore={path}"
@@ -91,18 +104,8 @@ def _pooled_steps(parts: Sequence[Part], after: tuple[str, ...], full: bool) -> 
         for path in part.paths
         if any(path.startswith(f"{mine}/") for mine in paths)
     ]
-
-    def step(name: str, *arguments: str, after: tuple[str, ...] = ()) -> Step:
-        marked = MARKERS[name] if full else f"({MARKERS[name]}) and not {FULL}"
-        return Step(name, PYTEST, (*arguments, "-m", marked, *paths, *others), after)
-
-    return [
-        Step(OPERATOR, SETUP),
-        step(PARALLEL, *_parallel(WORKERS)),
-        step(SERIAL, after=after),
-        Step(NO_OPERATOR, SETUP),
-        step(EXCLUSIVE),
-    ]
+    expression = MARKERS[marker] if full else f"({MARKERS[marker]}) and not {FULL}"
+    return ("-m", expression, *paths, *others)
 
 
 def _parallel(workers: int) -> tuple[str, ...]:

@@ -18,8 +18,6 @@ from collection import wheel
 from e2e.support import Cluster, until, v1_job
 from suite import session
 
-pytestmark = pytest.mark.xdist_group("wheel")  # one process: the environment is made once
-
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -61,13 +59,22 @@ def run(bin_dir: Path, folder: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_pip_finds_nothing_missing(installed: Path, tmp_path: Path) -> None:
+def test_installed_alone_it_lacks_nothing_and_a_job_succeeds(
+    installed: Path, cluster: Path, images: None, namespace: str, tmp_path: Path
+) -> None:
+    """One test, so that the environment is made once."""
+    pip_finds_nothing_missing(installed, tmp_path)
+    every_module_can_be_imported(installed, tmp_path)
+    a_job_succeeds(installed, cluster, namespace, tmp_path)
+
+
+def pip_finds_nothing_missing(installed: Path, tmp_path: Path) -> None:
     assert "No broken requirements found" in run(installed, tmp_path, str(installed / "python"), "-m", "pip", "check")
     said = run(installed, tmp_path, "dljob-operator", "--version")
     assert said == f"dljob-operator {dljob_operator.__version__}\n"
 
 
-def test_every_module_can_be_imported(installed: Path, tmp_path: Path) -> None:
+def every_module_can_be_imported(installed: Path, tmp_path: Path) -> None:
     """Also those that `run` does not need: each requirement is there."""
     script = (
         "import pkgutil, importlib, dljob_operator as d\n"
@@ -80,7 +87,7 @@ def test_every_module_can_be_imported(installed: Path, tmp_path: Path) -> None:
     assert Path(place.strip()).is_relative_to(installed.parent)
 
 
-def test_a_job_succeeds(installed: Path, cluster: Path, images: None, namespace: str, tmp_path: Path) -> None:
+def a_job_succeeds(installed: Path, cluster: Path, namespace: str, tmp_path: Path) -> None:
     """Definitions, watches file, roles and plugins are the wheel's own: nothing of the checkout is in reach."""
     (empty := tmp_path / "empty").mkdir()
     metrics = f"127.0.0.1:{free_port()}"

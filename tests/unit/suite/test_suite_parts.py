@@ -68,11 +68,15 @@ def test_a_part_alone_runs_its_files_and_no_others(part: object) -> None:
 
 def test_the_whole_suite_runs_every_file_once() -> None:
     lanes = plan.plan(PARTS)
-    runs = [path for step in (*lanes.host, *lanes.cluster) if step.name not in plan.MARKERS for path in collected(step)]
-    pooled = [collected(step) for step in lanes.cluster if step.name in plan.MARKERS]
-    assert len(pooled) == len(plan.MARKERS)
-    assert all(files == pooled[0] for files in pooled), "told apart by their markers alone"
-    assert sorted([*runs, *pooled[0]]) == FILES
+    runs = [path for step in lanes.host if step.name != "molecule" for path in collected(step)]
+    parallel, serial, exclusive = (collected(step) for step in lanes.cluster if step.name in plan.MARKERS)
+    (molecule,) = (collected(step) for step in lanes.host if step.name == "molecule")
+    assert parallel | molecule == serial, "told apart by their markers alone"
+    assert parallel == exclusive
+    scenarios = (ROOT / "tests/e2e/test_molecule.py").read_text(encoding="utf-8")
+    assert "mark.exclusive" not in scenarios, "no step would run it"
+    assert not parallel & molecule
+    assert sorted([*runs, *parallel, *molecule]) == FILES
 
 
 def test_the_markers_leave_out_no_test() -> None:
@@ -108,7 +112,7 @@ def test_what_changes_the_cluster_waits_for_molecule() -> None:
 
 def test_molecule_alone_needs_no_shared_operator() -> None:
     lanes = plan.plan(chosen("molecule"))
-    assert [step.name for step in (*lanes.cluster, *lanes.host)] == ["cluster", "images", "molecule"]
+    assert [step.name for step in (*lanes.host, *lanes.cluster)] == ["molecule", "cluster", "images", "serial"]
 
 
 @pytest.mark.parametrize("names", ["lint", "unit", "lint,unit,oldest,collection,lifecycle"])
