@@ -14,7 +14,7 @@ import yaml
 from cluster import gobuild, lifecycle
 from cluster.settings import Settings, settings_from
 from demo.deployed import NAME, NAMESPACE, DeployedOperator, Kubectl
-from e2e.support import Cluster, shell_template, until, v1_job
+from e2e.support import UNTIL_RELEASED, Cluster, shell_template, until, v1_job
 from images import build_and_push
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,13 +54,17 @@ def run_the_example(cluster: Path, namespace: str) -> None:
     That such pods train is seen in test_training.py and test_demo.py: the operator makes the same ones wherever it runs.
     """
     manifest = yaml.safe_load((ROOT / "examples" / "mxnet-digits.yaml").read_text(encoding="utf-8"))
-    for replica in manifest["spec"]["mxReplicaSpecs"].values():
-        replica["template"] = shell_template('echo "$DMLC_ROLE of $DMLC_NUM_WORKER"', None)
+    replicas = manifest["spec"]["mxReplicaSpecs"]
+    for type_, replica in replicas.items():
+        # the scheduler's end is the job's
+        last = f"; {UNTIL_RELEASED}" if type_ == "Scheduler" else ""
+        replica["template"] = shell_template(f'echo "$DMLC_ROLE of $DMLC_NUM_WORKER"{last}', None)
     here = Cluster(cluster, namespace)
     job = here.create(manifest)
+    job.wait(lambda s: s.get("replicaStatuses", {}).get("Worker", {}).get("succeeded") == 2, "both workers' end")
+    job.release("scheduler")
     status = job.wait_end(120)
     assert status["state"] == "Succeeded", status
-    assert status["replicaStatuses"]["Worker"]["succeeded"] == 2
     assert here.log(job.pod("worker")["metadata"]["name"]) == "worker of 2\n"
 
 

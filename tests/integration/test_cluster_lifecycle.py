@@ -302,10 +302,11 @@ def test_an_interrupted_creation_is_begun_again(tool: Tool, tools: dict[str, str
         text=True,
         start_new_session=True,
     )
-    # the node's container exists, Kubernetes in it does not yet
+    # the node's container exists, Kubernetes in it does not yet; not the container that the killed engine has left
+    until = 'until grep -q begun "$1" && docker inspect "$0" >/dev/null; do sleep 0.2; done 2>/dev/null; echo there'
     host = "" if engine.user_engine(tool.env) else f"unix://{tool.settings.run_dir}/docker.sock"
     for line in shell.lines(
-        ["sh", "-c", 'until docker inspect "$0" >/dev/null 2>&1; do sleep 0.2; done; echo there', tool.settings.node],
+        ["sh", "-c", until, tool.settings.node, tool.settings.state_dir / "state.json"],
         env={"PATH": f"{tool.settings.bin_dir}:{os.environ['PATH']}", "DOCKER_HOST": host}, timeout=900,
     ):  # fmt: skip
         assert line == "there"
