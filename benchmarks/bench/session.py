@@ -20,7 +20,6 @@ from bench.peers.base import Peer, Running
 from bench.workloads import SMALLEST, Sizes
 
 _WIDTH = 8
-_SETTLE = 2.0  # seconds that a peer is given to write what it still has to after the last thing waited for
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ class Session:
         if not observer.wait(lambda: len(observer.seen(name).pods) == SMALLEST, 120):
             running.check()
             raise TimeoutError(f"{self._peer.name} did not make its first job within 120 s:\n{running.log_end()}")
-        time.sleep(_SETTLE)
+        time.sleep(self._ground.sizes.settle_seconds)
 
     # --- the workloads
 
@@ -216,7 +215,7 @@ class Session:
             new = f"{name}-worker-{workers}"
             came = observer.wait(lambda new=new, name=name: new in observer.seen(name).names, 30)  # type: ignore[misc]
             delays.append(time.monotonic() - patched if came else None)
-        time.sleep(_SETTLE)
+        time.sleep(self._ground.sizes.settle_seconds)
         after = account.requests(self._client)
         return self._sample(
             plan.CHANGE, len(names), len(names), all_pods=tuple(delays),
@@ -319,7 +318,7 @@ class Session:
         """Until the peer has written what it still had to: no write for a moment."""
         before = account.requests(self._client)[1]
         for _ in range(10):
-            time.sleep(_SETTLE / 2)
+            time.sleep(self._ground.sizes.settle_seconds / 2)
             now = account.requests(self._client)[1]
             if now == before:
                 return

@@ -25,12 +25,16 @@ class Sizes:
     huge: int = 5000
     changes: int = 5
     idle_seconds: float = 10.0
+    settle_seconds: float = 2.0
+    """A peer is given so long to write what it still has to after the last thing waited for."""
     growth: tuple[int, ...] = (100, 300, 1000, 3000, 10_000)
     """How many jobs there are after each step."""
 
 
 FULL = Sizes()
-QUICK = Sizes(singles=2, many=4, most=10, replicas=(12,), huge=24, changes=2, idle_seconds=1.0, growth=(4, 8))
+QUICK = Sizes(
+    singles=2, many=4, most=10, replicas=(12,), huge=24, changes=2, idle_seconds=1.0, settle_seconds=0.2, growth=(4, 8)
+)
 
 
 def job(name: str, pods: int = SMALLEST, node: str = "kwok-0000") -> dict[str, Any]:
