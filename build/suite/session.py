@@ -21,6 +21,8 @@ class Session:
 
     kubeconfig: str = ""
     """Of the shared cluster; "" before it is up."""
+    throwaway: bool = False
+    """Whether it is ended after this run: what tests leave in it goes with it."""
     images: bool = False
     """Whether its registry has all example images."""
     operator_log: str = ""

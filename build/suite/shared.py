@@ -42,7 +42,9 @@ class Shared:
 
     def _cluster(self) -> int:
         self._end_cluster = not all(part.good for part in lifecycle.status(self._settings))
-        return self._module(plan.CLUSTER, "cluster", "up") or self._share(kubeconfig=str(self._settings.kubeconfig))
+        return self._module(plan.CLUSTER, "cluster", "up") or self._share(
+            kubeconfig=str(self._settings.kubeconfig), throwaway=self._end_cluster
+        )
 
     def _images(self) -> int:
         return self._module(plan.IMAGES, "images", "build") or self._share(images=True)

@@ -33,7 +33,7 @@ def until(wanted: Callable[[], bool], timeout: float = 60.0) -> None:
     deadline = time.monotonic() + timeout
     while not wanted():
         assert time.monotonic() < deadline, f"not within {timeout:.0f} s"
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
 def kubectl(here: Cluster, *arguments: str) -> str:

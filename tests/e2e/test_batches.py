@@ -23,6 +23,7 @@ def test_every_kind_of_ours_takes_batches() -> None:
     assert all(watch.batchable for watch in load_watches(ROOT / "watches.yaml"))
 
 
+@pytest.mark.long
 def test_many_jobs_at_once_all_reach_their_end_and_a_bad_one_harms_only_itself(
     cluster: Path, own: Cluster, namespace: str, tmp_path: Path
 ) -> None:

@@ -51,6 +51,7 @@ def test_killed_for_want_of_memory(here: Cluster) -> None:
     assert (failure["container"], failure["exitCode"], failure["reason"]) == ("mxnet", 137, "OOMKilled")
 
 
+@pytest.mark.long
 def test_evicted(here: Cluster) -> None:
     """The kubelet ends a pod that writes more than it may into its volume."""
     manifest = v1_job("writes-much", scheduler="echo writes; dd if=/dev/zero of=/scratch/x bs=1M count=8; sleep 300")

@@ -46,6 +46,7 @@ def test_example_trains(here: Cluster) -> None:
     assert accuracy >= 0.95
 
 
+@pytest.mark.long
 def test_torchrun_finds_its_place(here: Cluster) -> None:
     """The same with two processes in each pod, which torchrun starts: all it knows it has from its variables."""
     manifest = example("pytorch-digits.yaml")
@@ -63,6 +64,7 @@ def test_torchrun_finds_its_place(here: Cluster) -> None:
     assert "rank 3: " in log(here, job, "worker", 0)
 
 
+@pytest.mark.long
 def test_a_worker_comes_in_the_middle(here: Cluster) -> None:
     manifest = example("pytorch-elastic.yaml")
     (container,) = manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]

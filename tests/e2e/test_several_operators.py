@@ -6,6 +6,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+import pytest
 from bench.peers.base import free_port, total
 from demo.operator_process import OperatorProcess
 from e2e.support import Cluster, v1alpha1_job
@@ -22,6 +23,7 @@ def _wait_for(log: Path, text: str, timeout: float = 90.0) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.long
 def test_a_standby_takes_over_when_the_leader_is_killed(
     cluster: Path, own: Cluster, namespace: str, tmp_path: Path
 ) -> None:
@@ -46,6 +48,7 @@ def test_a_standby_takes_over_when_the_leader_is_killed(
             assert STANDS_BY not in (tmp_path / "third.log").read_text()
 
 
+@pytest.mark.long
 def test_two_shards_never_touch_each_others_jobs(cluster: Path, own: Cluster, namespace: str, tmp_path: Path) -> None:
     shards = ("a", "b")
     logs = {shard: tmp_path / f"{shard}.log" for shard in shards}

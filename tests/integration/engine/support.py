@@ -40,7 +40,7 @@ def until(what: Callable[[], Any], why: str) -> Any:
     deadline = time.monotonic() + PATIENCE
     while not (found := what()):
         assert time.monotonic() < deadline, f"not within {PATIENCE:.0f} s: {why}"
-        time.sleep(0.02)
+        time.sleep(0.1)  # several tests run side by side: asking costs more than waiting
     return found
 
 
