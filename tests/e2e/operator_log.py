@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 @contextmanager
-def logs(log: Path, text: str, timeout: float = 60.0) -> Iterator[None]:
+def logs(log: Path, text: str, timeout: float = 120.0) -> Iterator[None]:
     """Do what is inside, then wait until a line with ``text`` has been added to ``log`` since. Raises AssertionError."""
     before = log.stat().st_size
     yield

@@ -28,7 +28,11 @@ class Timeout(AssertionError):
     """What was waited for did not come; the message shows what did."""
 
 
-def until(wanted: Callable[[], bool], timeout: float = 60.0) -> None:
+PATIENCE = 400
+"""Seconds that a test waits for what is certain to come: it ends a test that hangs, and says nothing of speed."""
+
+
+def until(wanted: Callable[[], bool], timeout: float = 120.0) -> None:
     """For what an operator's log says, which nobody can watch."""
     deadline = time.monotonic() + timeout
     while not wanted():
@@ -82,7 +86,7 @@ class Cluster:
         return [self._json.sanitize_for_serialization(s) for s in found.items]
 
     def wait_pods(
-        self, uid: str, wanted: Callable[[list[Resource]], bool], what: str, timeout: int = 90
+        self, uid: str, wanted: Callable[[list[Resource]], bool], what: str, timeout: int = PATIENCE
     ) -> list[Resource]:
         """Until the job's pods are as ``wanted``; looks again at every event of any of them."""
         pods: dict[str, Resource] = {}
@@ -144,7 +148,7 @@ class Cluster:
         found = self.core.list_namespaced_event(self.namespace, field_selector=f"involvedObject.name={name}")
         return [(e.type, e.reason, e.message) for e in found.items]
 
-    def wait_event(self, name: str, type_: str, reason: str, text: str = "", timeout: int = 30) -> str:
+    def wait_event(self, name: str, type_: str, reason: str, text: str = "", timeout: int = PATIENCE) -> str:
         """The message, with ``text`` in it, of such an Event on the object of that name: written after the status."""
         seen = []
         stream = watch.Watch().stream(
@@ -206,7 +210,7 @@ class Job:
         (container, *_) = pod["spec"]["containers"]
         self.cluster.run(pod["metadata"]["name"], "touch", RELEASE, container=container["name"])
 
-    def wait(self, wanted: Callable[[Resource], bool], what: str, timeout: int = 120) -> Resource:
+    def wait(self, wanted: Callable[[Resource], bool], what: str, timeout: int = PATIENCE) -> Resource:
         """Until the status is as ``wanted``; the status."""
         seen: Resource = {}
         stream = watch.Watch().stream(
@@ -224,13 +228,13 @@ class Job:
             f"{what}: not after {timeout} s; the status: {yaml.safe_dump(seen)}\nthe pods: {yaml.safe_dump(pods)}"
         )
 
-    def wait_end(self, timeout: int = 180) -> Resource:
+    def wait_end(self, timeout: int = PATIENCE) -> Resource:
         """Until the job is over and cleaned up; the status."""
         return self.wait(
             lambda s: s.get("phase") in ("Done", "Failed") and bool(s.get("completionTime")), "its end", timeout
         )
 
-    def wait_running(self, timeout: int = 90) -> Resource:
+    def wait_running(self, timeout: int = PATIENCE) -> Resource:
         return self.wait(lambda s: s.get("phase") == "Running", "phase Running", timeout)
 
 

@@ -115,7 +115,7 @@ def has_nothing(pod: Any) -> None:
 @pytest.mark.training
 def test_upstream_manifest_trains_under_the_alpha_name(here: Cluster, config: Write, alpha: None) -> None:
     job = here.create(preferred("tf-smoke-gpu.yaml"))
-    status = job.wait_end(300)
+    status = job.wait_end()
     assert (status["phase"], status["state"], status["reason"]) == ("Done", "Succeeded", "")
     pod = job.pod("master")
     has_it_all(pod, "tensorflow")
@@ -128,7 +128,7 @@ def test_upstream_manifest_trains_under_the_alpha_name(here: Cluster, config: Wr
 @pytest.mark.training
 def test_and_on_nodes_that_advertise_only_todays_name(here: Cluster, config: Write, gpu: None) -> None:
     job = here.create(preferred("tf-smoke-gpu.yaml"))
-    job.wait_running(240)
+    job.wait_running()
     pod = job.pod("master")
     has_it_all(pod, "tensorflow")
     assert limits(pod["spec"]["containers"][0]) == {GPU: "1"}

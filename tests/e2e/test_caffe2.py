@@ -69,7 +69,7 @@ def ended_well(status: dict[str, Any]) -> None:
 @pytest.mark.serial
 def test_upstream_manifest_trains(here: Cluster, redis: str, four_gpus: None) -> None:
     job = here.create(preferred("caffe2-redis.yaml"))
-    status = job.wait_end(300)
+    status = job.wait_end()
     ended_well(status)
     accuracy, shards, backend = final(here, job)
     assert (shards, backend) == (2, "redis")
@@ -96,7 +96,7 @@ def test_upstream_manifest_trains(here: Cluster, redis: str, four_gpus: None) ->
 
 def test_example_meets_at_redis(here: Cluster, redis: str) -> None:
     job = here.create(example("caffe2-digits-redis.yaml")[0])
-    ended_well(job.wait_end(300))
+    ended_well(job.wait_end())
     accuracy, shards, backend = final(here, job)
     assert (shards, backend) == (2, "redis")
     assert accuracy >= 0.95
@@ -104,7 +104,7 @@ def test_example_meets_at_redis(here: Cluster, redis: str) -> None:
 
 def test_example_meets_in_a_directory_on_the_nodes_network(here: Cluster) -> None:
     job = here.create(example("caffe2-digits-nfs.yaml")[0])
-    ended_well(job.wait_end(300))
+    ended_well(job.wait_end())
     accuracy, shards, backend = final(here, job)
     assert (shards, backend) == (2, "nfs")
     assert accuracy >= 0.95
@@ -118,7 +118,7 @@ def test_a_failed_worker_fails_the_job(here: Cluster, redis: str) -> None:
     container["command"] = ["sh", "-c", 'test "$SHARD_ID" = 0 || exit 3; exec python /opt/dljob/caffe2/train_digits.py']
     del container["args"]
     job = here.create(manifest)
-    status = job.wait_end(120)
+    status = job.wait_end()
     assert status["state"] == "Failed"
     assert (status["failure"]["pod"], status["failure"]["exitCode"]) == ("caffe2-digits-redis-worker-1", 3)
     left = here.wait_pods(job.uid, lambda pods: len(pods) == 1, "only the failed pod", 60)

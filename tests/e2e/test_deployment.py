@@ -63,7 +63,7 @@ def run_the_example(cluster: Path, namespace: str) -> None:
     job = here.create(manifest)
     job.wait(lambda s: s.get("replicaStatuses", {}).get("Worker", {}).get("succeeded") == 2, "both workers' end")
     job.release("scheduler")
-    status = job.wait_end(120)
+    status = job.wait_end()
     assert status["state"] == "Succeeded", status
     assert here.log(job.pod("worker")["metadata"]["name"]) == "worker of 2\n"
 

@@ -74,7 +74,7 @@ def test_it_comes_to_what_it_promises(here: Cluster, name: str, outcome: Outcome
         job.wait(lambda s: s.get("state") == "Suspended", "its rest")
         assert job.pods() == []
         job.patch({"spec": {"runPolicy": {"suspend": False}}})
-    status = job.wait_end(300)
+    status = job.wait_end()
     assert status["state"] == outcome.state, status.get("reason")
     assert {k: status["failure"].get(k) for k in outcome.failure} == outcome.failure if outcome.failure else True
     if outcome.log:

@@ -58,7 +58,7 @@ def test_evicted(here: Cluster) -> None:
     pod = only_scheduler(manifest)
     pod["volumes"] = [{"name": "scratch", "emptyDir": {"sizeLimit": "1Mi"}}]
     pod["containers"][0]["volumeMounts"] = [{"name": "scratch", "mountPath": "/scratch"}]
-    status = here.create(manifest).wait_end(240)
+    status = here.create(manifest).wait_end()
     failure = status["failure"]
     assert (failure["pod"], failure["reason"]) == ("writes-much-scheduler-0", "Evicted")
     assert "scratch" in failure["message"], "the kubelet's words"

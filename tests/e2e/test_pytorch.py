@@ -34,7 +34,7 @@ def final(text: str) -> tuple[float, int]:
 
 def test_example_trains(here: Cluster) -> None:
     job = here.create(example("pytorch-digits.yaml"))
-    status = job.wait_end(300)
+    status = job.wait_end()
     assert (status["state"], status["replicaStatuses"]["Master"]["succeeded"]) == ("Succeeded", 1), status
     assert [c["reason"] for c in status["conditions"]] == [
         "PyTorchJobCreated",
@@ -56,7 +56,7 @@ def test_torchrun_finds_its_place(here: Cluster) -> None:
         container = replica["template"]["spec"]["containers"][0]
         container["command"] = ["torchrun", "/opt/dljob/pytorch/train_digits.py"]
     job = here.create(manifest)
-    status = job.wait_end(300)
+    status = job.wait_end()
     assert status["state"] == "Succeeded", status
     accuracy, processes = final(log(here, job, "master", 0))
     assert processes == 4
@@ -84,7 +84,7 @@ def test_a_worker_comes_in_the_middle(here: Cluster) -> None:
     chosen = here.core.list_namespaced_pod(here.namespace, label_selector=scale["status"]["selector"])
     assert {pod.metadata.uid for pod in chosen.items} == set(first.values()), "what an autoscaler would look at"
     kubectl(here, "scale", "pytorchjob", job.name, "--replicas=3")
-    status = job.wait_end(300)
+    status = job.wait_end()
     assert status["state"] == "Succeeded", status
     logs = {index: log(here, job, "worker", index) for index in (0, 1, 2)}
     # the third took part, and neither of the others was started anew or began from the first epoch

@@ -31,7 +31,7 @@ def accuracy(here: Cluster, job: Job) -> float:
 @pytest.mark.training
 def test_upstream_manifest_trains(here: Cluster) -> None:
     job = here.create(preferred("tf_job.yaml"))
-    running = job.wait_running(240)
+    running = job.wait_running()
     rid = running["runtimeId"]
     config_map = here.core.read_namespaced_config_map(f"cm-ps-{rid}", here.namespace)
     assert config_map.metadata.owner_references[0].uid == job.uid
@@ -43,7 +43,7 @@ def test_upstream_manifest_trains(here: Cluster) -> None:
     config = json.loads(next(e["value"] for e in container["env"] if e["name"] == "TF_CONFIG"))
     assert config["task"] == {"type": "ps", "index": 1}
 
-    status = job.wait_end(300)
+    status = job.wait_end()
     assert (status["phase"], status["state"], status["reason"]) == ("Done", "Succeeded", "")
     # as tf-operator's own sample prints it
     assert status["replicaStatuses"] == [
@@ -61,7 +61,7 @@ def test_example_trains(here: Cluster, name: str) -> None:
     for container in containers(manifest):
         container["args"] = ["--num-epochs=10"]  # half of the default: enough for the same accuracy
     job = here.create(manifest)
-    status = job.wait_end(300)
+    status = job.wait_end()
     assert status["state"] == "Succeeded", status["reason"]
     assert accuracy(here, job) >= 0.95
 
@@ -187,7 +187,7 @@ def fetched(here: Cluster, service: str, path: str, wanted: str, timeout: float 
 @pytest.mark.training
 def test_tensorboard_shows_real_events(here: Cluster) -> None:
     job = here.create(with_page("shown", f"/tmp/{here.namespace}"))
-    status = job.wait_end(240)
+    status = job.wait_end()
     assert status["state"] == "Succeeded", status["reason"]
     name = f"tensorboard-{status['runtimeId']}"
     assert [s["metadata"]["name"] for s in here.services(job.uid)] == [name], "only the page outlives the training"

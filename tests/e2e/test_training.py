@@ -19,7 +19,7 @@ pytestmark = pytest.mark.training
 def train(here: Cluster, manifest: Resource) -> tuple[Job, Resource, float]:
     """The job, its last status, and the best accuracy that a worker told."""
     job = here.create(manifest)
-    status = job.wait_end(300)
+    status = job.wait_end()
     workers = [p for p in job.pods() if p["metadata"]["labels"]["dljob.operator/replica-type"] == "worker"]
     found = [float(text) for pod in workers for text in ACCURACY.findall(here.log(pod["metadata"]["name"]))]
     assert found, f"no accuracy in the logs of {[pod['metadata']['name'] for pod in workers]}"

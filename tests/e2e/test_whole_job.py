@@ -27,7 +27,7 @@ def test_a_training_outlives_a_lost_server(here: Cluster) -> None:
     before = {p["metadata"]["uid"] for p in job.pods()}
     follow_until(here, "mxnet-restart-job-worker-0", "epoch 1/")
     here.core.delete_namespaced_pod("mxnet-restart-job-server-0", here.namespace, grace_period_seconds=0)
-    status = job.wait_end(240)
+    status = job.wait_end()
     assert status["state"] == "Succeeded"
     assert (status["attempt"], status.get("retries")) == (1, None)  # nobody erred
     pods = job.pods()

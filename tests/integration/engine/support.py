@@ -30,7 +30,7 @@ GROUP = f"engine-test-{WORKER}.example.com"
 ECHO = GVK(GROUP, "v1", "EchoJob")
 ECHOJOBS = Resource(f"/apis/{GROUP}/v1", "echojobs")
 _CRDS = Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
-PATIENCE = 30.0
+PATIENCE = 90.0
 
 RECORD = Path(__file__).with_name("files") / "record.py"
 

@@ -1,4 +1,4 @@
-"""Hypothesis for these tests: DLJOB_HYPOTHESIS names the profile, `full` where it is not set, or `few`."""
+"""Hypothesis for all unit tests: DLJOB_HYPOTHESIS names the profile, `full` where it is not set, or `few`."""
 
 from __future__ import annotations
 
