@@ -14,6 +14,9 @@ from suite.parts import BY_NAME, PARTS, Part, paths_of
 
 WORKERS = 4
 """pytest processes for the tests on the shared cluster: they wait for pods far longer than they compute."""
+HOST_NICE = 5
+"""The host's steps only have to be through by the time that the cluster's are, whose pods and control plane wait for
+processors otherwise."""
 UNIT_WORKERS = 2
 """pytest processes for the unit tests, which only compute."""
 
@@ -40,6 +43,8 @@ class Step:
     """pytest's."""
     after: tuple[str, ...] = ()
     """Names of steps of the other lane that must have ended."""
+    nice: int = 0
+    """What its processes add to their niceness."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +75,12 @@ _MOLECULE = BY_NAME["molecule"]
 def _host_step(part: Part) -> Step:
     """One step for the whole part."""
     if not part.paths:
-        return Step(part.name, LINT)
+        return Step(part.name, LINT, nice=HOST_NICE)
     if part is _MOLECULE:
         # beside the parallel tests, but for what is marked: its operators take only the jobs of their own scenarios
-        return Step(part.name, PYTEST, ("-m", MARKERS[PARALLEL], *part.paths), after=(IMAGES,))
+        return Step(part.name, PYTEST, ("-m", MARKERS[PARALLEL], *part.paths), after=(IMAGES,), nice=HOST_NICE)
     workers = UNIT_WORKERS if part.name == "unit" else 0
-    return Step(part.name, PYTEST, (*_parallel(workers), *paths_of(part)))
+    return Step(part.name, PYTEST, (*_parallel(workers), *paths_of(part)), nice=HOST_NICE)
 
 
 def _cluster_steps(parts: Sequence[Part], full: bool) -> Iterator[Step]:

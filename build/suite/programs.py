@@ -28,13 +28,15 @@ class Programs:
     def log(self, name: str) -> Path:
         return self._folder / f"{name.replace(' ', '-')}.log"
 
-    def run(self, name: str, command: Sequence[str | Path], **environment: str) -> tuple[int, float]:
+    def run(
+        self, name: str, command: Sequence[str | Path], environment: Mapping[str, str] | None = None, nice: int = 0
+    ) -> tuple[int, float]:
         """Run it to its end; its exit status, and the processor seconds of it and the children it waited for."""
         with self.log(name).open("ab") as output:
             process = subprocess.Popen(
-                command,
+                ["nice", "-n", str(nice), *command],
                 cwd=REPO_ROOT,
-                env={**os.environ, "PYTHONPATH": PYTHONPATH, **self._environment, **environment},
+                env={**os.environ, "PYTHONPATH": PYTHONPATH, **self._environment, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

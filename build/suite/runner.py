@@ -115,10 +115,10 @@ class Run:
         if step.kind == plan.SETUP:
             return self._shared.setups[step.name](), 0.0
         if step.kind == plan.LINT:
-            return self._programs.run(step.name, [sys.executable, "build/lint.py"])
+            return self._programs.run(step.name, [sys.executable, "build/lint.py"], nice=step.nice)
         junit = ("-o", "junit_family=xunit1", f"--junitxml={self._junit(step.name)}")
         command = [sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider", *junit]
-        status, used = self._programs.run(step.name, [*command, *step.arguments])
+        status, used = self._programs.run(step.name, [*command, *step.arguments], nice=step.nice)
         return (0 if status == NO_TESTS else status), used
 
     def _end(self, step: Step, seconds: float, used: float, status: int, why: str = "") -> None:

@@ -61,7 +61,7 @@ class Shared:
         return self._module(plan.NO_OPERATOR, "background", "stop", str(self._operator_folder))
 
     def _module(self, name: str, module: str, *arguments: str, **environment: str) -> int:
-        status, _ = self._programs.run(name, [sys.executable, "-m", module, *arguments], **environment)
+        status, _ = self._programs.run(name, [sys.executable, "-m", module, *arguments], environment)
         return status
 
     def _share(self, **changes: str | bool) -> int:

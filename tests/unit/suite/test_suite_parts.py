@@ -131,3 +131,9 @@ def test_the_quick_run_is_linters_and_unit_tests() -> None:
     lanes = plan.quick()
     assert [step.kind for step in lanes.host] == [plan.LINT]
     assert {path for step in lanes.cluster for path in collected(step)} == {p for p in FILES if part_of(p) == "unit"}
+
+
+def test_the_hosts_steps_give_way_to_the_cluster() -> None:
+    lanes = plan.plan(PARTS)
+    assert {step.nice for step in lanes.host} == {plan.HOST_NICE}
+    assert {step.nice for step in lanes.cluster} == {0}

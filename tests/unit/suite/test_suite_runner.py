@@ -49,6 +49,13 @@ def test_a_step_waits_for_one_of_the_other_lane_and_a_failure_stops_no_other(tmp
     assert any("assert False" in text for text in suite.said), "the failure is shown"
 
 
+def test_a_step_may_give_way(tmp_path: Path) -> None:
+    one = step(tmp_path, "nice", f"assert os.nice(0) == {os.nice(0) + 3}")
+    suite = Suite(tmp_path, Lanes((Step("nice", plan.PYTEST, one.arguments, nice=3),)))
+    suite.run.run()
+    assert suite.status() == {"nice": 0}
+
+
 def test_markers_that_leave_no_test_are_no_failure(tmp_path: Path) -> None:
     one = step(tmp_path, "none", "pass")
     suite = Suite(tmp_path, Lanes((Step("none", plan.PYTEST, (*one.arguments, "-m", "serial")),)))
