@@ -99,6 +99,7 @@ class Session:
             if not self._ground.throwaway:
                 self._clear()
                 self._client.request("DELETE", f"/api/v1/namespaces/{self._namespace}")
+            if not self._ground.throwaway and self._ground.sizes.waits_for_end:
                 self._until(lambda: not self._client.exists(f"/api/v1/namespaces/{self._namespace}"), 120)
 
     def _clear(self) -> None:

@@ -27,13 +27,24 @@ class Sizes:
     idle_seconds: float = 10.0
     settle_seconds: float = 2.0
     """A peer is given so long to write what it still has to after the last thing waited for."""
+    waits_for_end: bool = True
+    """Whether the next session begins only when this one's namespace is gone, whose end would be measured with it."""
     growth: tuple[int, ...] = (100, 300, 1000, 3000, 10_000)
     """How many jobs there are after each step."""
 
 
 FULL = Sizes()
 QUICK = Sizes(
-    singles=2, many=4, most=10, replicas=(12,), huge=24, changes=2, idle_seconds=1.0, settle_seconds=0.2, growth=(4, 8)
+    singles=2,
+    many=4,
+    most=10,
+    replicas=(12,),
+    huge=24,
+    changes=2,
+    idle_seconds=1.0,
+    settle_seconds=0.2,
+    waits_for_end=False,
+    growth=(4, 8),
 )
 
 
