@@ -13,6 +13,8 @@ from pathlib import Path
 from cluster.settings import REPO_ROOT
 
 PYTHONPATH = ":".join(str(REPO_ROOT / folder) for folder in ("build", "runner", "benchmarks"))
+GRACE = 60.0
+"""Seconds that interrupted programs have to clean up."""
 
 
 class Programs:
@@ -45,7 +47,7 @@ class Programs:
         with self._lock:
             self._running.add(process.pid)
             if self._stopping:
-                _terminate(process.pid)
+                _signal(process.pid, signal.SIGINT)
         _, status, used = os.wait4(process.pid, 0)
         with self._lock:
             self._running.discard(process.pid)
@@ -53,16 +55,28 @@ class Programs:
         return process.returncode, used.ru_utime + used.ru_stime
 
     def stop(self) -> None:
-        """Ask all that run to end, and each that is started from now on. Safe in a signal handler's thread."""
+        """Interrupt all that run, and each that is started from now on; after GRACE seconds end them the hard way.
+
+        pytest ends its fixtures, and so the operators of tests, on SIGINT only.
+        """
         self._stopping = True
         for pid in [*self._running]:
-            _terminate(pid)
+            _signal(pid, signal.SIGINT)
+        timer = threading.Timer(GRACE, self._kill)
+        timer.daemon = True
+        timer.start()
+
+    def _kill(self) -> None:
+        with self._lock:
+            for pid in self._running if self._stopping else ():
+                _signal(pid, signal.SIGKILL)
 
     def resume(self) -> None:
         """Programs may run again: those that clean up."""
         self._stopping = False
 
 
-def _terminate(pid: int) -> None:
+def _signal(pid: int, number: signal.Signals) -> None:
+    """To the whole group of a program that was started here."""
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGTERM)
+        os.killpg(pid, number)

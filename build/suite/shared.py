@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ class Shared:
         self._session = Session()
         self._session.write(record)
         self._end_cluster = False
+        self._others = set(self._scenarios())
         self.setups: Mapping[str, Callable[[], int]] = {
             plan.CLUSTER: self._cluster,
             plan.IMAGES: self._images,
@@ -37,8 +38,16 @@ class Shared:
         """End what this run has started. A cluster that was up before stays up."""
         if self._session.operator_log:
             self._no_operator()
+        # scenarios that were interrupted have not stopped theirs
+        for record in self._scenarios():
+            if record not in self._others:
+                self._module("scenario's operator", "background", "stop", str(record.parent))
         if self._end_cluster:
             self._module("cluster down", "cluster", "down")
+
+    def _scenarios(self) -> Iterator[Path]:
+        """The records of the operators that molecule's scenarios have started."""
+        return (self._settings.state_dir / "molecule").glob("*/process.json")
 
     def _cluster(self) -> int:
         self._end_cluster = not all(part.good for part in lifecycle.status(self._settings))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
-import signal
-import threading
+import sys
 from pathlib import Path
 
 import pytest
+from background import __main__ as background
 from cluster.settings import settings_from
 from suite import plan, results, session
 from suite.plan import Lanes, Step
@@ -92,16 +93,30 @@ def test_a_session_survives_its_file(tmp_path: Path) -> None:
     assert session.current({}) == session.Session()
 
 
-def test_a_signal_ends_what_runs(tmp_path: Path) -> None:
-    pid = tmp_path / "pid"
-    body = f"pathlib.Path({str(pid)!r}).write_text(str(os.getpid())); os.kill({os.getpid()}, signal.SIGTERM); time.sleep(60)"
-    suite = Suite(tmp_path, Lanes((step(tmp_path, "endless", body), step(tmp_path, "never", "pass"))))
-    assert threading.current_thread() is threading.main_thread()
+def test_a_signal_ends_what_runs_fixtures_included(tmp_path: Path) -> None:
+    """A process that a fixture has started in a session of its own is ended by the fixture."""
+    ended, body = tmp_path / "ended", f"os.kill({os.getpid()}, signal.SIGTERM); time.sleep(60)"
+    endless = step(tmp_path, "endless", body)
+    (tmp_path / "conftest.py").write_text(
+        "import pathlib, pytest\n\n@pytest.fixture(autouse=True)\ndef operator():\n    yield\n"
+        f"    pathlib.Path({str(ended)!r}).touch()\n"
+    )
+    suite = Suite(tmp_path, Lanes((endless, step(tmp_path, "never", "pass"))))
     with pytest.raises(Interrupted):
         suite.run.run()
-    status = suite.status()
-    assert status["endless"] not in (0, 1)
-    assert status["never"] == 1
+    assert suite.status() == {"endless": 2, "never": 1}, "2: pytest was interrupted"
+    assert ended.exists()
     assert not (tmp_path / "suite" / "never.xml").exists()
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(pid.read_text()), signal.SIG_DFL)
+
+
+def test_what_an_interrupted_scenario_has_started_is_ended(tmp_path: Path) -> None:
+    suite = Suite(tmp_path, Lanes())
+    folder = tmp_path / "cluster" / "molecule" / "default"
+    assert (
+        background.start(folder, [sys.executable, "-uc", "print('ready'); import time; time.sleep(60)"], "ready", 30)
+        == ""
+    )
+    pid = json.loads((folder / "process.json").read_text())["pid"]
+    suite.run.run()
+    assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]
+    assert not (folder / "process.json").exists()
