@@ -88,6 +88,11 @@ class Settings:
         return self.state_dir / "certs.d"
 
     @property
+    def molecule_state_dir(self) -> Path:
+        """Where molecule keeps what it has made in this cluster; the Makefile tells it."""
+        return self.state_dir / "molecule-state"
+
+    @property
     def node_dir(self) -> Path:
         return self.build_dir / "node"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -42,6 +43,7 @@ class Shared:
         for record in self._scenarios():
             if record not in self._others:
                 self._module("scenario's operator", "background", "stop", str(record.parent))
+                self._forget_scenarios()
         if self._end_cluster:
             self._module("cluster down", "cluster", "down")
 
@@ -49,8 +51,14 @@ class Shared:
         """The records of the operators that molecule's scenarios have started."""
         return (self._settings.state_dir / "molecule").glob("*/process.json")
 
+    def _forget_scenarios(self) -> None:
+        """Remove molecule's record of what it has made: it would start no operator where that says there is one."""
+        shutil.rmtree(self._settings.molecule_state_dir, ignore_errors=True)
+
     def _cluster(self) -> int:
         self._end_cluster = not all(part.good for part in lifecycle.status(self._settings))
+        if self._end_cluster:
+            self._forget_scenarios()
         return self._module(plan.CLUSTER, "cluster", "up") or self._share(
             kubeconfig=str(self._settings.kubeconfig), throwaway=self._end_cluster
         )

@@ -116,7 +116,9 @@ def test_what_an_interrupted_scenario_has_started_is_ended(tmp_path: Path) -> No
         background.start(folder, [sys.executable, "-uc", "print('ready'); import time; time.sleep(60)"], "ready", 30)
         == ""
     )
+    (tmp_path / "cluster" / "molecule-state").mkdir()
     pid = json.loads((folder / "process.json").read_text())["pid"]
     suite.run.run()
     assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]
     assert not (folder / "process.json").exists()
+    assert not (tmp_path / "cluster" / "molecule-state").exists(), "molecule would not start one again"
