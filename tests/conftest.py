@@ -130,7 +130,7 @@ def _stop(api: client.ApiClient, namespace: str) -> None:
     """End what runs in the namespace of a cluster that goes with this run.
 
     Deleting the namespace itself costs the control plane two requests for each kind there is: half of all requests of
-    the suite, for what nobody needs any more.
+    the suite, for objects that are no longer needed.
     """
     custom = client.CustomObjectsApi(api)
     for group, version, plural in _job_kinds():

@@ -229,7 +229,7 @@ def test_up_use_kill_up_down_leaves_the_machine_as_it_was(tool: Tool, tools: dic
     before = look(tool, tools)
     tool("up")
     assert "NO" not in tool("status")
-    # whoever asks needs nothing that was built, in whatever folder that is
+    # the status needs nothing that was built, whatever the cache folder is
     assert "NO" not in tool("status", DLJOB_CACHE=str(tmp_path / "cache"))
     assert not (tmp_path / "cache").exists()
     tool.kubectl("create", "namespace", OF_THE_FIRST)

@@ -19,7 +19,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with what the commit-msg hook needs, and that hook installed."""
     for name in [name for name in os.environ if name.startswith(("GIT_", "PRE_COMMIT"))]:
         monkeypatch.delenv(name)  # set while a hook runs these tests
-    monkeypatch.setenv("HOME", str(tmp_path))  # nobody's own hooks or signing
+    monkeypatch.setenv("HOME", str(tmp_path))  # without the user's hooks and signing
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     here = tmp_path / "checkout"
     (here / "build").mkdir(parents=True)

@@ -15,7 +15,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A main branch with an old, bad subject, and a topic branch on top of it."""
     for name in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"):  # set while a hook runs these tests
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))  # nobody's own hooks or signing
+    monkeypatch.setenv("HOME", str(tmp_path))  # without the user's hooks and signing
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     git(tmp_path, "init", "--quiet", "--initial-branch=main")
     commit(tmp_path, "added what was there before")
