@@ -68,13 +68,14 @@ def part_of(path: str) -> str:
     return max(found)[1] if found else ""
 
 
-def paths_of(part: Part) -> list[str]:
-    """pytest's arguments for the part's own tests: its paths, without what belongs to another part."""
+def paths_of(*parts: Part) -> list[str]:
+    """pytest's arguments for the parts' own tests: their paths, without what belongs to another part."""
+    paths = [path for part in parts for path in part.paths]
     others = [
         path
         for other in PARTS
-        if other is not part
+        if other not in parts
         for path in other.paths
-        if any(path.startswith(f"{mine}/") for mine in part.paths)
+        if any(path.startswith(f"{mine}/") for mine in paths)
     ]
-    return [*part.paths, *(f"--ignore={path}" for path in others)]
+    return [*paths, *(f"--ignore={path}" for path in others)]

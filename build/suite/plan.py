@@ -101,16 +101,8 @@ def _cluster_steps(parts: Sequence[Part], full: bool) -> Iterator[Step]:
 
 def _selected(parts: Sequence[Part], marker: str, full: bool) -> tuple[str, ...]:
     """pytest's arguments for those tests of ``parts`` that ``marker`` stands for."""
-    paths = [path for part in parts for path in part.paths]
-    others = [
-        f"--ignore={path}"
-        for part in PARTS
-        if part not in parts
-        for path in part.paths
-        if any(path.startswith(f"{mine}/") for mine in paths)
-    ]
     expression = MARKERS[marker] if full else f"({MARKERS[marker]}) and not {FULL}"
-    return ("-m", expression, *paths, *others)
+    return ("-m", expression, *paths_of(*parts))
 
 
 def _parallel(workers: int) -> tuple[str, ...]:
