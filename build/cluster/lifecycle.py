@@ -291,7 +291,9 @@ def ensure_node(session: Session, kind: Kind) -> None:
         kindcluster.delete(kind)
     session.record(creation="begun")
     with report.step("create", "kind create cluster"):
-        kindcluster.create(kind, session.state.node_image or None)
+        image = session.state.node_image
+        own = image == nodeimage.image_name(kind.settings)
+        kindcluster.create(kind, image or None, own_image=own)
     session.record(creation="done")
     with report.step("ready", "cluster DNS"):
         if not kindcluster.wait_ready(kind, 120):

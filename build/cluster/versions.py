@@ -13,7 +13,8 @@ NODE_PACKAGES = (
     # kind's own list for its base image, with Debian's container runtime and network plugins for its builds of them;
     # without the storage clients (NFS, iSCSI) that nothing here mounts
     "systemd", "conntrack", "iptables", "nftables", "iproute2", "ethtool", "util-linux", "mount", "kmod", "libseccomp2",
-    "bash", "ca-certificates", "curl", "jq", "procps", "containerd", "runc", "containernetworking-plugins", "socat",
+    "bash", "ca-certificates", "curl", "jq", "procps", "containerd", "runc", "crun", "containernetworking-plugins",
+    "socat",
 )  # fmt: skip
 KUBE_PROXY_PACKAGES = (
     "iptables",

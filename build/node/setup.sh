@@ -24,9 +24,8 @@ systemctl enable kubelet.service containerd.service undo-mount-hacks.service kin
 systemctl mask systemd-binfmt.service # it would register with the whole kernel
 mkdir -p /etc/kubernetes/manifests
 
-# containers start from containerd's default spec, plus kind's hook that hides the machine's product id
-ctr oci spec |
-  jq '.hooks.createContainer += [{"path": "/kind/bin/mount-product-files.sh"}] | del(.process.rlimits)' \
-    >/etc/containerd/cri-base.json
+# Containers start from containerd's default spec. kind adds a hook that hides the machine's product id; nothing here
+# reads that, and its five processes take 6 % of the processor time of starting a pod.
+ctr oci spec | jq 'del(.process.rlimits)' >/etc/containerd/cri-base.json
 
 rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/*.log

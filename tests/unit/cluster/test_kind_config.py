@@ -8,14 +8,15 @@ import pytest
 import yaml
 from cluster import kindcluster, nodeimage, registry, versions
 from cluster.errors import ClusterError
+from cluster.kindcluster import NodeRuntime
 from cluster.registry import ImageName, parse_image_name
 from cluster.settings import Settings
 
 SETTINGS = Settings(Path("/state"), Path("/cache"), "dljob")
 
 
-def config(restrict: bool = False, image: str | None = "kindest/node:x") -> Any:
-    return kindcluster.kind_config(SETTINGS, image, restrict_oom_score=restrict)
+def config(image: str | None = "kindest/node:x", runtime: NodeRuntime = NodeRuntime()) -> Any:  # noqa: B008
+    return kindcluster.kind_config(SETTINGS, image, runtime)
 
 
 def test_one_node_with_the_chosen_image_and_the_registry_folder() -> None:
@@ -39,9 +40,27 @@ def test_kubeadm_patches_name_their_document_and_hold_strings() -> None:
 
 @pytest.mark.parametrize("restrict", [False, True])
 def test_containerd_patch_is_toml(restrict: bool) -> None:
-    cri = tomllib.loads(kindcluster.containerd_patch(restrict))["plugins"]["io.containerd.grpc.v1.cri"]
+    runtime = NodeRuntime(restrict_oom_score=restrict)
+    cri = tomllib.loads(kindcluster.containerd_patch(runtime))["plugins"]["io.containerd.grpc.v1.cri"]
     assert cri["registry"]["config_path"] == "/etc/containerd/certs.d"
     assert cri.get("restrict_oom_score_adj", False) is restrict
+    assert "containerd" not in cri, "kind's own runtime options"
+
+
+@pytest.mark.parametrize("has_crun", [False, True])
+def test_cgroup_v1_goes_without_systemd_on_both_sides(has_crun: bool) -> None:
+    document = config(runtime=NodeRuntime(cgroup_v1=True, has_crun=has_crun))
+    (patch,) = document["containerdConfigPatches"]
+    cri = tomllib.loads(patch)["plugins"]["io.containerd.grpc.v1.cri"]
+    expected = {"SystemdCgroup": False, **({"BinaryName": "/usr/bin/crun"} if has_crun else {})}
+    assert cri["containerd"]["runtimes"]["runc"]["options"] == expected
+    patches = {p["kind"]: p for p in map(yaml.safe_load, document["kubeadmConfigPatches"])}
+    assert patches["KubeletConfiguration"]["cgroupDriver"] == "cgroupfs"
+
+
+def test_cgroup_v2_keeps_kinds_driver() -> None:
+    patches = {p["kind"]: p for p in map(yaml.safe_load, config()["kubeadmConfigPatches"])}
+    assert "cgroupDriver" not in patches["KubeletConfiguration"]
 
 
 def test_hosts_file_asks_the_names_own_folder_first() -> None:
