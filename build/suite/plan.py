@@ -24,7 +24,7 @@ FULL = "full"
 """The marker of tests that only `make test-full` runs."""
 LINT, PYTEST, SETUP = "lint", "pytest", "setup"
 CLUSTER, IMAGES, OPERATOR, NO_OPERATOR = "cluster", "images", "operator", "operator ended"
-PARALLEL, SERIAL, EXCLUSIVE = "parallel", "serial", "exclusive"
+PARALLEL, SERIAL, EXCLUSIVE, UPGRADE = "parallel", "serial", "exclusive", "upgrade"
 MARKERS = {
     PARALLEL: "not serial and not exclusive",
     SERIAL: "serial",  # changes the cluster for everybody
@@ -58,10 +58,11 @@ class Lanes:
 def plan(parts: Collection[Part], full: bool = False) -> Lanes:
     """The lanes for ``parts``; with ``full`` the longest tests too."""
     shared = [part for part in PARTS if part in parts and part.cluster]
-    # molecule early: what changes the cluster waits for it, and then runs beside the host's other steps
-    order = sorted(PARTS, key=lambda part: (part.paths != (), part is not _MOLECULE))
-    host = [_host_step(part) for part in order if part in parts and (part not in shared or part is _MOLECULE)]
-    return Lanes(tuple(host), tuple(_cluster_steps(shared, full)))
+    pooled = [part for part in shared if part is not _MOLECULE]
+    host = [_host_step(part) for part in PARTS if part in parts and part not in shared]
+    if _MOLECULE in shared:
+        host = _with_scenarios(host, beside_others=bool(pooled))
+    return Lanes(tuple(host), tuple(_cluster_steps(shared, pooled, full)))
 
 
 def quick() -> Lanes:
@@ -76,27 +77,39 @@ def _host_step(part: Part) -> Step:
     """One step for the whole part."""
     if not part.paths:
         return Step(part.name, LINT, nice=HOST_NICE)
-    if part is _MOLECULE:
-        # beside the parallel tests, but for what is marked: its operators take only the jobs of their own scenarios
-        return Step(part.name, PYTEST, ("-m", MARKERS[PARALLEL], *part.paths), after=(IMAGES,), nice=HOST_NICE)
     workers = UNIT_WORKERS if part.name == "unit" else 0
     return Step(part.name, PYTEST, (*_parallel(workers), *paths_of(part)), nice=HOST_NICE)
 
 
-def _cluster_steps(parts: Sequence[Part], full: bool) -> Iterator[Step]:
+def _with_scenarios(host: Sequence[Step], beside_others: bool) -> list[Step]:
+    """The host's steps with those of molecule among them.
+
+    The scenarios come right after the linters, beside the parallel tests: their operators take only the jobs of their
+    own. The upgrade begins with the CRDs of the previous release: of the other tests only the serial ones, which need
+    no field of this release, may meet them.
+    """
+    scenarios = Step(_MOLECULE.name, PYTEST, ("-m", MARKERS[PARALLEL], *_MOLECULE.paths), (IMAGES,), HOST_NICE)
+    after = (PARALLEL,) if beside_others else (IMAGES,)
+    upgrade = Step(UPGRADE, PYTEST, ("-m", MARKERS[SERIAL], *_MOLECULE.paths), after, HOST_NICE)
+    first = [step for step in host if step.kind == LINT]
+    unit = [step for step in host if step.name == "unit"]
+    return [*first, scenarios, *unit, upgrade, *(step for step in host if step not in (*first, *unit))]
+
+
+def _cluster_steps(shared: Sequence[Part], pooled: Sequence[Part], full: bool) -> Iterator[Step]:
     """The tests on the shared cluster, told apart by their markers and not by their parts."""
-    if not parts:
+    if not shared:
         return
     yield Step(CLUSTER, SETUP)
     yield Step(IMAGES, SETUP)
-    pooled = [part for part in parts if part is not _MOLECULE]
-    if pooled:
-        yield Step(OPERATOR, SETUP)
-        yield Step(PARALLEL, PYTEST, (*_parallel(WORKERS), *_selected(pooled, PARALLEL, full)))
-    yield Step(SERIAL, PYTEST, _selected(parts, SERIAL, full), after=(_MOLECULE.name,) if _MOLECULE in parts else ())
-    if pooled:
-        yield Step(NO_OPERATOR, SETUP)
-        yield Step(EXCLUSIVE, PYTEST, _selected(pooled, EXCLUSIVE, full))
+    if not pooled:
+        return
+    scenarios, upgrade = ((_MOLECULE.name,), (UPGRADE,)) if _MOLECULE in shared else ((), ())
+    yield Step(OPERATOR, SETUP)
+    yield Step(PARALLEL, PYTEST, (*_parallel(WORKERS), *_selected(pooled, PARALLEL, full)))
+    yield Step(SERIAL, PYTEST, _selected(pooled, SERIAL, full), scenarios)
+    yield Step(NO_OPERATOR, SETUP)
+    yield Step(EXCLUSIVE, PYTEST, _selected(pooled, EXCLUSIVE, full), upgrade)
 
 
 def _selected(parts: Sequence[Part], marker: str, full: bool) -> tuple[str, ...]:

@@ -68,15 +68,15 @@ def test_a_part_alone_runs_its_files_and_no_others(part: object) -> None:
 
 def test_the_whole_suite_runs_every_file_once() -> None:
     lanes = plan.plan(PARTS)
-    runs = [path for step in lanes.host if step.name != "molecule" for path in collected(step)]
-    parallel, serial, exclusive = (collected(step) for step in lanes.cluster if step.name in plan.MARKERS)
-    (molecule,) = (collected(step) for step in lanes.host if step.name == "molecule")
-    assert parallel | molecule == serial, "told apart by their markers alone"
-    assert parallel == exclusive
-    scenarios = (ROOT / "tests/e2e/test_molecule.py").read_text(encoding="utf-8")
-    assert "mark.exclusive" not in scenarios, "no step would run it"
-    assert not parallel & molecule
-    assert sorted([*runs, *parallel, *molecule]) == FILES
+    scenarios = {"tests/e2e/test_molecule.py"}
+    runs = [path for step in lanes.host if step.name not in ("molecule", "upgrade") for path in collected(step)]
+    by_marker = [collected(step) for step in lanes.cluster if step.name in plan.MARKERS]
+    assert len(by_marker) == len(plan.MARKERS)
+    assert all(files == by_marker[0] for files in by_marker), "told apart by their markers alone"
+    assert [collected(step) for step in lanes.host if step.name in ("molecule", "upgrade")] == [scenarios, scenarios]
+    text = (ROOT / "tests/e2e/test_molecule.py").read_text(encoding="utf-8")
+    assert "mark.exclusive" not in text, "no step would run it"
+    assert sorted([*runs, *by_marker[0], *scenarios]) == FILES
 
 
 def test_the_markers_leave_out_no_test() -> None:
@@ -100,19 +100,31 @@ def test_the_longest_tests_are_for_the_full_run(full: bool) -> None:
     assert any(eval(expression, marked) for expression in expressions) is full
 
 
-def test_what_changes_the_cluster_waits_for_molecule() -> None:
+def test_the_order_of_the_whole_suite() -> None:
     lanes = plan.plan(PARTS)
-    names = [step.name for step in lanes.cluster]
-    assert names == ["cluster", "images", "operator", "parallel", "serial", "operator ended", "exclusive"]
-    (serial,) = (step for step in lanes.cluster if step.name == "serial")
-    assert serial.after == ("molecule",)
-    (molecule,) = (step for step in lanes.host if step.name == "molecule")
-    assert molecule.after == ("images",)
+    assert [(step.name, *step.after) for step in lanes.cluster] == [
+        ("cluster",),
+        ("images",),
+        ("operator",),
+        ("parallel",),
+        ("serial", "molecule"),
+        ("operator ended",),
+        ("exclusive", "upgrade"),
+    ]
+    assert [(step.name, *step.after) for step in lanes.host] == [
+        ("lint",),
+        ("molecule", "images"),
+        ("unit",),
+        ("upgrade", "parallel"),
+        ("oldest",),
+        ("collection",),
+        ("lifecycle",),
+    ]
 
 
 def test_molecule_alone_needs_no_shared_operator() -> None:
     lanes = plan.plan(chosen("molecule"))
-    assert [step.name for step in (*lanes.host, *lanes.cluster)] == ["molecule", "cluster", "images", "serial"]
+    assert [step.name for step in (*lanes.host, *lanes.cluster)] == ["molecule", "upgrade", "cluster", "images"]
 
 
 @pytest.mark.parametrize("names", ["lint", "unit", "lint,unit,oldest,collection,lifecycle"])
