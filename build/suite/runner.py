@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
 import time
@@ -10,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cluster.settings import Settings
+from dljob_operator.signals import SignalThread
 
 from suite import plan
 from suite.account import Ended
@@ -64,15 +64,14 @@ class Run:
         lanes = [
             threading.Thread(target=self._lane, args=(steps,)) for steps in (self._lanes.host, self._lanes.cluster)
         ]
-        handlers = {number: signal.signal(number, self._interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
-            for lane in lanes:
-                lane.start()
-            for lane in lanes:
-                lane.join()
+            with SignalThread() as signals:
+                signals.start(self._interrupt)
+                for lane in lanes:
+                    lane.start()
+                for lane in lanes:
+                    lane.join()
         finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
             self._programs.resume()
             self._shared.end()
         if self._stopping:

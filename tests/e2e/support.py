@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import urllib3
 import yaml
 from kubernetes import client, config, watch
 from kubernetes.stream import stream as exec_in
@@ -38,6 +40,38 @@ def until(wanted: Callable[[], bool], timeout: float = 120.0) -> None:
     while not wanted():
         assert time.monotonic() < deadline, f"not within {timeout:.0f} s"
         time.sleep(0.1)
+
+
+BEGUN = "BEGUN"
+"""The type of the event with which `_watched` begins, and begins again: its object is the list."""
+
+
+def _watched(call: Callable[..., Any], *where: str, timeout: float, **selector: str) -> Iterator[Resource]:
+    """The list and every event after it, for ``timeout`` seconds.
+
+    The API server may close a watch at any time, as it does with those of a kind whose definition changes: then all
+    begins again.
+    """
+    deadline = time.monotonic() + timeout
+    while (left := deadline - time.monotonic()) > 0:
+        try:
+            with call(*where, **selector, _preload_content=False) as answer:
+                listed = json.loads(answer.data)
+            yield {"type": BEGUN, "raw_object": listed}
+            version = listed["metadata"]["resourceVersion"]
+            for event in watch.Watch().stream(
+                call, *where, **selector, resource_version=version, timeout_seconds=max(1, int(left))
+            ):
+                yield dict(event)
+        except (client.ApiException, urllib3.exceptions.HTTPError) as error:
+            if getattr(error, "status", None) not in AGAIN:
+                raise
+            time.sleep(0.2)
+
+
+AGAIN = (None, 404, 410, 429, 500, 503)
+"""What a watch may meet that is no fault of the test: a definition or a server that is away, a version that is too
+old."""
 
 
 def kubectl(here: Cluster, *arguments: str) -> str:
@@ -88,23 +122,14 @@ class Cluster:
     def wait_pods(
         self, uid: str, wanted: Callable[[list[Resource]], bool], what: str, timeout: int = PATIENCE
     ) -> list[Resource]:
-        """Until the job's pods are as ``wanted``; looks again at every event of any of them."""
+        """Until the job's pods are as ``wanted``, which is asked after every event of any of them."""
         pods: dict[str, Resource] = {}
-        listed = self.core.list_namespaced_pod(self.namespace, label_selector=f"dljob.operator/job-uid={uid}")
-        for pod in listed.items:
-            pods[pod.metadata.name] = self._json.sanitize_for_serialization(pod)
-        if wanted(list(pods.values())):
-            return list(pods.values())
-        stream = watch.Watch().stream(
-            self.core.list_namespaced_pod,
-            self.namespace,
-            label_selector=f"dljob.operator/job-uid={uid}",
-            resource_version=listed.metadata.resource_version,
-            timeout_seconds=timeout,
-        )
-        for event in stream:
+        selector = f"dljob.operator/job-uid={uid}"
+        for event in _watched(self.core.list_namespaced_pod, self.namespace, timeout=timeout, label_selector=selector):
             pod = event["raw_object"]
-            if event["type"] == "DELETED":
+            if event["type"] == BEGUN:
+                pods = {item["metadata"]["name"]: item for item in pod["items"]}
+            elif event["type"] == "DELETED":
                 pods.pop(pod["metadata"]["name"], None)
             else:
                 pods[pod["metadata"]["name"]] = pod
@@ -151,17 +176,14 @@ class Cluster:
     def wait_event(self, name: str, type_: str, reason: str, text: str = "", timeout: int = PATIENCE) -> str:
         """The message, with ``text`` in it, of such an Event on the object of that name: written after the status."""
         seen = []
-        stream = watch.Watch().stream(
-            self.core.list_namespaced_event,
-            self.namespace,
-            field_selector=f"involvedObject.name={name}",
-            timeout_seconds=timeout,
-        )
-        for event in stream:
-            found = event["object"]
-            seen.append((found.type, found.reason, found.message))
-            if (found.type, found.reason) == (type_, reason) and text in found.message:
-                return str(found.message)
+        selector = f"involvedObject.name={name}"
+        for event in _watched(
+            self.core.list_namespaced_event, self.namespace, timeout=timeout, field_selector=selector
+        ):
+            for found in event["raw_object"]["items"] if event["type"] == BEGUN else [event["raw_object"]]:
+                seen.append((found["type"], found["reason"], found["message"]))
+                if seen[-1][:2] == (type_, reason) and text in found["message"]:
+                    return str(found["message"])
         raise Timeout(f"{type_} {reason} with {text!r}: not after {timeout} s; the Events: {seen}")
 
 
@@ -213,16 +235,13 @@ class Job:
     def wait(self, wanted: Callable[[Resource], bool], what: str, timeout: int = PATIENCE) -> Resource:
         """Until the status is as ``wanted``; the status."""
         seen: Resource = {}
-        stream = watch.Watch().stream(
-            self.cluster.custom.list_namespaced_custom_object,
-            *self._where,
-            field_selector=f"metadata.name={self.name}",
-            timeout_seconds=timeout,
-        )
-        for event in stream:
-            seen = event["object"].get("status") or {}
-            if event["type"] != "DELETED" and wanted(seen):
-                return seen
+        selector = f"metadata.name={self.name}"
+        jobs = self.cluster.custom.list_namespaced_custom_object
+        for event in _watched(jobs, *self._where, timeout=timeout, field_selector=selector):
+            for found in event["raw_object"]["items"] if event["type"] == BEGUN else [event["raw_object"]]:
+                seen = found.get("status") or {}
+                if event["type"] != "DELETED" and wanted(seen):
+                    return seen
         pods = [(p["metadata"]["name"], p["status"]) for p in self.pods()]
         raise Timeout(
             f"{what}: not after {timeout} s; the status: {yaml.safe_dump(seen)}\nthe pods: {yaml.safe_dump(pods)}"
