@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 BIN := .venv/bin
-export PYTHONPATH := build:runner:benchmarks
+export PYTHONPATH := hack:src:benchmarks
 TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
@@ -17,58 +17,58 @@ help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: venv ## a kind cluster, the operator (ENGINE=image: in a pod), a distributed job on real data; KEEP=1 leaves it up
-	@$(TOOL) demo $(if $(KEEP),--keep) $(if $(ENGINE),--engine $(ENGINE))
+	@$(TOOL) devtools.demo $(if $(KEEP),--keep) $(if $(ENGINE),--engine $(ENGINE))
 
 test: venv ## every test from nothing, cluster included; PART=unit,crds only these parts of it
-	@$(TOOL) suite $(if $(PART),--parts $(PART))
+	@$(TOOL) devtools.suite $(if $(PART),--parts $(PART))
 
 test-full: venv ## the longest tests too: every peer of the benchmark; PART=bench as above
-	@$(TOOL) suite --full $(if $(PART),--parts $(PART))
+	@$(TOOL) devtools.suite --full $(if $(PART),--parts $(PART))
 
 test-quick: venv ## linters and unit tests, for every commit
-	@$(TOOL) suite --quick
+	@$(TOOL) devtools.suite --quick
 
 test-unit: venv ## the tests that need no cluster: seconds
 	@$(BIN)/pytest tests/unit -q
 
 test-oldest: venv ## the unit tests with ansible-core 2.18 and kubernetes 33.1, as ansible-operator's image has them
-	@$(TOOL) collection oldest
+	@$(TOOL) devtools.collection oldest
 
 sanity: venv ## ansible-test sanity
-	@$(TOOL) collection sanity
+	@$(TOOL) devtools.collection sanity
 
 collection: venv ## the collection's tarball, into .build
-	@$(TOOL) collection build
+	@$(TOOL) devtools.collection build
 
 wheel: venv ## the Python package, with the collection in it, into dist
-	@$(TOOL) collection wheel
+	@$(TOOL) devtools.collection wheel
 
 version: venv ## write VERSION and pyproject.toml's addresses wherever they are repeated
-	@$(TOOL) stamp
-	@$(TOOL) olm
+	@$(TOOL) devtools.stamp
+	@$(TOOL) devtools.olm
 
 lint: venv ## ruff, mypy, import-linter, ansible-lint (production), yamllint, generated files
-	@$(BIN)/python build/lint.py
+	@$(TOOL) devtools.lint
 
 BASE ?= origin/main
 commits: ## the subjects of the commits since BASE=origin/main: imperative, at most 72 characters
-	@$(PYTHON) -m commits range $(BASE)
+	@$(PYTHON) -m devtools.commits range $(BASE)
 
 hooks: venv ## git runs the linters before a commit and a push, and checks its subject
 	@$(BIN)/pre-commit install
 
 cluster: venv ## a real kind cluster, kubeconfig at .cluster/kubeconfig; builds and caches what it needs
-	@$(TOOL) cluster up
+	@$(TOOL) devtools.cluster up
 
 cluster-down: venv ## end all that `make cluster` started
-	@$(TOOL) cluster down
+	@$(TOOL) devtools.cluster down
 
 cluster-status: venv ## what runs, and where
-	@$(TOOL) cluster status
+	@$(TOOL) devtools.cluster status
 
 N ?= 10
 kwok-nodes: venv ## N=10 simulated nodes beside the real one
-	@$(TOOL) cluster kwok $(N)
+	@$(TOOL) devtools.cluster kwok $(N)
 
 MINUTES ?= 25
 bench: venv ## this operator beside its peers, on kwok nodes: benchmarks/RESULTS.md; MINUTES=25 BENCH="--rounds 1 ..."
@@ -78,10 +78,10 @@ bench-growth: venv ## what this operator costs up to 10,000 jobs, on a cluster o
 	@$(TOOL) bench.growth $(BENCH)
 
 images: venv ## build the example images and push them to the local registry; MANIFESTS=<dir> under the names used there too
-	@$(if $(MANIFESTS),DLJOB_MANIFESTS="$(MANIFESTS)") $(TOOL) images build
+	@$(if $(MANIFESTS),DLJOB_MANIFESTS="$(MANIFESTS)") $(TOOL) devtools.images build
 
 image: venv ## the operator's image, built and pushed to the local registry; BASE_IMAGE=... builds on another base
-	@$(TOOL) images build operator
+	@$(TOOL) devtools.images build operator
 
 OVERLAY ?= default
 deploy: ## the operator in the cluster of KUBECONFIG (default .cluster/kubeconfig); OVERLAY=namespaced, development
@@ -91,11 +91,11 @@ deploy: ## the operator in the cluster of KUBECONFIG (default .cluster/kubeconfi
 undeploy: ## all of it away again: operator, definitions and, with them, every job
 	@$(KUBECTL) delete --ignore-not-found --wait -k deploy/kustomize/$(OVERLAY)
 
-crds: venv ## write crds/ anew from build/crds
-	@$(TOOL) crds
+crds: venv ## write crds/ anew from hack/devtools/crds
+	@$(TOOL) devtools.crds
 
-bundle: venv ## write OLM's bundle/ anew; IMG=REGISTRY/NAME:TAG names your image
-	@$(TOOL) olm $(if $(IMG),--image $(IMG))
+bundle: venv ## write OLM's deploy/olm anew; IMG=REGISTRY/NAME:TAG names your image
+	@$(TOOL) devtools.olm $(if $(IMG),--image $(IMG))
 
 SCENARIOS ?= default mxnet tensorflow caffe2 pytorch local upgrade
 molecule: venv ## the scenarios of molecule/ on kind; SCENARIOS="mxnet local" only these; ENGINE=image: the operator in a pod
@@ -106,18 +106,18 @@ molecule: venv ## the scenarios of molecule/ on kind; SCENARIOS="mxnet local" on
 	  PATH=$(CURDIR)/$(BIN):$$PATH molecule test $(addprefix -s ,$(SCENARIOS))
 
 changelog: venv ## move changelogs/fragments into the section of this version; writes CHANGELOG.md
-	@$(TOOL) changelog
+	@$(TOOL) devtools.changelog
 
 docs: venv ## write docs/reference anew from the schemas and the plugins
-	@$(TOOL) reference
+	@$(TOOL) devtools.reference
 
 run: venv ## the embedded engine on the cluster of KUBECONFIG (default .cluster/kubeconfig)
 	@KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} $(BIN)/dljob-operator run --install-crds
 
 venv: .venv/ready ## the pinned Python environment
 
-.venv/ready: requirements.txt requirements-dev.txt requirements.yml VERSION pyproject.toml build/venv.sh
-	@build/venv.sh $(PYTHON)
+.venv/ready: requirements.txt requirements-dev.txt requirements.yml VERSION pyproject.toml hack/venv.sh
+	@hack/venv.sh $(PYTHON)
 
 clean: ## the environment and what tools left; the cluster is ended by cluster-down
 	@rm -rf .venv .build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -11,6 +11,6 @@ LABEL operators.operatorframework.io.bundle.channels.v1=candidate
 LABEL operators.operatorframework.io.bundle.channel.default.v1=candidate
 
 # the definitions from where they are: the bundle's own are links, which would lead nowhere in the image
-COPY bundle/manifests/dljob-operator* /manifests/
+COPY deploy/olm/manifests/dljob-operator* /manifests/
 COPY crds/*.yaml /manifests/
-COPY bundle/metadata /metadata/
+COPY deploy/olm/metadata /metadata/

@@ -1,6 +1,6 @@
 """What tests of every level share: the local cluster, brought up once for all of them and ended afterwards.
 
-`make test` brings it up before pytest starts, and records that in a session (build/suite/session.py); a pytest that was
+`make test` brings it up before pytest starts, and records that in a session (hack/devtools/suite/session.py); a pytest that was
 started by hand does it here.
 """
 
@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from devtools.suite import session
 from kubernetes import client, config, watch
-from suite import session
 
 ROOT = Path(__file__).resolve().parents[1]
 TEST_CRDS = ROOT / "tests" / "crds"
@@ -36,8 +36,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Path]:
     """The kubeconfig of a running local cluster. One that is up already is used, and left up."""
-    from cluster import lifecycle
-    from cluster.settings import settings_from
+    from devtools.cluster import lifecycle
+    from devtools.cluster.settings import settings_from
 
     if shared := session.current().kubeconfig:
         yield Path(shared)
@@ -55,8 +55,8 @@ def cluster() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def images(cluster: Path) -> None:
     """The example images in the local registry, under the manifests' own names too."""
-    from cluster.settings import settings_from
-    from images import build_and_push
+    from devtools.cluster.settings import settings_from
+    from devtools.images import build_and_push
 
     if not session.current().images:
         build_and_push(settings_from())

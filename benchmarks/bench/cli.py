@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cluster import lifecycle
-from cluster.errors import ClusterError
-from cluster.settings import Settings, settings_from
+from devtools.cluster import lifecycle
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.settings import Settings, settings_from
 
 from bench import account, machine, plan, report, tools
 from bench.client import Client, Refused

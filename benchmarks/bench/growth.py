@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cluster import lifecycle
-from cluster.errors import ClusterError
-from cluster.settings import settings_from
+from devtools.cluster import lifecycle
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.settings import settings_from
 
 from bench import account, cli, machine, plan, report, tools
 from bench.client import Client

@@ -9,7 +9,7 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from collection import dependencies
+from devtools.collection import dependencies
 
 from bench import tools
 from bench.client import Client
@@ -27,7 +27,7 @@ def memory_gib() -> float:
     return int(found[1]) / 2**20 if found else 0.0
 
 
-_MEASURED = ("runner", "plugins", "roles", "watches.yaml")
+_MEASURED = ("src", "plugins", "roles", "watches.yaml")
 
 
 def _git(*arguments: str) -> str:

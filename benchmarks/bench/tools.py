@@ -8,9 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cluster import gobuild
-from cluster.content_key import content_key
-from cluster.settings import settings_from
+from devtools.cluster import gobuild
+from devtools.cluster.content_key import content_key
+from devtools.cluster.settings import settings_from
 
 ROOT = Path(__file__).resolve().parents[2]
 GO = ROOT / "benchmarks" / "go"

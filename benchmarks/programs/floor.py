@@ -18,6 +18,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport, connect
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared import FROM_REPLICAS
+
 from dljob_operator.engine.kube import ApiError as EngineError
 from dljob_operator.engine.kube import KubeApi
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from demo.operator_process import OperatorProcess
-from e2e.support import Cluster
-from suite import session
+from devtools.demo.operator_process import OperatorProcess
+from devtools.suite import session
+from support.live_jobs import Cluster
 
 
 @pytest.fixture(scope="module")

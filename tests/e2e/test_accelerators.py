@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 import yaml
-from e2e.gpus import ALPHA, GPU, advertised
-from e2e.operator_log import logs
-from e2e.support import UNTIL_ENDED, Cluster, v1alpha1_job
 from kubernetes import client
-from upstream_manifests import preferred
+from support.gpus import ALPHA, GPU, advertised
+from support.live_jobs import UNTIL_ENDED, Cluster, v1alpha1_job
+from support.operator_log import logs
+from support.upstream_manifests import preferred
 
 ROOT = Path(__file__).resolve().parents[2]
 VOLUMES = {"nvidia-libs": "/usr/lib", "nvidia-bin": "/usr/bin"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from e2e.support import Cluster, v1_job, v1alpha1_job
+from support.live_jobs import Cluster, v1_job, v1alpha1_job
 
 
 def test_template_that_kubernetes_refuses(here: Cluster) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
-from demo.operator_process import OperatorProcess
+from devtools.demo.operator_process import OperatorProcess
+from support.live_jobs import Cluster, v1_job, v1alpha1_job
+
 from dljob_operator.watches import load_watches
-from e2e.support import Cluster, v1_job, v1alpha1_job
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = re.compile(r"kubeflow\.org/v1 MXJob (\d+) objects: ok")

@@ -14,7 +14,7 @@ from bench.peers import catalog
 from bench.peers.base import Peer
 from bench.session import Ground
 from bench.workloads import QUICK
-from cluster.settings import settings_from
+from devtools.cluster.settings import settings_from
 
 pytestmark = pytest.mark.exclusive
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import yaml
-from cluster.settings import settings_from
-from e2e.gpus import advertised
-from e2e.support import Cluster, Job
+from devtools.cluster.settings import settings_from
 from kubernetes import client, watch
-from upstream_manifests import preferred
+from support.gpus import advertised
+from support.live_jobs import Cluster, Job
+from support.upstream_manifests import preferred
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCURACY = re.compile(r"final: test_accuracy=([0-9.]+) shards=(\d+) epochs=\d+ backend=(\w+)")

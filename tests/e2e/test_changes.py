@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from e2e.support import UNTIL_ENDED, Cluster, Resource, v1_job, v1alpha1_job
+from support.live_jobs import UNTIL_ENDED, Cluster, Resource, v1_job, v1alpha1_job
 
 
 def names(pods: list[dict]) -> set[str]:  # type: ignore[type-arg]

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 import yaml
-from cluster import gobuild, lifecycle
-from cluster.settings import Settings, settings_from
-from demo.deployed import NAME, NAMESPACE, DeployedOperator, Kubectl
-from e2e.support import UNTIL_RELEASED, Cluster, shell_template, until, v1_job
-from images import build_and_push
+from devtools.cluster import gobuild, lifecycle
+from devtools.cluster.settings import Settings, settings_from
+from devtools.demo.deployed import NAME, NAMESPACE, DeployedOperator, Kubectl
+from devtools.images import build_and_push
+from support.live_jobs import UNTIL_RELEASED, Cluster, shell_template, until, v1_job
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "dljob-operator"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from e2e.support import Cluster, Job
-from example_outcomes import ELSEWHERE, EXAMPLES, OUTCOMES, Outcome
 from kubernetes import client, watch
+from support.example_outcomes import ELSEWHERE, EXAMPLES, OUTCOMES, Outcome
+from support.live_jobs import Cluster, Job
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(path.name for path in EXAMPLES.glob("*.yaml") if path.name not in ELSEWHERE)
@@ -25,11 +25,13 @@ pytestmark = pytest.mark.training
 def outcome(request: pytest.FixtureRequest, cluster: Path) -> Iterator[Outcome]:
     """The file's row of the table, on a node that advertises the GPUs that it needs."""
     name = request.getfixturevalue("name")
-    assert name in OUTCOMES, f"examples/{name} has no row in tests/example_outcomes.py: say there what it comes to"
+    assert name in OUTCOMES, (
+        f"examples/{name} has no row in tests/support/example_outcomes.py: say there what it comes to"
+    )
     found = OUTCOMES[name]
 
     def advertise(count: int) -> None:
-        subprocess.run([sys.executable, "-m", "cluster", "gpu", str(count)], cwd=ROOT / "build", check=True)
+        subprocess.run([sys.executable, "-m", "devtools.cluster", "gpu", str(count)], cwd=ROOT / "hack", check=True)
 
     if found.gpus:
         advertise(found.gpus)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from e2e.support import SHELL_IMAGE, UNTIL_ENDED, UNTIL_RELEASED, Cluster, v1_job, v1alpha1_job
+from support.live_jobs import SHELL_IMAGE, UNTIL_ENDED, UNTIL_RELEASED, Cluster, v1_job, v1alpha1_job
 
 TALKS = "n=0; while [ $n -lt 200 ]; do n=$((n + 1)); echo step $n; done; echo loss is NaN; exit 3"
 

@@ -6,11 +6,11 @@ import subprocess
 from pathlib import Path
 
 import yaml
-from cluster.settings import settings_from
-from cluster.state import StateFile
-from collection.environment import ROOT, environ
-from images import context, definition, remote
-from upstream_manifests import preferred
+from devtools.cluster.settings import settings_from
+from devtools.cluster.state import StateFile
+from devtools.collection.environment import ROOT, environ
+from devtools.images import context, definition, remote
+from support.upstream_manifests import preferred
 
 NAME = "registry.example.com/another/mxnet:1"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from e2e.support import Cluster, Job, kubectl, shell_template
+from support.live_jobs import Cluster, Job, kubectl, shell_template
 
 TASK = 'echo "$TF_CONFIG$CAFFE2_CONFIG$DMLC_ROLE"'
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from e2e.support import UNTIL_ENDED, UNTIL_RELEASED, Cluster, Job, Resource, v1_job
+from support.live_jobs import UNTIL_ENDED, UNTIL_RELEASED, Cluster, Job, Resource, v1_job
 
 WORKERS = 60
 PRINTS = 'echo "$MX_CONFIG"; '

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import yaml
-from e2e.support import Cluster, for_own_operator, v1_job
+from support.live_jobs import Cluster, for_own_operator, v1_job
 
 ROOT = Path(__file__).resolve().parents[2]
 

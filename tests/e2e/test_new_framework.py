@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from demo.operator_process import OperatorProcess
-from e2e.support import UNTIL_ENDED, UNTIL_RELEASED, Cluster, shell_template
+from devtools.demo.operator_process import OperatorProcess
 from kubernetes import client, config, watch
+from support.live_jobs import UNTIL_ENDED, UNTIL_RELEASED, Cluster, shell_template
 
 ROLE_VARS = """
 ---

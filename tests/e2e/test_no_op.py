@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from bench import account
 from bench.client import Client
-from demo.operator_process import OperatorProcess
-from e2e.support import Cluster, until, v1_job
+from devtools.demo.operator_process import OperatorProcess
+from support.live_jobs import Cluster, until, v1_job
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from demo.operator_process import OperatorProcess
-from e2e.support import UNTIL_RELEASED, Cluster, v1alpha1_job
+from devtools.demo.operator_process import OperatorProcess
+from support.live_jobs import UNTIL_RELEASED, Cluster, v1alpha1_job
 
 
 def test_job_goes_on_when_the_operator_is_killed(own: Cluster, tmp_path: Path) -> None:

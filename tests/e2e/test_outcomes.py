@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from e2e.support import UNTIL_ENDED, UNTIL_RELEASED, Cluster, v1_job, v1alpha1_job
+from support.live_jobs import UNTIL_ENDED, UNTIL_RELEASED, Cluster, v1_job, v1alpha1_job
 
 
 def test_scheduler_success_ends_the_job_and_cleans_up(here: Cluster) -> None:

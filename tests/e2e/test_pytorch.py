@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from e2e.support import Cluster, Job, kubectl
+from support.live_jobs import Cluster, Job, kubectl
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCURACY = re.compile(r"final: test_accuracy=([0-9.]+) processes=(\d+) epochs=\d+$", re.MULTILINE)

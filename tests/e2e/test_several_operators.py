@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from bench.peers.base import free_port, total
-from demo.operator_process import OperatorProcess
-from e2e.support import Cluster, v1alpha1_job
+from devtools.demo.operator_process import OperatorProcess
+from support.live_jobs import Cluster, v1alpha1_job
 
 LEADS, STANDS_BY = " leads", "standing by"
 SECONDS = 30.0

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 import yaml
-from e2e.support import SHELL_IMAGE, UNTIL_ENDED, UNTIL_RELEASED, Cluster, Job, shell_template
 from kubernetes import client, watch
-from upstream_manifests import preferred
+from support.live_jobs import SHELL_IMAGE, UNTIL_ENDED, UNTIL_RELEASED, Cluster, Job, shell_template
+from support.upstream_manifests import preferred
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCURACY = re.compile(r"final: test_accuracy=([0-9.]+)")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from e2e.support import Cluster, Job, Resource
-from upstream_manifests import preferred
+from support.live_jobs import Cluster, Job, Resource
+from support.upstream_manifests import preferred
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCURACY = re.compile(r"test_accuracy=([0-9.]+)")

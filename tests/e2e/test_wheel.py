@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import dljob_operator
 import pytest
 from bench.peers.base import free_port
-from cluster.settings import cache_dir_from
-from collection import wheel
-from e2e.support import Cluster, until, v1_job
-from suite import session
+from devtools.cluster.settings import cache_dir_from
+from devtools.collection import wheel
+from devtools.suite import session
+from support.live_jobs import Cluster, until, v1_job
+
+import dljob_operator
 
 
 @pytest.fixture(scope="module")

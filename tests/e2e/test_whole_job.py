@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
-from e2e.support import Cluster, v1_job
 from kubernetes import watch
+from support.live_jobs import Cluster, v1_job
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mxnet-restart-job.yaml"
 

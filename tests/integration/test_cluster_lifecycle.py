@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster import engine, gobuild, lifecycle, network, packages, process, shell, sysctl
-from cluster.engine import Engine
-from cluster.settings import REPO_ROOT, Settings, settings_from
-from cluster.state import State, StateFile
+from devtools.cluster import engine, gobuild, lifecycle, network, packages, process, shell, sysctl
+from devtools.cluster.engine import Engine
+from devtools.cluster.settings import REPO_ROOT, Settings, settings_from
+from devtools.cluster.state import State, StateFile
 
 pytestmark = pytest.mark.cluster_lifecycle
 
@@ -40,12 +40,12 @@ class Tool:
     def __init__(self, folder: Path) -> None:
         # a shell that uses another local cluster names its engine as DOCKER_HOST: this cluster is to have its own
         kept = {k: v for k, v in os.environ.items() if k not in ("DOCKER_HOST", "KUBECONFIG", "DLJOB_CLUSTER_NAME")}
-        self.env = {**kept, "DLJOB_CLUSTER_DIR": str(folder), "PYTHONPATH": str(REPO_ROOT / "build")}
+        self.env = {**kept, "DLJOB_CLUSTER_DIR": str(folder), "PYTHONPATH": str(REPO_ROOT / "hack")}
         self.settings: Settings = settings_from(self.env)
 
     def __call__(self, *arguments: str, code: int = 0, **more: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "cluster", *arguments],
+            [sys.executable, "-m", "devtools.cluster", *arguments],
             env={**self.env, **more},
             cwd="/",
             capture_output=True,
@@ -295,7 +295,7 @@ def test_up_use_kill_up_down_leaves_the_machine_as_it_was(tool: Tool, tools: dic
 def test_an_interrupted_creation_is_begun_again(tool: Tool, tools: dict[str, str]) -> None:
     before = look(tool, tools)
     started = subprocess.Popen(
-        [sys.executable, "-u", "-m", "cluster", "up"],
+        [sys.executable, "-u", "-m", "devtools.cluster", "up"],
         env=tool.env,
         cwd="/",
         stderr=subprocess.PIPE,

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 import yaml
-from images import definition, wheels
+from devtools.images import definition, wheels
 
 ROOT = Path(__file__).resolve().parents[2]
 

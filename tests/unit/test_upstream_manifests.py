@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
-from images.manifests import OWN_FOLDER, folders
-from upstream_manifests import from_each_source, load, paths, preferred
+from devtools.images.manifests import OWN_FOLDER, folders
+from support.upstream_manifests import from_each_source, load, paths, preferred
 
 POD = "replicas template spec containers name image"
 MXJOB = f"replicaSpecs mxReplicaType {POD} imagePullPolicy restartPolicy"

@@ -1,7 +1,7 @@
 """The stock Ansible way: a role of kubernetes.core tasks, a cold ansible-runner for each job, as ansible-operator does.
 
 The events and the command line are ansible-operator's; its Go binary, which adds a proxy with a cache, is not here.
-kubernetes.core is that of the project's own environment (build/collection/dependencies.py).
+kubernetes.core is that of the project's own environment (hack/devtools/collection/dependencies.py).
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cluster.settings import cache_dir_from
-from collection import oldest
-from e2e.support import Cluster, v1_job
+from devtools.cluster.settings import cache_dir_from
+from devtools.collection import oldest
+from support.live_jobs import Cluster, v1_job
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -13,8 +13,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import routes
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.transport import Transport, connect
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants
-from builders import OWN_OPERATOR, TENSORFLOW, tfjob
 from kubernetes import client, watch
+from support.builders import OWN_OPERATOR, TENSORFLOW, tfjob
 
 Resource = dict[str, Any]
 GROUP, VERSION = "route-test.example.com", "v1"

@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": "build"}
-    command = [sys.executable, "-m", "collection", *arguments]
+    env = {**os.environ, "PYTHONPATH": "hack"}
+    command = [sys.executable, "-m", "devtools.collection", *arguments]
     return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
 

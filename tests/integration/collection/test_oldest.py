@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cluster.settings import cache_dir_from
-from collection import oldest
+from devtools.cluster.settings import cache_dir_from
+from devtools.collection import oldest
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from collection import tarball
-from collection.environment import environ
-from e2e.support import Cluster, v1_job
+from devtools.collection import tarball
+from devtools.collection.environment import environ
+from support.live_jobs import Cluster, v1_job
 
 ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = {

@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from collection import tarball, wheel
+from devtools.collection import tarball, wheel
 
 ROOT = Path(__file__).resolve().parents[3]
 COLLECTION = "ansible_collections/dljob/operator/"
@@ -26,8 +26,8 @@ WHEEL_ALONE = {"galaxy.yml"}
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """By the command of `make wheel`, which prints the path."""
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "collection", "wheel", "--into", str(folder)]
-    env = {**os.environ, "PYTHONPATH": "build"}
+    command = [sys.executable, "-m", "devtools.collection", "wheel", "--into", str(folder)]
+    env = {**os.environ, "PYTHONPATH": "hack"}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (made,) = folder.iterdir()
@@ -62,7 +62,7 @@ def test_its_collection_is_the_tarballs(archive: zipfile.ZipFile, tmp_path: Path
 
 def test_beside_the_collection_it_holds_the_engine(archive: zipfile.ZipFile) -> None:
     names = {name for name in archive.namelist() if not name.startswith(COLLECTION) and ".dist-info/" not in name}
-    assert names == {name.removeprefix("runner/") for name in known_files() if name.startswith("runner/")}
+    assert names == {name.removeprefix("src/") for name in known_files() if name.startswith("src/")}
 
 
 def test_the_program_in_it_may_be_executed(archive: zipfile.ZipFile) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from builders import OWN_OPERATOR
 from kubernetes import client
+from support.builders import OWN_OPERATOR
 
 Job = dict[str, Any]
 Submit = Callable[..., Job]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import caffe2job
-from upstream_manifests import from_each_source, load
+from support.builders import caffe2job
+from support.upstream_manifests import from_each_source, load
 
 Job = dict[str, Any]
 

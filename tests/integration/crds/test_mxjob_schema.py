@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from upstream_manifests import MXJOBS, from_each_source, load
+from support.upstream_manifests import MXJOBS, from_each_source, load
 
 Job = dict[str, Any]
 Jobs = dict[str, Job]

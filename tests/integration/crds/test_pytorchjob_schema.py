@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from builders import pytorchjob
+from support.builders import pytorchjob
 
 Job = dict[str, Any]
 

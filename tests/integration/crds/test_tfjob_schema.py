@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
-from builders import tf_template, tfjob
-from upstream_manifests import TFJOBS, from_each_source, load
+from support.builders import tf_template, tfjob
+from support.upstream_manifests import TFJOBS, from_each_source, load
 
 Job = dict[str, Any]
 Edit = Callable[[Any], object]

@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from collection.environment import environ
-from documents import DOCUMENTS, ROOT, commands
-from e2e.support import Cluster, v1_job
+from devtools.collection.environment import environ
+from support.documents import DOCUMENTS, ROOT, commands
+from support.live_jobs import Cluster, v1_job
 
 LIFECYCLE = "tests/integration/test_cluster_lifecycle.py::test_up_use_kill_up_down_leaves_the_machine_as_it_was"
 DEMO = "tests/e2e/test_demo.py::test_demo_trains_and_leaves_nothing"
@@ -31,7 +31,7 @@ RUN_BY = {
     r"make hooks": "tests/integration/tooling/test_hooks.py::test_git_refuses_a_commit_whose_subject_is_not_imperative",
     r"make commits": "tests/unit/commits/test_source.py::test_the_command_fails_for_a_bad_subject_of_the_branch_only",
     r"make changelog": "tests/integration/tooling/test_changelog.py::test_a_fragment_goes_into_the_section_of_the_version",
-    r"PYTHONPATH=build python -m release check v0\.1\.0": "tests/unit/release/test_check.py::test_the_command_reads_the_files_of_this_tree",
+    r"PYTHONPATH=hack python -m devtools.release check v0\.1\.0": "tests/unit/release/test_check.py::test_the_command_reads_the_files_of_this_tree",
     r"git (tag|push) .*": RELEASE,
     r"make sanity": "tests/integration/collection/test_checks.py::test_sanity",
     r"make test-oldest": "tests/integration/collection/test_oldest.py::test_units_with_the_oldest_versions",
@@ -51,8 +51,8 @@ RUN_BY = {
         "tests/integration/engine/test_cli.py::test_it_installs_its_kinds_is_ready_runs_and_ends_well"
     ),
     r"\. \.cluster/env": HERE,
-    r"PYTHONPATH=build python -m cluster push \S+": LIFECYCLE,
-    r"PYTHONPATH=build python -m cluster \{.*\}": LIFECYCLE,
+    r"PYTHONPATH=hack python -m devtools.cluster push \S+": LIFECYCLE,
+    r"PYTHONPATH=hack python -m devtools.cluster \{.*\}": LIFECYCLE,
     r"docker build --network host -t \S+ \.": "tests/e2e/test_training.py::test_example_trains",
     r"docker push": MENTION,
     r"molecule test|make molecule.*": "tests/e2e/test_molecule.py::test_scenarios",
@@ -64,7 +64,7 @@ RUN_BY = {
     r"make deploy OVERLAY=namespaced": (
         "tests/e2e/test_deployment.py::test_a_job_beside_it_runs_and_one_elsewhere_is_left_alone"
     ),
-    r"python -m images build operator --no-push": BASE,
+    r"python -m devtools.images build operator --no-push": BASE,
     r"helm (install|test) dljob-operator .*|helm uninstall|helm package": (
         "tests/e2e/test_deployment.py::test_install_run_upgrade_and_uninstall"
     ),
@@ -148,7 +148,7 @@ def test_what_is_generated_is_as_it_should_be() -> None:
     """`make version`, `make crds`, `make bundle` and `make docs` would write nothing."""
     for package in ("stamp", "crds", "olm", "reference"):
         command = ["python", "-m", package, "--check"]
-        env = environ(PYTHONPATH="build")
+        env = environ(PYTHONPATH="hack")
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
 

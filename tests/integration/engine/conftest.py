@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from integration.engine.support import ECHOJOBS, RECORD, ROOT, Engine, Jobs, Process, Runners, crd, remove_crd
+
 from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
-from integration.engine.support import ECHOJOBS, RECORD, ROOT, Engine, Jobs, Process, Runners, crd, remove_crd
 
 
 @pytest.fixture(scope="session")

@@ -325,7 +325,7 @@ def command(*arguments: str) -> list[str]:
 
 def environ_of(**more: str) -> dict[str, str]:
     environ = {name: value for name, value in os.environ.items() if name != "WATCH_NAMESPACE"}
-    return {**environ, "PYTHONPATH": str(ROOT / "runner"), **more}
+    return {**environ, "PYTHONPATH": str(ROOT / "src"), **more}
 
 
 class Process:

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import yaml
 from bench.peers.base import free_port
+from integration.engine.support import GROUP, Jobs, Process, command, crd, environ_of, remove_crd, until
+
 from dljob_operator import __version__
 from dljob_operator.engine.kube import KubeApi
-from integration.engine.support import GROUP, Jobs, Process, command, crd, environ_of, remove_crd, until
 
 
 def _fails(*arguments: str, cwd: Path, **environ: str) -> str:

@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 import yaml
+from integration.engine.support import ECHO, ROOT, Jobs, until
+
 from dljob_operator.companion.control import NUDGE
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
-from integration.engine.support import ECHO, ROOT, Jobs, until
 
 
 class Served:
@@ -45,7 +46,7 @@ class Served:
         watches.write_text(yaml.safe_dump([entry]))
         environ = {
             **os.environ,
-            "PYTHONPATH": str(ROOT / "runner"),
+            "PYTHONPATH": str(ROOT / "src"),
             "ANSIBLE_COLLECTIONS_PATH": str(roles / "collections"),
             "KUBECONFIG": str(kubeconfig),
             "WATCH_NAMESPACE": namespace,

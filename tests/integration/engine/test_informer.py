@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from integration.engine.support import GROUP, Jobs, Line, crd, remove_crd, until
+
 from dljob_operator.engine import trim
 from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.discovery import PODS, Resource, find_resource
@@ -17,7 +19,6 @@ from dljob_operator.engine.informer import Informer
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.triggers import Change
 from dljob_operator.watches import GVK
-from integration.engine.support import GROUP, Jobs, Line, crd, remove_crd, until
 
 _OURS = "app.kubernetes.io/managed-by=dljob-operator"
 

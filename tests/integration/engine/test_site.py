@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 import yaml
+from integration.engine.support import WORKER, Engine, Jobs, until
+
 from dljob_operator.engine.discovery import CONFIG_MAPS, NODES
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.site import CONFIG_MAP, SiteWatch
-from integration.engine.support import WORKER, Engine, Jobs, until
 
 DEVICE = f"dljob.test/device-{WORKER}"
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from demo.operator_process import OperatorProcess
-from dljob_operator.engine.kube import ApiError, KubeApi
+from devtools.demo.operator_process import OperatorProcess
 from integration.rights.recorder import Recorder, Right
 from integration.rights.support import RBAC, Operator, less, rules_of
 from kubernetes import client
+
+from dljob_operator.engine.kube import ApiError, KubeApi
 
 
 @pytest.fixture(scope="module")

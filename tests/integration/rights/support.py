@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from builders import OWN_OPERATOR
-from demo.operator_process import OperatorProcess
-from dljob_operator.engine.kube import ApiError, KubeApi
+from devtools.demo.operator_process import OperatorProcess
 from integration.engine.support import until
 from integration.rights.recorder import Recorder, Right
+from support.builders import OWN_OPERATOR
+
+from dljob_operator.engine.kube import ApiError, KubeApi
 
 ROOT = Path(__file__).resolve().parents[3]
 BASE = ROOT / "deploy" / "kustomize" / "base"

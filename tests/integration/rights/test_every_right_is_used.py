@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api import transport
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
-from builders import MXNET
-from dljob_operator.engine.crds import install_crds
-from dljob_operator.engine.kube import ApiError, KubeApi
+from devtools.olm import csv, sources
 from integration.engine.support import remove_crd, until
 from integration.rights.conftest import Start
 from integration.rights.recorder import Right, request_of
 from integration.rights.support import Operator, Resource, granted, rules_of, unschedulable
-from olm import csv, sources
+from support.builders import MXNET
+
+from dljob_operator.engine.crds import install_crds
+from dljob_operator.engine.kube import ApiError, KubeApi
 
 JOBS = ("caffe2jobs", "mxjobs", "pytorchjobs", "tfjobs")
 NOT_ASKED_FOR = {

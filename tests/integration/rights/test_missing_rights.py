@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import yaml
-from demo.operator_process import OperatorError
+from devtools.demo.operator_process import OperatorError
+from devtools.olm import csv, sources
 from integration.rights.conftest import Start
 from integration.rights.recorder import Right
 from integration.rights.support import RBAC, Operator
-from olm import csv, sources
 
 RULE = re.compile(r"add to the operator's role: (\{.*?\})")
 

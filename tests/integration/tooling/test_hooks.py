@@ -22,8 +22,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))  # without the user's hooks and signing
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     here = tmp_path / "checkout"
-    (here / "build").mkdir(parents=True)
-    shutil.copytree(ROOT / "build" / "commits", here / "build" / "commits")
+    (here / "hack" / "devtools").mkdir(parents=True)
+    shutil.copytree(ROOT / "hack/devtools/commits", here / "hack/devtools/commits")
     shutil.copy(ROOT / ".pre-commit-config.yaml", here)
     (here / ".venv").symlink_to(BIN.parent)
     for command in (

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cluster.content_key import LENGTH, content_key
+from devtools.cluster.content_key import LENGTH, content_key
 
 
 def tree(root: Path, **files: str) -> Path:

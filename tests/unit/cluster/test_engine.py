@@ -5,8 +5,8 @@ import subprocess
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from cluster import engine
-from cluster.settings import Settings
+from devtools.cluster import engine
+from devtools.cluster.settings import Settings
 
 SETTINGS = Settings(Path("/state"), Path("/cache"), "dljob")
 BLOCK = IPv4Network("172.30.104.0/22")

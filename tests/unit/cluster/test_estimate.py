@@ -1,8 +1,8 @@
 """What remains is estimated from this machine's past, and from the step's own pace once it has one."""
 
 import pytest
-from cluster import estimate
-from cluster.estimate import Progress
+from devtools.cluster import estimate
+from devtools.cluster.estimate import Progress
 
 
 def test_history_beats_the_built_in_figure() -> None:

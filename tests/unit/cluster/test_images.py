@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from cluster import push
-from cluster.errors import ClusterError
-from cluster.imagetar import Image, Layer, existing_layer, write_archive, write_layer
-from cluster.push import Blob
+from devtools.cluster import push
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.imagetar import Image, Layer, existing_layer, write_archive, write_layer
+from devtools.cluster.push import Blob
 
 
 def layer(tmp_path: Path, name: str, text: str) -> Layer:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import yaml
-from cluster import kindcluster, nodeimage, registry, versions
-from cluster.errors import ClusterError
-from cluster.kindcluster import NodeRuntime
-from cluster.registry import ImageName, parse_image_name
-from cluster.settings import Settings
+from devtools.cluster import kindcluster, nodeimage, registry, versions
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.kindcluster import NodeRuntime
+from devtools.cluster.registry import ImageName, parse_image_name
+from devtools.cluster.settings import Settings
 
 SETTINGS = Settings(Path("/state"), Path("/cache"), "dljob")
 
@@ -146,13 +146,13 @@ def test_mmdebstrap_gets_the_hosts_own_sources() -> None:
 
 
 def test_node_image_is_named_by_what_goes_into_it(tmp_path: Path) -> None:
-    build = tmp_path / "build"
-    (build / "node").mkdir(parents=True)
-    (build / "node" / "setup.sh").write_text("1")
-    settings = Settings(Path("/state"), tmp_path, "dljob", build_dir=build)
+    node = tmp_path / "node"
+    node.mkdir()
+    (node / "setup.sh").write_text("1")
+    settings = Settings(Path("/state"), tmp_path, "dljob", node_dir=node)
     before = nodeimage.image_name(settings)
     assert before.startswith(f"kindest/node:{versions.KUBERNETES}-dljob-")
-    (build / "node" / "setup.sh").write_text("2")
+    (node / "setup.sh").write_text("2")
     assert nodeimage.image_name(settings) != before
     assert nodeimage.image_key(settings) in nodeimage.archive_path(settings).name
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from cluster import machine, sysctl
+from devtools.cluster import machine, sysctl
 
 
 @pytest.fixture

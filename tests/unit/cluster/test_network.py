@@ -3,8 +3,8 @@
 from ipaddress import IPv4Network
 
 import pytest
-from cluster import network
-from cluster.errors import ClusterError
+from devtools.cluster import network
+from devtools.cluster.errors import ClusterError
 
 ROUTES = """Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
 eth0\t00000000\t0102000A\t0003\t0\t0\t0\t00000000\t0\t0\t0

@@ -1,6 +1,6 @@
 """Packages: only what the host lacks is fetched, and the node is made from the distribution's own archive."""
 
-from cluster import packages
+from devtools.cluster import packages
 
 SIMULATION = """NOTE: This is only a simulation!
 Inst runc (1.1.5+ds1-1 Debian:12.15/oldstable [amd64])

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from cluster import process
+from devtools.cluster import process
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cluster.progress import Reporter
+from devtools.cluster.progress import Reporter
 
 
 def test_a_finished_step_is_shown_and_remembered(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from cluster.errors import ClusterError
-from cluster.settings import DEFAULT_NAME, REPO_ROOT, Settings, cache_dir_from, settings_from
-from cluster.state import State, StateFile
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.settings import DEFAULT_NAME, REPO_ROOT, Settings, cache_dir_from, settings_from
+from devtools.cluster.state import State, StateFile
 
 
 def test_defaults() -> None:

@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cluster import engine, slots
-from cluster.errors import ClusterError
-from cluster.slots import Claim
+from devtools.cluster import engine, slots
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.slots import Claim
 
 
 def claim(cache: Path, cluster: str, preferred: int | None = None) -> Claim:

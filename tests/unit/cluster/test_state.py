@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from cluster.errors import ClusterError
-from cluster.process import ProcessId
-from cluster.state import State, StateFile, from_json, to_json
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.process import ProcessId
+from devtools.cluster.state import State, StateFile, from_json, to_json
 
 FULL = State(
     name="dljob",

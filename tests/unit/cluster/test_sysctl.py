@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cluster import sysctl
+from devtools.cluster import sysctl
 
 
 def fake(root: Path, **values: str) -> Path:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cluster import api, cli, gobuild, gpu, kwok, lifecycle, shell
-from cluster.errors import ClusterError
-from cluster.settings import REPO_ROOT, Settings, settings_from
-from cluster.state import State
+from devtools.cluster import api, cli, gobuild, gpu, kwok, lifecycle, shell
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.settings import REPO_ROOT, Settings, settings_from
+from devtools.cluster.state import State
 
-GO_DIR = REPO_ROOT / "build/node/go"
+GO_DIR = REPO_ROOT / "hack/node/go"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_modules_and_their_checksums_are_committed(program: gobuild.Program) -> 
 
 
 def test_module_versions_are_the_ones_the_tool_speaks_of() -> None:
-    from cluster import versions
+    from devtools.cluster import versions
 
     assert f"k8s.io/kubernetes {versions.KUBERNETES} " in (GO_DIR / "kubernetes/go.mod").read_text()
     assert f"sigs.k8s.io/kind {versions.KIND} " in (GO_DIR / "kind/go.mod").read_text()

@@ -10,12 +10,12 @@ import os
 from pathlib import Path
 
 import pytest
-from cluster import engine, kindcluster, lifecycle, nodeimage, registry, versions
-from cluster.engine import Engine
-from cluster.errors import ClusterError
-from cluster.progress import Reporter
-from cluster.settings import Settings
-from cluster.state import State, StateFile
+from devtools.cluster import engine, kindcluster, lifecycle, nodeimage, registry, versions
+from devtools.cluster.engine import Engine
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.progress import Reporter
+from devtools.cluster.settings import Settings
+from devtools.cluster.state import State, StateFile
 
 OFFICIAL = "kindest/node:v0@sha256:0"
 CLIENT = """#!/bin/sh

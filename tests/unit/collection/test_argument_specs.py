@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
-from collection.environment import COLLECTIONS, environ
+from devtools.collection.environment import COLLECTIONS, environ
 
 ROOT = Path(__file__).resolve().parents[3]
-ROLES = sorted(path.name for path in (ROOT / "roles").iterdir())
+ROLES = sorted(path.name for path in (ROOT / "roles").iterdir() if path.is_dir())
 FRAMEWORKS = [name for name in ROLES if name != "dljob"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from collection.environment import COLLECTIONS, environ
+from devtools.collection.environment import COLLECTIONS, environ
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible.module_utils.compat.version import LooseVersion
-from collection import dependencies
+from devtools.collection import dependencies
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -100,7 +100,7 @@ def test_the_package_requires_what_it_imports_and_nothing_else() -> None:
     optional = [requirement for extra in project["optional-dependencies"].values() for requirement in extra]
     names = {re.split(r"[<>=]", d)[0].lower() for d in [*project["dependencies"], *optional]}
     modules = {"ansible-core": "ansible", "prometheus-client": "prometheus_client", "pyyaml": "yaml"}
-    assert {modules.get(name, name) for name in names} == imported("runner") | imported("plugins")
+    assert {modules.get(name, name) for name in names} == imported("src") | imported("plugins")
 
 
 def test_every_role_says_from_which_ansible_on_it_works() -> None:

@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from commits import source
-from commits.__main__ import main
+from devtools.commits import source
+from devtools.commits.__main__ import main
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from commits.subject import LIMIT, problems
+from devtools.commits.subject import LIMIT, problems
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from commits.subject import LIMIT, problems
         "Fix #12: requeue on conflict",
         "docs: describe make images MANIFESTS",
         "docs: Describe make images MANIFESTS",
-        "build/cluster: start dockerd without iptables",
+        "hack/devtools/cluster: start dockerd without iptables",
         "crds, bundle: regenerate",
         "Test: cover the third branch",
         # base forms that look like other forms

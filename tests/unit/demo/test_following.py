@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import urllib3
-from demo import training
+from devtools.demo import training
 from kubernetes import client
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from example_outcomes import ELSEWHERE, EXAMPLES, OUTCOMES
+from support.example_outcomes import ELSEWHERE, EXAMPLES, OUTCOMES
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = sorted(path.name for path in EXAMPLES.glob("*.yaml"))

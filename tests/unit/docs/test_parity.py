@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from images.manifests import folders
+from devtools.images.manifests import folders
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "parity.md").read_text(encoding="utf-8")

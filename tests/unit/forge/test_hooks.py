@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import lint
 import pytest
 import yaml
+from devtools import lint
 
 ROOT = Path(__file__).resolve().parents[3]
 HOOKS: list[dict[str, Any]] = [
@@ -23,7 +23,7 @@ BY_ID = {hook["id"]: hook for hook in HOOKS}
 def test_a_hook_takes_its_program_from_the_environment_that_requirements_pin(hook: dict[str, Any]) -> None:
     """A hook from a repository would have a version of its own, beside the one in requirements-dev.txt."""
     assert hook["language"] == "system" and "rev" not in hook and "additional_dependencies" not in hook
-    command = hook["entry"].removeprefix("env PYTHONPATH=build ").split()
+    command = hook["entry"].removeprefix("env PYTHONPATH=hack ").split()
     program = Path(command[0])
     assert program.parent == Path(".venv/bin")
     assert program.name == "python" or any(program.name == linter[0] for linter in lint.LINTERS.values())
@@ -35,8 +35,10 @@ def test_every_linter_is_run_on_each_commit_or_is_named_as_slow() -> None:
     for name in lint.ON_CHANGED_FILES:
         command = " ".join(word for word in lint.LINTERS[name] if word not in (*lint.CODE, ".", "--check"))
         assert any(entry.replace(" --force-exclude", "") == f".venv/bin/{command}" for entry in on_commit), name
-    assert ".venv/bin/python build/lint.py --quick" in on_commit
-    assert BY_ID["lint"]["entry"] == ".venv/bin/python build/lint.py" and BY_ID["lint"]["stages"] == ["pre-push"]
+    assert "env PYTHONPATH=hack .venv/bin/python -m devtools.lint --quick" in on_commit
+    assert BY_ID["lint"]["entry"] == "env PYTHONPATH=hack .venv/bin/python -m devtools.lint" and BY_ID["lint"][
+        "stages"
+    ] == ["pre-push"]
 
 
 def test_quick_leaves_out_no_other_linter() -> None:

@@ -32,7 +32,7 @@ def scripts() -> Iterator[str]:
 
 def test_units_run_with_every_python_that_is_supported() -> None:
     accepted = re.search(
-        r"\((\d+), (\d+)\) <= sys\.version_info\[:2\] <= \((\d+), (\d+)\)", (ROOT / "build/venv.sh").read_text()
+        r"\((\d+), (\d+)\) <= sys\.version_info\[:2\] <= \((\d+), (\d+)\)", (ROOT / "hack/venv.sh").read_text()
     )
     assert accepted
     first, last = int(accepted[2]), int(accepted[4])
@@ -56,9 +56,9 @@ def test_targets_of_make_and_packages_of_python_exist() -> None:
     targets |= {entry["target"] for entry in WORKFLOWS["test"]["jobs"]["unit"]["strategy"]["matrix"]["include"]}
     assert {"venv", "lint", "test", "test-unit", "test-oldest", "bench", "collection", "bundle"} <= targets
     assert [t for t in sorted(targets) if not re.search(rf"^{re.escape(t)}:.* ## ", MAKEFILE, re.MULTILINE)] == []
-    packages = set(re.findall(r"python -m (\w+)", script))
+    packages = set(re.findall(r"python -m devtools\.(\w+)", script))
     assert {"images", "release"} <= packages
-    assert [package for package in packages if not (ROOT / "build" / package / "__main__.py").is_file()] == []
+    assert [package for package in packages if not (ROOT / "hack/devtools" / package / "__main__.py").is_file()] == []
 
 
 def test_the_image_that_a_release_puts_into_the_chart_is_where_it_looks_for_it() -> None:
@@ -98,6 +98,6 @@ def test_teams_own_paths_that_exist() -> None:
 def test_generated_files_are_marked_and_exist() -> None:
     lines = [line.split() for line in (ROOT / ".gitattributes").read_text("utf-8").splitlines()]
     patterns = [line[0] for line in lines if line and line[-1] == "linguist-generated"]
-    assert [p for p in patterns if not any(ROOT.glob(p if "/" in p or p[0].isupper() else f"build/**/{p}"))] == []
-    written = {"crds/*.yaml", "bundle/**", "build/bundle.Dockerfile", "docs/reference/**", "CHANGELOG.md"}
+    assert [p for p in patterns if not any(ROOT.glob(p if "/" in p or p[0].isupper() else f"hack/**/{p}"))] == []
+    written = {"crds/*.yaml", "deploy/olm/**", "build/bundle.Dockerfile", "docs/reference/**", "CHANGELOG.md"}
     assert written <= set(patterns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from images import bases, definition
+from devtools.images import bases, definition
 
 
 def test_a_base_is_named_by_all_that_it_is_made_of() -> None:

@@ -6,10 +6,10 @@ import io
 from pathlib import Path
 
 import pytest
-from cluster.engine import Engine
-from cluster.progress import Reporter
-from images import build, definition
-from images.errors import ImagesError
+from devtools.cluster.engine import Engine
+from devtools.cluster.progress import Reporter
+from devtools.images import build, definition
+from devtools.images.errors import ImagesError
 
 # stands for the docker client: says which labels an image has, notes each call, and fails a build if told to
 DOCKER = """#!/bin/sh

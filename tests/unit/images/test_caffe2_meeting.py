@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import example_programs
 import pytest
+from support import example_programs
 
 meeting = example_programs.load("caffe2/meeting.py")
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import example_programs
 import pytest
 import yaml
+from support import example_programs
 
 program = example_programs.load("caffe2/train_digits.py")
 FILE = example_programs.TRAINING / "caffe2" / "train_digits.py"
@@ -166,7 +166,7 @@ def test_a_redis_that_is_not_there_ends_with_1() -> None:
 
 
 def test_the_image_offers_the_program_that_manifests_call() -> None:
-    from images import definition
+    from devtools.images import definition
 
     offered = definition.load("caffe2").programs
     assert "/usr/local/caffe2/caffe2/python/examples/resnet50_trainer.py" in offered

@@ -7,8 +7,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from images import context, definition, wheels
-from images.errors import ImagesError
+from devtools.images import context, definition, wheels
+from devtools.images.errors import ImagesError
 
 BASE = 'image = "python:3.11-slim"\npython = "3.11"\n[debian]\nrelease = "bookworm"\npackages = ["python3"]\n'
 IMAGE = """

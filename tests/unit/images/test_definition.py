@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from images import definition, manifests
-from images.errors import ImagesError
+from devtools.images import definition, manifests
+from devtools.images.errors import ImagesError
 
 ROOT = Path(__file__).resolve().parents[3]
 BASE = 'image = "python:3.11-slim"\npython = "3.11"\n[debian]\nrelease = "bookworm"\npackages = ["python3"]\n'

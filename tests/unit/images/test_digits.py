@@ -5,10 +5,10 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-import example_programs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import example_programs
 
 digits = example_programs.load("shared/digits.py")
 

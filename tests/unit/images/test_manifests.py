@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
-from images import definition, manifests
-from images.errors import ImagesError
-from images.manifests import Use
-from upstream_manifests import MXJOBS, TFJOBS, from_each_source, load
+from devtools.images import definition, manifests
+from devtools.images.errors import ImagesError
+from devtools.images.manifests import Use
+from support.upstream_manifests import MXJOBS, TFJOBS, from_each_source, load
 
 
 def pod(image: str, **more: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from images import context, remote
+from devtools.images import context, remote
 
 
 class Registry:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 
-import example_programs
 import pytest
+from support import example_programs
 
 rendezvous = example_programs.load("shared/rendezvous.py")
 

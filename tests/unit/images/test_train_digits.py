@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import example_programs
 import pytest
+from support import example_programs
 
 program = example_programs.load("mxnet/train_digits.py")
 FILE = example_programs.TRAINING / "mxnet" / "train_digits.py"

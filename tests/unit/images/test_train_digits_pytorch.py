@@ -5,9 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import example_programs
 import pytest
 import yaml
+from support import example_programs
 
 program = example_programs.load("pytorch/train_digits.py")
 FILE = example_programs.TRAINING / "pytorch" / "train_digits.py"
@@ -56,7 +56,7 @@ def test_a_bad_argument_ends_with_2(argument: str) -> None:
 
 
 def test_the_image_offers_what_the_examples_call() -> None:
-    from images import definition
+    from devtools.images import definition
 
     offered = definition.load("pytorch").program
     document = yaml.safe_load((example_programs.ROOT / "examples" / "pytorch-elastic.yaml").read_text())

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import example_programs
 import pytest
+from support import example_programs
 
 program = example_programs.load("tensorflow/train_digits.py")
 FILE = example_programs.TRAINING / "tensorflow" / "train_digits.py"

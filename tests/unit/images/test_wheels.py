@@ -7,9 +7,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from cluster.errors import ClusterError
-from images import definition, wheels
-from images.errors import ImagesError
+from devtools.cluster.errors import ClusterError
+from devtools.images import definition, wheels
+from devtools.images.errors import ImagesError
 
 
 def test_pins_are_read_without_their_reasons() -> None:

@@ -18,7 +18,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from upstream_manifests import from_each_source, load
+from support.upstream_manifests import from_each_source, load
 
 WHERE = "ConfigMap default/tf-job-operator-config, data.controller_config_file.yaml"
 LIBS = {"name": "libs", "mountPath": "/usr/local/nvidia/lib64", "hostPath": "/usr/lib/nvidia"}

@@ -19,8 +19,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
-from builders import CAFFE2, MXNET, TENSORFLOW, Resource, caffe2job, mxjob, role_file, tf_template, tfjob
-from world import World
+from support.builders import CAFFE2, MXNET, TENSORFLOW, Resource, caffe2job, mxjob, role_file, tf_template, tfjob
+from support.world import World
 
 CONFIG = OperatorConfig({ALPHA_GPU: Accelerator((HostVolume("libs", "/nvidia", "/usr/lib/nvidia"),))})
 BROKEN = OperatorConfig(problems={ALPHA_GPU: "ConfigMap default/c, data.k: accelerators[a].volumes must be a list"})

@@ -11,7 +11,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.dljob.operator.plugins.filter.gpu_limits import FilterModule
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators import limits
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import ALPHA_GPU, GPU
-from upstream_manifests import from_each_source, load
+from support.upstream_manifests import from_each_source, load
 
 gpu_limits: Callable[..., Any] = FilterModule().filters()["gpu_limits"]
 

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from builders import CAFFE2, UID, Resource, caffe2job, environment_of, manifest_of
+from support.builders import CAFFE2, UID, Resource, caffe2job, environment_of, manifest_of
 
 NFS = {"backendType": "nfs", "nfsPath": "/shared/digits"}
 NONE = {"backendType": "none"}

@@ -12,7 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.clea
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
-from builders import MXNET, TENSORFLOW, Pod, at, mxjob, observed, pod_of, stamp, tfjob
+from support.builders import MXNET, TENSORFLOW, Pod, at, mxjob, observed, pod_of, stamp, tfjob
 
 SERVICES = {"digits-scheduler-0", "mxjob-aycw"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builders import UID, mxjob, seen_from
+from support.builders import UID, mxjob, seen_from
 
 
 def test_shape() -> None:

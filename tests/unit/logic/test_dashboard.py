@@ -11,9 +11,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import complain
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
-from builders import ECHO_DECLARATION, TENSORFLOW, UID, Resource, echo_framework, echojob, role_file, tfjob
-from upstream_manifests import from_each_source, load
-from world import World
+from support.builders import ECHO_DECLARATION, TENSORFLOW, UID, Resource, echo_framework, echojob, role_file, tfjob
+from support.upstream_manifests import from_each_source, load
+from support.world import World
 
 
 def with_page(**page: Any) -> Resource:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.deadlines import time_left, time_to_live
-from builders import at, mxjob, stamp
+from support.builders import at, mxjob, stamp
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import declar
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework, InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Dialect, ExitCodes, ReplicaType
-from builders import ECHO_DECLARATION, MXNET, echo_framework, echo_framework_of_dialect, echojob, seen_from
+from support.builders import ECHO_DECLARATION, MXNET, echo_framework, echo_framework_of_dialect, echojob, seen_from
 
 
 def test_the_smallest_framework() -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.dmlc import mxnet_environment
-from builders import MXJob, environment_of, manifest_of, mxjob, seen_from
+from support.builders import MXJob, environment_of, manifest_of, mxjob, seen_from
 
 DMLC = {
     "DMLC_PS_ROOT_URI": "digits-scheduler-0",

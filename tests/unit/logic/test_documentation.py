@@ -24,7 +24,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.t
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import CLOUDS, CONFIG_MAP, GPU
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Dialect, Standard
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
-from builders import ROOT, declaration
+from support.builders import ROOT, declaration
+
 from dljob_operator.engine import site as engine_site
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.exit_codes import Verdict, judge
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Termination
-from builders import mxjob
+from support.builders import mxjob
 
 
 def verdict(dialect: str, code: int, reason: str = "Error") -> Verdict:

@@ -11,7 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.fail
     over_backoff_limit,
     retries_of,
 )
-from builders import MXJob, Pod, mxjob, observed, pod_of
+from support.builders import MXJob, Pod, mxjob, observed, pod_of
 
 NEVER = mxjob().v1alpha1().servers(1).workers(2).restart("Never").job()
 ON_FAILURE = mxjob().v1alpha1().servers(1).workers(2).restart("OnFailure").job()

@@ -8,8 +8,8 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
-from builders import NOW, UID, mxjob, stamp
-from world import World
+from support.builders import NOW, UID, mxjob, stamp
+from support.world import World
 
 
 def test_a_job_that_was_never_good_has_failed() -> None:

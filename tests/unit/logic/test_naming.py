@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
-from builders import mxjob
+from support.builders import mxjob
 
 
 def test_runtime_id_is_a_function_of_the_uid() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodView, Termination
-from builders import NOW, UID, mxjob, pod_of, stamp
+from support.builders import NOW, UID, mxjob, pod_of, stamp
 
 OWNER = {"apiVersion": "kubeflow.org/v1", "kind": "MXJob", "name": "digits", "uid": UID, "controller": True}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import is_owned_by, owner_reference
-from builders import UID, mxjob
+from support.builders import UID, mxjob
 
 
 def test_what_we_make_is_ours() -> None:

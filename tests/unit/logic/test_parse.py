@@ -11,8 +11,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import dialect_of, parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import Chief, RunPolicy
-from builders import MXNET, UID, MXJob, Resource, echo_framework, echo_framework_of_dialect, echojob, mxjob
-from upstream_manifests import MXJOBS, from_each_source, load
+from support.builders import MXNET, UID, MXJob, Resource, echo_framework, echo_framework_of_dialect, echojob, mxjob
+from support.upstream_manifests import MXJOBS, from_each_source, load
 
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 WITH_OPTIONS = ("v1", "v1alpha1", "fioravanzo")

@@ -6,7 +6,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import PLACEHOLDERS, placeholders
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
-from builders import mxjob, seen_from
+from support.builders import mxjob, seen_from
 
 
 @pytest.mark.parametrize(

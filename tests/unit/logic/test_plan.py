@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
-from builders import NOW, MXJob, echo_framework, echojob, environment_of, mxjob
-from world import World, is_quiet
+from support.builders import NOW, MXJob, echo_framework, echojob, environment_of, mxjob
+from support.world import World, is_quiet
 
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from builders import CAFFE2, caffe2job
-from world import World
+from support.builders import CAFFE2, caffe2job
+from support.world import World
 
 
 def started(**pod: str) -> World:

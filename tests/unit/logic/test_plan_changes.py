@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
-from builders import MXJob, environment_of, mxjob
-from world import World, is_quiet
+from support.builders import MXJob, environment_of, mxjob
+from support.world import World, is_quiet
 
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 

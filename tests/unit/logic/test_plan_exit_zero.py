@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from builders import CAFFE2, TENSORFLOW, Resource, caffe2job, mxjob, tfjob
-from world import World
+from support.builders import CAFFE2, TENSORFLOW, Resource, caffe2job, mxjob, tfjob
+from support.world import World
 
 OTHERS = ["server", "worker"]
 

@@ -8,8 +8,8 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_ALL
-from builders import PYTORCH, pytorchjob
-from world import World
+from support.builders import PYTORCH, pytorchjob
+from support.world import World
 
 
 def played(**job: Any) -> World:

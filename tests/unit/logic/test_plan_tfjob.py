@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from builders import TENSORFLOW, Resource, tfjob
-from world import World
+from support.builders import TENSORFLOW, Resource, tfjob
+from support.world import World
 
 
 def world(policy: str | None = None, dynamic: bool | None = None, restart: str | None = None, **counts: int) -> World:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
-from builders import MXJob, mxjob
-from world import World, is_quiet
+from support.builders import MXJob, mxjob
+from support.world import World, is_quiet
 
 DIALECTS = ("v1alpha1", "fioravanzo", "mpba")
 

@@ -10,8 +10,8 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import build_pod
-from builders import MXNET, UID, echo_framework_of_dialect, echojob, environment_of, manifest_of, mxjob
-from upstream_manifests import from_each_source, load
+from support.builders import MXNET, UID, echo_framework_of_dialect, echojob, environment_of, manifest_of, mxjob
+from support.upstream_manifests import from_each_source, load
 
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 TEMPLATED = "{{ lookup('pipe', 'id') }} {% raw %} {index} {job}"

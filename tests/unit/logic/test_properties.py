@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from builders import MXNET, NOW, Resource, environment_of, manifest_of, mxjob, observed
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from world import DNS_LABEL, World, is_quiet
+from support.builders import MXNET, NOW, Resource, environment_of, manifest_of, mxjob, observed
+from support.world import DNS_LABEL, World, is_quiet
 
 SPEC_HASH = "dljob.operator/spec-hash"
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")

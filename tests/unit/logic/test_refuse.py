@@ -5,8 +5,8 @@ from __future__ import annotations
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import postpone, refuse
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
-from builders import MXNET, MXJob, mxjob
-from world import World
+from support.builders import MXNET, MXJob, mxjob
+from support.world import World
 
 REFUSED = ['Pod/digits-worker-0: spec.containers[0].volumeMounts[0].name: Not found: "nowhere"']
 QUOTA = ["Pod/digits-worker-0: exceeded quota"]

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import replica_statuses as rs
-from builders import Pod, mxjob, observed, pod_of
+from support.builders import Pod, mxjob, observed, pod_of
 
 V1ALPHA1 = mxjob().v1alpha1().servers(2).workers(3).restart("Never").job()
 V1 = mxjob().v1().servers(2).workers(3).restart("Never").job()

@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import Moves, next_moves
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from builders import Pod, at, mxjob, observed, pod_of, pods_of
+from support.builders import Pod, at, mxjob, observed, pod_of, pods_of
 
 JOB = mxjob().v1alpha1().servers(1).workers(2).restart("Never").job()
 EVERYONE = ["scheduler-0", "server-0", "worker-0", "worker-1"]

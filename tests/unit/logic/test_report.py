@@ -14,7 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.report
     is_finished,
     outcome,
 )
-from builders import MXJob, at, mxjob, pod_of, stamp
+from support.builders import MXJob, at, mxjob, pod_of, stamp
 
 ENDED_BY_THE_PEER = {
     "conditions": [

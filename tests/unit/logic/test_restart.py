@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.restart import delay, remaining_delay
-from builders import Pod, at, mxjob, pod_of
+from support.builders import Pod, at, mxjob, pod_of
 
 JOB = mxjob().v1alpha1().workers(1).restart("Never").job()
 

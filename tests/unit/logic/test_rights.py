@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.logic.rights import explain, lacking
+
 from dljob_operator.engine.rights import with_rule
 
 DENIED = 'pods is forbidden: User "system:serviceaccount:a:b" cannot create resource "pods" in API group "" in the namespace "c"'

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import yaml
-from builders import TENSORFLOW, mxjob
-from upstream_manifests import from_each_source, load
-from world import World
+from support.builders import TENSORFLOW, mxjob
+from support.upstream_manifests import from_each_source, load
+from support.world import World
 
 SAMPLE_OF_MXJOB = """
 phase: Running

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
-from builders import UID, manifest_of, mxjob
+from support.builders import UID, manifest_of, mxjob
 
 
 @pytest.mark.parametrize("dialect", ["v1alpha1", "fioravanzo", "mpba"])

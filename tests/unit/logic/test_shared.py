@@ -14,10 +14,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.observe impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from builders import CAFFE2, MXNET, TENSORFLOW, MXJob, Resource, mxjob, seen_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from world import World, is_quiet
+from support.builders import CAFFE2, MXNET, TENSORFLOW, MXJob, Resource, mxjob, seen_from
+from support.world import World, is_quiet
 
 REFERENCE = re.compile(r"\$\(([A-Za-z0-9_.-]+)\)")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
-from builders import MXNET, MXJob, mxjob
+from support.builders import MXNET, MXJob, mxjob
 
 
 def base() -> MXJob:

@@ -9,8 +9,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import standa
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from builders import TENSORFLOW, Resource, manifest_of, role_file, tf_template, tfjob
-from world import World
+from support.builders import TENSORFLOW, Resource, manifest_of, role_file, tf_template, tfjob
+from support.world import World
 
 MOUNT = {"name": "ps-config-volume", "mountPath": "/ps-server"}
 VOLUME = {"name": "ps-config-volume", "configMap": {"name": "cm-ps-76no"}}

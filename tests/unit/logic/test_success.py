@@ -9,7 +9,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.succ
     is_done,
     succeeded,
 )
-from builders import Pod, echo_framework, echojob, mxjob, observed, pod_of
+from support.builders import Pod, echo_framework, echojob, mxjob, observed, pod_of
 
 JOB = mxjob().v1().workers(2).restart("OnFailure").job()
 ALWAYS = mxjob().v1().restart("Always").job()

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from builders import TENSORFLOW, manifest_of, tfjob
-from world import World
+from support.builders import TENSORFLOW, manifest_of, tfjob
+from support.world import World
 
 LISTS = ["tensorflow.org/v1alpha1", "kubeflow.org/v1alpha1"]
 

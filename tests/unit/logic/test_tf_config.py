@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tf_config import tf_config_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from builders import TENSORFLOW, environment_of, manifest_of, seen_from, tfjob
+from support.builders import TENSORFLOW, environment_of, manifest_of, seen_from, tfjob
 
 V1ALPHA1 = (
     '{"cluster":{"master":["master-76no-0.%(kind)s-76no:2222"],'

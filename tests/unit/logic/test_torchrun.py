@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from builders import PYTORCH, environment_of, manifest_of, pytorchjob
+from support.builders import PYTORCH, environment_of, manifest_of, pytorchjob
 
 UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
 MEETING = {"MASTER_ADDR": "example-job-master-0", "MASTER_PORT": "23456"}

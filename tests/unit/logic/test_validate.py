@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from builders import MXNET, MXJob, echo_framework, echojob, mxjob
+from support.builders import MXNET, MXJob, echo_framework, echojob, mxjob
 
 
 def problem(job: MXJob) -> str:

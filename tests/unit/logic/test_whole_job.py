@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from builders import CAFFE2, MXNET, MXJob, caffe2job, environment_of, mxjob
-from world import World
+from support.builders import CAFFE2, MXNET, MXJob, caffe2job, environment_of, mxjob
+from support.world import World
 
 EVERYONE = ["scheduler-0", "server-0", "worker-0", "worker-1"]
 

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import olm_rules
 import pytest
 import yaml
+from devtools.olm import csv, description, descriptors, files, permissions, sources
+from support import olm_rules
+from support.olm_rules import Bundle
+
 from dljob_operator import cli
-from olm import csv, description, descriptors, files, permissions, sources
-from olm_rules import Bundle
 
 ROOT = Path(__file__).resolve().parents[3]
 Rights = set[tuple[str, str, str]]
@@ -26,7 +27,7 @@ Rights = set[tuple[str, str, str]]
 @pytest.fixture(scope="module")
 def bundle_read_once() -> Bundle:
     """Parsing the definitions takes longer than all the rules together."""
-    return olm_rules.read(ROOT / "bundle")
+    return olm_rules.read(ROOT / "deploy/olm")
 
 
 @pytest.fixture
@@ -37,9 +38,9 @@ def bundle(bundle_read_once: Bundle) -> Bundle:
 
 def run(root: Path, *options: str) -> tuple[int, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "olm", *options],
+        [sys.executable, "-m", "devtools.olm", *options],
         cwd=root,
-        env=os.environ | {"PYTHONPATH": "build"},
+        env=os.environ | {"PYTHONPATH": "hack"},
         capture_output=True,
         text=True,
         check=False,
@@ -53,15 +54,16 @@ def test_files_are_what_their_sources_say() -> None:
 
 def test_check_notices_a_change_a_stranger_and_a_bent_link(tmp_path: Path) -> None:
     """In a copy: the files of the tree are not for tests to break."""
-    for name in ("build/olm", "build/crds", "crds", "deploy", "examples", "bundle"):
+    for name in ("hack/devtools/olm", "hack/devtools/crds", "crds", "deploy", "examples"):
         shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=shutil.ignore_patterns("training"))
+    (tmp_path / "build").mkdir()
     for name in ("README.md", "galaxy.yml", "build/bundle.Dockerfile"):
         shutil.copyfile(ROOT / name, tmp_path / name)
     assert run(tmp_path, "--check") == (0, "")
     galaxy = tmp_path / "galaxy.yml"
     galaxy.write_text(re.sub(r"(?m)^version: .*$", "version: 99.0.0", galaxy.read_text()))
-    (tmp_path / "bundle" / "manifests" / "stranger.yaml").write_text("kind: ConfigMap\n")
-    link = tmp_path / "bundle" / "manifests" / "mxjobs.kubeflow.org.yaml"
+    (tmp_path / "deploy/olm" / "manifests" / "stranger.yaml").write_text("kind: ConfigMap\n")
+    link = tmp_path / "deploy/olm" / "manifests" / "mxjobs.kubeflow.org.yaml"
     link.unlink()
     link.write_text("kind: CustomResourceDefinition\n")
     code, said = run(tmp_path, "--check")
@@ -70,7 +72,7 @@ def test_check_notices_a_change_a_stranger_and_a_bent_link(tmp_path: Path) -> No
         assert name in said
     assert run(tmp_path)[0] == 0
     assert run(tmp_path, "--check") == (0, "")
-    assert olm_rules.read(tmp_path / "bundle").csv["metadata"]["name"] == "dljob-operator.v99.0.0"
+    assert olm_rules.read(tmp_path / "deploy/olm").csv["metadata"]["name"] == "dljob-operator.v99.0.0"
 
 
 def test_it_holds_to_the_rules(bundle: Bundle) -> None:

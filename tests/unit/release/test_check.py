@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from release.__main__ import main, versions
-from release.check import problems
+from devtools.release.__main__ import main, versions
+from devtools.release.check import problems
 
 VERSIONS = {"VERSION": "1.2.3", "galaxy.yml (version)": "1.2.3"}
 CHANGELOG = {"releases": {"1.2.3": {}}}

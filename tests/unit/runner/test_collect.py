@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+
 from dljob_operator.warm.collect import Collector, failure_message
 from dljob_operator.warm.messages import Failure
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dljob_operator.companion import command
-from dljob_operator.companion.command import Command, NotOurs
 from hypothesis import given
 from hypothesis import strategies as st
+
+from dljob_operator.companion import command
+from dljob_operator.companion.command import Command, NotOurs
 
 CWD = Path("/opt/ansible")
 ROLE = [

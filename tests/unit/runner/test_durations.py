@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from dljob_operator.durations import format_seconds, parse_duration
 
 

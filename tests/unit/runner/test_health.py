@@ -7,6 +7,7 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
+
 from dljob_operator.engine.health import Health
 
 

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+
 from dljob_operator.engine.leader import LEASE, Move, Sight, Terms, held, look, move
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -3,9 +3,10 @@ from __future__ import annotations
 import struct
 
 import pytest
-from dljob_operator.warm.messages import Ending, Failure, Frame, FrameReader, RunRequest, RunResult
 from hypothesis import given
 from hypothesis import strategies as st
+
+from dljob_operator.warm.messages import Ending, Failure, Frame, FrameReader, RunRequest, RunResult
 
 _JSON = st.dictionaries(st.text(), st.one_of(st.none(), st.integers(), st.text(), st.lists(st.text())))
 

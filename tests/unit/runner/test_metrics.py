@@ -7,6 +7,7 @@ import urllib.request
 from typing import Any
 
 import pytest
+
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.triggers import Change
 

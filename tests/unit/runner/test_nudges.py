@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+
 from dljob_operator.companion.nudges import ASKED_FOR, Nudges
 from dljob_operator.engine.queue import SETTLE
 

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Hashable
 
 import pytest
+
 from dljob_operator.engine.queue import FIRST_BACKOFF, LONGEST_BACKOFF, SETTLE, SETTLE_EACH, WorkQueue
 
 

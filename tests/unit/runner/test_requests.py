@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from dljob_operator.engine.conditions import after_run
 from dljob_operator.engine.requests import period_of, request_for_many, request_for_one, target_name, targets
 from dljob_operator.warm import Target

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from dljob_operator.warm import Ending, RunRequest, RunResult, Target, WarmRunner
 from dljob_operator.warm.messages import FrameReader
 from dljob_operator.warm.resident import Desk, run_result

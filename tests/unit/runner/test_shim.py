@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_operator import Run, Runs
+from support.ansible_operator import Run, Runs
+
 from dljob_operator.companion import supervise
 from dljob_operator.companion.control import Companion
 from dljob_operator.companion.server import ShimServer

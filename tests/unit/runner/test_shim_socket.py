@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+
 from dljob_operator.companion import server
 from dljob_operator.companion.command import NotOurs
 from dljob_operator.companion.control import Companion

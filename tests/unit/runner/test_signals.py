@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from dljob_operator.signals import SignalThread
 
 PATIENCE = 30.0
@@ -99,7 +100,7 @@ class Operator:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "dljob_operator", *arguments],
                 cwd=folder,
-                env={**os.environ, "PYTHONPATH": str(ROOT / "runner"), "KUBECONFIG": str(folder / "kubeconfig")},
+                env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "KUBECONFIG": str(folder / "kubeconfig")},
                 stdout=log,
                 stderr=log,
             )

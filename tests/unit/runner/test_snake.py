@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from dljob_operator.snake import keys_to_snake, snake_case
 
 # What ansible-operator 1.42.3 makes of these names; the odd ones among them too, since roles see them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
+
 from dljob_operator.companion.split import split, with_watches_file, write_without
 from dljob_operator.watches import GVK, Watch, load_watches
 

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+
 from dljob_operator.engine import trim
 from dljob_operator.engine.cache import Store
 from dljob_operator.engine.triggers import Change, custom_matters, owned_matters, owner_uid, title

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from dljob_operator.warm import Ending, RunRequest, RunResult, Target, WarmRunner
 from dljob_operator.warm.client import WarmRunnerError
 

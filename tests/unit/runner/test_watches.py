@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from dljob_operator.watches import (
     GVK,
     Surroundings,

@@ -7,11 +7,12 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-import dljob_operator
 import pytest
 import yaml
-from images import definition
-from stamp import places, project
+from devtools.images import definition
+from devtools.stamp import places, project
+
+import dljob_operator
 
 ROOT = Path(__file__).resolve().parents[3]
 PYPROJECT = "[project.urls]\n" + "".join(f'{name} = "https://example.com/{name}"\n' for name in project.URLS)
@@ -110,5 +111,5 @@ def test_no_tracked_file_names_another_version_or_address(source: project.Projec
             if found[1] != value
         ]
     assert others == [], (
-        "write VERSION's version and pyproject.toml's address, or add the place to build/stamp/places.py"
+        "write VERSION's version and pyproject.toml's address, or add the place to hack/devtools/stamp/places.py"
     )

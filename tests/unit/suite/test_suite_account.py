@@ -3,10 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from suite import budgets, results
-from suite.account import SLOWEST, Ended, account, broken, count_line, over_budget, part_seconds
-from suite.parts import BY_NAME
-from suite.results import FAILED, PASSED, SKIPPED, Case
+from devtools.suite import budgets, results
+from devtools.suite.account import SLOWEST, Ended, account, broken, count_line, over_budget, part_seconds
+from devtools.suite.parts import BY_NAME
+from devtools.suite.results import FAILED, PASSED, SKIPPED, Case
 
 ROOT = Path(__file__).resolve().parents[3]
 

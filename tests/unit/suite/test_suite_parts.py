@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from suite import plan
-from suite.parts import BY_NAME, PARTS, UnknownPart, chosen, part_of, paths_of
+from devtools.suite import plan
+from devtools.suite.parts import BY_NAME, PARTS, UnknownPart, chosen, part_of, paths_of
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py"))

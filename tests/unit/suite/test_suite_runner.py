@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from background import __main__ as background
-from cluster.settings import settings_from
-from suite import plan, results, session
-from suite.plan import Lanes, Step
-from suite.runner import Interrupted, Run
+from devtools.background import __main__ as background
+from devtools.cluster.settings import settings_from
+from devtools.suite import plan, results, session
+from devtools.suite.plan import Lanes, Step
+from devtools.suite.runner import Interrupted, Run
 
 
 class Suite:
@@ -78,9 +78,7 @@ def test_after_a_set_up_that_failed_its_lane_and_who_waits_for_it_do_not_go_on(
 
 
 def test_tests_read_what_is_shared_from_the_session(tmp_path: Path) -> None:
-    body = (
-        "from suite import session; assert session.current() == session.Session(); assert os.environ[session.VARIABLE]"
-    )
+    body = "from devtools.suite import session; assert session.current() == session.Session(); assert os.environ[session.VARIABLE]"
     suite = Suite(tmp_path, Lanes((step(tmp_path, "reads", body),)))
     suite.run.run()
     assert suite.status() == {"reads": 0}

@@ -1,5 +1,0 @@
-"""The local Kubernetes cluster: a real kind cluster, on the user's Docker or on one started here.
-
-Run as ``PYTHONPATH=build python -m cluster <command>``. Standard library and PyYAML only, so that a bare machine can
-run it before anything is installed.
-"""

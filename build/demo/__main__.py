@@ -1,5 +1,0 @@
-import sys
-
-from demo.cli import main
-
-sys.exit(main())

@@ -1,5 +1,0 @@
-import sys
-
-from images.cli import main
-
-sys.exit(main())

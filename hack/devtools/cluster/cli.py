@@ -1,0 +1,82 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from devtools.cluster import gpu, lifecycle, registry
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.estimate import clock
+from devtools.cluster.settings import Settings, settings_from
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="python -m devtools.cluster", description="The local kind cluster.")
+    commands = top.add_subparsers(dest="command", required=True)
+    commands.add_parser("up", help="bring the cluster up, or what of it is down")
+    commands.add_parser("down", help="end everything that 'up' started")
+    commands.add_parser("status", help="what is there; exit status 1 if not all of it works")
+    commands.add_parser("env", help='print lines for a shell: eval "$(python -m devtools.cluster env)"')
+    kwok = commands.add_parser("kwok", help="make it N kwok nodes")
+    kwok.add_argument("count", type=count, metavar="N")
+    gpus = commands.add_parser("gpu", help="advertise N GPUs in the real node's status")
+    gpus.add_argument("count", type=count, metavar="N")
+    gpus.add_argument("--resource", default="nvidia.com/gpu", help="extended resource (default: %(default)s)")
+    push = commands.add_parser("push", help="push local images, so that pods can pull them under their own names")
+    push.add_argument("images", nargs="+", metavar="IMAGE")
+    return top
+
+
+def count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("must not be negative")
+    return value
+
+
+def run(settings: Settings, arguments: argparse.Namespace) -> int:
+    match arguments.command:
+        case "up":
+            session = lifecycle.up(settings)
+            print(f"cluster {settings.name} is up after {clock(session.report.elapsed())}")
+            print(f"  export KUBECONFIG={settings.kubeconfig}")
+            print(f"  or, with docker and the registry too: . {settings.state_dir / 'env'}")
+        case "down":
+            lifecycle.down(settings)
+            print(f"cluster {settings.name} is down")
+        case "status":
+            parts = lifecycle.status(settings)
+            for part in parts:
+                print(f"{'ok ' if part.good else 'NO '} {part.name:<9} {part.detail}")
+            return 0 if all(part.good for part in parts) else 1
+        case "env":
+            session, _ = lifecycle.existing(settings)
+            print("\n".join(lifecycle.env_lines(settings, session.state)))
+        case "kwok":
+            with lifecycle.locked(settings):
+                session, _ = lifecycle.existing(settings)
+                lifecycle.kwok_nodes(session, arguments.count)
+            print(f"{arguments.count} kwok nodes")
+        case "gpu":
+            _, kind = lifecycle.existing(settings)
+            gpu.advertise(kind, arguments.resource, arguments.count)
+            print(f"{settings.node}: {arguments.resource} {arguments.count}")
+        case "push":
+            session, kind = lifecycle.existing(settings)
+            for name in registry.push(settings, kind.engine, session.state.registry_port, arguments.images):
+                print(name)
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parser().parse_args(argv)
+    try:
+        return run(settings_from(), arguments)
+    except ClusterError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; 'up' goes on from here, 'down' cleans up", file=sys.stderr)
+        return 130

@@ -1,0 +1,175 @@
+"""Builds Go programs from committed go.mod and go.sum files, into the cache, counting packages as they compile."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from devtools.cluster import shell, versions
+from devtools.cluster.content_key import content_key
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.progress import Step
+
+VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+
+
+@dataclass(frozen=True)
+class Program:
+    """What one ``go build`` makes: the module folder under node/go, and package path -> name of the binary."""
+
+    module: str
+    packages: Mapping[str, str]
+    ldflags: str = "-s -w"
+
+    @property
+    def binaries(self) -> tuple[str, ...]:
+        return tuple(self.packages.values())
+
+
+def kubernetes_ldflags(version: str) -> str:
+    """Stamps the version in: kubeadm and kubectl refuse or misreport without it."""
+    major, minor, _ = version.removeprefix("v").split(".")
+    stamps = [f"-X {package}.gitVersion={version}" for package in VERSION_PACKAGES]
+    stamps += [f"-X {VERSION_PACKAGES[0]}.gitMajor={major}", f"-X {VERSION_PACKAGES[0]}.gitMinor={minor}"]
+    return " ".join(["-s -w", *stamps])
+
+
+def helm_ldflags(version: str, kubernetes: str) -> str:
+    """Stamps the version in, and that of Kubernetes, which it takes an unknown cluster for."""
+    major, minor, _ = kubernetes.removeprefix("v").split(".")
+    packages = ("helm.sh/helm/v3/pkg/chartutil", "helm.sh/helm/v3/pkg/lint/rules")
+    stamps = [f"-X {p}.k8sVersionMajor={major} -X {p}.k8sVersionMinor={minor}" for p in packages]
+    return " ".join(["-s -w", f"-X helm.sh/helm/v3/internal/version.version={version}", *stamps])
+
+
+KUBERNETES = Program(
+    "kubernetes",
+    {
+        f"k8s.io/kubernetes/cmd/{name}": name
+        for name in (
+            "kubeadm", "kubelet", "kubectl",
+            "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy",
+        )
+    },
+    kubernetes_ldflags(versions.KUBERNETES),
+)  # fmt: skip
+KUBECTL = Program("kubernetes", {"k8s.io/kubernetes/cmd/kubectl": "kubectl"}, kubernetes_ldflags(versions.KUBERNETES))
+KIND = Program("kind", {"sigs.k8s.io/kind": "kind"})
+KWOK = Program("kwok", {"sigs.k8s.io/kwok/cmd/kwok": "kwok"})
+HELM = Program("helm", {"helm.sh/helm/v3/cmd/helm": "helm"}, helm_ldflags(versions.HELM, versions.KUBERNETES))
+ETCD = Program("etcd", {".": "etcd"})
+COREDNS = Program("coredns", {".": "coredns"})
+PAUSE = Program("pause", {".": "pause"})
+
+
+def parse_go_version(text: str) -> tuple[int, int] | None:
+    """(1, 26) from ``go version go1.26.8 linux/amd64``."""
+    match = re.search(r"\bgo(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def go_tool() -> str:
+    """The go command; raises ClusterError if there is none that can build these modules."""
+    wanted = ".".join(map(str, versions.GO_MINIMUM))
+    fix = f"install Go {wanted} or newer (https://go.dev/doc/install) and put it on PATH"
+    go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
+    if go is None:
+        raise ClusterError(
+            "go: not found; without a pullable kind node image Kubernetes is built from its Go modules", fix
+        )
+    found = parse_go_version(shell.run([go, "env", "GOVERSION"]).stdout)
+    if found is None or found < (1, 21):  # from 1.21 on, go fetches the toolchain that a go.mod asks for
+        raise ClusterError(f"go is too old to fetch a newer toolchain by itself: {found}", fix)
+    return go
+
+
+def go_env() -> dict[str, str]:
+    """Environment for builds: static and reproducible.
+
+    With the module files read-only every download must match the committed go.sum, whatever the user's GOSUMDB says.
+    """
+    return {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -trimpath -buildvcs=false", "GOWORK": "off"}
+
+
+def module_dir(go_dir: Path, module: str, path: str) -> Path:
+    """Where the module ``path``, required by node/go/<module>, lies in the module cache; downloads and verifies it."""
+    out = shell.run([go_tool(), "list", "-m", "-f", "{{.Dir}}", path], cwd=go_dir / module, env=go_env()).stdout.strip()
+    if not out:
+        shell.run([go_tool(), "mod", "download", path], cwd=go_dir / module, env=go_env())
+        out = shell.run(
+            [go_tool(), "list", "-m", "-f", "{{.Dir}}", path], cwd=go_dir / module, env=go_env()
+        ).stdout.strip()
+    return Path(out)
+
+
+def stale_packages(go: str, folder: Path, packages: Sequence[str]) -> int:
+    """How many packages have to be compiled: those that the build cache lacks. Downloads the modules it needs."""
+    listed = shell.run(
+        [go, "list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}", *packages], cwd=folder, env=go_env(),
+        fix="check that the Go module proxy (go env GOPROXY) can be reached",
+    )  # fmt: skip
+    return len(listed.stdout.split())
+
+
+def program_dir(cache: Path, go_dir: Path, program: Program) -> Path:
+    key = content_key(program.module, program.ldflags, *program.packages, trees=[go_dir / program.module])
+    return cache / "go" / f"{program.module}-{key}"
+
+
+def built(cache: Path, go_dir: Path, program: Program) -> bool:
+    folder = program_dir(cache, go_dir, program)
+    return all((folder / name).is_file() for name in program.binaries)
+
+
+def build(cache: Path, go_dir: Path, program: Program, step: Step | None = None) -> Path:
+    """Folder with the program's binaries; built unless the cache has them. ``step`` is told what is done."""
+    target = program_dir(cache, go_dir, program)
+    if built(cache, go_dir, program):
+        return target
+    go = go_tool()
+    folder = go_dir / program.module
+    total = stale_packages(go, folder, list(program.packages))
+    partial = target.with_name(target.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    _compile(go, folder, program, partial, step, total)
+    for path, name in program.packages.items():
+        made = folder.name if path == "." else path.rpartition("/")[2]
+        if made != name:
+            (partial / made).rename(partial / name)
+    shutil.rmtree(target, ignore_errors=True)
+    partial.rename(target)
+    return target
+
+
+def _compile(go: str, folder: Path, program: Program, out: Path, step: Step | None, total: int) -> None:
+    command = [go, "build", "-v", "-ldflags", program.ldflags, "-o", f"{out}/", *program.packages]
+    process = subprocess.Popen(
+        command, cwd=folder, env=shell.merged_env(go_env()), text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    lines: list[str] = []
+
+    def follow() -> None:
+        assert process.stderr is not None
+        for line in process.stderr:
+            lines.append(line)
+            if step is not None and total:
+                step.update(min(len(lines), total), total, "packages")
+
+    reader = threading.Thread(target=follow, daemon=True)
+    reader.start()
+    try:
+        code = process.wait()
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    reader.join()
+    if code != 0:
+        raise ClusterError(f"go build in {folder.name} failed ({code}):\n{shell.tail(''.join(lines))}")

@@ -1,0 +1,35 @@
+"""A GPU that is not there: an extended resource advertised in the real node's status, as Kubernetes documents it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.kindcluster import Kind
+
+RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?")
+ALPHA_NAME = "alpha.kubernetes.io/nvidia-gpu"
+"""What manifests of the first operators ask for."""
+
+
+def status_patch(resource: str, count: int) -> str:
+    """A merge patch of a node's status; the kubelet takes over what it finds in the capacity."""
+    if not RESOURCE.fullmatch(resource):
+        raise ClusterError(
+            f"--resource {resource}: not the name of an extended resource",
+            "use DOMAIN/NAME, e.g. nvidia.com/gpu",
+        )
+    if count < 0:
+        raise ClusterError(f"{count}: a count cannot be negative")
+    value = {resource: str(count) if count else None}
+    return json.dumps({"status": {"capacity": value, "allocatable": value}})
+
+
+def advertise(kind: Kind, resource: str, count: int) -> None:
+    """Set the count and wait until the scheduler may use it. 0 removes the resource."""
+    node = kind.settings.node
+    kind.ctl("patch", "node", node, "--subresource=status", "--type=merge", "-p", status_patch(resource, count))
+    if count:
+        path = resource.replace(".", "\\.")
+        kind.ctl("wait", f"node/{node}", f"--for=jsonpath={{.status.allocatable.{path}}}={count}", "--timeout=60s")

@@ -1,0 +1,146 @@
+"""Nodes that exist only in the API: the real kwok runs them, and the pods on them, beside the real node."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import urllib.parse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from devtools.cluster import process
+from devtools.cluster.api import Api
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.settings import Settings
+
+SELECTOR = "type=kwok"
+PREFIX = "kwok-"
+TAINT = {"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}
+CAPACITY = {"cpu": "64", "memory": "512Gi", "ephemeral-storage": "1Ti", "pods": "250"}
+LEASE_SECONDS = 40
+PARALLEL = 16
+"""Pods that it changes at a time. Its own four do 50 to 100 pods a second here, fewer than are made."""
+NODES = f"/api/v1/nodes?labelSelector={urllib.parse.quote(SELECTOR)}"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+KUBE_PROXY = "/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy"
+CONFLICT = 409
+NOT_FOUND = 404
+
+
+def node_name(index: int) -> str:
+    return f"{PREFIX}{index:04d}"
+
+
+def node_manifest(index: int) -> dict[str, Any]:
+    """One node as the API takes it; kwok fills in its status and keeps its lease."""
+    name = node_name(index)
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "type": "kwok",
+                "kubernetes.io/arch": "amd64",
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/role": "agent",
+                "node-role.kubernetes.io/agent": "",
+            },
+            "annotations": {"kwok.x-k8s.io/node": "fake", "node.alpha.kubernetes.io/ttl": "0"},
+        },
+        "spec": {"taints": [dict(TAINT)]},
+        "status": {"allocatable": dict(CAPACITY), "capacity": dict(CAPACITY)},
+    }
+
+
+def configuration() -> dict[str, Any]:
+    """What it has no flag for."""
+    options = {"podPlayStageParallelism": PARALLEL}
+    return {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": options}
+
+
+def _config_file(settings: Settings) -> Path:
+    return settings.state_dir / "kwok.json"
+
+
+def command(kwok: Path, settings: Settings) -> list[str]:
+    return [
+        str(kwok), "--kubeconfig", str(settings.kubeconfig), "--manage-all-nodes=false",
+        "--manage-nodes-with-label-selector", SELECTOR, "--node-lease-duration-seconds", str(LEASE_SECONDS),
+        "--config", str(_config_file(settings)), "-v", "WARN",
+    ]  # fmt: skip
+
+
+def daemonset_patch() -> dict[str, Any]:
+    """Keeps kube-proxy, which tolerates every taint, off the nodes that have nothing to proxy."""
+    term = {"matchExpressions": [{"key": "type", "operator": "NotIn", "values": ["kwok"]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    return {"spec": {"template": {"spec": {"affinity": affinity}}}}
+
+
+def start(settings: Settings, kwok: Path) -> process.ProcessId:
+    """Start kwok as a process of the host, in a session of its own."""
+    log = settings.log_dir / "kwok.log"
+    _config_file(settings).write_text(json.dumps(configuration()))  # JSON is YAML too
+    with log.open("ab") as output:
+        child = subprocess.Popen(
+            command(kwok, settings), cwd="/", stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            start_new_session=True,
+        )  # fmt: skip
+    identity = process.identify(child.pid)
+    assert identity is not None
+    return identity
+
+
+def present(api: Api) -> set[str]:
+    return {item["metadata"]["name"] for item in api.request("GET", NODES)["items"]}
+
+
+def remove_surplus(api: Api, count: int) -> None:
+    """Remove the nodes beyond ``count`` and every lease without a node.
+
+    kwok must not run meanwhile: a lease that vanishes under it leaves a later node of that name without a heartbeat.
+    """
+    there = present(api)
+    keep = there & {node_name(i) for i in range(count)}
+    for name in sorted(there - keep):
+        api.request("DELETE", f"/api/v1/nodes/{name}", ok=(200, 202, NOT_FOUND))
+    for lease in api.request("GET", LEASES)["items"]:
+        name = lease["metadata"]["name"]
+        if name.startswith(PREFIX) and name not in keep:
+            api.request("DELETE", f"{LEASES}/{name}", ok=(200, 202, NOT_FOUND))
+
+
+def add_missing(api: Api, count: int, timeout: int) -> None:
+    """Create the nodes that are missing up to ``count`` and wait until kwok has made them all Ready."""
+    there = present(api)
+    if count > len(there):
+        api.request("PATCH", KUBE_PROXY, daemonset_patch())
+    for index in range(count):
+        if node_name(index) not in there:
+            api.request("POST", "/api/v1/nodes", node_manifest(index), ok=(201, CONFLICT))
+    _wait_ready(api, count, timeout)
+
+
+def is_ready(node: Mapping[str, Any]) -> bool:
+    conditions = node.get("status", {}).get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def _wait_ready(api: Api, count: int, timeout: int) -> None:
+    """Wait until ``count`` kwok nodes are Ready. One watch: ``kubectl wait`` asks for every node, five a second."""
+    listed = api.request("GET", NODES)
+    ready = {item["metadata"]["name"] for item in listed["items"] if is_ready(item)}
+    if len(ready) >= count:
+        return
+    for kind, node in api.watch(NODES, listed["metadata"]["resourceVersion"], timeout):
+        if kind != "DELETED" and is_ready(node):
+            ready.add(node["metadata"]["name"])
+        if len(ready) >= count:
+            return
+    raise ClusterError(
+        f"{count - len(ready)} of {count} kwok nodes are not Ready after {timeout} s",
+        "see .cluster/logs/kwok.log",
+    )

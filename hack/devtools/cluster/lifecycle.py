@@ -1,0 +1,463 @@
+"""``up``, ``down`` and what they are made of, in order. Every start is recorded before it is relied on."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from devtools.cluster import engine as engines
+from devtools.cluster import (
+    gobuild,
+    kindcluster,
+    kwok,
+    machine,
+    network,
+    nodeimage,
+    packages,
+    process,
+    registry,
+    shell,
+    slots,
+)
+from devtools.cluster.api import Api
+from devtools.cluster.engine import Engine
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.kindcluster import Kind
+from devtools.cluster.progress import Reporter
+from devtools.cluster.settings import Settings
+from devtools.cluster.state import State, StateFile
+
+REGISTRY_HOST_NUMBER = 250
+"""The registry's fixed place in the own engine's subnet; Docker hands out addresses from the bottom."""
+
+
+@contextlib.contextmanager
+def locked(settings: Settings) -> Iterator[None]:
+    """One command at a time may change a cluster; the kernel drops the lock with its holder."""
+    settings.state_dir.mkdir(parents=True, exist_ok=True)
+    with (settings.state_dir / "lock").open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("another cluster command is at work in this folder; waiting for it", flush=True)
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+# ---- tools
+
+
+def link(settings: Settings, name: str, target: Path) -> None:
+    """Put a program into .cluster/bin."""
+    settings.bin_dir.mkdir(parents=True, exist_ok=True)
+    place = settings.bin_dir / name
+    if place.is_symlink() and target.parent.resolve() / target.name == place:
+        return  # found on the PATH of .cluster/env: it would become a link to itself
+    place.unlink(missing_ok=True)
+    place.symlink_to(target)
+
+
+def tool_programs(settings: Settings) -> list[gobuild.Program]:
+    """kind, kwok and kubectl; kubectl comes with the rest of Kubernetes where that is built."""
+    go_dir = settings.node_dir / "go"
+    programs = [gobuild.KIND, gobuild.KWOK]
+    if not gobuild.built(settings.cache_dir, go_dir, gobuild.KUBERNETES):
+        programs.append(gobuild.KUBECTL)
+    return programs
+
+
+def ensure_tool(settings: Settings, program: gobuild.Program, report: Reporter, step_name: str, title: str) -> Path:
+    go_dir = settings.node_dir / "go"
+    with report.step(step_name, title) as step:
+        if gobuild.built(settings.cache_dir, go_dir, program):
+            step.skip()
+        folder = gobuild.build(settings.cache_dir, go_dir, program, step)
+    name = program.binaries[0]
+    link(settings, name, folder / name)
+    return folder / name
+
+
+def ensure_kubectl(settings: Settings, report: Reporter) -> Path:
+    """kubectl of the cluster's version: from the Kubernetes build if there is one, else built alone."""
+    go_dir = settings.node_dir / "go"
+    if gobuild.built(settings.cache_dir, go_dir, gobuild.KUBERNETES):
+        path = gobuild.program_dir(settings.cache_dir, go_dir, gobuild.KUBERNETES) / "kubectl"
+        link(settings, "kubectl", path)
+        return path
+    return ensure_tool(settings, gobuild.KUBECTL, report, "kubectl", "kubectl, compiled")
+
+
+# ---- engine
+
+
+@dataclass
+class Session:
+    """One run of a command: the settings, the record, and the reporter."""
+
+    settings: Settings
+    file: StateFile
+    state: State
+    report: Reporter
+
+    def record(self, **changes: object) -> None:
+        self.state = self.file.save(self.state.replace(**changes))
+
+
+def open_session(settings: Settings) -> Session:
+    file = StateFile(settings.state_dir)
+    return Session(settings, file, file.load(), Reporter(settings.cache_dir / "durations.json"))
+
+
+def recorded_engine(session: Session) -> Engine | None:
+    """The engine that the record names, if it answers."""
+    if session.state.engine == "own":
+        if not process.alive(session.state.supervisor):
+            return None
+        engine = engines.own_engine(session.settings, session.settings.bin_dir / "docker")
+        return engine if engines.answers(engine) else None
+    if session.state.engine == "user":
+        env = {"DOCKER_HOST": session.state.docker_host} if session.state.docker_host else dict(os.environ)
+        return engines.user_engine(env)
+    return None
+
+
+def users_engine_gone(settings: Settings) -> ClusterError:
+    return ClusterError(
+        "the Docker that this cluster was created on does not answer",
+        f"start it again; or, if it will never come back, forget the cluster: rm -r {settings.state_dir}",
+    )
+
+
+def ensure_engine(session: Session) -> Engine:
+    """The recorded engine, started again if it has died; else the user's; else a new one of our own."""
+    settings, state = session.settings, session.state
+    engine = recorded_engine(session)
+    if engine is None and state.engine == "user":
+        raise users_engine_gone(settings)
+    if engine is None and not state.engine:
+        engine = engines.user_engine(os.environ)
+        if engine is not None:
+            session.record(name=settings.name, engine="user", docker_host=os.environ.get("DOCKER_HOST", ""))
+    if engine is None:
+        engine = start_own_engine(session)
+    link(settings, "docker", engine.docker)
+    return engine
+
+
+def start_own_engine(session: Session) -> Engine:
+    settings = session.settings
+    engines.require_rights()
+    with session.report.step("engine", "Docker's packages, unpacked") as step:
+        if (settings.cache_dir / "packages").is_dir() and list((settings.cache_dir / "packages").glob("engine-*")):
+            step.skip()
+        tree = engines.ensure_packages(settings)
+    with session.report.step("engine-start", "Docker engine, started"):
+        # a predecessor that hangs, or that was killed in the middle of its end
+        engines.stop(settings, session.state.supervisor)
+        if not session.state.engine:
+            session.record(name=settings.name, engine="own", block=str(network.free_block()))
+        # after a crash the old bridge still has the subnet; after a reboot another network may have taken it
+        elif not network.link_exists(settings.bridge) and _taken(network.Network(session.state.block)):
+            raise ClusterError(
+                f"the cluster's addresses {session.state.block} are in use by another network now",
+                "run cluster-down, then cluster",
+            )
+        machine.enter(settings.ident, engines.PRIVATE_RUN_DIRS)
+        claim = slots.claim(settings.cache_dir, settings.state_dir, session.state.slot)
+        session.record(slot=claim.number, docker_host=f"unix://{settings.run_dir}/docker.sock")
+        if claim.inherited:
+            engines.disarm(claim.slot.docker)
+        block = network.Network(session.state.block)
+        engines.start(settings, claim, block, lambda supervisor: session.record(supervisor=supervisor))
+        if claim.inherited:
+            engines.remove_leftovers(engines.own_engine(settings))
+    if not network.add_egress(settings.nft_table, block, packages.tool_env(tree)):
+        session.report.say("  note: no nftables here; pods cannot reach anything outside the cluster")
+    return engines.own_engine(settings)
+
+
+def _taken(block: network.Network) -> bool:
+    routes = network.parse_routes(Path("/proc/net/route").read_text())
+    return any(block.overlaps(route) for route in routes)
+
+
+# ---- node image
+
+
+def official_image(settings: Settings) -> str:
+    source = (
+        gobuild.module_dir(settings.node_dir / "go", "kind", "sigs.k8s.io/kind") / "pkg/apis/config/defaults/image.go"
+    )
+    return kindcluster.parse_default_image(source.read_text())
+
+
+def has_image(engine: Engine, name: str) -> bool:
+    return engine.run("image", "inspect", name, check=False).returncode == 0
+
+
+def ensure_node_image(session: Session, engine: Engine) -> str:
+    """A node image that the engine has: the user's choice, one built earlier, the official one, or one built now."""
+    settings, report = session.settings, session.report
+    if settings.node_image:
+        if not has_image(engine, settings.node_image):
+            with report.step("pull", f"{settings.node_image}, pulled"):
+                engine.run("pull", "-q", settings.node_image, fix="load it into Docker, or unset KIND_NODE_IMAGE")
+        return settings.node_image
+    built = nodeimage.image_name(settings)
+    if has_image(engine, built):
+        return built
+    archive = nodeimage.archive_path(settings)
+    if not archive.is_file():
+        official = official_image(settings)
+        if has_image(engine, official):
+            return official
+        with report.step("pull", "official node image") as step:
+            if engine.run("pull", "-q", official, check=False).returncode == 0:
+                return official
+            step.skip()
+        report.say("  the official node image cannot be pulled here: building one (once)")
+        report.expect([*nodeimage.plan(settings), "load", "registry", "create", "ready"])
+        archive = nodeimage.build(settings, report)
+        nodeimage.forget_older(settings)
+    with report.step("load", "node image, loaded into Docker"):
+        env = packages.tool_env(
+            packages.unpack(settings.cache_dir, "build-tools", nodeimage.TOOL_PACKAGES, with_dependencies=True)
+        )
+        shell.pipe(["zstd", "-dcq", archive], [engine.docker, "load", "-q"], env=engine.env, producer_env=env)
+        if engine.kind == "own":
+            _forget_older_images(engine, built)
+    return built
+
+
+def _forget_older_images(engine: Engine, current: str) -> None:
+    """Remove the node images that earlier versions of the build files made, as far as no node uses them."""
+    listed = engine.run(
+        "images", "--filter", "reference=kindest/node:*-dljob-*", "--format", "{{.Repository}}:{{.Tag}}"
+    )
+    for name in listed.stdout.split():
+        if name != current:
+            engine.run("image", "rm", name, check=False)
+
+
+# ---- registry
+
+
+def registry_address(state: State) -> str:
+    return str(network.cluster_subnet(network.Network(state.block))[REGISTRY_HOST_NUMBER]) if state.block else ""
+
+
+def ensure_registry(session: Session, engine: Engine) -> None:
+    with session.report.step("registry", "registry") as step:
+        if not session.state.registry_port:
+            session.record(registry_port=registry.free_port())
+        port = session.state.registry_port
+        if registry.running(session.settings, engine) and registry.serves(port):
+            step.skip()
+            return
+        registry.start(session.settings, engine, port, registry_address(session.state))
+
+
+# ---- node
+
+
+def ensure_node(session: Session, kind: Kind) -> None:
+    """A node that is Ready: the one that runs, the stopped one started, or a new one."""
+    settings, report = session.settings, session.report
+    state = kindcluster.node_state(settings, kind.engine)
+    if state and not session.state.creation:
+        raise ClusterError(
+            f"there is a kind cluster {settings.name} in this Docker that was not created from {settings.state_dir}",
+            f"choose another name (DLJOB_CLUSTER_NAME=...), or remove it: kind delete cluster --name {settings.name}",
+        )
+    if state and session.state.creation == "done":
+        if (
+            state == "running"
+            and settings.kubeconfig.exists()
+            and kindcluster.serves(kind)
+            and kindcluster.wait_ready(kind, 60)
+        ):
+            return
+        with report.step("restart", "node, started again"):
+            recovered = kindcluster.start_node(kind) and kindcluster.recovers(kind)
+        if recovered:
+            return
+        report.say("  the node does not come back; it is created anew, and what was in the cluster is lost")
+    if state:
+        kindcluster.delete(kind)
+    session.record(creation="begun")
+    with report.step("create", "kind create cluster"):
+        image = session.state.node_image
+        own = image == nodeimage.image_name(kind.settings)
+        kindcluster.create(kind, image or None, own_image=own)
+    session.record(creation="done")
+    with report.step("ready", "cluster DNS"):
+        if not kindcluster.wait_ready(kind, 120):
+            raise ClusterError(
+                "the cluster's DNS does not become ready",
+                f"see {settings.log_dir} and kubectl -n kube-system get pods",
+            )
+
+
+# ---- kwok
+
+
+def ensure_kwok(session: Session) -> None:
+    """kwok again, if the record says that it should run and it does not."""
+    state = session.state
+    if state.kwok_nodes and not process.alive(state.kwok):
+        kwok_nodes(session, state.kwok_nodes)
+
+
+def kwok_nodes(session: Session, count: int) -> None:
+    """Make it exactly ``count`` kwok nodes, with kwok running as long as there is one."""
+    settings = session.settings
+    session.record(kwok_nodes=count)
+    # compiled before the API server is asked anything: it closes a connection that is idle for as long as that takes
+    program = ensure_tool(settings, gobuild.KWOK, session.report, "kwok", "kwok, compiled") if count else None
+    with contextlib.closing(Api(settings.kubeconfig)) as api:
+        if len(kwok.present(api)) > count or not process.alive(session.state.kwok):
+            process.end(session.state.kwok, 10)
+            session.record(kwok=None)
+            kwok.remove_surplus(api, count)
+        if program is not None:
+            if session.state.kwok is None:
+                session.record(kwok=kwok.start(settings, program))
+            kwok.add_missing(api, count, timeout=60 + count // 5)
+
+
+# ---- the commands
+
+
+def env_lines(settings: Settings, state: State) -> list[str]:
+    """Shell lines that make a shell use this cluster."""
+    lines = [
+        f"export KUBECONFIG='{settings.kubeconfig}'",
+        f"export PATH='{settings.bin_dir}':\"$PATH\"",
+        f"export DLJOB_REGISTRY='127.0.0.1:{state.registry_port}'",
+        f"export DLJOB_CLUSTER_NODE='{settings.node}'",
+    ]
+    if state.docker_host:
+        lines.append(f"export DOCKER_HOST='{state.docker_host}'")
+    return lines
+
+
+def open_kind(session: Session, engine: Engine) -> Kind:
+    """Kind with the programs that ``up`` has linked; a command that only asks something must not compile anything."""
+    settings = session.settings
+    program = settings.bin_dir / "kind"
+    if not program.exists():
+        program = ensure_tool(settings, gobuild.KIND, session.report, "tools", "kind, compiled")
+    return Kind(settings, engine, program, settings.bin_dir / "kubectl")
+
+
+def up(settings: Settings) -> Session:
+    """Bring the cluster up, or whatever of it is down; returns when it is ready."""
+    with locked(settings):
+        session = open_session(settings)
+        for folder in (settings.log_dir, settings.bin_dir, settings.certs_dir):
+            folder.mkdir(parents=True, exist_ok=True)
+        session.report.expect(["engine-start", "registry", "create", "ready"])
+        engine = ensure_engine(session)
+        ensure_tool(settings, gobuild.KIND, session.report, "tools", "kind, compiled")
+        if kindcluster.node_state(settings, engine) == "" or not session.state.node_image:
+            session.record(node_image=ensure_node_image(session, engine))
+        ensure_kubectl(settings, session.report)
+        kind = open_kind(session, engine)
+        block = network.Network(session.state.block) if session.state.block else None
+        kindcluster.ensure_network(settings, engine, network.cluster_subnet(block) if block else None)
+        ensure_registry(session, engine)
+        ensure_node(session, kind)
+        ensure_kwok(session)
+        (settings.state_dir / "env").write_text("\n".join(env_lines(settings, session.state)) + "\n")
+        return session
+
+
+def down(settings: Settings) -> None:
+    """End everything that ``up`` started. What it built, images and the registry's content, stays in the cache."""
+    with locked(settings):
+        session = open_session(settings)
+        state = session.state
+        engine = recorded_engine(session)
+        if engine is None and state.engine == "user":
+            raise users_engine_gone(settings)
+        process.end(state.kwok, 10)
+        if engine is not None:
+            _delete_containers(session, engine)
+            if state.slot is not None:
+                slots.slot(settings.cache_dir, state.slot).release()
+            # else the containers of the killed engine are left for the slot's next user to remove
+        if state.engine == "own":
+            engines.stop(settings, state.supervisor)
+            engines.remove_traces(settings)
+            failed = machine.leave(settings.ident)
+            if failed:
+                session.report.say(f"  note: could not restore {', '.join(failed)}")
+        session.file.remove()
+        for name in ("kubeconfig", "kubeconfig.lock", "env", "kind.yaml", "registry.yaml", "kwok.json"):
+            (settings.state_dir / name).unlink(missing_ok=True)
+        for folder in (settings.bin_dir, settings.certs_dir):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _delete_containers(session: Session, engine: Engine) -> None:
+    settings = session.settings
+    kindcluster.delete(open_kind(session, engine))
+    engine.run("rm", "--force", "--volumes", settings.registry, check=False)
+    engine.run("network", "rm", settings.network, check=False)
+
+
+def existing(settings: Settings) -> tuple[Session, Kind]:
+    """The running cluster's session, for commands that need one."""
+    session = open_session(settings)
+    engine = recorded_engine(session)
+    if engine is None or kindcluster.node_state(settings, engine) != "running":
+        raise ClusterError("no cluster is up", "make cluster")
+    return session, open_kind(session, engine)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One line of the status: what it is, whether it works, details."""
+
+    name: str
+    good: bool
+    detail: str
+
+
+def status(settings: Settings) -> list[Part]:
+    """What is there and whether it works; starts and changes nothing."""
+    session = open_session(settings)
+    state = session.state
+    if not state.engine:
+        return [Part("cluster", False, "down")]
+    engine = recorded_engine(session)
+    owner = (
+        "yours"
+        if state.engine == "user"
+        else f"started here, process {state.supervisor.pid if state.supervisor else '?'}"
+    )
+    parts = [Part("docker", engine is not None, f"{owner}, {state.docker_host or 'default host'}")]
+    if engine is None:
+        return parts
+    node = kindcluster.node_state(settings, engine)
+    parts.append(Part("node", node == "running", f"{settings.node}: {node or 'not created'}, {state.node_image}"))
+    if node == "running":
+        kind = open_kind(session, engine)
+        ready = kindcluster.serves(kind)
+        nodes = kindcluster.nodes(kind) if ready else []
+        version = next(
+            (n["status"]["nodeInfo"]["kubeletVersion"] for n in nodes if n["metadata"]["name"] == settings.node),
+            "",
+        )
+        parts.append(Part("api", ready, f"{len(nodes)} nodes, Kubernetes {version or 'unknown'}"))
+    port = state.registry_port
+    parts.append(Part("registry", registry.serves(port), f"127.0.0.1:{port}"))
+    if state.kwok_nodes:
+        pid = state.kwok.pid if state.kwok else "?"
+        parts.append(Part("kwok", process.alive(state.kwok), f"{state.kwok_nodes} nodes, process {pid}"))
+    return parts

@@ -1,0 +1,44 @@
+"""Starting a daemon that reports its readiness the way it would to systemd: an event to wait on, no polling."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from devtools.cluster import shell
+from devtools.cluster.errors import ClusterError
+
+
+@contextlib.contextmanager
+def ready_socket(path: Path) -> Iterator[socket.socket]:
+    """The datagram socket for NOTIFY_SOCKET; exists as long as the body runs."""
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(str(path))
+        try:
+            yield receiver
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def wait_ready(ready: socket.socket, child: subprocess.Popen[bytes], log: Path, name: str, timeout: float) -> None:
+    """Wait for READY=1. If the daemon ends first, or is not ready in time, it is killed and ClusterError is raised."""
+    ended = os.pidfd_open(child.pid)
+    try:
+        while True:
+            readable, _, _ = select.select([ready.fileno(), ended], [], [], timeout)
+            if ready.fileno() in readable:
+                if b"READY=1" in ready.recv(4096):
+                    return
+                continue
+            child.kill()
+            child.wait()
+            what = "ended at once" if readable else f"was not ready after {timeout:.0f} s"
+            raise ClusterError(f"{name} {what}:\n{shell.tail(log.read_text(errors='replace'))}", f"see {log}")
+    finally:
+        os.close(ended)

@@ -1,0 +1,207 @@
+"""The local registry: a container on the cluster network that the node pulls from under the images' own names."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import socket
+import time
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from devtools.cluster import packages, shell, slots, versions
+from devtools.cluster.engine import Engine
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.imagetar import Image, existing_layer, write_archive
+from devtools.cluster.kindcluster import REGISTRY_PORT, path_component, write_hosts
+from devtools.cluster.nodeimage import architecture
+from devtools.cluster.push import push_image
+from devtools.cluster.settings import Settings
+from devtools.cluster.state import StateFile
+
+PREFERRED_PORT = 5001
+"""On the host; another is taken if this one is in use."""
+STORAGE = "/var/lib/registry"
+HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")
+PART = r"[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*"
+REPOSITORY = re.compile(f"{PART}(/{PART})*")
+TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
+DOMAIN = re.compile(r"^(?P<host>localhost|[^/]*[.:][^/]*)/(?P<rest>.+)$")
+
+
+@dataclass(frozen=True)
+class ImageName:
+    """A fully qualified image name: ``docker.io``, ``library/busybox``, ``1.36``."""
+
+    registry: str
+    repository: str
+    tag: str
+
+    def __str__(self) -> str:
+        return f"{self.registry}/{self.repository}:{self.tag}"
+
+
+def parse_image_name(text: str) -> ImageName:
+    """As Docker reads it: no domain means docker.io, one word alone is in ``library``, no tag is ``latest``."""
+    if "@" in text:
+        raise ClusterError(
+            f"{text}: an image is pushed by its tag, not by a digest", "tag it first: docker tag ID NAME:TAG"
+        )
+    match = DOMAIN.match(text)
+    host, rest = (match["host"], match["rest"]) if match else ("docker.io", text)
+    if host == "index.docker.io":
+        host = "docker.io"
+    repository, colon, tag = rest.partition(":")
+    tag = tag if colon else "latest"
+    if host == "docker.io" and "/" not in repository:
+        repository = f"library/{repository}"
+    parts = (HOST.fullmatch(host), REPOSITORY.fullmatch(repository), TAG.fullmatch(tag))
+    if not all(parts):
+        raise ClusterError(
+            f"{text}: not an image name", "use [REGISTRY/]REPOSITORY[:TAG], the repository in lower case"
+        )
+    return ImageName(host, repository, tag)
+
+
+def registry_config() -> str:
+    """The registry's configuration file."""
+    return yaml.safe_dump(
+        {
+            "version": 0.1,
+            "log": {"level": "warn", "accesslog": {"disabled": True}},
+            "storage": {
+                "filesystem": {"rootdirectory": STORAGE},
+                "delete": {"enabled": True},
+                "cache": {"blobdescriptor": "inmemory"},
+            },
+            "http": {"addr": f":{REGISTRY_PORT}"},
+        }
+    )
+
+
+def free_port() -> int:
+    """The preferred port of the loopback address, or any free one."""
+    for port in (PREFERRED_PORT, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise ClusterError("no free port on 127.0.0.1", "")
+
+
+# ---- the registry's own image
+
+
+def ensure_image(settings: Settings, engine: Engine) -> str:
+    """The name of a registry image that the engine has: the official one if it can be pulled, else Debian's program."""
+    built = f"dljob/registry:{_tree_key(settings)}"
+    for name in (built, versions.OFFICIAL_REGISTRY_IMAGE):
+        if engine.run("image", "inspect", name, check=False).returncode == 0:
+            return name
+    if (
+        engine.kind == "user"
+        and engine.run("pull", "-q", versions.OFFICIAL_REGISTRY_IMAGE, check=False).returncode == 0
+    ):
+        return versions.OFFICIAL_REGISTRY_IMAGE
+    tree = packages.unpack(settings.cache_dir, "registry", versions.REGISTRY_PACKAGES, with_dependencies=False)
+    work = settings.cache_dir / "work" / f"registry-{os.getpid()}"
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        layer = work / "layer"
+        shell.run(
+            ["tar", "-C", tree, "--owner=0", "--group=0", "--exclude=./usr/share/doc", "--exclude=./usr/share/man",
+             "--exclude=./etc/init.d", "-cf", layer, "."]
+        )  # fmt: skip
+        archive = work / "image.tar"
+        with archive.open("wb") as stream:
+            image = Image((built,), (existing_layer(layer),), ("/usr/bin/docker-registry", "serve"))
+            write_archive(stream, [image], architecture())
+        engine.run("load", "-i", archive)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return built
+
+
+def _tree_key(settings: Settings) -> str:
+    host = packages.distribution()
+    return hashlib.sha256(" ".join((host.id, host.version, *versions.REGISTRY_PACKAGES)).encode()).hexdigest()[:12]
+
+
+# ---- running it
+
+
+def storage_dir(settings: Settings) -> Path:
+    """Kept between clusters: beside the own engine's images, or under the cluster's name for the user's Docker."""
+    number = StateFile(settings.state_dir).load().slot
+    if number is not None:
+        return slots.slot(settings.cache_dir, number).registry
+    return settings.cache_dir / "registry" / settings.name
+
+
+def running(settings: Settings, engine: Engine) -> bool:
+    done = engine.run("container", "inspect", "--format", "{{.State.Running}}", settings.registry, check=False)
+    return done.stdout.strip() == "true"
+
+
+def serves(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def start(settings: Settings, engine: Engine, port: int, address: str) -> None:
+    """Start the registry on 127.0.0.1:``port``. ``address`` is its fixed address on the cluster network, "" for any."""
+    image = ensure_image(settings, engine)
+    engine.run("rm", "-f", settings.registry, check=False)
+    storage = storage_dir(settings) / "data"
+    storage.mkdir(parents=True, exist_ok=True)
+    config = settings.state_dir / "registry.yaml"
+    config.write_text(registry_config())
+    arguments = [
+        "run", "--detach", "--name", settings.registry, "--restart", "always", "--network", settings.network,
+        "--publish", f"127.0.0.1:{port}:{REGISTRY_PORT}", "--volume", f"{storage}:{STORAGE}",
+        "--volume", f"{config}:/etc/dljob-registry.yaml:ro", "--user", f"{os.getuid()}:{os.getgid()}",
+    ]  # fmt: skip
+    if address:
+        # the node then gets the same address each time, however the two start
+        arguments += ["--ip", address]
+    command = (
+        ["/etc/dljob-registry.yaml"]
+        if image != versions.OFFICIAL_REGISTRY_IMAGE
+        else ["serve", "/etc/dljob-registry.yaml"]
+    )
+    engine.run(*arguments, image, *command)
+    deadline = time.monotonic() + 30
+    while not serves(port):  # a fresh listener announces itself to nobody
+        if time.monotonic() > deadline:
+            logs = engine.run("logs", "--tail", "20", settings.registry, check=False)
+            raise ClusterError(
+                f"the registry does not answer on 127.0.0.1:{port}:\n{shell.tail(logs.stdout + logs.stderr)}"
+            )
+        time.sleep(0.1)
+
+
+def push(settings: Settings, engine: Engine, port: int, images: list[str]) -> list[ImageName]:
+    """Push local images so that the node pulls them under the names given here; returns the full names."""
+    done = []
+    for text in images:
+        name = parse_image_name(text)
+        if engine.run("image", "inspect", text, check=False).returncode != 0:
+            raise ClusterError(
+                f"{text}: no such image in the local Docker", f"build it first: docker build -t {text} ..."
+            )
+        write_hosts(settings, name.registry)
+        repository = f"{path_component(name.registry)}/{name.repository}"
+        push_image(engine, port, text, repository, name.tag, storage_dir(settings))
+        done.append(name)
+    return done

@@ -1,0 +1,127 @@
+"""Where things are and what they are called; everything else takes these as an argument."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.state import StateFile
+
+REPO_ROOT = Path(__file__).resolve().parents[3]
+DEFAULT_NAME = "dljob"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Names and folders of one cluster. Two clusters with different ``state_dir`` share nothing but the build cache."""
+
+    state_dir: Path
+    """Kubeconfig, logs, state; removed by ``down`` except for the logs."""
+    cache_dir: Path
+    """What is expensive to make, keyed by content; safe to delete when no cluster is up."""
+    name: str
+    """The kind cluster's name; its node is ``<name>-control-plane``."""
+    node_image: str | None = None
+    """A node image the user insists on, instead of the official or the built one."""
+    node_dir: Path = REPO_ROOT / "hack" / "node"
+    """Holds the sources of the node image."""
+
+    @property
+    def ident(self) -> str:
+        """Eight hex digits that tell this cluster's bridges, tables and sockets from every other's on the machine."""
+        return hashlib.sha256(f"{self.state_dir}\n{self.name}".encode()).hexdigest()[:8]
+
+    @property
+    def node(self) -> str:
+        return f"{self.name}-control-plane"
+
+    @property
+    def network(self) -> str:
+        return f"kind-{self.name}"
+
+    @property
+    def registry(self) -> str:
+        return f"{self.name}-registry"
+
+    @property
+    def bridge(self) -> str:
+        """A link's name has at most 15 characters."""
+        return f"dlj-{self.ident}"
+
+    @property
+    def default_bridge(self) -> str:
+        """For containers that name no network, such as the steps of ``docker build``."""
+        return f"dlb-{self.ident}"
+
+    @property
+    def nft_table(self) -> str:
+        return f"dljob_{self.ident}"
+
+    @property
+    def cgroup(self) -> str:
+        return f"dljob-{self.ident}"
+
+    @property
+    def run_dir(self) -> Path:
+        """Sockets live here: a socket's path has at most 107 characters, and a state folder may lie deep."""
+        return Path("/run") / f"dljob-{self.ident}"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.state_dir / "kubeconfig"
+
+    @property
+    def bin_dir(self) -> Path:
+        return self.state_dir / "bin"
+
+    @property
+    def log_dir(self) -> Path:
+        return self.state_dir / "logs"
+
+    @property
+    def certs_dir(self) -> Path:
+        """containerd's ``config_path``, mounted into the node."""
+        return self.state_dir / "certs.d"
+
+    @property
+    def molecule_state_dir(self) -> Path:
+        """Where molecule keeps what it has made in this cluster; the Makefile tells it."""
+        return self.state_dir / "molecule-state"
+
+
+def cache_dir_from(env: Mapping[str, str]) -> Path:
+    if env.get("DLJOB_CACHE"):
+        return Path(env["DLJOB_CACHE"]).resolve()
+    base = Path(env["XDG_CACHE_HOME"]) if env.get("XDG_CACHE_HOME") else Path(env.get("HOME", "/root")) / ".cache"
+    return (base / "dljob-operator").resolve()
+
+
+def settings_from(env: Mapping[str, str] | None = None) -> Settings:
+    """Settings from the environment: DLJOB_CLUSTER_DIR, DLJOB_CLUSTER_NAME, DLJOB_CACHE, KIND_NODE_IMAGE.
+
+    A folder that has a cluster keeps its name, whoever asks: who wants to end it need not know how it was called.
+    Raises ClusterError where another name is asked for, or the folder's record cannot be read.
+    """
+    env = os.environ if env is None else env
+    default_dir = REPO_ROOT / ".cluster"
+    state_dir = Path(env.get("DLJOB_CLUSTER_DIR") or default_dir).resolve()
+    recorded = StateFile(state_dir).load().name
+    name = env.get("DLJOB_CLUSTER_NAME") or recorded or DEFAULT_NAME
+    if recorded and name != recorded:
+        raise ClusterError(
+            f"DLJOB_CLUSTER_NAME is {name}, and the cluster of {state_dir} is called {recorded}",
+            "leave the name away, or choose another folder for another cluster (DLJOB_CLUSTER_DIR=...)",
+        )
+    if not recorded and state_dir != default_dir and not env.get("DLJOB_CLUSTER_NAME"):
+        # a second cluster must not meet the first one's containers in a shared Docker
+        name = f"{DEFAULT_NAME}-{hashlib.sha256(str(state_dir).encode()).hexdigest()[:6]}"
+    return Settings(
+        state_dir=state_dir,
+        cache_dir=cache_dir_from(env),
+        name=name,
+        node_image=env.get("KIND_NODE_IMAGE") or None,
+    )

@@ -1,0 +1,84 @@
+"""The collections of requirements.yml, taken out of the PyPI package ``ansible``: no Galaxy is needed.
+
+Installing that package as it is would add a hundred collections, 600 MB, for the sake of two.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from devtools.cluster.content_key import content_key
+from devtools.collection.environment import ROOT
+
+PACKAGE = "ansible==12.3.0"
+"""The newest for ansible-core 2.19; its versions of the collections are the ones that requirements.yml pins."""
+
+
+class DependencyError(Exception):
+    """A collection cannot be had; the message says which and what to do."""
+
+
+def wanted() -> dict[str, str]:
+    """Name to version of every collection in requirements.yml."""
+    document = yaml.safe_load((ROOT / "requirements.yml").read_text(encoding="utf-8"))
+    return {entry["name"]: str(entry["version"]) for entry in document["collections"]}
+
+
+def install(cache: Path, site: Path | None = None) -> Iterator[str]:
+    """Put them beside this environment's other packages, and yield a line for each that was not there."""
+    site = site or Path(sysconfig.get_path("purelib"))
+    missing = {name: version for name, version in wanted().items() if _version(site, name) != version}
+    if not missing:
+        return
+    unpacked = _unpacked(cache)
+    for name, version in missing.items():
+        found = _version(unpacked, name)
+        if found != version:
+            raise DependencyError(
+                f"requirements.yml wants {name} {version}, and {PACKAGE} has {found or 'none'}: "
+                "change the one or the other (hack/devtools/collection/dependencies.py)"
+            )
+        target = _folder(site, name)
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(_folder(unpacked, name), target)
+        yield f"{name} {version}"
+
+
+def _unpacked(cache: Path) -> Path:
+    """The folder with those collections, made where it is not there yet."""
+    folder = cache / "collections" / content_key(PACKAGE, *sorted(wanted()))
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "--no-deps", "--only-binary=:all:", "--dest", scratch, PACKAGE], check=True)
+        (wheel,) = Path(scratch).glob("*.whl")
+        made = Path(scratch) / "made"
+        prefixes = tuple(f"ansible_collections/{name.replace('.', '/')}/" for name in wanted())
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(made, [name for name in archive.namelist() if name.startswith(prefixes)])
+        if not folder.is_dir():  # another checkout may have been faster
+            made.rename(folder)
+    return folder
+
+
+def _folder(root: Path, name: str) -> Path:
+    return root / "ansible_collections" / Path(*name.split("."))
+
+
+def _version(root: Path, name: str) -> str | None:
+    manifest = _folder(root, name) / "MANIFEST.json"
+    if not manifest.is_file():
+        return None
+    return str(json.loads(manifest.read_text(encoding="utf-8"))["collection_info"]["version"])

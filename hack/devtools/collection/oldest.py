@@ -1,0 +1,57 @@
+"""The other end of the range: the versions that ansible-operator's image carries, in an environment of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+from devtools.cluster.content_key import content_key
+from devtools.collection import dependencies
+from devtools.collection.environment import COLLECTIONS, ROOT, environ
+
+REQUIREMENTS = ROOT / "requirements-oldest.txt"
+TESTS = ("tests/unit/api", "tests/unit/runner", "tests/unit/collection")
+"""What runs in the operator's image and uses a library. The tools under hack/ and benchmarks/ run with the development
+environment's versions alone, and module_utils/logic imports no library, which import-linter checks."""
+WORKERS = 2
+
+
+def environment(cache: Path) -> Path:
+    """The ``bin`` folder of that environment, made where it is not there yet and kept by content."""
+    version = "{}.{}".format(*sys.version_info[:2])
+    folder = (
+        cache
+        / "environments"
+        / content_key(version, dependencies.PACKAGE, trees=[REQUIREMENTS, ROOT / "requirements.yml"])
+    )
+    ready = folder / "ready"
+    if not ready.is_file():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # an environment cannot be moved: it is made in place, and `ready` comes last
+        venv.create(folder, with_pip=True, clear=True)
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "-r", str(REQUIREMENTS)], check=True)
+        for _ in dependencies.install(cache, folder / "lib" / f"python{version}" / "site-packages"):
+            pass
+        ready.touch()
+    return folder / "bin"
+
+
+def child_environ(bin_dir: Path, **more: str) -> dict[str, str]:
+    """This repository's collection and engine, with that environment's packages."""
+    paths = ":".join(map(str, (COLLECTIONS, ROOT / "src", ROOT / "hack", ROOT / "tests")))
+    return environ(bin_dir, PYTHONPATH=paths, ANSIBLE_COLLECTIONS_PATH=str(COLLECTIONS), **more)
+
+
+def unit_tests(bin_dir: Path, arguments: Sequence[str] = ()) -> int:
+    """Run the unit tests there; the exit status."""
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [str(bin_dir / "python"), "-m", "pytest", *TESTS, "-q", "-p", "no:cacheprovider"]
+        command += ["-n", str(WORKERS), *arguments]
+        # what hypothesis drives is pure: a full search with the newest versions is enough
+        env = child_environ(bin_dir, HYPOTHESIS_STORAGE_DIRECTORY=scratch, DLJOB_HYPOTHESIS="few")
+        return subprocess.run(command, cwd=ROOT, env=env, check=False).returncode

@@ -1,0 +1,5 @@
+import sys
+
+from devtools.demo.cli import main
+
+sys.exit(main())

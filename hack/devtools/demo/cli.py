@@ -1,0 +1,117 @@
+"""The steps of the demo, in order; each one that starts something is ended on the way out, whatever happens."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import yaml
+
+from devtools.cluster import lifecycle
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.settings import Settings, settings_from
+from devtools.demo import training
+from devtools.demo.deployed import DeployedOperator
+from devtools.demo.operator_process import OperatorError, OperatorProcess
+from devtools.images.errors import ImagesError
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLE = ROOT / "examples" / "mxnet-digits.yaml"
+WANTED_ACCURACY = 0.95
+TRAINING_LIMIT = 300.0
+"""Seconds for the training itself; it takes about 20."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m devtools.demo", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="leave the cluster and the operator's CRDs up")
+    parser.add_argument(
+        "--engine",
+        choices=("process", "image"),
+        default="process",
+        help="the operator as a process here, or its image in a pod (default: %(default)s)",
+    )
+    given = parser.parse_args(argv)
+    keep = given.keep
+    # a terminated demo cleans up like an interrupted one
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    started = time.monotonic()
+    try:
+        with cluster(settings_from(), keep) as settings:
+            accuracy = demonstrate(settings, keep, given.engine)
+    except (ClusterError, ImagesError, OperatorError, training.TrainingError) as e:
+        print(f"\ndemo failed: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted, and cleaned up", file=sys.stderr)
+        return 130
+    seconds = time.monotonic() - started
+    print(f"\ndemo done in {seconds:.0f} s: test accuracy {accuracy:.4f} (at least {WANTED_ACCURACY} wanted)")
+    return 0
+
+
+@contextlib.contextmanager
+def cluster(settings: Settings, keep: bool) -> Iterator[Settings]:
+    """The local cluster; one that was up before stays up afterwards."""
+    headline("a real Kubernetes cluster (kind)")
+    was_up = all(part.good for part in lifecycle.status(settings))
+    try:
+        lifecycle.up(settings)
+        yield settings
+    finally:
+        if was_up:
+            print("\nthe cluster was up before and stays up: `make cluster-down` ends it")
+        elif keep:
+            print(how_to_use(settings))
+        else:
+            headline("cleaning up")
+            lifecycle.down(settings)
+
+
+def demonstrate(settings: Settings, keep: bool, engine: str = "process") -> float:
+    """Build, install, run and train; the test accuracy that the training printed."""
+    from devtools.images import build_and_push  # needs the engine that the cluster step has brought up
+
+    headline("the example image (MXNet 1.9.1, the UCI digits)")
+    build_and_push(settings, ["mxnet"])
+
+    manifest = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
+    operator: OperatorProcess | DeployedOperator
+    if engine == "image":
+        headline("the operator: its image, deployed with kustomize")
+        build_and_push(settings, ["operator"])
+        operator = DeployedOperator(settings, keep=keep)
+    else:
+        headline("the operator: CRDs, then the embedded engine")
+        operator = OperatorProcess(settings.kubeconfig, log=settings.state_dir / "operator.log")
+    with operator:
+        operator.wait_ready()
+        print(f"    {operator.ready_line}")
+        headline(f"a distributed job: {EXAMPLE.relative_to(ROOT)}")
+        result = training.run(settings.kubeconfig, manifest, TRAINING_LIMIT, keep)
+    headline("the result")
+    print(result.text())
+    if result.state != "Succeeded":
+        raise training.TrainingError(f"the job ended {result.state}: {result.reason}")
+    if result.accuracy is None or result.accuracy < WANTED_ACCURACY:
+        raise training.TrainingError(f"test accuracy {result.accuracy}, at least {WANTED_ACCURACY} wanted")
+    return result.accuracy
+
+
+def headline(text: str) -> None:
+    print(f"\n==> {text}", flush=True)
+
+
+def how_to_use(settings: Settings) -> str:
+    return f"""
+==> the cluster stays up
+    . {settings.state_dir / "env"}              # KUBECONFIG, docker, kubectl
+    make run                             # the operator, in the foreground
+    kubectl apply -f examples/mxnet-digits.yaml
+    kubectl get dljobs -w
+    make cluster-down                    # when done"""

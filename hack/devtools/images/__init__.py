@@ -1,0 +1,11 @@
+"""The example images: real training programs, under the names that manifests ask for.
+
+Run as ``PYTHONPATH=hack python -m devtools.images build``. ``build/images`` has one folder per image (``image.toml``,
+``Dockerfile``, pins) and one file per base image (``bases/``); adding an image is adding such a folder. Nothing in a
+Dockerfile needs the network: wheels are downloaded on the host, and where a base image cannot be pulled it is made from
+Debian's packages.
+"""
+
+from devtools.images.build import build_and_push
+
+__all__ = ["build_and_push"]

@@ -1,0 +1,133 @@
+"""Builds images and pushes them under all of their names, leaving alone what has not changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from devtools.cluster import engine as engines
+from devtools.cluster import lifecycle, registry, shell
+from devtools.cluster.engine import Engine
+from devtools.cluster.progress import Reporter
+from devtools.cluster.settings import Settings
+from devtools.images import bases, context, definition, manifests, remote
+from devtools.images.definition import Base, Definition
+from devtools.images.errors import ImagesError
+from devtools.images.manifests import Use
+
+
+def build_and_push(settings: Settings, names: Sequence[str] = ()) -> list[str]:
+    """Build the images ``names`` (folders of build/images; all if empty) and push each under every name it has.
+
+    Needs the cluster up: its Docker builds, its registry is pushed to. Returns the image names that pods can now use.
+    Raises ClusterError: ImagesError for what is wrong with an image, its base class for what is with the cluster.
+    """
+    session, kind = lifecycle.existing(settings)
+    port = session.state.registry_port
+    if not registry.serves(port):
+        raise ImagesError(f"the local registry does not answer on 127.0.0.1:{port}", "make cluster")
+    uses = manifests.read(manifests.folders())
+    served = []
+    for image in definition.load_all(list(names)):
+        served += _build_and_push_one(image, settings, kind.engine, port, uses, session.report)
+    return served
+
+
+def _build_and_push_one(
+    image: Definition, settings: Settings, engine: Engine, port: int, uses: Sequence[Use], report: Reporter
+) -> list[str]:
+    for problem in manifests.not_offered(image, uses):
+        report.say(f"  note: {problem}; add its path to programs in {image.folder / definition.DEFINITION}")
+    key = context.key(image)
+    wanted = manifests.names_for(image, uses)
+    outdated = [name for name in wanted if remote.content(port, name) != key]
+    if not outdated:
+        report.say(f"  {image.name}: unchanged, {len(wanted)} names in the registry")
+        return wanted
+    build(image, key, settings.cache_dir, engine, report)
+    with report.step(f"push {image.name}", f"{image.name}, {len(outdated)} names pushed"):
+        for name in outdated:
+            _push(image, name, settings, engine, port)
+    return wanted
+
+
+def _push(image: Definition, name: str, settings: Settings, engine: Engine, port: int) -> None:
+    if name in image.names:
+        if name != image.names[0]:
+            engine.run("tag", image.names[0], name)
+        registry.push(settings, engine, port, [name])
+        return
+    # somebody else's name is borrowed for the registry, and only for as long as the push takes
+    engine.run("tag", image.names[0], name)
+    try:
+        registry.push(settings, engine, port, [name])
+    finally:
+        engine.run("rmi", name, check=False)
+
+
+def build_only(settings: Settings, names: Sequence[str] = ()) -> list[str]:
+    """Build with the user's own Docker, without a cluster and without pushing; returns the images' own names."""
+    engine = engines.user_engine(os.environ)
+    if engine is None:
+        raise ImagesError("no Docker answers", "start Docker, set DOCKER_HOST, or start a cluster: make cluster")
+    report = Reporter(settings.cache_dir / "durations.json")
+    built = []
+    for image in definition.load_all(list(names)):
+        build(image, context.key(image), settings.cache_dir, engine, report)
+        built.append(image.names[0])
+    return built
+
+
+def _base(base: Base, cache: Path, engine: Engine, report: Reporter) -> str:
+    """The name of the base that the engine has from now on: the one that ``BASE_IMAGE`` names, if that is set."""
+    chosen = os.environ.get(context.BASE_IMAGE) if base.stand_in else None
+    if chosen:
+        return chosen
+    if not base.stand_in:
+        return bases.ensure(base, cache, engine, report)
+    stand_in = definition.load(base.stand_in)
+    key = context.key(stand_in)
+    if bases.has(engine, base.image):
+        return base.image
+    if labelled(engine, stand_in.names[0]) != key and bases.pull(base, engine, report):
+        return base.image
+    build(stand_in, key, cache, engine, report)
+    return stand_in.names[0]
+
+
+def labelled(engine: Engine, name: str) -> str | None:
+    """The content key of an image that the engine has, None if it has no such image or that has no key."""
+    found = engine.run("image", "inspect", "--format", "{{json .Config.Labels}}", name, check=False)
+    if found.returncode != 0:
+        return None
+    return (json.loads(found.stdout) or {}).get(context.LABEL)
+
+
+def build(image: Definition, key: str, cache: Path, engine: Engine, report: Reporter) -> None:
+    """Build the image under its first name, unless the engine has it with this content key."""
+    if labelled(engine, image.names[0]) == key:
+        return
+    base = _base(image.base, cache, engine, report)
+    work = cache / "work"
+    work.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"image-{image.name}-", dir=work))
+    try:
+        with report.step(f"context {image.name}", f"{image.name}, wheels and sources"):
+            context.assemble(image, folder, cache)
+        with report.step(f"build {image.name}", f"{image.name}, docker build"):
+            done = engine.run(
+                "build", "--network", "none", "--build-arg", f"BASE_IMAGE={base}", "--label", f"{context.LABEL}={key}",
+                "--tag", image.names[0], folder, check=False,
+            )  # fmt: skip
+            if done.returncode != 0:
+                # which of the two holds the failed command's own output depends on the builder
+                output = shell.tail(done.stdout + done.stderr, 30)
+                raise ImagesError(f"docker build of {image.name} failed:\n{output}", f"see {image.dockerfile}")
+        # what this one replaced has lost its name; only our images bear this label
+        engine.run("image", "prune", "--force", "--filter", f"label={context.LABEL}", check=False)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,56 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.settings import settings_from
+from devtools.images import definition, manifests
+from devtools.images.build import build_and_push, build_only
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="python -m devtools.images", description="The example images.")
+    commands = top.add_subparsers(dest="command", required=True)
+    build = commands.add_parser("build", help="build images and push them to the cluster's registry")
+    build.add_argument("names", nargs="*", metavar="NAME", help="folder of build/images (default: all)")
+    build.add_argument("--no-push", action="store_true", help="only build, with the Docker that answers; no cluster")
+    commands.add_parser("list", help="the images, their names, and what of the manifests they do not cover")
+    return top
+
+
+def show() -> None:
+    """Print every image with its names, then the manifests' images that nothing here stands in for."""
+    images = definition.load_all()
+    uses = manifests.read(manifests.folders())
+    for image in images:
+        print(f"{image.name}  (base {image.base.image})")
+        for name in manifests.names_for(image, uses):
+            print(f"  {name}")
+        for problem in manifests.not_offered(image, uses):
+            print(f"  note: {problem}")
+    covered = {kind for image in images for kind in image.kinds}
+    rest = sorted({(use.kind, use.image) for use in uses if use.kind not in covered})
+    for kind, name in rest:
+        print(f"none for {name}, of a {kind or 'document without a kind'}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parser().parse_args(argv)
+    try:
+        if arguments.command == "list":
+            show()
+            return 0
+        action = build_only if arguments.no_push else build_and_push
+        for name in action(settings_from(), arguments.names):
+            print(name)
+    except ClusterError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; 'build' goes on from here", file=sys.stderr)
+        return 130
+    return 0

@@ -1,0 +1,118 @@
+"""Which images manifests ask for, and how they call them."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from devtools.cluster.settings import REPO_ROOT
+from devtools.images.definition import Definition
+from devtools.images.errors import ImagesError
+
+VARIABLE = "DLJOB_MANIFESTS"
+OWN_FOLDER = REPO_ROOT / "tests" / "manifests"
+"""This project's own manifests in the API flavors of the early operators."""
+UPSTREAM_FOLDER = REPO_ROOT.parent / "shared" / "manifests"
+"""Where the upstream manifests are expected if ``VARIABLE`` does not say; they are not part of this project."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """One container of one job: the image by its verbatim name, and what it is told to run."""
+
+    manifest: str
+    kind: str
+    image: str
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    working_dir: str = ""
+
+
+def containers(node: Any) -> Iterator[Mapping[str, Any]]:
+    """Every container below ``node`` that has an image: whatever the dialect, a pod template lists ``containers``."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            if key in ("containers", "initContainers") and isinstance(value, list):
+                yield from (c for c in value if isinstance(c, Mapping) and isinstance(c.get("image"), str))
+            else:
+                yield from containers(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from containers(value)
+
+
+def uses_in(manifest: str, documents: Iterable[Any]) -> list[Use]:
+    """What the documents of one manifest use, without repetitions, in their order."""
+    found = []
+    for document in documents:
+        if not isinstance(document, Mapping):
+            continue
+        for container in containers(document):
+            found.append(
+                Use(
+                    manifest=manifest,
+                    kind=str(document.get("kind", "")),
+                    image=container["image"],
+                    command=tuple(map(str, container.get("command") or ())),
+                    args=tuple(map(str, container.get("args") or ())),
+                    working_dir=str(container.get("workingDir") or ""),
+                )
+            )
+    return list(dict.fromkeys(found))
+
+
+def folders(environment: Mapping[str, str] | None = None) -> list[Path]:
+    """The folders whose manifests count: this project's own and, last, $DLJOB_MANIFESTS or the upstream manifests."""
+    text = (os.environ if environment is None else environment).get(VARIABLE, "")
+    if text and not Path(text).is_dir():
+        raise ImagesError(f"{VARIABLE}: {text} is not a folder", f"correct or unset {VARIABLE}")
+    named = Path(text) if text else UPSTREAM_FOLDER
+    return [folder for folder in (OWN_FOLDER, named) if folder.is_dir()]
+
+
+def read(places: Iterable[Path]) -> list[Use]:
+    """What all manifests (``*.yaml``, ``*.yml``) in the folders use. One that is no YAML is an ImagesError."""
+    found: list[Use] = []
+    for place in places:
+        for file in sorted((*place.glob("*.yaml"), *place.glob("*.yml"))):
+            try:
+                found += uses_in(file.name, yaml.safe_load_all(file.read_text(encoding="utf-8")))
+            except yaml.YAMLError as error:
+                raise ImagesError(f"{file}: {error}", "correct the manifest, or move it elsewhere") from error
+    return list(dict.fromkeys(found))
+
+
+def names_for(definition: Definition, uses: Iterable[Use]) -> list[str]:
+    """All names of an image: its own, and those that manifests of its kinds ask for."""
+    asked = (use.image for use in uses if use.kind in definition.kinds)
+    return list(dict.fromkeys((*definition.names, *asked)))
+
+
+def program_called(use: Use) -> str:
+    """The absolute path of the Python program that the container starts; "" if it starts the image's own program."""
+    for word in (*use.command, *use.args):
+        if word.endswith(".py"):
+            return posixpath.normpath(posixpath.join(use.working_dir or "/", word))
+    return ""
+
+
+def not_offered(definition: Definition, uses: Iterable[Use]) -> list[str]:
+    """One sentence for each use of the image under a foreign name that calls a program it does not have."""
+    offered = {definition.program, *definition.programs}
+    problems = []
+    for use in uses:
+        if use.kind not in definition.kinds or use.image in definition.names:
+            continue
+        called = program_called(use)
+        if (called or use.command) and called not in offered:
+            what = called or " ".join(use.command)
+            problems.append(
+                f"{use.manifest} starts {what} in {use.image}, which the image {definition.name} does not offer"
+            )
+    return list(dict.fromkeys(problems))

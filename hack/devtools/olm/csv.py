@@ -1,0 +1,119 @@
+"""The ClusterServiceVersion: what OLM installs, with which rights, and what a catalog shows of it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from devtools.olm import description, descriptors, permissions
+from devtools.olm.sources import Manifest, Sources
+
+PACKAGE = "dljob-operator"
+TARGETS = "metadata.annotations['olm.targetNamespaces']"
+"""Where OLM writes, on the pod, the namespaces to watch: a comma between them, nothing at all for every one."""
+INSTALL_MODES = ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")
+"""All four: the operator takes no namespace for all of them, one, or several with commas between."""
+
+
+def name(sources: Sources) -> str:
+    return f"{PACKAGE}.v{sources.version}"
+
+
+def make(sources: Sources) -> dict[str, Any]:
+    """The whole document."""
+    text = description.of(sources.readme)
+    container = sources.deployment["spec"]["template"]["spec"]["containers"][0]
+    return {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "ClusterServiceVersion",
+        "metadata": {
+            "name": name(sources),
+            # OLM sets its own, whatever stands here
+            "namespace": "placeholder",
+            "annotations": {
+                "alm-examples": json.dumps(examples(sources), indent=2),
+                "capabilities": "Seamless Upgrades",
+                "categories": "AI/Machine Learning",
+                "containerImage": container["image"],
+                "description": description.summary(text),
+                "repository": sources.urls["repository"],
+                "support": sources.provider,
+            },
+            # the images are built for the machine that builds them; this says for which they are tested
+            "labels": {"operatorframework.io/arch.amd64": "supported", "operatorframework.io/os.linux": "supported"},
+        },
+        "spec": {
+            "displayName": "DLJob Operator",
+            "description": text,
+            "version": sources.version,
+            "minKubeVersion": sources.min_kube_version,
+            "maturity": "alpha",
+            "provider": {"name": sources.provider},
+            "links": [{"name": key.capitalize(), "url": url} for key, url in sources.urls.items()],
+            "keywords": ["deep learning", "training", "MXNet", "TensorFlow", "Caffe2", "PyTorch", "Ansible"],
+            "icon": [{"base64data": sources.icon, "mediatype": "image/svg+xml"}],
+            "installModes": [{"type": mode, "supported": True} for mode in INSTALL_MODES],
+            "install": {"strategy": "deployment", "spec": _install(sources)},
+            "customresourcedefinitions": {"owned": [_owned(one) for one in sources.definitions]},
+        },
+    }
+
+
+def examples(sources: Sources) -> list[Manifest]:
+    """Of each definition the first example that is written in the version which it is stored in."""
+    found = []
+    for definition in sources.definitions:
+        wanted = (f"{definition['spec']['group']}/{stored(definition)['name']}", definition["spec"]["names"]["kind"])
+        fitting = [one for one in sources.examples if (one["apiVersion"], one["kind"]) == wanted]
+        if not fitting:
+            raise ValueError(f"examples/ has no {wanted[0]} {wanted[1]}")
+        found.append(fitting[0])
+    return found
+
+
+def stored(definition: Manifest) -> Mapping[str, Any]:
+    """The version that a definition's objects are kept in; the others are for manifests from elsewhere."""
+    versions: Sequence[Mapping[str, Any]] = definition["spec"]["versions"]
+    return next(version for version in versions if version["storage"])
+
+
+def _owned(definition: Manifest) -> dict[str, Any]:
+    version = stored(definition)
+    schema = version["schema"]["openAPIV3Schema"]
+    kind = definition["spec"]["names"]["kind"]
+    used = [("Pod", "v1"), ("Service", "v1"), ("ConfigMap", "v1"), ("Deployment", "v1")]
+    return {
+        "name": definition["metadata"]["name"],
+        "kind": kind,
+        "version": version["name"],
+        "displayName": f"{kind} ({definition['spec']['group']})",
+        "description": schema["description"],
+        "resources": [{"kind": kind, "name": "", "version": version} for kind, version in used],
+        "specDescriptors": descriptors.of(schema, "spec", descriptors.SPEC),
+        "statusDescriptors": descriptors.of(schema, "status", descriptors.STATUS),
+    }
+
+
+def _install(sources: Sources) -> dict[str, Any]:
+    deployment = copy.deepcopy(sources.deployment)
+    pod = deployment["spec"]["template"]["spec"]
+    account = pod["serviceAccountName"]
+    (watched,) = (entry for entry in pod["containers"][0]["env"] if entry["name"] == "WATCH_NAMESPACE")
+    watched.pop("value")
+    watched["valueFrom"] = {"fieldRef": {"fieldPath": TARGETS}}
+    namespaced, cluster = permissions.split(sources.rules)
+    # OLM grants these in the operator's own namespace too
+    namespaced += permissions.missing(sources.own_rules, namespaced)
+    return {
+        "permissions": [{"serviceAccountName": account, "rules": namespaced}],
+        "clusterPermissions": [{"serviceAccountName": account, "rules": cluster}],
+        "deployments": [
+            {
+                "name": deployment["metadata"]["name"],
+                "label": deployment["spec"]["selector"]["matchLabels"],
+                "spec": deployment["spec"],
+            }
+        ],
+    }

@@ -1,0 +1,84 @@
+"""What the bundle is made of, read from where it is kept: nothing is said a second time."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+_KUSTOMIZE = ROOT / "deploy" / "kustomize"
+_COMPONENT = _KUSTOMIZE / "components" / "ansible-operator"
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Documents as they stand in the repository; ``rules`` are those that the default overlay grants."""
+
+    version: str
+    provider: str
+    summary: str
+    urls: dict[str, str]
+    readme: str
+    min_kube_version: str
+    definitions: list[Manifest]
+    examples: list[Manifest]
+    rules: list[Manifest]
+    own_rules: list[Manifest]
+    """What the operator may do in its own namespace only."""
+    deployment: Manifest
+    disruption_budget: Manifest
+    icon: str
+    """Base64 of an SVG picture."""
+
+
+def read(image: str = "") -> Sources:
+    """Everything. ``image`` takes the place of the Deployment's."""
+    galaxy = _yaml(ROOT / "galaxy.yml")
+    base = _KUSTOMIZE / "base"
+    deployment = _yaml(base / "deployment.yaml")
+    if image:
+        deployment["spec"]["template"]["spec"]["containers"][0]["image"] = image
+    config = [d for d in _documents(base / "config_role.yaml") if d["kind"] == "Role"]
+    chart = _yaml(ROOT / "deploy" / "helm" / "dljob-operator" / "Chart.yaml")
+    return Sources(
+        version=galaxy["version"],
+        provider=galaxy["authors"][0],
+        summary=galaxy["description"],
+        urls={key: galaxy[key] for key in ("repository", "documentation")},
+        readme=(ROOT / "README.md").read_text(encoding="utf-8"),
+        min_kube_version=chart["kubeVersion"].removeprefix(">=").removesuffix("-0"),
+        definitions=[_yaml(path) for path in definition_files()],
+        examples=[d for path in sorted((ROOT / "examples").glob("*.yaml")) for d in _documents(path)],
+        rules=[*_yaml(base / "cluster_role.yaml")["rules"], *_added(_yaml(_COMPONENT / "rules.yaml"))],
+        own_rules=[rule for role in config for rule in role["rules"]],
+        deployment=deployment,
+        disruption_budget=_yaml(base / "disruption_budget.yaml"),
+        icon=base64.b64encode((Path(__file__).with_name("icon.svg")).read_bytes()).decode(),
+    )
+
+
+def definition_files() -> list[Path]:
+    return sorted((ROOT / "crds").glob("*.yaml"))
+
+
+def _added(patch: list[Manifest]) -> list[Manifest]:
+    """The rules of a patch that does nothing but append rules; whatever else it came to do would be lost here."""
+    for step in patch:
+        if (step["op"], step["path"]) != ("add", "/rules/-"):
+            raise ValueError(f"{_COMPONENT}: {step['op']} {step['path']} is more than another rule")
+    return [step["value"] for step in patch]
+
+
+def _yaml(path: Path) -> Any:
+    (document,) = _documents(path)
+    return document
+
+
+def _documents(path: Path) -> list[Any]:
+    return [d for d in yaml.safe_load_all(path.read_text(encoding="utf-8")) if d is not None]

@@ -1,0 +1,41 @@
+"""Writes ``docs/reference``; with ``--check`` tells what of it is not what would be written, and exits with 1."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from devtools.reference import definitions, pages, plugins, roles
+
+
+def files() -> dict[str, str]:
+    """Every file below docs/reference with the text that it should have."""
+    made = {**definitions.pages(), **plugins.pages(), **roles.pages()}
+    return {**made, "README.md": pages.index(made)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m devtools.reference", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, only compare")
+    check: bool = parser.parse_args().check
+    folder = pages.ROOT / "docs" / "reference"
+    wanted = {folder / name: text for name, text in files().items()}
+    stale = [path for path, text in wanted.items() if not path.is_file() or path.read_text() != text]
+    strangers = [path for path in sorted(folder.rglob("*.md")) if path not in wanted]
+    for path in strangers:
+        if check:
+            print(f"{path.relative_to(pages.ROOT)}: describes what there is not; run `make docs`")
+        else:
+            path.unlink()
+    for path in stale:
+        if check:
+            print(f"{path.relative_to(pages.ROOT)} is out of date; run `make docs`")
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(wanted[path])
+            print(f"wrote {path.relative_to(pages.ROOT)}")
+    return 1 if check and (stale or strangers) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

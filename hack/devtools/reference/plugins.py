@@ -1,0 +1,87 @@
+"""A page per plugin, from its DOCUMENTATION, EXAMPLES and RETURN; the plugin is read, not imported."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from devtools.reference.pages import NOTE, ROOT, code, markdown, paragraphs, table
+
+COLLECTION = "dljob.operator"
+FOLDERS = {"modules": "task", "filter": "filter"}
+"""An action plugin is documented by the module of its name."""
+
+
+def pages() -> dict[str, str]:
+    """File name to text."""
+    made = {}
+    for folder, what in FOLDERS.items():
+        for path in sorted((ROOT / "plugins" / folder).glob("*.py")):
+            texts = constants(path)
+            if "DOCUMENTATION" in texts:
+                made[f"plugins/{path.stem}.md"] = page(what, path, texts)
+    return made
+
+
+def constants(path: Path) -> dict[str, str]:
+    """The upper-case constants of a file that are texts."""
+    return {
+        node.targets[0].id: node.value.value
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    }
+
+
+def page(what: str, path: Path, texts: Mapping[str, str]) -> str:
+    """The page of one plugin."""
+    documented = yaml.safe_load(texts["DOCUMENTATION"])
+    text = f"{NOTE}# {COLLECTION}.{path.stem} ({what})\n\n{markdown(documented['short_description'])}.\n\n"
+    text += "\n\n".join(paragraphs(documented["description"])) + "\n"
+    if documented.get("options"):
+        text += "\n## Options\n\n" + table(["option", "type", "description"], options(documented["options"], ""))
+    for name, attribute in (documented.get("attributes") or {}).items():
+        said = " ".join(paragraphs(attribute.get("description")))
+        text += f"\n`{name}`: {attribute['support']}. {said}\n"
+    if texts.get("EXAMPLES"):
+        text += f"\n## Examples\n\n```yaml\n{texts['EXAMPLES'].strip()}\n```\n"
+    if texts.get("RETURN"):
+        returned = yaml.safe_load(texts["RETURN"])
+        text += "\n## Returned\n\n" + table(["key", "type", "description"], _returned(returned, ""))
+    return text
+
+
+def options(documented: Mapping[str, Any], path: str) -> Iterator[list[str]]:
+    """A row for each option, and for those within it."""
+    for name, option in documented.items():
+        where = f"{path}{name}"
+        yield [code(where), _type(option), " ".join(paragraphs(option.get("description")))]
+        inner = "[]." if option.get("type") == "list" else "."
+        yield from options(option.get("suboptions") or option.get("options") or {}, where + inner)
+
+
+def _type(option: Mapping[str, Any]) -> str:
+    parts = [str(option.get("type", "str"))]
+    if option.get("elements"):
+        parts[0] += f" of {option['elements']}"
+    if option.get("required"):
+        parts.append("required")
+    if "default" in option:
+        parts.append(f"default {code(option['default'])}")
+    if option.get("choices"):
+        parts.append("one of " + ", ".join(code(choice) for choice in option["choices"]))
+    return ", ".join(parts)
+
+
+def _returned(documented: Mapping[str, Any], path: str) -> Iterator[list[str]]:
+    for name, value in documented.items():
+        where = f"{path}{name}"
+        when = f" Returned: {value['returned']}." if value.get("returned") else ""
+        yield [code(where), _type(value), " ".join(paragraphs(value.get("description"))) + when]
+        yield from _returned(value.get("contains") or {}, where + ("[]." if value.get("type") == "list" else "."))

@@ -1,0 +1,51 @@
+"""The command line: ``python -m devtools.suite [--parts NAMES | --quick] [--full]``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+from devtools.cluster.errors import ClusterError
+from devtools.cluster.settings import REPO_ROOT, settings_from
+from devtools.suite import budgets, parts, plan, results
+from devtools.suite.account import account
+from devtools.suite.runner import Interrupted, Run
+
+FOLDER = REPO_ROOT / ".build" / "suite"
+BUDGETS = REPO_ROOT / "tests" / "budgets.toml"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the suite; 0 if all of it passed, 130 if it was interrupted."""
+    options = _parser().parse_args(argv)
+    began = time.monotonic()
+    try:
+        lanes = plan.quick() if options.quick else plan.plan(parts.chosen(options.parts), options.full)
+        allowed = budgets.read(BUDGETS)
+        run = Run(lanes, settings_from(), FOLDER, lambda text: print(text, flush=True))
+        run.run()
+    except (ClusterError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except Interrupted:
+        print("interrupted; what was started is ended", file=sys.stderr)
+        return 130
+    print(account(run.ended, results.read(run.results), allowed, time.monotonic() - began))
+    return 1 if any(step.status for step in run.ended) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    names = "\n".join(f"  {part.name:<12} {part.about}" for part in parts.PARTS)
+    parser = argparse.ArgumentParser(
+        prog="python -m devtools.suite",
+        description="The test suite.",
+        epilog=f"parts:\n{names}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--parts", default="", metavar="NAMES", help="only these, with commas between (default: all)")
+    which.add_argument("--quick", action="store_true", help="the linters and the unit tests")
+    parser.add_argument("--full", action="store_true", help="the longest tests too: they take minutes each")
+    return parser

@@ -1,0 +1,82 @@
+"""Starts programs, keeps their output, and ends those that still run when the run is interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from devtools.cluster.settings import REPO_ROOT
+
+PYTHONPATH = ":".join(str(REPO_ROOT / folder) for folder in ("hack", "src", "benchmarks"))
+GRACE = 60.0
+"""Seconds that interrupted programs have to clean up."""
+
+
+class Programs:
+    """The programs of one run of the suite. ``environment`` is added to each one's own; logs go to ``folder``."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._running: set[int] = set()
+        self._stopping = False
+        self._lock = threading.Lock()
+
+    def log(self, name: str) -> Path:
+        return self._folder / f"{name.replace(' ', '-')}.log"
+
+    def run(
+        self, name: str, command: Sequence[str | Path], environment: Mapping[str, str] | None = None, nice: int = 0
+    ) -> tuple[int, float]:
+        """Run it to its end; its exit status, and the processor seconds of it and the children it waited for."""
+        with self.log(name).open("ab") as output:
+            process = subprocess.Popen(
+                ["nice", "-n", str(nice), *command],
+                cwd=REPO_ROOT,
+                env={**os.environ, "PYTHONPATH": PYTHONPATH, **self._environment, **(environment or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        with self._lock:
+            self._running.add(process.pid)
+            if self._stopping:
+                _signal(process.pid, signal.SIGINT)
+        _, status, used = os.wait4(process.pid, 0)
+        with self._lock:
+            self._running.discard(process.pid)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return process.returncode, used.ru_utime + used.ru_stime
+
+    def stop(self) -> None:
+        """Interrupt all that run, and each that is started from now on; after GRACE seconds end them the hard way.
+
+        pytest ends its fixtures, and so the operators of tests, on SIGINT only.
+        """
+        self._stopping = True
+        for pid in [*self._running]:
+            _signal(pid, signal.SIGINT)
+        timer = threading.Timer(GRACE, self._kill)
+        timer.daemon = True
+        timer.start()
+
+    def _kill(self) -> None:
+        with self._lock:
+            for pid in self._running if self._stopping else ():
+                _signal(pid, signal.SIGKILL)
+
+    def resume(self) -> None:
+        """Programs may run again: those that clean up."""
+        self._stopping = False
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    """To the whole group of a program that was started here."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, number)

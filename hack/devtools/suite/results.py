@@ -1,0 +1,46 @@
+"""What pytest's JUnit files say of each test. Pure but for reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from devtools.suite.parts import part_of
+
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test: set-up, call and end together took ``seconds``."""
+
+    part: str
+    name: str
+    seconds: float
+    outcome: str
+
+
+def cases(text: str) -> list[Case]:
+    """Every test of one JUnit file (``junit_family=xunit1``, which names each test's file)."""
+    return [
+        Case(
+            part=part_of(element.get("file", "")),
+            name=f"{element.get('file', '')}::{element.get('name', '')}",
+            seconds=float(element.get("time", "0")),
+            outcome=_outcome({child.tag for child in element}),
+        )
+        for element in ElementTree.fromstring(text).iter("testcase")
+    ]
+
+
+def read(paths: Iterable[Path]) -> list[Case]:
+    """The tests of all the files that exist: a call of pytest that broke off has written none."""
+    return [case for path in paths if path.is_file() for case in cases(path.read_text(encoding="utf-8"))]
+
+
+def _outcome(tags: set[str]) -> str:
+    if tags & {"failure", "error"}:
+        return FAILED
+    return SKIPPED if "skipped" in tags else PASSED

@@ -1,0 +1,139 @@
+"""Runs the two lanes: each a thread that takes one step after the other."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from devtools.cluster.settings import Settings
+from devtools.suite import plan
+from devtools.suite.account import Ended
+from devtools.suite.plan import Lanes, Step
+from devtools.suite.programs import Programs
+from devtools.suite.session import VARIABLE
+from devtools.suite.shared import Shared
+from dljob_operator.signals import SignalThread
+
+NO_TESTS = 5
+"""pytest's exit status where the markers leave none of the part's tests."""
+SHOWN = 150
+"""Lines of a failed step's log that are printed."""
+
+
+class Interrupted(Exception):
+    """A signal asked the run to end."""
+
+
+class Run:
+    """One run of the suite. ``folder`` gets each step's log and JUnit file, and the record of what is shared."""
+
+    def __init__(self, lanes: Lanes, settings: Settings, folder: Path, say: Callable[[str], None]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in (*folder.glob("*.log"), *folder.glob("*.xml")):
+            old.unlink()
+        record = folder / "session.json"
+        self.ended: list[Ended] = []
+        self._lanes = lanes
+        self._folder = folder
+        self._say = say
+        self._began = time.monotonic()
+        self._programs = Programs(folder, {VARIABLE: str(record), "PYTHONUNBUFFERED": "1"})
+        self._shared = Shared(settings, self._programs, folder, record)
+        self._stopping = False
+        self._over = {step.name: threading.Event() for step in (*lanes.host, *lanes.cluster)}
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
+
+    @property
+    def results(self) -> list[Path]:
+        """The JUnit files, of which some may not exist."""
+        steps = (*self._lanes.host, *self._lanes.cluster)
+        return [self._junit(step.name) for step in steps if step.kind == plan.PYTEST]
+
+    def run(self) -> None:
+        """Until both lanes are through. What was started is ended, whatever happens.
+
+        Raises Interrupted after SIGINT or SIGTERM.
+        """
+        lanes = [
+            threading.Thread(target=self._lane, args=(steps,)) for steps in (self._lanes.host, self._lanes.cluster)
+        ]
+        try:
+            with SignalThread() as signals:
+                signals.start(self._interrupt)
+                for lane in lanes:
+                    lane.start()
+                for lane in lanes:
+                    lane.join()
+        finally:
+            self._programs.resume()
+            self._shared.end()
+        if self._stopping:
+            raise Interrupted
+
+    def _interrupt(self, *_: object) -> None:
+        self._stopping = True
+        self._programs.stop()
+        for event in self._over.values():
+            event.set()
+
+    def _lane(self, steps: Sequence[Step]) -> None:
+        broken = ""
+        for step in steps:
+            for name in step.after:
+                self._over[name].wait()
+            broken = broken or self._obstacle(step)
+            if broken:
+                self._end(step, 0.0, 0.0, status=1, why=broken)
+                continue
+            status = self._take(step)
+            if status and step.kind == plan.SETUP:
+                broken = f"not run, {step.name} failed"
+
+    def _obstacle(self, step: Step) -> str:
+        if self._stopping:
+            return "interrupted"
+        setups = {one.name for one in self._lanes.cluster if one.kind == plan.SETUP}
+        failed = [one.name for one in self.ended if one.status and one.name in setups and one.name in step.after]
+        return f"not run, {failed[0]} failed" if failed else ""
+
+    def _take(self, step: Step) -> int:
+        started = time.monotonic()
+        self._say(f"{self.seconds:6.0f} s  {step.name} begins")
+        status, used = self._do(step)
+        self._end(step, time.monotonic() - started, used, status)
+        return status
+
+    def _do(self, step: Step) -> tuple[int, float]:
+        if step.kind == plan.SETUP:
+            return self._shared.setups[step.name](), 0.0
+        if step.kind == plan.LINT:
+            return self._programs.run(step.name, [sys.executable, "-m", "devtools.lint"], nice=step.nice)
+        junit = ("-o", "junit_family=xunit1", f"--junitxml={self._junit(step.name)}")
+        command = [sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider", *junit]
+        status, used = self._programs.run(step.name, [*command, *step.arguments], nice=step.nice)
+        return (0 if status == NO_TESTS else status), used
+
+    def _end(self, step: Step, seconds: float, used: float, status: int, why: str = "") -> None:
+        self.ended.append(Ended(step.name, seconds, used, status))
+        self._over[step.name].set()
+        outcome = why or (f"FAILED ({status})" if status else "ok")
+        lines = self._output(step.name)
+        closing = f", {lines[-1].strip('= ')}" if lines and step.kind == plan.PYTEST else ""
+        self._say(f"{self.seconds:6.0f} s  {step.name}: {outcome} after {seconds:.0f} s{closing}")
+        if status and not why:
+            self._say("\n".join([f"---- {step.name}, the end of its output", *lines[-SHOWN:], "----"]))
+
+    def _output(self, name: str) -> list[str]:
+        log = self._programs.log(name)
+        if not log.is_file():
+            return []
+        return log.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()
+
+    def _junit(self, name: str) -> Path:
+        return self._folder / f"{name}.xml"

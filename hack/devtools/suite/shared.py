@@ -1,0 +1,86 @@
+"""Brings up and ends what the tests of a run share, and keeps the record that they read (:mod:`suite.session`)."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from devtools.cluster import lifecycle
+from devtools.cluster.settings import Settings
+from devtools.suite import plan
+from devtools.suite.programs import Programs
+from devtools.suite.session import OPERATOR_ARGUMENTS, Session
+
+
+class Shared:
+    """The cluster, its images and the operator. Each method of ``setups`` returns an exit status; 0 is good."""
+
+    def __init__(self, settings: Settings, programs: Programs, folder: Path, record: Path) -> None:
+        self._settings = settings
+        self._programs = programs
+        self._operator_folder = folder / "operator"
+        self._record = record
+        self._session = Session()
+        self._session.write(record)
+        self._end_cluster = False
+        self._others = set(self._scenarios())
+        self.setups: Mapping[str, Callable[[], int]] = {
+            plan.CLUSTER: self._cluster,
+            plan.IMAGES: self._images,
+            plan.OPERATOR: self._operator,
+            plan.NO_OPERATOR: self._no_operator,
+        }
+
+    def end(self) -> None:
+        """End what this run has started. A cluster that was up before stays up."""
+        if self._session.operator_log:
+            self._no_operator()
+        # scenarios that were interrupted have not stopped theirs
+        for record in self._scenarios():
+            if record not in self._others:
+                self._module("scenario's operator", "background", "stop", str(record.parent))
+                self._forget_scenarios()
+        if self._end_cluster:
+            self._module("cluster down", "cluster", "down")
+
+    def _scenarios(self) -> Iterator[Path]:
+        """The records of the operators that molecule's scenarios have started."""
+        return (self._settings.state_dir / "molecule").glob("*/process.json")
+
+    def _forget_scenarios(self) -> None:
+        """Remove molecule's record of what it has made: it would start no operator where that says there is one."""
+        shutil.rmtree(self._settings.molecule_state_dir, ignore_errors=True)
+
+    def _cluster(self) -> int:
+        self._end_cluster = not all(part.good for part in lifecycle.status(self._settings))
+        if self._end_cluster:
+            self._forget_scenarios()
+        return self._module(plan.CLUSTER, "cluster", "up") or self._share(
+            kubeconfig=str(self._settings.kubeconfig), throwaway=self._end_cluster
+        )
+
+    def _images(self) -> int:
+        return self._module(plan.IMAGES, "images", "build") or self._share(images=True)
+
+    def _operator(self) -> int:
+        command = [sys.executable, "-m", "dljob_operator", "run", *OPERATOR_ARGUMENTS]
+        start = ("background", "start", str(self._operator_folder), "--ready", "ready:", "--", *command)
+        # what is started is ended even if it is never ready
+        self._share(operator_log=str(self._operator_folder / "log"))
+        return self._module(plan.OPERATOR, *start, KUBECONFIG=str(self._settings.kubeconfig))
+
+    def _no_operator(self) -> int:
+        self._share(operator_log="")
+        return self._module(plan.NO_OPERATOR, "background", "stop", str(self._operator_folder))
+
+    def _module(self, name: str, module: str, *arguments: str, **environment: str) -> int:
+        status, _ = self._programs.run(name, [sys.executable, "-m", f"devtools.{module}", *arguments], environment)
+        return status
+
+    def _share(self, **changes: str | bool) -> int:
+        self._session = replace(self._session, **changes)  # type: ignore[arg-type]
+        self._session.write(self._record)
+        return 0

@@ -1,0 +1,1 @@
+"""What tests share: builders of jobs, a cluster in memory, real jobs, the manifests of others."""

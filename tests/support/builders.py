@@ -1,0 +1,436 @@
+"""Jobs and pods in the API's own form, in a few words: ``mxjob("digits").v1().servers(2).workers(2).resource()``."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, declare
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of, with_task
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.caffe2 import (
+    caffe2_environment,
+    caffe2_problems,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.dmlc import mxnet_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tf_config import tf_config_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.torchrun import (
+    pytorch_environment,
+    pytorch_problems,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import build_pod
+from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
+from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodView
+
+Resource = dict[str, Any]
+
+ROOT = Path(__file__).resolve().parents[2]
+NOW = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
+UID = "e800b1ed-9c6c-11e8-962f-704d7b2c0a63"
+OWN_OPERATOR = {"dljob-test/operator": "own"}
+"""Labels of a job that its test reconciles by itself: an operator that runs for many tests leaves such jobs alone."""
+
+
+def at(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def stamp(seconds: float = 0) -> str:
+    return clock.stamp(at(seconds))
+
+
+def declaration(name: str) -> dict[str, Any]:
+    """What the role of that name declares, the filters taken out."""
+    declared = yaml.safe_load((ROOT / f"roles/{name}/vars/main.yml").read_text())[f"{name}_framework"]
+    return {key: value for key, value in declared.items() if key not in ("environment", "validation")}
+
+
+MXNET: Framework = declare.framework(declaration("mxnet"), mxnet_environment)
+CAFFE2: Framework = declare.framework(declaration("caffe2"), caffe2_environment, caffe2_problems)
+
+
+def role_file(role: str, name: str) -> str:
+    """The text of a file that a role brings along."""
+    return (ROOT / "roles" / role / "files" / name).read_text(encoding="utf-8")
+
+
+TENSORFLOW: Framework = declare.framework(
+    declaration("tensorflow"), tf_config_environment, read=lambda name: role_file("tensorflow", name)
+)
+
+PYTORCH: Framework = declare.framework(declaration("pytorch"), pytorch_environment, pytorch_problems)
+
+ECHO_DECLARATION: Mapping[str, Any] = {
+    "name": "echo",
+    "kinds": ["EchoJob"],
+    "container": "echo",
+    "replica_types": {"Leader": {"minimum": 1, "maximum": 1}, "Follower": {}},
+    "environment": {"ECHO_RANK": "{rank}", "ECHO_LEADER": "{rank0_host}:{rank0_port}"},
+    "dialects": [
+        {"groups": ["example.com"], "form": "map", "replicas_fields": ["replicaSpecs"], "names": "job", "status": "v1"}
+    ],
+}
+"""The smallest framework: all that may be left out is."""
+
+
+def echo_framework(**changes: Any) -> Framework:
+    return declare.framework({**ECHO_DECLARATION, **changes})
+
+
+def echo_framework_of_dialect(**changes: Any) -> Framework:
+    dialect = {**ECHO_DECLARATION["dialects"][0], **changes}
+    return echo_framework(dialects=[dialect])
+
+
+class MXJob:
+    """An MXJob with one scheduler; each method adds to it and returns it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._dialect = "v1"
+        self._counts: dict[str, int] = {"Scheduler": 1}
+        self._entries: dict[str, dict[str, Any]] = {}
+        self._pods: dict[str, dict[str, Any]] = {}
+        self._containers: dict[str, dict[str, Any]] = {}
+        self._metadata: dict[str, Any] = {}
+        self._options: dict[str, Any] = {}
+        self._status: dict[str, Any] | None = None
+        self._restart_policy: dict[str, str] = {}
+        self._uid = UID
+
+    # --- dialects
+
+    def v1(self) -> Self:
+        """kubeflow.org/v1: a map of replica types."""
+        self._dialect = "v1"
+        return self
+
+    def v1alpha1(self) -> Self:
+        """kubeflow.org/v1alpha1: a list."""
+        self._dialect = "v1alpha1"
+        return self
+
+    def fioravanzo(self) -> Self:
+        self._dialect = "fioravanzo"
+        return self
+
+    def mpba(self) -> Self:
+        """mpba.fbk.eu/v1: the spec is the list."""
+        self._dialect = "mpba"
+        return self
+
+    def dialect(self, name: str) -> Self:
+        self._dialect = name
+        return self
+
+    # --- replicas
+
+    def replicas(self, type_: str, count: int) -> Self:
+        self._counts[type_] = count
+        return self
+
+    def scheduler(self, count: int) -> Self:
+        return self.replicas("Scheduler", count)
+
+    def servers(self, count: int) -> Self:
+        return self.replicas("Server", count)
+
+    def workers(self, count: int) -> Self:
+        return self.replicas("Worker", count)
+
+    def without(self, type_: str) -> Self:
+        self._counts.pop(type_, None)
+        return self
+
+    def entry(self, type_: str, **fields: Any) -> Self:
+        """Fields of a replica spec."""
+        self._entries.setdefault(type_, {}).update(fields)
+        return self
+
+    def pod(self, type_: str, **fields: Any) -> Self:
+        """Fields of a pod spec."""
+        self._pods.setdefault(type_, {}).update(fields)
+        return self
+
+    def container(self, type_: str, **fields: Any) -> Self:
+        """Fields of the container ``mxnet``."""
+        self._containers.setdefault(type_, {}).update(fields)
+        return self
+
+    def template_metadata(self, type_: str, **fields: Any) -> Self:
+        self._metadata.setdefault(type_, {}).update(fields)
+        return self
+
+    def restart(self, policy: str, *types: str) -> Self:
+        """The restart policy of the types (of all that there are), where the dialect has it."""
+        for type_ in types or self._counts:
+            self._restart_policy[type_] = policy
+        return self
+
+    # --- the job as a whole
+
+    def option(self, **fields: Any) -> Self:
+        self._options.update(fields)
+        return self
+
+    def run_policy(self, **fields: Any) -> Self:
+        self._options.setdefault("runPolicy", {}).update(fields)
+        return self
+
+    def chief(self, type_: str, index: int = 0) -> Self:
+        return self.option(terminationPolicy={"chief": {"replicaName": type_, "replicaIndex": index}})
+
+    def status(self, **fields: Any) -> Self:
+        self._status = fields
+        return self
+
+    def uid(self, uid: str) -> Self:
+        self._uid = uid
+        return self
+
+    def resource(self) -> Resource:
+        api_version, type_field = {
+            "v1": ("kubeflow.org/v1", ""),
+            "v1alpha1": ("kubeflow.org/v1alpha1", "mxReplicaType"),
+            "fioravanzo": ("fioravanzo.org/v1alpha1", "mxReplicaType"),
+            "mpba": ("mpba.fbk.eu/v1", "replicaType"),
+        }[self._dialect]
+        entries = {type_: self._entry(type_, count) for type_, count in self._counts.items()}
+        spec: Any
+        if self._dialect == "v1":
+            spec = {"mxReplicaSpecs": entries, **self._options}
+        else:
+            listed = [{type_field: type_.upper(), **entry} for type_, entry in entries.items()]
+            spec = listed if self._dialect == "mpba" else {"replicaSpecs": listed, **self._options}
+        made: Resource = {
+            "apiVersion": api_version,
+            "kind": "MXJob",
+            "metadata": {
+                "name": self._name,
+                "namespace": "default",
+                "uid": self._uid,
+                "generation": 1,
+                "resourceVersion": "1",
+                "creationTimestamp": stamp(),
+            },
+            "spec": spec,
+        }
+        if self._status is not None:
+            made["status"] = self._status
+        return copy.deepcopy(made)
+
+    def _entry(self, type_: str, count: int) -> dict[str, Any]:
+        container = {"name": "mxnet", "image": "train:1", **self._containers.get(type_, {})}
+        template: dict[str, Any] = {"spec": {"containers": [container], **self._pods.get(type_, {})}}
+        if type_ in self._metadata:
+            template["metadata"] = self._metadata[type_]
+        entry: dict[str, Any] = {"replicas": count, "template": template}
+        policy = self._restart_policy.get(type_)
+        if policy and self._dialect == "v1":
+            entry["restartPolicy"] = policy
+        elif policy:
+            template["spec"]["restartPolicy"] = policy
+        return {**entry, **self._entries.get(type_, {})}
+
+    def job(self) -> DLJob:
+        return parse_job(self.resource(), MXNET)
+
+
+def mxjob(name: str = "digits") -> MXJob:
+    return MXJob(name)
+
+
+def echojob(followers: int = 2, **spec: Any) -> Resource:
+    """An EchoJob of one leader."""
+    template = {"spec": {"containers": [{"name": "echo", "image": "echo:1"}]}}
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "EchoJob",
+        "metadata": {"name": "hello", "namespace": "default", "uid": UID, "generation": 1},
+        "spec": {
+            "replicaSpecs": {
+                "Leader": {"template": copy.deepcopy(template)},
+                "Follower": {"replicas": followers, "template": copy.deepcopy(template)},
+            },
+            **spec,
+        },
+    }
+
+
+def tf_template(**container: Any) -> Resource:
+    return {"spec": {"containers": [{"name": "tensorflow", "image": "train:1", **container}]}}
+
+
+def tfjob(api_version: str = "tensorflow.org/v1alpha1", field: str = "replicaSpecs", **counts: int) -> Resource:
+    """``tfjob(master=1, ps=2)``: in the list form, parameter servers bring no template; in v1's everyone does."""
+    entries: Any
+    if field == "tfReplicaSpecs":
+        names = {"ps": "PS"}
+        entries = {names.get(t, t.title()): {"replicas": n, "template": tf_template()} for t, n in counts.items()}
+    else:
+        entries = [
+            {"tfReplicaType": t.upper(), "replicas": n, **({} if t == "ps" else {"template": tf_template()})}
+            for t, n in counts.items()
+        ]
+    return {
+        "apiVersion": api_version,
+        "kind": "TfJob" if api_version.startswith("tensorflow") else "TFJob",
+        "metadata": {"name": "example-job", "namespace": "default", "uid": UID, "generation": 1},
+        "spec": {field: entries, **({} if field == "tfReplicaSpecs" else {"RuntimeId": "76no"})},
+    }
+
+
+def caffe2job(workers: int | None = 2, pod: Mapping[str, Any] | None = None, **spec: Any) -> Resource:
+    """A Caffe2Job whose workers meet at a Redis server, unless ``spec`` says otherwise."""
+    replicas: Resource = {"template": {"spec": {"containers": [{"name": "caffe2", "image": "c2:1"}], **(pod or {})}}}
+    if workers is not None:
+        replicas["replicas"] = workers
+    backend = {"backendType": "redis", "redisHost": "redis-service", "redisPort": 6379}
+    return {
+        "apiVersion": "kubeflow.org/v1alpha1",
+        "kind": "Caffe2Job",
+        "metadata": {"name": "example-job", "namespace": "default", "uid": UID, "generation": 1},
+        "spec": copy.deepcopy({"backendSpecs": backend, "replicaSpecs": replicas, **spec}),
+    }
+
+
+def pytorchjob(master: int = 0, worker: int = 0, **spec: Any) -> Resource:
+    """With no entry for a type that has no replicas."""
+    template = {"spec": {"containers": [{"name": "pytorch", "image": "train:1"}]}}
+    counts = {"Master": master, "Worker": worker}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "example-job", "namespace": "default", "uid": UID, "generation": 1},
+        "spec": {
+            "pytorchReplicaSpecs": {
+                t: {"replicas": n, "template": copy.deepcopy(template)} for t, n in counts.items() if n
+            },
+            **spec,
+        },
+    }
+
+
+class Pod:
+    """A pod as the operator makes it, in whatever state the kubelet has brought it to."""
+
+    def __init__(self, manifest: Mapping[str, Any], container: str = "mxnet") -> None:
+        self._made: Resource = copy.deepcopy(dict(manifest))
+        self._container = container
+        metadata = self._made["metadata"]
+        metadata.setdefault("uid", f"uid-of-{metadata['name']}")
+        metadata.setdefault("creationTimestamp", stamp())
+        self._made["status"] = {"phase": "Pending"}
+
+    def running(self) -> Self:
+        return self._in("Running", {"running": {"startedAt": stamp()}})
+
+    def succeeded(self, seconds: float = 0) -> Self:
+        return self._in("Succeeded", _terminated(0, "Completed", "", seconds))
+
+    def failed(self, code: int = 1, reason: str = "Error", message: str = "", seconds: float = 0) -> Self:
+        """Given up by the kubelet: phase Failed."""
+        return self._in("Failed", _terminated(code, reason, message, seconds))
+
+    def exited(self, code: int, reason: str = "Error", seconds: float = 0) -> Self:
+        """The framework's container has ended, another of the pod still runs."""
+        self._in("Running", _terminated(code, reason, "", seconds))
+        self._made["status"]["containerStatuses"].append(
+            {"name": "sidecar", "restartCount": 0, "state": {"running": {"startedAt": stamp()}}}
+        )
+        return self
+
+    def restarted(self, code: int, times: int = 1, reason: str = "Error", seconds: float = 0) -> Self:
+        """It runs again, started anew in place by the kubelet."""
+        self.running()
+        status = self._made["status"]["containerStatuses"][0]
+        status |= {"restartCount": times, "lastState": _terminated(code, reason, "", seconds)}
+        return self
+
+    def waiting(self, reason: str, message: str = "") -> Self:
+        return self._in("Pending", {"waiting": {"reason": reason, "message": message}})
+
+    def refused_by_node(self, reason: str = "OutOfcpu", message: str = "Node didn't have enough resource") -> Self:
+        """Failed before any container ran."""
+        self._made["status"] = {"phase": "Failed", "reason": reason, "message": message}
+        return self
+
+    def disrupted(self) -> Self:
+        self._made["status"].setdefault("conditions", []).append({"type": "DisruptionTarget", "status": "True"})
+        return self
+
+    def deleting(self) -> Self:
+        self._made["metadata"]["deletionTimestamp"] = stamp(30)
+        return self
+
+    def of_another_spec(self) -> Self:
+        self._made["metadata"]["annotations"]["dljob.operator/spec-hash"] = "0" * 16
+        return self
+
+    def created(self, seconds: float) -> Self:
+        self._made["metadata"]["creationTimestamp"] = stamp(seconds)
+        return self
+
+    def change(self, function: Callable[[Resource], object]) -> Self:
+        function(self._made)
+        return self
+
+    def resource(self) -> Resource:
+        return copy.deepcopy(self._made)
+
+    def view(self) -> PodView:
+        owner = self._made["metadata"]["ownerReferences"][0]["uid"]
+        return observe(owner, self._container, [self._made], []).pods[0]
+
+    def _in(self, phase: str, state: Mapping[str, Any]) -> Self:
+        status = {"name": self._container, "restartCount": 0, "state": dict(state)}
+        self._made["status"] = {"phase": phase, "containerStatuses": [status]}
+        return self
+
+
+def _terminated(code: int, reason: str, message: str, seconds: float) -> dict[str, Any]:
+    ended = {"exitCode": code, "reason": reason, "finishedAt": stamp(seconds)}
+    return {"terminated": {**ended, "message": message} if message else ended}
+
+
+def manifest_of(job: DLJob, type_: str, index: int = 0, attempt: int = 0, framework: Framework = MXNET) -> Resource:
+    """The Pod manifest that the operator would create."""
+    canonical = framework.type_named(type_)
+    group = job.group(canonical.name) if canonical else None
+    assert group is not None, type_
+    cluster = cluster_of(job, framework)
+    return dict(build_pod(job, framework, group, index, attempt, spec_hash(job, group), cluster))
+
+
+def pod_of(job: DLJob, type_: str, index: int = 0, attempt: int = 0, framework: Framework = MXNET) -> Pod:
+    return Pod(manifest_of(job, type_, index, attempt, framework), framework.container)
+
+
+def pods_of(job: DLJob, framework: Framework = MXNET) -> list[Pod]:
+    """One pod, pending, for every replica."""
+    return [pod_of(job, group.type, index, framework=framework) for group, index in job.tasks()]
+
+
+def observed(job: DLJob, pods: Iterable[Pod] = (), services: bool = True) -> Observed:
+    """These pods, and all Services of the job."""
+    made = [{**s, "metadata": {**s["metadata"], "uid": f"uid-of-{s['metadata']['name']}"}} for s in build_services(job)]
+    return observe(job.uid, MXNET.container, [p.resource() for p in pods], made if services else [])
+
+
+def environment_of(pod: Mapping[str, Any], container: str = "mxnet") -> dict[str, str]:
+    """The variables of a pod's container; where one is set twice the last wins, as in the kubelet."""
+    found = next(c for c in pod["spec"]["containers"] if c["name"] == container)
+    return {e["name"]: e.get("value", "") for e in found.get("env", ())}
+
+
+def seen_from(job: DLJob, type_: str, index: int = 0, framework: Framework = MXNET) -> Mapping[str, Any]:
+    """The cluster as an environment filter gets it."""
+    return with_task(cluster_of(job, framework), type_, index)

@@ -1,0 +1,58 @@
+"""What each file of examples/ comes to, and which one test runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ends, as the first lines of its file promise."""
+
+    state: str = "Succeeded"
+    log: tuple[str, str] | None = None  # replica type, and what its log says (a pattern)
+    failure: dict[str, object] = field(default_factory=dict)  # of status.failure
+    left: int | None = None  # pods once it is over
+    gone: bool = False  # the job itself is deleted
+    suspended: bool = False  # waits until somebody lets it go
+    gpus: int = 0  # that the node must advertise
+
+
+OUTCOMES = {
+    "caffe2-none.yaml": Outcome(log=("worker", r"final: test_accuracy=0\.[89]\d* shards=1 epochs=5 backend=none")),
+    "failure-report.yaml": Outcome(
+        "Failed",
+        failure={"pod": "failure-report-worker-0", "container": "mxnet", "exitCode": 3, "reason": "Error"},
+        left=1,
+    ),
+    "mxnet-cleanup.yaml": Outcome(left=0),
+    "mxnet-gpu-shared-volume.yaml": Outcome(log=("scheduler", "found what the worker left"), gpus=1),
+    "mxnet-list.yaml": Outcome(
+        log=("worker", r"final: test_accuracy=0\.[89]\d* workers=1 epochs=5 kv_store=dist_sync")
+    ),
+    "mxnet-local.yaml": Outcome(log=("worker", r"final: test_accuracy=0\.[89]\d* workers=1 epochs=5 kv_store=local")),
+    "policy-backoff.yaml": Outcome("Failed", failure={"reason": "BackoffLimitExceeded"}),
+    "policy-deadline.yaml": Outcome("Failed", failure={"reason": "DeadlineExceeded"}),
+    "policy-suspend.yaml": Outcome(suspended=True),
+    "policy-ttl.yaml": Outcome(gone=True),
+    "tensorflow-chief-evaluator.yaml": Outcome(log=("evaluator", r'"task": ?\{"type": ?"evaluator", ?"index": ?0\}')),
+}
+"""The files that tests/e2e/test_examples.py runs."""
+
+ELSEWHERE = {
+    "caffe2-digits-nfs.yaml": "tests/e2e/test_caffe2.py::test_example_meets_in_a_directory_on_the_nodes_network",
+    "caffe2-digits-redis.yaml": "tests/e2e/test_caffe2.py::test_example_meets_at_redis",
+    "mxnet-digits-v1alpha1.yaml": "tests/e2e/test_training.py::test_example_trains",
+    "mxnet-digits.yaml": "tests/e2e/test_demo.py::test_demo_trains_and_leaves_nothing",
+    "mxnet-restart-job.yaml": "tests/e2e/test_whole_job.py::test_a_training_outlives_a_lost_server",
+    "pytorch-digits.yaml": "tests/e2e/test_pytorch.py::test_example_trains",
+    "pytorch-elastic.yaml": "tests/e2e/test_pytorch.py::test_a_worker_comes_in_the_middle",
+    "tensorflow-digits-v1alpha1.yaml": "tests/e2e/test_tensorflow.py::test_example_trains",
+    "tensorflow-digits.yaml": "tests/e2e/test_tensorflow.py::test_example_trains",
+    "tensorflow-accelerators.yaml": "tests/e2e/test_accelerators.py::test_the_example_lists_the_mounted_driver",
+    "tensorflow-tensorboard.yaml": "tests/e2e/test_tensorflow.py::test_tensorboard_shows_real_events",
+}
+"""The files that a test of their own runs, because it looks at more than an outcome."""

@@ -1,0 +1,37 @@
+"""GPUs that the node says it has, which is all that a scheduler asks of it.
+
+The node's status is everybody's: tests that change it are marked `serial`. (An xdist group would do, but pytest-xdist 3.8
+does not keep groups with pytest 9.2, whose node ids cannot be renamed.)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from devtools.cluster.gpu import ALPHA_NAME, status_patch
+from devtools.cluster.settings import settings_from
+from kubernetes import client, watch
+
+ALPHA = ALPHA_NAME
+GPU = "nvidia.com/gpu"
+
+
+@contextmanager
+def advertised(core: client.CoreV1Api, resource: str = GPU, count: int = 4) -> Iterator[None]:
+    """The node has ``count`` of them, as ``python -m devtools.cluster gpu`` has it say, until the end of the context."""
+    node = settings_from().node
+    patched = core.patch_node_status(node, json.loads(status_patch(resource, count)))
+    try:
+        stream = watch.Watch().stream(
+            core.list_node,
+            field_selector=f"metadata.name={node}",
+            resource_version=patched.metadata.resource_version,
+            timeout_seconds=60,
+        )
+        if (patched.status.allocatable or {}).get(resource) != str(count):
+            assert any((e["object"].status.allocatable or {}).get(resource) == str(count) for e in stream), resource
+        yield
+    finally:
+        core.patch_node_status(node, json.loads(status_patch(resource, 0)))

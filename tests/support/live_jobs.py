@@ -1,0 +1,313 @@
+"""Jobs on a real cluster, and waiting on watches for what becomes of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import urllib3
+import yaml
+from devtools.suite import session
+from kubernetes import client, config, watch
+from kubernetes.stream import stream as exec_in
+
+Resource = dict[str, Any]
+
+SHELL_IMAGE = "dljob/shell:1"
+
+
+def for_own_operator(manifest: Mapping[str, Any]) -> Resource:
+    """The same job, which the shared operator leaves alone: its test starts an operator itself, or wants none."""
+    metadata = manifest["metadata"]
+    return {**manifest, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), session.LABEL: "own"}}}
+
+
+class Timeout(AssertionError):
+    """What was waited for did not come; the message shows what did."""
+
+
+PATIENCE = 400
+"""Seconds that a test waits for what is certain to come: it ends a test that hangs, and says nothing of speed."""
+
+
+def until(wanted: Callable[[], bool], timeout: float = 120.0) -> None:
+    """For what an operator's log says, which nobody can watch."""
+    deadline = time.monotonic() + timeout
+    while not wanted():
+        assert time.monotonic() < deadline, f"not within {timeout:.0f} s"
+        time.sleep(0.1)
+
+
+BEGUN = "BEGUN"
+"""The type of the event with which `_watched` begins, and begins again: its object is the list."""
+
+
+def _watched(call: Callable[..., Any], *where: str, timeout: float, **selector: str) -> Iterator[Resource]:
+    """The list and every event after it, for ``timeout`` seconds.
+
+    The API server may close a watch at any time, as it does with those of a kind whose definition changes: then all
+    begins again.
+    """
+    deadline = time.monotonic() + timeout
+    while (left := deadline - time.monotonic()) > 0:
+        try:
+            with call(*where, **selector, _preload_content=False) as answer:
+                listed = json.loads(answer.data)
+            yield {"type": BEGUN, "raw_object": listed}
+            version = listed["metadata"]["resourceVersion"]
+            for event in watch.Watch().stream(
+                call, *where, **selector, resource_version=version, timeout_seconds=max(1, int(left))
+            ):
+                yield dict(event)
+        except (client.ApiException, urllib3.exceptions.HTTPError) as error:
+            if getattr(error, "status", None) not in AGAIN:
+                raise
+            time.sleep(0.2)
+
+
+AGAIN = (None, 404, 410, 429, 500, 503)
+"""What a watch may meet that is no fault of the test: a definition or a server that is away, a version that is too
+old."""
+
+
+def kubectl(here: Cluster, *arguments: str) -> str:
+    """What kubectl says in the namespace ``here``; it must go well."""
+    command = [str(here.kubeconfig.parent / "bin" / "kubectl"), "--kubeconfig", str(here.kubeconfig)]
+    done = subprocess.run([*command, "-n", here.namespace, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Cluster:
+    """A namespace of a cluster, seen through the API; with ``own_operator`` the shared one leaves its jobs alone."""
+
+    def __init__(self, kubeconfig: Path, namespace: str, *, own_operator: bool = False) -> None:
+        self.kubeconfig = kubeconfig
+        self.namespace = namespace
+        self._own_operator = own_operator
+        api = config.new_client_from_config(str(kubeconfig))
+        self.core = client.CoreV1Api(api)
+        self.custom = client.CustomObjectsApi(api)
+        self._json = api
+
+    # --- jobs
+
+    def create(self, manifest: Mapping[str, Any]) -> Job:
+        if self._own_operator:
+            manifest = for_own_operator(manifest)
+        group, _, version = manifest["apiVersion"].partition("/")
+        plural = manifest["kind"].lower() + "s"
+        created = self.custom.create_namespaced_custom_object(group, version, self.namespace, plural, dict(manifest))
+        return Job(self, (group, version, self.namespace, plural), created)
+
+    # --- what they own
+
+    def pods(self, **labels: str) -> list[Resource]:
+        selector = ",".join(f"{k.replace('__', '/').replace('_', '-')}={v}" for k, v in labels.items())
+        found = self.core.list_namespaced_pod(self.namespace, label_selector=selector)
+        return [self._json.sanitize_for_serialization(p) for p in found.items]
+
+    def owned_pods(self, uid: str) -> list[Resource]:
+        found = self.core.list_namespaced_pod(self.namespace, label_selector=f"dljob.operator/job-uid={uid}")
+        return [self._json.sanitize_for_serialization(p) for p in found.items]
+
+    def services(self, uid: str) -> list[Resource]:
+        found = self.core.list_namespaced_service(self.namespace, label_selector=f"dljob.operator/job-uid={uid}")
+        return [self._json.sanitize_for_serialization(s) for s in found.items]
+
+    def wait_pods(
+        self, uid: str, wanted: Callable[[list[Resource]], bool], what: str, timeout: int = PATIENCE
+    ) -> list[Resource]:
+        """Until the job's pods are as ``wanted``, which is asked after every event of any of them."""
+        pods: dict[str, Resource] = {}
+        selector = f"dljob.operator/job-uid={uid}"
+        for event in _watched(self.core.list_namespaced_pod, self.namespace, timeout=timeout, label_selector=selector):
+            pod = event["raw_object"]
+            if event["type"] == BEGUN:
+                pods = {item["metadata"]["name"]: item for item in pod["items"]}
+            elif event["type"] == "DELETED":
+                pods.pop(pod["metadata"]["name"], None)
+            else:
+                pods[pod["metadata"]["name"]] = pod
+            if wanted(list(pods.values())):
+                return list(pods.values())
+        raise Timeout(
+            f"{what}: not after {timeout} s; the pods: {[(n, p['status'].get('phase')) for n, p in pods.items()]}"
+        )
+
+    def log(self, pod: str, container: str = "mxnet") -> str:
+        return str(self.core.read_namespaced_pod_log(pod, self.namespace, container=container))
+
+    def wait_log(self, pod: str, text: str, container: str = "mxnet") -> str:
+        """The container's log, followed until it has the text."""
+        seen = ""
+        answer = self.core.read_namespaced_pod_log(
+            pod, self.namespace, container=container, follow=True, _preload_content=False, _request_timeout=60
+        )
+        with answer:
+            for piece in answer.stream():
+                seen += piece.decode()
+                if text in seen:
+                    return seen
+        raise AssertionError(f"no {text!r} in the log: {seen}")
+
+    def run(self, pod: str, *command: str, container: str) -> None:
+        """Run a command in a container; it must print nothing."""
+        said = exec_in(
+            self.core.connect_get_namespaced_pod_exec,
+            pod,
+            self.namespace,
+            container=container,
+            command=[*command],
+            stdout=True,
+            stderr=True,
+        )
+        assert not said, said
+
+    def events(self, name: str) -> list[tuple[str, str, str]]:
+        """(type, reason, message) of the Events on the object of that name."""
+        found = self.core.list_namespaced_event(self.namespace, field_selector=f"involvedObject.name={name}")
+        return [(e.type, e.reason, e.message) for e in found.items]
+
+    def wait_event(self, name: str, type_: str, reason: str, text: str = "", timeout: int = PATIENCE) -> str:
+        """The message, with ``text`` in it, of such an Event on the object of that name: written after the status."""
+        seen = []
+        selector = f"involvedObject.name={name}"
+        for event in _watched(
+            self.core.list_namespaced_event, self.namespace, timeout=timeout, field_selector=selector
+        ):
+            for found in event["raw_object"]["items"] if event["type"] == BEGUN else [event["raw_object"]]:
+                seen.append((found["type"], found["reason"], found["message"]))
+                if seen[-1][:2] == (type_, reason) and text in found["message"]:
+                    return str(found["message"])
+        raise Timeout(f"{type_} {reason} with {text!r}: not after {timeout} s; the Events: {seen}")
+
+
+class Job:
+    """A created job."""
+
+    def __init__(self, cluster: Cluster, where: tuple[str, str, str, str], created: Resource) -> None:
+        self.cluster = cluster
+        self._where = where
+        self.name: str = created["metadata"]["name"]
+        self.uid: str = created["metadata"]["uid"]
+
+    def get(self) -> Resource:
+        return dict(self.cluster.custom.get_namespaced_custom_object(*self._where, self.name))
+
+    @property
+    def status(self) -> Resource:
+        return dict(self.get().get("status") or {})
+
+    def patch(self, body: Any) -> Resource:
+        return dict(self.cluster.custom.patch_namespaced_custom_object(*self._where, self.name, body))
+
+    def delete(self) -> None:
+        self.cluster.custom.delete_namespaced_custom_object(*self._where, self.name)
+
+    def pods(self) -> list[Resource]:
+        return self.cluster.owned_pods(self.uid)
+
+    def pod(self, type_: str, index: int = 0) -> Resource:
+        """The replica's one pod."""
+        found = [
+            p
+            for p in self.pods()
+            if (
+                p["metadata"]["labels"]["dljob.operator/replica-type"],
+                p["metadata"]["labels"]["dljob.operator/replica-index"],
+            )
+            == (type_, str(index))
+        ]
+        assert len(found) == 1, f"{type_}-{index}: {[p['metadata']['name'] for p in found]}"
+        return found[0]
+
+    def release(self, type_: str, index: int = 0) -> None:
+        """Let a replica end with 0 that runs ``UNTIL_RELEASED``."""
+        pod = self.pod(type_, index)
+        (container, *_) = pod["spec"]["containers"]
+        self.cluster.run(pod["metadata"]["name"], "touch", RELEASE, container=container["name"])
+
+    def wait(self, wanted: Callable[[Resource], bool], what: str, timeout: int = PATIENCE) -> Resource:
+        """Until the status is as ``wanted``; the status."""
+        seen: Resource = {}
+        selector = f"metadata.name={self.name}"
+        jobs = self.cluster.custom.list_namespaced_custom_object
+        for event in _watched(jobs, *self._where, timeout=timeout, field_selector=selector):
+            for found in event["raw_object"]["items"] if event["type"] == BEGUN else [event["raw_object"]]:
+                seen = found.get("status") or {}
+                if event["type"] != "DELETED" and wanted(seen):
+                    return seen
+        pods = [(p["metadata"]["name"], p["status"]) for p in self.pods()]
+        raise Timeout(
+            f"{what}: not after {timeout} s; the status: {yaml.safe_dump(seen)}\nthe pods: {yaml.safe_dump(pods)}"
+        )
+
+    def wait_end(self, timeout: int = PATIENCE) -> Resource:
+        """Until the job is over and cleaned up; the status."""
+        return self.wait(
+            lambda s: s.get("phase") in ("Done", "Failed") and bool(s.get("completionTime")), "its end", timeout
+        )
+
+    def wait_running(self, timeout: int = PATIENCE) -> Resource:
+        return self.wait(lambda s: s.get("phase") == "Running", "phase Running", timeout)
+
+
+def shell_template(script: str, restart_policy: str | None = "OnFailure", container: str = "mxnet") -> Resource:
+    """A pod template whose one container runs ``script`` in a shell."""
+    spec: Resource = {
+        "containers": [
+            {
+                "name": container,
+                "image": SHELL_IMAGE,
+                "command": ["sh", "-c", script],
+                "resources": {"requests": {"cpu": "10m"}},
+            }
+        ],
+        "terminationGracePeriodSeconds": 1,
+    }
+    if restart_policy:
+        spec["restartPolicy"] = restart_policy
+    return {"spec": spec}
+
+
+UNTIL_ENDED = "trap 'exit 0' TERM; sleep 86400 & wait"
+RELEASE = "/tmp/released"
+UNTIL_RELEASED = f"trap 'exit 0' TERM; until [ -e {RELEASE} ]; do sleep 0.1; done"
+"""For a replica that the test lets go, with ``Job.release``, once it has seen what it wants of the running job."""
+
+
+def v1alpha1_job(name: str, group: str = "kubeflow.org", **scripts: str | tuple[int, str]) -> Resource:
+    """An MXJob in the list form: ``scheduler="exit 0", worker=(2, "sleep 1")``; what is left out waits to be ended."""
+    entries = []
+    for type_ in ("scheduler", "server", "worker"):
+        given = scripts.get(type_, UNTIL_ENDED)
+        count, script = given if isinstance(given, tuple) else (1, given)
+        entries.append({"replicas": count, "mxReplicaType": type_.upper(), "template": shell_template(script)})
+    return {
+        "apiVersion": f"{group}/v1alpha1",
+        "kind": "MXJob",
+        "metadata": {"name": name},
+        "spec": {"replicaSpecs": entries},
+    }
+
+
+def v1_job(name: str, restart_policy: str = "Never", run_policy: Resource | None = None, **scripts: Any) -> Resource:
+    """The same in the v1 form."""
+    replicas = {}
+    for type_ in ("scheduler", "server", "worker"):
+        given = scripts.get(type_, UNTIL_ENDED)
+        count, script = given if isinstance(given, tuple) else (1, given)
+        replicas[type_.title()] = {
+            "replicas": count,
+            "restartPolicy": restart_policy,
+            "template": shell_template(script, None),
+        }
+    spec: Resource = {"jobMode": "MXTrain", "mxReplicaSpecs": replicas}
+    if run_policy:
+        spec["runPolicy"] = run_policy
+    return {"apiVersion": "kubeflow.org/v1", "kind": "MXJob", "metadata": {"name": name}, "spec": spec}

@@ -1,0 +1,44 @@
+"""An API server that keeps what is written to it and lists nothing, for tests of a whole reconcile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.api.together import Together
+from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport
+
+from support.builders import UID
+
+Resource = dict[str, Any]
+
+
+class Api(Transport):
+    """Takes every write, keeps it by kind of request, and lists nothing. ``refuses`` a kind with an answer of its own."""
+
+    def __init__(self, refuses: Mapping[str, ApiError] | None = None, present: Resource | None = None) -> None:
+        self.together = Together(2)
+        self.status: Resource | None = None
+        self.made: list[Resource] = []
+        self._refuses = dict(refuses or {})
+        self._present = present or {}
+
+    def request(self, method: str, path: str, body: Any = None, query: Any = None, content_type: str = "") -> Any:
+        if method == "GET":
+            return self._present or {"metadata": {}, "items": []}
+        if method == "PATCH" and path.endswith("/status"):
+            self.status = next(part["value"] for part in body if part["path"] == "/status")
+            return {"metadata": {"uid": UID, "resourceVersion": "9"}}
+        if method == "DELETE":
+            return {"kind": "Status"}
+        assert method == "POST"
+        if body["kind"] in self._refuses:
+            raise self._refuses[body["kind"]]
+        self.made.append(body)
+        return {"metadata": {"uid": f"uid-{len(self.made)}", "resourceVersion": str(len(self.made))}}
+
+    def kinds(self) -> list[str]:
+        return sorted({body["kind"] for body in self.made})
+
+    def events(self) -> list[str]:
+        return [f"{body['reason']}: {body['message']}" for body in self.made if body["kind"] == "Event"]

@@ -1,0 +1,190 @@
+"""The first word on a job, its first status and Event: with the look that makes its pods, or with the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api import snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import LATER, Outcome, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.first_word import LATEST
+from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
+from support.builders import MXNET, NOW, UID, MXJob, Pod, mxjob, pods_of, stamp
+from support.recording_api import Api
+
+
+def owning(*pods: Pod) -> None:
+    """An engine watches, and has seen these pods of the job and nothing else."""
+    owned = {"Pod": [pod.resource() for pod in pods], "Service": [], "ConfigMap": [], "Deployment": []}
+    snapshot.publish({UID: owned})
+
+
+@pytest.fixture
+def engine() -> Iterator[None]:
+    owning()
+    yield
+    snapshot.publish(None)
+
+
+def fresh() -> MXJob:
+    return mxjob().v1().workers(2)
+
+
+def look(api: Api, job: MXJob | None = None, dry_run: bool = False) -> Outcome:
+    return reconcile(api, (job or fresh()).resource(), MXNET, dry_run, now=NOW)
+
+
+def test_the_look_that_makes_the_pods_leaves_it_to_the_next_one(engine: None) -> None:
+    api = Api()
+    outcome = look(api)
+    assert (api.status, api.kinds()) == (None, ["Pod", "Service"])
+    assert (outcome.ok, outcome.changed, outcome.requeue_after) == (True, True, LATEST)
+
+
+def test_it_makes_every_name_by_which_others_find_the_job(engine: None) -> None:
+    api = Api()
+    look(api)
+    names = [body["metadata"]["name"] for body in api.made if body["kind"] == "Service"]
+    assert sorted(names) == sorted(service["metadata"]["name"] for service in build_services(fresh().job()))
+
+
+def test_the_next_look_tells_of_all_pods(engine: None) -> None:
+    pods = pods_of(fresh().job())
+    owning(*(pod.running() for pod in pods))
+    api = Api()
+    look(api)
+    created, running = api.events()
+    assert created.startswith(f"SuccessfulCreatePod: Created {len(pods)} of {len(pods)} pods: ")
+    assert all(pod.resource()["metadata"]["name"] in created for pod in pods)
+    assert running.startswith("MXJobRunning: ")
+
+
+def test_of_pods_that_are_through_by_then_it_tells_that_they_were_made_too(engine: None) -> None:
+    owning(*(pod.succeeded() for pod in pods_of(fresh().job())))
+    api = Api()
+    look(api)
+    assert [event.split(":")[0] for event in api.events()] == ["SuccessfulCreatePod", "MXJobSucceeded"]
+
+
+def test_once_there_is_a_status_the_event_has_been_written(engine: None) -> None:
+    owning(*(pod.running() for pod in pods_of(fresh().job())))
+    api = Api()
+    look(api, fresh().status(phase="Creating", conditions=[{"type": "Created", "status": "True"}]))
+    assert [event.split(":")[0] for event in api.events()] == ["MXJobRunning"]
+
+
+@pytest.mark.parametrize(
+    ("edited", "told"),
+    [
+        pytest.param(fresh().run_policy(suspend=True), ["SuccessfulCreatePod", "MXJobSuspended"], id="suspended"),
+        pytest.param(fresh().container("Worker", image="another:1"), ["SuccessfulCreatePod"], id="other pods wanted"),
+    ],
+)
+def test_an_edit_between_the_two_looks_hides_no_pod_that_was_made(engine: None, edited: MXJob, told: list[str]) -> None:
+    owning(*pods_of(fresh().job()))
+    api = Api()
+    look(api, edited)
+    assert [event.split(":")[0] for event in api.events()][: len(told)] == told
+
+
+def test_nor_does_an_invalid_one_that_is_mended_then(engine: None) -> None:
+    owning(*(pod.running() for pod in pods_of(fresh().job())))
+    api = Api()
+    look(api, fresh().container("Worker", name="another"))
+    assert [event.split(":")[0] for event in api.events()] == ["MXJobFailedValidation"]
+    assert api.status is not None
+    look(api, fresh().status(**api.status))
+    assert [event.split(":")[0] for event in api.events()][1:] == ["SuccessfulCreatePod", "MXJobRunning"]
+
+
+def test_the_next_look_tells_all_of_it_even_if_nothing_has_become_of_the_pods(engine: None) -> None:
+    owning(*(pod.created(-7 + n) for n, pod in enumerate(pods_of(fresh().job()))))
+    api = Api()
+    look(api)
+    assert api.status is not None
+    assert [c["type"] for c in api.status["conditions"]] == ["Created"]
+    assert api.status["startTime"] == stamp(-7), "the clock of activeDeadlineSeconds began with the first pod"
+
+
+def test_of_pods_that_run_by_then_it_tells_in_the_same_status(engine: None) -> None:
+    owning(*(pod.running() for pod in pods_of(fresh().job())))
+    api = Api()
+    look(api)
+    assert api.status is not None
+    assert [c["type"] for c in api.status["conditions"]] == ["Created", "Running"]
+
+
+def test_it_is_put_off_once_only(engine: None) -> None:
+    """Though the next look finds a pod gone, and makes another."""
+    owning(*pods_of(fresh().job())[1:])
+    api = Api()
+    look(api)
+    assert "Pod" in api.kinds()
+    assert api.status is not None
+
+
+def test_it_is_not_put_off_by_a_look_that_makes_nothing(engine: None) -> None:
+    """Whose watch has not shown what an earlier one made."""
+    ours = {"metadata": {"uid": "pod", "ownerReferences": [{"uid": UID, "controller": True}]}}
+    taken = ApiError(409, "AlreadyExists", "is there")
+    api = Api({"Pod": taken, "Service": taken}, ours)
+    look(api)
+    assert api.status is not None
+    assert api.kinds() == ["Event"]
+
+
+def test_a_dry_run_has_no_next_look(engine: None) -> None:
+    assert look(Api(), dry_run=True).requeue_after is None
+
+
+def test_an_edit_before_it_that_makes_the_job_invalid_leaves_the_pods_alone(engine: None) -> None:
+    owning(*(pod.created(-7) for pod in pods_of(fresh().job())))
+    api = Api()
+    look(api, fresh().container("Worker", name="another"))
+    assert api.status is not None
+    assert "the pods of the last good one go on" in api.status["reason"]
+    assert (api.status["phase"], api.status["startTime"], "failure" in api.status) == ("Creating", stamp(-7), False)
+
+
+def test_a_job_that_is_invalid_from_the_start_fails_all_the_same(engine: None) -> None:
+    api = Api()
+    look(api, fresh().container("Worker", name="another"))
+    assert api.status is not None
+    assert api.status["state"] == "Failed"
+
+
+def test_without_an_engine_there_may_be_no_next_look() -> None:
+    api = Api()
+    assert look(api).requeue_after is None
+    assert api.status is not None
+    assert api.status["phase"] == "Creating"
+    assert api.kinds() == ["Event", "Pod", "Service"]
+
+
+def test_a_job_that_was_told_of_before_is_told_of_at_once(engine: None) -> None:
+    api = Api()
+    look(api, fresh().status(phase="Creating", reason="", conditions=[]))
+    assert api.status is not None
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        pytest.param(ApiError(403, "Forbidden", "exceeded quota"), "exceeded quota", id="not now"),
+        pytest.param(ApiError(422, "Invalid", "no such thing"), "no such thing", id="never"),
+    ],
+)
+def test_what_kubernetes_would_not_do_is_told_at_once(engine: None, answer: ApiError, told: str) -> None:
+    api = Api({"Pod": answer})
+    look(api)
+    assert api.status is not None
+    assert told in api.status["reason"]
+
+
+def test_a_job_that_waits_for_its_names_is_told_of_at_once(engine: None) -> None:
+    """Those of an earlier job that takes its time to end."""
+    ending = {"metadata": {"uid": "another", "deletionTimestamp": "2026-01-02T12:00:00Z"}}
+    api = Api({"Pod": ApiError(409, "AlreadyExists", "is there")}, ending)
+    assert look(api).requeue_after == LATER
+    assert api.status is not None
