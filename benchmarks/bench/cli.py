@@ -22,7 +22,7 @@ from bench.client import Client, Refused
 from bench.measures import Sample
 from bench.peers import catalog
 from bench.peers.base import PeerFailed
-from bench.session import Ground, Session
+from bench.session import BenchContext, Session
 from bench.workloads import FULL, QUICK
 
 RESULTS = tools.ROOT / "benchmarks" / "RESULTS.md"
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 class Bench:
     """A run. Whatever ends it, what it has measured by then is written."""
 
-    ground: Ground
+    ground: BenchContext
     output: Path
     quick: bool
     facts: dict[str, str]
@@ -88,7 +88,7 @@ class Bench:
         install_crds(Client(settings.kubeconfig))
         client = Client(settings.kubeconfig)
         account.prepare(client, SCRATCH / "kubeconfig")
-        ground = Ground(
+        ground = BenchContext(
             client, SCRATCH / "kubeconfig", SCRATCH, sizes, nodes, lambda text: print(text, flush=True),
             time.monotonic() + 60 * minutes,
         )  # fmt: skip

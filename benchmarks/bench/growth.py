@@ -22,7 +22,7 @@ from bench import account, cli, machine, plan, report, tools
 from bench.client import Client
 from bench.measures import Sample, known, percentile
 from bench.peers import ours
-from bench.session import Ground, Session
+from bench.session import BenchContext, Session
 from bench.workloads import FULL, SMALLEST, Sizes
 
 TABLE = tools.ROOT / "benchmarks" / "GROWTH.md"
@@ -139,7 +139,7 @@ def draw(found: Sequence[Step], path: Path) -> None:
     figure.savefig(path, metadata={"Date": None, "Creator": None})
 
 
-def measure(ground: Ground) -> list[Sample]:
+def measure(ground: BenchContext) -> list[Sample]:
     """All samples, each written to ``SAMPLES`` as soon as it is there."""
     peer = replace(ours.PEER, limits=replace(ours.PEER.limits, patience=_PATIENCE))
     samples: list[Sample] = []
@@ -193,7 +193,7 @@ def _on_a_cluster_of_its_own(sizes: Sizes, facts_path: Path) -> None:
         facts_path.write_text(json.dumps(machine.facts(client, nodes_for(sizes))))
         began = time.monotonic()
         measure(
-            Ground(
+            BenchContext(
                 client, cli.SCRATCH / "kubeconfig", cli.SCRATCH, sizes, nodes_for(sizes),
                 lambda text: print(f"{time.monotonic() - began:5.0f} s {text}", flush=True), throwaway=True,
             )

@@ -23,7 +23,7 @@ _WIDTH = 8
 
 
 @dataclass(frozen=True)
-class Ground:
+class BenchContext:
     """What all sessions share."""
 
     client: Client
@@ -44,7 +44,7 @@ class Ground:
 class Session:
     """Runs ``planned`` and yields its samples, each as soon as it is there."""
 
-    def __init__(self, ground: Ground, planned: plan.Session) -> None:
+    def __init__(self, ground: BenchContext, planned: plan.Session) -> None:
         self._ground = ground
         self._client = ground.client
         self._peer = planned.peer

@@ -16,8 +16,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport, connect
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared import FROM_REPLICAS
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, RestClient, connect
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared_env_configmap import FROM_REPLICAS
 
 from dljob_operator.engine.kube import ApiError as EngineError
 from dljob_operator.engine.kube import KubeApi
@@ -110,7 +110,7 @@ class Job:
                 self._work.put((self, self._status), later=True)
 
 
-def write(transport: Transport, work: Work) -> None:
+def write(transport: RestClient, work: Work) -> None:
     while True:
         job, (method, path, body) = work.get()
         content = "application/merge-patch+json" if method == "PATCH" else "application/json"

@@ -10,8 +10,8 @@ import yaml
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible_collections.dljob.operator.plugins.module_utils.api.apply import Applied, apply
-from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, connect
-from ansible_collections.dljob.operator.plugins.module_utils.plain import plain
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, connect
+from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
 
 _PARTS = ("apiVersion", "kind", "metadata", "spec")
 
@@ -25,15 +25,15 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        arguments = plain(self._task.args)
+        arguments = to_builtin(self._task.args)
         unknown = sorted(set(arguments) - {"watches_file", "namespace", "kubeconfig", "context"})
         if unknown:
             raise AnsibleActionFail(f"dljob.operator.apply_job has no argument {unknown[0]!r}")
         resource = _job(task_vars or {}, str(arguments.get("namespace") or "default"))
         role = _role(Path(str(arguments["watches_file"])), resource)
         try:
-            with connect(arguments.get("kubeconfig"), arguments.get("context")) as transport:
-                applied = apply(transport, resource, self._task.check_mode)
+            with connect(arguments.get("kubeconfig"), arguments.get("context")) as api:
+                applied = apply(api, resource, self._task.check_mode)
         except ApiError as e:
             name = resource["metadata"]["name"]
             raise AnsibleActionFail(f"{resource['kind']} {name}: {e.message}") from e
@@ -50,7 +50,7 @@ def _job(task_vars: Mapping[str, Any], namespace: str) -> dict[str, Any]:
             f"there is no job: the variable {missing[0]!r} is not set. Give the manifest with -e @job.yaml "
             "(one document a file)"
         )
-    resource = {part: plain(task_vars[part]) for part in _PARTS}
+    resource = {part: to_builtin(task_vars[part]) for part in _PARTS}
     metadata = resource["metadata"]
     if not isinstance(metadata, dict) or not metadata.get("name"):
         raise AnsibleActionFail("metadata.name: the job needs a name")
@@ -86,4 +86,4 @@ def _diff(applied: Applied) -> dict[str, str]:
 
 
 def _yaml(resource: Mapping[str, Any]) -> str:
-    return str(yaml.safe_dump(plain(_without_managed_fields(resource)), sort_keys=True, allow_unicode=True))
+    return str(yaml.safe_dump(to_builtin(_without_managed_fields(resource)), sort_keys=True, allow_unicode=True))

@@ -12,12 +12,12 @@ import yaml
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import filter_loader
-from ansible_collections.dljob.operator.plugins.module_utils.api import residency, snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot, worker_protocol
+from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.api.site import SiteSettings
-from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport, connect
-from ansible_collections.dljob.operator.plugins.module_utils.logic import declare, rights
-from ansible_collections.dljob.operator.plugins.module_utils.plain import plain
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, RestClient, connect
+from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
+from ansible_collections.dljob.operator.plugins.module_utils.logic import framework_loader, rbac
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import CLOUDS, CONFIG_MAP
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
@@ -41,7 +41,7 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        arguments = plain(self._task.args)
+        arguments = to_builtin(self._task.args)
         unknown = sorted(set(arguments) - _ARGUMENTS)
         if unknown:
             raise AnsibleActionFail(f"dljob.operator.reconcile has no argument {unknown[0]!r}")
@@ -50,39 +50,41 @@ class ActionModule(ActionBase):
         except InvalidFramework as e:
             raise AnsibleActionFail(f"framework: {e}") from e
         jobs = arguments.get("jobs")
-        employer = residency.current()
-        if jobs is None and employer is not None and (task_vars or {}).get(residency.MARK):
-            return {**result, **self._stay(employer, framework, arguments)}
+        work_source = worker_protocol.current()
+        if jobs is None and work_source is not None and (task_vars or {}).get(worker_protocol.WORKER_VAR):
+            return {**result, **self._stay(work_source, framework, arguments)}
         if jobs is None:
             jobs = list(_handed_over(task_vars or {}))
         if not jobs:  # an engine that warms up
             return {**result, "changed": False, "dljob": {"jobs": [], "requeue_after": None}}
-        here = _site_settings(arguments)
-        with connect(arguments.get("kubeconfig"), arguments.get("context")) as transport:
-            ((outcomes, _),) = self._parts(transport, jobs, framework, arguments, here)
+        here = _operator_settings(arguments)
+        with connect(arguments.get("kubeconfig"), arguments.get("context")) as api:
+            ((outcomes, _),) = self._parts(api, jobs, framework, arguments, here)
         return {**result, **_combined(outcomes, self._task.diff)}
 
-    def _stay(self, employer: residency.Employer, framework: Framework, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _stay(
+        self, work_source: worker_protocol.WorkSource, framework: Framework, arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Batch after batch, over the same connections."""
         changed = False
-        here = _site_settings(arguments)
-        with connect(arguments.get("kubeconfig"), arguments.get("context")) as transport:
-            for work in employer.work():
-                snapshot.publish(work.owned, work.site)
-                parts = self._parts(transport, work.jobs, framework, arguments, here, TELL_EVERY)
+        here = _operator_settings(arguments)
+        with connect(arguments.get("kubeconfig"), arguments.get("context")) as api:
+            for work in work_source.work():
+                cache_snapshot.publish(work.owned, work.cluster_info)
+                parts = self._parts(api, work.jobs, framework, arguments, here, TELL_EVERY)
                 for outcomes, is_last in parts:
                     done = _combined(outcomes, False)
                     changed = changed or done["changed"]
-                    (employer.answer if is_last else employer.tell)(done)
+                    (work_source.report_final if is_last else work_source.report_partial)(done)
         return {"changed": changed}
 
     def _parts(
         self,
-        transport: Transport,
+        api: RestClient,
         jobs: Sequence[Mapping[str, Any]],
         framework: Framework,
         arguments: Mapping[str, Any],
-        here: SiteSettings,
+        here: OperatorSettings,
         every: float | None = None,
     ) -> Iterator[tuple[list[Outcome | Mapping[str, Any]], bool]]:
         """What the jobs come to, told ``every`` so many seconds or all in one, and whether it is the last.
@@ -90,10 +92,10 @@ class ActionModule(ActionBase):
         Jobs wait for the API server most of the time, each for its own answers: several at a time.
         """
         if len(jobs) == 1:
-            yield [self._one(transport, jobs[0], framework, arguments, here)], True
+            yield [self._one(api, jobs[0], framework, arguments, here)], True
             return
         with ThreadPoolExecutor(min(PARALLEL_JOBS, len(jobs))) as pool:
-            going = [pool.submit(self._one, transport, job, framework, arguments, here) for job in jobs]
+            going = [pool.submit(self._one, api, job, framework, arguments, here) for job in jobs]
             try:
                 while going:
                     done = wait(going, every).done
@@ -114,24 +116,24 @@ class ActionModule(ActionBase):
 
     def _one(
         self,
-        transport: Transport,
+        api: RestClient,
         job: Mapping[str, Any],
         framework: Framework,
         arguments: Mapping[str, Any],
-        here: SiteSettings,
+        here: OperatorSettings,
     ) -> Outcome | Mapping[str, Any]:
         try:
             domain = arguments.get("cluster_domain") or "cluster.local"
-            return reconcile(transport, job, framework, self._task.check_mode, domain, site_settings=here)
+            return reconcile(api, job, framework, self._task.check_mode, domain, operator_settings=here)
         except ApiError as e:
-            return _failed(job, rights.explain(str(e)))
+            return _failed(job, rbac.explain_denial(str(e)))
 
 
-def _framework(declared: Mapping[str, Any], read: declare.Read) -> Framework:
+def _framework(declared: Mapping[str, Any], read: framework_loader.Read) -> Framework:
     filters = {
         key: _filter(key, declared[key]) for key in ("environment", "validation") if isinstance(declared.get(key), str)
     }
-    return declare.framework({k: v for k, v in declared.items() if k not in filters}, read=read, **filters)
+    return framework_loader.framework({k: v for k, v in declared.items() if k not in filters}, read=read, **filters)
 
 
 def _filter(key: str, name: str) -> Any:
@@ -142,23 +144,23 @@ def _filter(key: str, name: str) -> Any:
     return found.j2_function
 
 
-def _site_settings(arguments: Mapping[str, Any]) -> SiteSettings:
+def _operator_settings(arguments: Mapping[str, Any]) -> OperatorSettings:
     cloud = arguments.get("cloud") or os.environ.get("DLJOB_CLOUD") or ""
     if cloud and cloud not in CLOUDS:
         raise AnsibleActionFail(f"cloud: {cloud!r} is none of {', '.join(CLOUDS)}; leave it empty elsewhere")
-    return SiteSettings(arguments.get("config_map") or CONFIG_MAP, cloud)
+    return OperatorSettings(arguments.get("config_map") or CONFIG_MAP, cloud)
 
 
 def _handed_over(task_vars: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     """The jobs that the engine gave us, untouched by templates: a batch, or ansible-operator's ``_<group>_<kind>``."""
     batch = task_vars.get("dljob_batch")
     if batch is not None:
-        return [plain(job) for job in batch]
-    meta = plain(task_vars.get("ansible_operator_meta")) or {}
+        return [to_builtin(job) for job in batch]
+    meta = to_builtin(task_vars.get("ansible_operator_meta")) or {}
     for name, value in task_vars.items():
         if not (name.startswith("_") and f"{name}_spec" in task_vars and isinstance(value, Mapping)):
             continue
-        job = plain(value)
+        job = to_builtin(value)
         metadata = job.get("metadata") or {}
         if (metadata.get("name"), metadata.get("namespace")) == (meta.get("name"), meta.get("namespace")):
             return [job]
@@ -202,7 +204,7 @@ def _combined(outcomes: Sequence[Outcome | Mapping[str, Any]], with_diff: bool) 
 def _diff(outcome: Outcome) -> Iterable[dict[str, str]]:
     """Each change as the object before and after it, in YAML."""
     plan = outcome.plan
-    for manifest in (*plan.companions, *plan.services, *plan.pods, *plan.upkeep):
+    for manifest in (*plan.auxiliary_objects, *plan.services, *plan.pods, *plan.ensured_objects):
         name = f"{manifest['kind']} {manifest['metadata']['name']}"
         yield {"before_header": name, "after_header": name, "before": "", "after": _yaml(manifest)}
     for deletion in plan.deletions:
@@ -221,4 +223,4 @@ def _diff(outcome: Outcome) -> Iterable[dict[str, str]]:
 
 
 def _yaml(value: Any) -> str:
-    return str(yaml.safe_dump(plain(value), sort_keys=True, allow_unicode=True))
+    return str(yaml.safe_dump(to_builtin(value), sort_keys=True, allow_unicode=True))

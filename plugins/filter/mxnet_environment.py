@@ -45,7 +45,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.dmlc import mxnet_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mxnet import mxnet_environment
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 

@@ -42,13 +42,13 @@ options:
           - The roles that a process can play. Each key is the canonical spelling of a type, as the status shows it;
             jobs may write it in any case. Their order is the order of ranks.
           - "A value is a mapping of three keys, all of which may be left out: C(minimum) (default 0) and C(maximum)
-            (default no limit), the bounds of the number of replicas, and C(serves) (default V(false)), whether its
-            processes go on until somebody ends them. The minimum does not hold for local jobs."
+            (default no limit), the bounds of the number of replicas, and C(long_running) (default V(false)), whether
+            its processes go on until they are ended. The minimum does not hold for local jobs."
           - Once a job has succeeded, replicas of types that do not serve have 5 s to end by themselves before
             C(cleanPodPolicy) V(Running) deletes what still runs.
         type: dict
         required: true
-      chief:
+      success_target:
         description:
           - Types whose replica 0 decides how the job ends; the first of them that the job has does. A job's own
             C(spec.terminationPolicy.chief) comes before them.
@@ -57,11 +57,12 @@ options:
         elements: str
       succeeds_by:
         description:
-          - V(chief), when the chief's container has exited with 0. V(all), when every replica of the chief's type has.
+          - V(target), when the container of the success target has exited with 0. V(all), when every replica of its
+            type has.
           - A local job always waits for all of them.
         type: str
-        choices: [chief, all]
-        default: chief
+        choices: [target, all]
+        default: target
       modes:
         description:
           - What a job may write in C(spec.jobMode) besides V(local) and V(dist), each with which of the two it means.
@@ -81,16 +82,17 @@ options:
           - Variables that the template sets itself are kept, and win.
         type: raw
         default: {}
-      dashboard:
+      tensorboard:
         description:
-          - A web page that a job may ask for in the field C(spec_field) of its spec, with C(logDir) and, to reach that,
-            C(volumes) and C(volumeMounts), and with C(serviceType). It outlives the training and goes with the job.
+          - A TensorBoard that a job may ask for in the field C(spec_field) of its spec, with C(logDir) and, to reach
+            that, C(volumes) and C(volumeMounts), and with C(serviceType). It outlives the training and is deleted
+            with the job.
           - A Deployment and a Service called C(name) are made for it. The container runs C(command), whose texts may
             have C({log_dir}), C({job}), C({runtime_id}) and C({program}), the text of the role's file C(program), in
             C(image), unless the field C(image_field) of the spec names one. It serves at C(port), which the Service
             offers at 80. C(labels) are those of both.
-          - Changes of that field take effect at once, in place. What is missing of a page is made again, also of a job
-            that has ended; a job that no longer asks for one loses it.
+          - Changes of that field take effect at once, in place. A missing Deployment or Service is created
+            again, also of a job that has ended; both are deleted when the job no longer asks for them.
           - Where the cluster serves C(route.openshift.io/v1) and the Python package C(openshift) is installed, a Route
             of the same name leads to the Service, with TLS up to the router.
         type: dict
@@ -100,11 +102,11 @@ options:
           - It gets the cluster as the filter of O(framework.environment) does, without C(task), and returns a list of
             sentences, each with the field and the fix. A job that has any ends Failed until it is edited.
         type: str
-      dialects:
+      flavors:
         description:
           - The ways in which jobs of this framework are written. The job's API group and the field that holds its
             replicas tell which one it speaks. The version does not, since a CRD may serve one object in several.
-          - Of a group's dialects the last is its newest. A job of which no field tells is answered in its terms.
+          - Of a group's flavors the last is its newest. A job of which no field tells is answered in its terms.
         type: list
         elements: dict
         required: true
@@ -114,11 +116,11 @@ options:
             type: list
             elements: str
             required: true
-          form:
+          replicas_layout:
             description:
               - What the field holds that lists the replicas.
               - V(list), a list of entries C({replicas, template}), each with its type in
-                O(framework.dialects[].type_field).
+                O(framework.flavors[].type_field).
               - V(map), a mapping of type to such an entry.
               - V(single), one such entry, of the framework's only type.
             type: str
@@ -132,16 +134,16 @@ options:
             elements: str
             required: true
           type_field:
-            description: Field of an entry that names its type, in any case. Only read where the form is V(list).
+            description: Field of an entry that names its type, in any case. Only read where the layout is V(list).
             type: str
             default: replicaType
           types:
-            description: Replica types that this dialect knows; all of O(framework.replica_types) where empty.
+            description: Replica types that this flavor knows; all of O(framework.replica_types) where empty.
             type: list
             elements: str
             default: []
           required:
-            description: Replica types of which a job in this dialect needs a replica, besides those with a minimum.
+            description: Replica types of which a job in this flavor needs a replica, besides those with a minimum.
             type: list
             elements: str
             default: []
@@ -167,7 +169,7 @@ options:
               - V(runtime-id) names pods C(<type>-<runtime id>-<index>-<five characters>), of which the last differ by
                 attempt.
               - V(job) names them C(<job>-<type>-<index>), makes that name resolve among the job's pods, and adds a
-                Service of the chief's name.
+                Service with the name of the success target.
             type: str
             choices: [runtime-id, job]
             default: runtime-id
@@ -175,7 +177,7 @@ options:
             description:
               - Form of C(status.replicaStatuses) and C(status.state), and the form that environment filters are told.
               - V(v1alpha1), a list of C({ReplicasStates, state}), and the state Running until the end. V(v1), a mapping
-                of type to C({active, succeeded, failed}) (with the form V(single) one such entry), and the newest
+                of type to C({active, succeeded, failed}) (with the layout V(single) one such entry), and the newest
                 condition as the state.
             type: str
             choices: [v1alpha1, v1]
@@ -186,12 +188,13 @@ options:
             default: replica_type
           fails_by:
             description:
-              - V(chief), only the chief's permanent error fails the job, and all other replicas are restarted.
+              - V(target), only a permanent error of the success target fails the job, and all other replicas are
+                restarted.
               - V(any), each replica by its restart policy. Under Never it fails the job, under ExitCode it does with a
                 permanent code.
             type: str
-            choices: [chief, any]
-            default: chief
+            choices: [target, any]
+            default: target
           default_restart_policy:
             description: Restart policy of an entry that has none.
             type: str
@@ -212,11 +215,12 @@ options:
           labels:
             description:
               - Labels of the pods, besides the template's and the operator's own. Values may have the placeholders of
-                O(framework.environment), and C({role}), which is C(master) for the chief and empty for all others.
+                O(framework.environment), and C({role}), which is C(master) for the success target and empty for all
+                others.
               - A label that comes out empty by its placeholders is left out.
             type: dict
             default: {}
-          standard:
+          default_program:
             description:
               - A program of the role's own, by replica type, for replicas without a container of the framework's. Such
                 an entry may even lack its template. Entries of other types are then refused.
@@ -245,33 +249,23 @@ options:
           success_policies:
             description:
               - What a job may write in C(spec.successPolicy), each with a replica type. Where that type decides, the
-                job then succeeds when all its replicas have, and not only the chief. Where another type decides it
-                changes nothing.
+                job then succeeds when all its replicas have, and not only the success target. Where another type
+                decides it changes nothing.
             type: dict
             default: {}
-          dynamic:
+          elastic:
             description:
-              - Fields of C(spec) that, when true, make the replicas of a type independent of the others. A change of
-                their number starts no others anew, and one that failed for good (by Never, or by ExitCode) is neither
-                started again nor the job's failure while another of them may still bring it to its end.
-              - The environment must then not name them to the others, so the field has to be one of C(spec_fields).
+              - How a job asks for replicas of one type that join, leave and fail independently of the others. A change
+                of their number restarts no others. One that failed permanently (by Never, or by ExitCode) is not
+                started again, and does not fail the job while another of them can still finish it.
+              - C(field) is the field of C(spec), which is true or false, and C(type) the replica type. The environment
+                must then not name these replicas to the others, so the field has to be one of C(spec_fields).
+              - With C(when_any), a list of settings, the field is a map, and the replicas are elastic where the map has
+                at least one of them.
+              - C(succeeds_by) V(any) ends the job with the first of these replicas that succeeds, wherever the field is
+                given (with or without one of those settings) and their type is the success target.
             type: dict
-            default: {}
-          dynamic_settings:
-            description:
-              - Where given, the fields of O(framework.dialects[].dynamic) are maps, and what makes the replicas so is
-                that one of these settings is in it.
-            type: list
-            elements: str
-            default: []
-          dynamic_succeeds_by:
-            description:
-              - What decides the outcome where such a field is given, with or without one of those settings, and that
-                type is the deciding one. V(any) is the first of its replicas that succeeds; where empty, what decides
-                otherwise.
-            type: str
-            choices: ["", any]
-            default: ""
+            default:
           environment_in:
             description: V(named), only the framework's container gets the environment. V(all), every container does.
             type: str
@@ -342,9 +336,9 @@ EXAMPLES = r"""
         ECHO_RANK: "{rank}"
         ECHO_SIZE: "{total}"
         ECHO_LEADER: "{rank0_host}:{rank0_port}"
-      dialects:
+      flavors:
         - groups: [example.com]
-          form: map
+          replicas_layout: map
           replicas_fields: [replicaSpecs]
           default_port: 7000
           names: job
@@ -357,9 +351,9 @@ EXAMPLES = r"""
       container: echo
       replica_types: {Leader: {minimum: 1, maximum: 1}, Follower: {}}
       environment: example.com.echo_environment
-      dialects:
+      flavors:
         - groups: [example.com]
-          form: list
+          replicas_layout: list
           replicas_fields: [replicaSpecs, replica_specs]
           type_field: echoType
           port_fields: [echoPort]

@@ -14,26 +14,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dljob_operator import __version__
-from dljob_operator.companion import split, supervise
-from dljob_operator.companion.control import Companion
-from dljob_operator.companion.server import ShimServer
+from dljob_operator.ansible_operator_bridge import split, supervise
+from dljob_operator.ansible_operator_bridge.controller import BridgeController
+from dljob_operator.ansible_operator_bridge.server import ShimServer
 from dljob_operator.durations import parse_duration
-from dljob_operator.engine.cleanup import LeftOver, remove_created
+from dljob_operator.engine.cleanup import CleanupIncomplete, remove_created
+from dljob_operator.engine.cluster_info import own_namespace
 from dljob_operator.engine.controller import Controller, Settings
 from dljob_operator.engine.crds import Installed, install_crds
 from dljob_operator.engine.health import Health
-from dljob_operator.engine.kube import ApiError, KubeApi, NoCluster, Unreachable, find_kubeconfig
+from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi, NoCluster, find_kubeconfig
 from dljob_operator.engine.leader import LeaderElector
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.requests import targets
-from dljob_operator.engine.site import own_namespace
+from dljob_operator.runner import RunnerClient
+from dljob_operator.runner.client import RunnerError
 from dljob_operator.signals import SignalThread
-from dljob_operator.warm import WarmRunner
-from dljob_operator.warm.client import WarmRunnerError
 from dljob_operator.watches import Surroundings, Watch, WatchesError, crds_directory, default_watches_file, load_watches
 
 _LOG = logging.getLogger("dljob_operator")
-_LAST_RUNS = 5.0  # seconds for what is still in flight once ansible-operator has ended
+_LAST_RUNS = 5.0  # seconds for what is still in pending once ansible-operator has ended
 _FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 
 
@@ -46,14 +46,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     try:
         return int(options.do(options))
-    except (WatchesError, NoCluster, WarmRunnerError, LeftOver, LeadLost, ValueError) as error:
+    except (WatchesError, NoCluster, RunnerError, CleanupIncomplete, LeadershipLost, ValueError) as error:
         print(f"dljob-operator: {error}", file=sys.stderr)
-    except (ApiError, Unreachable) as error:
+    except (ApiError, ApiConnectionError) as error:
         print(f"dljob-operator: the cluster refused: {error}", file=sys.stderr)
     return 1
 
 
-class LeadLost(Exception):
+class LeadershipLost(Exception):
     """Another operator may be at work on the same jobs."""
 
 
@@ -88,7 +88,7 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
     health = Health(options.health_probe_bind_address) if options.health_probe_bind_address else None
     # Ansible takes longer to load than everything else, so it begins first.
-    runner = WarmRunner(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig, options.cloud))
+    runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig, options.cloud))
     runner.start()
     installed: list[Installed] = []
     try:
@@ -149,10 +149,12 @@ def _check_cleanup(options: argparse.Namespace, watches: Sequence[Watch]) -> Non
 
 
 def _clean_up(api: KubeApi, installed: Sequence[Installed]) -> None:
-    """Take away what `installed` says was created. Raises LeftOver where some of it stays."""
+    """Take away what `installed` says was created. Raises CleanupIncomplete where some of it stays."""
     left = remove_created(api, installed)
     if left:
-        raise LeftOver(f"still there: {', '.join(left)}; they are being deleted, see kubectl describe crd {left[0]}")
+        raise CleanupIncomplete(
+            f"still there: {', '.join(left)}; they are being deleted, see kubectl describe crd {left[0]}"
+        )
 
 
 def _elector(options: argparse.Namespace, api: KubeApi, stopping: _Stopping) -> LeaderElector | None:
@@ -176,14 +178,16 @@ def _elected(elector: LeaderElector, stopping: _Stopping, health: Health | None)
     return True
 
 
-def _wait(controller: Controller, runner: WarmRunner, stopping: _Stopping, grace: float, health: Health | None) -> int:
+def _wait(
+    controller: Controller, runner: RunnerClient, stopping: _Stopping, grace: float, health: Health | None
+) -> int:
     """Say when all is ready, then wait for the signal to stop."""
     problems: list[Exception] = []
 
     def announce() -> None:
         try:
             runner.wait_ready()
-        except WarmRunnerError as error:
+        except RunnerError as error:
             if not stopping.is_set():  # the stop itself ends a process that is not warm yet: no problem
                 problems.append(error)
                 stopping.set()
@@ -199,8 +203,8 @@ def _wait(controller: Controller, runner: WarmRunner, stopping: _Stopping, grace
     stopping.wait()
     if stopping.reason:
         # Whoever leads now must find nobody at work: no grace for what runs.
-        problems.append(LeadLost(stopping.reason))
-    _LOG.info("stopping: no new runs, %g s for those in flight", grace)
+        problems.append(LeadershipLost(stopping.reason))
+    _LOG.info("stopping: no new runs, %g s for those in pending", grace)
     controller.stop(0 if problems else grace)
     if health is not None:
         health.stop()
@@ -211,7 +215,7 @@ def _wait(controller: Controller, runner: WarmRunner, stopping: _Stopping, grace
 
 
 def _serve(options: argparse.Namespace) -> int:
-    """Run ansible-operator, or whatever command is given, with warm runs and nudges."""
+    """Run ansible-operator, or whatever command is given, with warm runs and requeues."""
     with SignalThread() as signals:
         return _serve_with(signals, options)
 
@@ -224,7 +228,7 @@ def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
     watches_file = options.watches_file or default_watches_file(around)
     watches = load_watches(watches_file, around)
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
-    runner = WarmRunner(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig, options.cloud))
+    runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig, options.cloud))
     runner.start()
     theirs, ours = split.split(watches)
     api = KubeApi.connect(kubeconfig)
@@ -236,7 +240,7 @@ def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
     )
     with tempfile.TemporaryDirectory(prefix="dljob-shim-") as folder:
         path = Path(folder) / "socket"
-        companion = Companion(theirs, api, runner, settings)
+        companion = BridgeController(theirs, api, runner, settings)
         controllers: list[Controller] = [companion]
         if ours:
             _LOG.info("ansible-operator cannot take these, the embedded engine does: %s", _kinds(ours))
@@ -284,7 +288,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--reconcile-period", type=parse_duration, default="10h", metavar="DURATION",
         help="reconcile everything this often where watches.yaml says nothing; 0s is never (%(default)s)")  # fmt: skip
     add("--graceful-shutdown-timeout", type=parse_duration, default="30s", metavar="DURATION",
-        help="how long runs in flight may take to end (default: %(default)s)")  # fmt: skip
+        help="how long runs in pending may take to end (default: %(default)s)")  # fmt: skip
     add("--health-probe-bind-address", default="", metavar="ADDRESS",
         help="serve /healthz and /readyz there, as in :6789 (default: nowhere)")  # fmt: skip
     add("--metrics-bind-address", default="0", metavar="ADDRESS",

@@ -28,7 +28,7 @@ def test_every_kind_of_ours_takes_batches() -> None:
 def test_many_jobs_at_once_all_reach_their_end_and_a_bad_one_harms_only_itself(
     cluster: Path, own: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    """All of them wait when the operator starts, so that its first runs are batches. Both dialects are one kind."""
+    """All of them wait when the operator starts, so that its first runs are batches. Both flavors are one kind."""
     own.core.create_namespaced_service(
         namespace,
         {"metadata": {"name": "bad-scheduler-0"}, "spec": {"clusterIP": "None", "selector": {"not": "ours"}}},

@@ -12,7 +12,7 @@ from bench.client import Client
 from bench.measures import Sample
 from bench.peers import catalog
 from bench.peers.base import Peer
-from bench.session import Ground
+from bench.session import BenchContext
 from bench.workloads import QUICK
 from devtools.cluster.settings import settings_from
 
@@ -64,7 +64,7 @@ def test_the_growth_in_small(cluster: Path, crds: None) -> None:
     cli.SCRATCH.mkdir(parents=True, exist_ok=True)
     account.prepare(client, cli.SCRATCH / "kubeconfig")
     try:
-        ground = Ground(client, cli.SCRATCH / "kubeconfig", cli.SCRATCH, QUICK, nodes, print)
+        ground = BenchContext(client, cli.SCRATCH / "kubeconfig", cli.SCRATCH, QUICK, nodes, print)
         found = growth.steps(growth.measure(ground))
     finally:
         account.remove(client)

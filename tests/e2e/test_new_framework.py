@@ -22,9 +22,9 @@ echo_framework:
     ECHO_RANK: "{rank}"
     ECHO_SIZE: "{total}"
     ECHO_LEADER: "{rank0_host}:{rank0_port}"
-  dialects:
+  flavors:
     - groups: [example.com]
-      form: map
+      replicas_layout: map
       replicas_fields: [replicaSpecs]
       default_port: 7000
       names: job

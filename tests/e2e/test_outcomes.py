@@ -1,4 +1,4 @@
-"""How a job ends, by the exit code of its scheduler and the policies of its dialect, in real pods."""
+"""How a job ends, by the exit code of its scheduler and the policies of its flavor, in real pods."""
 
 from __future__ import annotations
 

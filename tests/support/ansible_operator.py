@@ -95,7 +95,7 @@ class EventReceiver:
 
 
 @dataclass
-class Verdict:
+class ExitCodeClass:
     """What ansible-operator would make of a run."""
 
     ok: bool
@@ -104,7 +104,7 @@ class Verdict:
     stats: Mapping[str, Any] = field(default_factory=dict)
 
 
-def judge(events: Sequence[Mapping[str, Any]]) -> Verdict:
+def classify_exit_code(events: Sequence[Mapping[str, Any]]) -> ExitCodeClass:
     """The event loop of internal/ansible/controller/reconcile.go."""
     stats: Mapping[str, Any] | None = None
     messages = []
@@ -118,15 +118,15 @@ def judge(events: Sequence[Mapping[str, Any]]) -> Verdict:
         ):
             period = (data.get("res") or {}).get("period")
             if period is not None:
-                return Verdict(True, requeue_after=period)
+                return ExitCodeClass(True, requeue_after=period)
         if event["event"] == "runner_on_failed":
             ignored = data.get("ignore_errors") is True
             rescued = any(int(v) == 1 for v in (data.get("rescued") or {}).values())
             if not ignored and not rescued:
                 messages.append((data.get("res") or {}).get("msg") or "unknown playbook failure")
     if stats is None:
-        return Verdict(False, ["did not receive playbook_on_stats event"])
-    return Verdict(not messages, messages, stats=stats)
+        return ExitCodeClass(False, ["did not receive playbook_on_stats event"])
+    return ExitCodeClass(not messages, messages, stats=stats)
 
 
 @dataclass
@@ -139,7 +139,7 @@ class Run:
     refused: list[str]
     folder: Path
     ident: str
-    verdict: Verdict
+    verdict: ExitCodeClass
 
 
 class Runs:
@@ -207,7 +207,13 @@ class Runs:
         if latest.parent.is_dir():
             latest.symlink_to(folder / "artifacts" / ident)
         return Run(
-            done.returncode, done.stdout, receiver.events, receiver.refused, folder, ident, judge(receiver.events)
+            done.returncode,
+            done.stdout,
+            receiver.events,
+            receiver.refused,
+            folder,
+            ident,
+            classify_exit_code(receiver.events),
         )
 
 

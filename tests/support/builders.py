@@ -9,26 +9,26 @@ from pathlib import Path
 from typing import Any, Self
 
 import yaml
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, declare
-from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of, with_task
+from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, framework_loader
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec, for_replica
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.caffe2 import (
     caffe2_environment,
-    caffe2_problems,
+    caffe2_validation,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.dmlc import mxnet_environment
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tf_config import tf_config_environment
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.torchrun import (
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mxnet import mxnet_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.pytorch import (
     pytorch_environment,
-    pytorch_problems,
+    pytorch_validation,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tensorflow import tensorflow_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodView
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 
 Resource = dict[str, Any]
 
@@ -53,8 +53,8 @@ def declaration(name: str) -> dict[str, Any]:
     return {key: value for key, value in declared.items() if key not in ("environment", "validation")}
 
 
-MXNET: Framework = declare.framework(declaration("mxnet"), mxnet_environment)
-CAFFE2: Framework = declare.framework(declaration("caffe2"), caffe2_environment, caffe2_problems)
+MXNET: Framework = framework_loader.framework(declaration("mxnet"), mxnet_environment)
+CAFFE2: Framework = framework_loader.framework(declaration("caffe2"), caffe2_environment, caffe2_validation)
 
 
 def role_file(role: str, name: str) -> str:
@@ -62,11 +62,11 @@ def role_file(role: str, name: str) -> str:
     return (ROOT / "roles" / role / "files" / name).read_text(encoding="utf-8")
 
 
-TENSORFLOW: Framework = declare.framework(
-    declaration("tensorflow"), tf_config_environment, read=lambda name: role_file("tensorflow", name)
+TENSORFLOW: Framework = framework_loader.framework(
+    declaration("tensorflow"), tensorflow_environment, read=lambda name: role_file("tensorflow", name)
 )
 
-PYTORCH: Framework = declare.framework(declaration("pytorch"), pytorch_environment, pytorch_problems)
+PYTORCH: Framework = framework_loader.framework(declaration("pytorch"), pytorch_environment, pytorch_validation)
 
 ECHO_DECLARATION: Mapping[str, Any] = {
     "name": "echo",
@@ -74,20 +74,26 @@ ECHO_DECLARATION: Mapping[str, Any] = {
     "container": "echo",
     "replica_types": {"Leader": {"minimum": 1, "maximum": 1}, "Follower": {}},
     "environment": {"ECHO_RANK": "{rank}", "ECHO_LEADER": "{rank0_host}:{rank0_port}"},
-    "dialects": [
-        {"groups": ["example.com"], "form": "map", "replicas_fields": ["replicaSpecs"], "names": "job", "status": "v1"}
+    "flavors": [
+        {
+            "groups": ["example.com"],
+            "replicas_layout": "map",
+            "replicas_fields": ["replicaSpecs"],
+            "names": "job",
+            "status": "v1",
+        }
     ],
 }
 """The smallest framework: all that may be left out is."""
 
 
 def echo_framework(**changes: Any) -> Framework:
-    return declare.framework({**ECHO_DECLARATION, **changes})
+    return framework_loader.framework({**ECHO_DECLARATION, **changes})
 
 
-def echo_framework_of_dialect(**changes: Any) -> Framework:
-    dialect = {**ECHO_DECLARATION["dialects"][0], **changes}
-    return echo_framework(dialects=[dialect])
+def echo_framework_of_flavor(**changes: Any) -> Framework:
+    flavor = {**ECHO_DECLARATION["flavors"][0], **changes}
+    return echo_framework(flavors=[flavor])
 
 
 class MXJob:
@@ -95,7 +101,7 @@ class MXJob:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._dialect = "v1"
+        self._flavor = "v1"
         self._counts: dict[str, int] = {"Scheduler": 1}
         self._entries: dict[str, dict[str, Any]] = {}
         self._pods: dict[str, dict[str, Any]] = {}
@@ -106,29 +112,29 @@ class MXJob:
         self._restart_policy: dict[str, str] = {}
         self._uid = UID
 
-    # --- dialects
+    # --- flavors
 
     def v1(self) -> Self:
         """kubeflow.org/v1: a map of replica types."""
-        self._dialect = "v1"
+        self._flavor = "v1"
         return self
 
     def v1alpha1(self) -> Self:
         """kubeflow.org/v1alpha1: a list."""
-        self._dialect = "v1alpha1"
+        self._flavor = "v1alpha1"
         return self
 
     def fioravanzo(self) -> Self:
-        self._dialect = "fioravanzo"
+        self._flavor = "fioravanzo"
         return self
 
     def mpba(self) -> Self:
         """mpba.fbk.eu/v1: the spec is the list."""
-        self._dialect = "mpba"
+        self._flavor = "mpba"
         return self
 
-    def dialect(self, name: str) -> Self:
-        self._dialect = name
+    def flavor(self, name: str) -> Self:
+        self._flavor = name
         return self
 
     # --- replicas
@@ -170,7 +176,7 @@ class MXJob:
         return self
 
     def restart(self, policy: str, *types: str) -> Self:
-        """The restart policy of the types (of all that there are), where the dialect has it."""
+        """The restart policy of the types (of all that there are), where the flavor has it."""
         for type_ in types or self._counts:
             self._restart_policy[type_] = policy
         return self
@@ -202,14 +208,14 @@ class MXJob:
             "v1alpha1": ("kubeflow.org/v1alpha1", "mxReplicaType"),
             "fioravanzo": ("fioravanzo.org/v1alpha1", "mxReplicaType"),
             "mpba": ("mpba.fbk.eu/v1", "replicaType"),
-        }[self._dialect]
+        }[self._flavor]
         entries = {type_: self._entry(type_, count) for type_, count in self._counts.items()}
         spec: Any
-        if self._dialect == "v1":
+        if self._flavor == "v1":
             spec = {"mxReplicaSpecs": entries, **self._options}
         else:
             listed = [{type_field: type_.upper(), **entry} for type_, entry in entries.items()]
-            spec = listed if self._dialect == "mpba" else {"replicaSpecs": listed, **self._options}
+            spec = listed if self._flavor == "mpba" else {"replicaSpecs": listed, **self._options}
         made: Resource = {
             "apiVersion": api_version,
             "kind": "MXJob",
@@ -234,7 +240,7 @@ class MXJob:
             template["metadata"] = self._metadata[type_]
         entry: dict[str, Any] = {"replicas": count, "template": template}
         policy = self._restart_policy.get(type_)
-        if policy and self._dialect == "v1":
+        if policy and self._flavor == "v1":
             entry["restartPolicy"] = policy
         elif policy:
             template["spec"]["restartPolicy"] = policy
@@ -386,9 +392,9 @@ class Pod:
     def resource(self) -> Resource:
         return copy.deepcopy(self._made)
 
-    def view(self) -> PodView:
+    def view(self) -> PodState:
         owner = self._made["metadata"]["ownerReferences"][0]["uid"]
-        return observe(owner, self._container, [self._made], []).pods[0]
+        return build_observed_state(owner, self._container, [self._made], []).pods[0]
 
     def _in(self, phase: str, state: Mapping[str, Any]) -> Self:
         status = {"name": self._container, "restartCount": 0, "state": dict(state)}
@@ -406,7 +412,7 @@ def manifest_of(job: DLJob, type_: str, index: int = 0, attempt: int = 0, framew
     canonical = framework.type_named(type_)
     group = job.group(canonical.name) if canonical else None
     assert group is not None, type_
-    cluster = cluster_of(job, framework)
+    cluster = build_cluster_spec(job, framework)
     return dict(build_pod(job, framework, group, index, attempt, spec_hash(job, group), cluster))
 
 
@@ -422,7 +428,7 @@ def pods_of(job: DLJob, framework: Framework = MXNET) -> list[Pod]:
 def observed(job: DLJob, pods: Iterable[Pod] = (), services: bool = True) -> Observed:
     """These pods, and all Services of the job."""
     made = [{**s, "metadata": {**s["metadata"], "uid": f"uid-of-{s['metadata']['name']}"}} for s in build_services(job)]
-    return observe(job.uid, MXNET.container, [p.resource() for p in pods], made if services else [])
+    return build_observed_state(job.uid, MXNET.container, [p.resource() for p in pods], made if services else [])
 
 
 def environment_of(pod: Mapping[str, Any], container: str = "mxnet") -> dict[str, str]:
@@ -433,4 +439,4 @@ def environment_of(pod: Mapping[str, Any], container: str = "mxnet") -> dict[str
 
 def seen_from(job: DLJob, type_: str, index: int = 0, framework: Framework = MXNET) -> Mapping[str, Any]:
     """The cluster as an environment filter gets it."""
-    return with_task(cluster_of(job, framework), type_, index)
+    return for_replica(build_cluster_spec(job, framework), type_, index)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.api.together import Together
-from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport
+from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, RestClient
 
 from support.builders import UID
 
 Resource = dict[str, Any]
 
 
-class Api(Transport):
+class Api(RestClient):
     """Takes every write, keeps it by kind of request, and lists nothing. ``refuses`` a kind with an answer of its own."""
 
     def __init__(self, refuses: Mapping[str, ApiError] | None = None, present: Resource | None = None) -> None:
-        self.together = Together(2)
+        self.executor = BoundedExecutor(2)
         self.status: Resource | None = None
         self.made: list[Resource] = []
         self._refuses = dict(refuses or {})

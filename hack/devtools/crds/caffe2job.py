@@ -1,4 +1,4 @@
-"""Caffe2Job, in its one dialect."""
+"""Caffe2Job, in its one flavor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MXJob, in the dialects of its three groups."""
+"""MXJob, in the flavors of its three groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job says about itself as a whole, besides its replicas. The same in every dialect whose spec is an object."""
+"""What a job says about itself as a whole, besides its replicas. The same in every flavor whose spec is an object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorchJob, in the one dialect that there is of it: the training operator's v1."""
+"""PyTorchJob, in the one flavor that there is of it: the training operator's v1."""
 
 from __future__ import annotations
 

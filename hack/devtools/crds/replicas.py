@@ -20,7 +20,7 @@ _NO_CHIEF = ("!has(self.terminationPolicy)", f"!has({_CHIEF})")
 
 @dataclass(frozen=True, slots=True)
 class ReplicaList:
-    """A dialect that lists its replicas, each entry with its type in ``type_field``."""
+    """A flavor that lists its replicas, each entry with its type in ``type_field``."""
 
     type_field: str
     types: Sequence[str]
@@ -182,7 +182,7 @@ def _restarts_as_one(condition: str, unless: Sequence[str]) -> Rule:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaMap:
-    """A dialect that maps replica types, in any case, to their specs."""
+    """A flavor that maps replica types, in any case, to their specs."""
 
     field: str
     types: Sequence[str]
@@ -258,7 +258,7 @@ class ReplicaMap:
         return _restarts_as_one(condition, [self.absent()])
 
     def absent(self, spec: str = "self") -> str:
-        """The CEL expression that the job is not written in this dialect."""
+        """The CEL expression that the job is not written in this flavor."""
         return f"!has({spec}.{self.field})"
 
     def name_rules(self) -> Sequence[Rule]:
@@ -292,7 +292,7 @@ class ReplicaMap:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSingle:
-    """A dialect with one replica spec, of the framework's only type."""
+    """A flavor with one replica spec, of the framework's only type."""
 
     field: str
     type: str

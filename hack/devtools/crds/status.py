@@ -1,4 +1,4 @@
-"""The status, the same for all kinds and dialects: users of either dialect find their own fields in it."""
+"""The status, the same for all kinds and flavors: users of either flavor find their own fields in it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def status() -> Schema:
                 most=64,
             ),
             "replicaStatuses": anything(
-                "Counts by replica type, in the form of the dialect that the job is written in: a list with state and "
+                "Counts by replica type, in the form of the flavor that the job is written in: a list with state and "
                 "ReplicasStates, or a map with active, succeeded and failed."
             ),
             "startTime": time("When the operator took the job up; anew at each resumption."),

@@ -1,4 +1,4 @@
-"""TfJob and TFJob, TensorFlow's jobs, in the dialects of their two groups."""
+"""TfJob and TFJob, TensorFlow's jobs, in the flavors of their two groups."""
 
 from __future__ import annotations
 

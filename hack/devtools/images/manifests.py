@@ -35,7 +35,7 @@ class Use:
 
 
 def containers(node: Any) -> Iterator[Mapping[str, Any]]:
-    """Every container below ``node`` that has an image: whatever the dialect, a pod template lists ``containers``."""
+    """Every container below ``node`` that has an image: whatever the flavor, a pod template lists ``containers``."""
     if isinstance(node, Mapping):
         for key, value in node.items():
             if key in ("containers", "initContainers") and isinstance(value, list):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
-from ansible_collections.dljob.operator.plugins.module_utils.api.transport import APPLY, ApiError, Transport
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import APPLY, ApiError, RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MANAGER
 
 
@@ -24,11 +24,11 @@ class Applied:
         return self.before is None or _content(self.before) != _content(self.after)
 
 
-def apply(transport: Transport, resource: Mapping[str, Any], dry_run: bool = False) -> Applied:
+def apply(api: RestClient, resource: Mapping[str, Any], dry_run: bool = False) -> Applied:
     """Create or update ``resource``. With ``dry_run`` the API server checks it and keeps nothing; a new object's uid is
     then made up. Unknown fields are refused. Raises :class:`ApiError`."""
     try:
-        before = transport.request("GET", paths.of(resource))
+        before = api.request("GET", paths.object_path(resource))
     except ApiError as e:
         if e.status != 404:
             raise
@@ -36,7 +36,7 @@ def apply(transport: Transport, resource: Mapping[str, Any], dry_run: bool = Fal
     query = {"fieldManager": MANAGER, "force": "true", "fieldValidation": "Strict"}
     if dry_run:
         query["dryRun"] = "All"
-    return Applied(before, transport.request("PATCH", paths.of(resource), resource, query, APPLY))
+    return Applied(before, api.request("PATCH", paths.object_path(resource), resource, query, APPLY))
 
 
 def _content(resource: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ def collection(api_version: str, kind: str, namespace: str) -> str:
     return f"{prefix}/namespaces/{namespace}/{plural(kind)}"
 
 
-def of(resource: Mapping[str, Any], subresource: str = "") -> str:
+def object_path(resource: Mapping[str, Any], subresource: str = "") -> str:
     """The path of one object."""
     metadata = resource["metadata"]
     path = f"{collection(resource['apiVersion'], resource['kind'], metadata['namespace'])}/{metadata['name']}"

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
-from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 
 
-def keep(transport: Transport, plan: Plan, namespace: str, uid: str, dry_run: bool = False) -> list[str]:
+def ensure(api: RestClient, plan: Plan, namespace: str, uid: str, dry_run: bool = False) -> list[str]:
     """Make the Route of ``plan``, or make it as it should be; delete that of a page which the plan deletes.
 
     Returns what went wrong, a sentence each. One request where there are no Routes, two where all is well.
@@ -27,14 +27,14 @@ def keep(transport: Transport, plan: Plan, namespace: str, uid: str, dry_run: bo
     if dry_run or not (plan.route or gone):
         return []
     try:
-        if not _are_served(transport):
+        if not _are_served(api):
             return []
         for name in gone:
-            present = _read(transport, namespace, name)
+            present = _read(api, namespace, name)
             if present and is_owned_by(present, uid):
-                _client(transport).delete(name=name, namespace=namespace)
+                _client(api).delete(name=name, namespace=namespace)
         if plan.route:
-            _keep_one(transport, plan.route, namespace, uid)
+            _ensure_one(api, plan.route, namespace, uid)
     except ImportError:
         return []
     except ApiError as e:
@@ -44,16 +44,16 @@ def keep(transport: Transport, plan: Plan, namespace: str, uid: str, dry_run: bo
     return []
 
 
-def _keep_one(transport: Transport, wanted: Mapping[str, Any], namespace: str, uid: str) -> None:
+def _ensure_one(api: RestClient, wanted: Mapping[str, Any], namespace: str, uid: str) -> None:
     name = wanted["metadata"]["name"]
-    present = _read(transport, namespace, name)
+    present = _read(api, namespace, name)
     if present is None:
-        _client(transport).create(body=dict(wanted), namespace=namespace)
+        _client(api).create(body=dict(wanted), namespace=namespace)
     elif not is_owned_by(present, uid):
         raise ApiError(409, "AlreadyExists", f"{name}: a Route of that name exists and is not this job's; delete it")
     elif not _covers(present["spec"], wanted["spec"]):
         # a merge: what the router or a user has written into it since (a host, a certificate) stays
-        _client(transport).patch(body=dict(wanted), namespace=namespace, content_type="application/merge-patch+json")
+        _client(api).patch(body=dict(wanted), namespace=namespace, content_type="application/merge-patch+json")
 
 
 def _covers(present: Any, wanted: Any) -> bool:
@@ -62,9 +62,9 @@ def _covers(present: Any, wanted: Any) -> bool:
     return bool(present == wanted)
 
 
-def _are_served(transport: Transport) -> bool:
+def _are_served(api: RestClient) -> bool:
     try:
-        transport.request("GET", f"/apis/{c.ROUTE_API_VERSION}")
+        api.request("GET", f"/apis/{c.ROUTE_API_VERSION}")
     except ApiError as e:
         if e.status in (403, 404):
             return False
@@ -72,18 +72,18 @@ def _are_served(transport: Transport) -> bool:
     return True
 
 
-def _read(transport: Transport, namespace: str, name: str) -> Mapping[str, Any] | None:
+def _read(api: RestClient, namespace: str, name: str) -> Mapping[str, Any] | None:
     try:
-        return transport.request("GET", f"{paths.collection(c.ROUTE_API_VERSION, 'Route', namespace)}/{name}")
+        return api.request("GET", f"{paths.collection(c.ROUTE_API_VERSION, 'Route', namespace)}/{name}")
     except ApiError as e:
         if e.status == 404:
             return None
         raise
 
 
-def _client(transport: Transport) -> Any:
+def _client(api: RestClient) -> Any:
     """The client's view of Routes. Its cache of what the cluster serves goes with the connection."""
     from openshift.dynamic import DynamicClient
 
-    client = DynamicClient(transport.client, cache_file=str(Path(transport.folder) / "discovery.json"))
+    client = DynamicClient(api.client, cache_file=str(Path(api.folder) / "discovery.json"))
     return client.resources.get(api_version=c.ROUTE_API_VERSION, kind="Route")

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
-from ansible_collections.dljob.operator.plugins.module_utils.api.transport import JSON_PATCH, ApiError, Transport
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import JSON_PATCH, ApiError, RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
     belongs_to_predecessor,
     is_owned_by,
@@ -18,7 +18,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Plan
 
 Resource = Mapping[str, Any]
-Version = tuple[str, str | None]
+ObservedVersion = tuple[str, str | None]
 """(uid, resourceVersion) of an object that was written; ``None`` of one that is gone."""
 
 _WATCHED = ("Pod", "Service", "ConfigMap", "Deployment")
@@ -26,7 +26,7 @@ _WATCHED = ("Pod", "Service", "ConfigMap", "Deployment")
 
 
 @dataclass
-class Written:
+class ApplyResult:
     """What became of a plan."""
 
     created: list[str] = field(default_factory=list)
@@ -36,14 +36,14 @@ class Written:
     """Objects that Kubernetes refuses for good, in its own words."""
     postponed: list[str] = field(default_factory=list)
     """Writes that another try may do and that the user should know of: quota, an admission rule, no answer."""
-    complaints: list[str] = field(default_factory=list)
+    optional_failures: list[str] = field(default_factory=list)
     """Objects that Kubernetes refuses for good, and that the training does not need."""
     waiting: list[str] = field(default_factory=list)
     """Names that are free as soon as an older object of that name is gone."""
     predecessors: list[str] = field(default_factory=list)
     """The same, where the older object belongs to a deleted job of this job's name."""
 
-    versions: list[Version] = field(default_factory=list)
+    versions: list[ObservedVersion] = field(default_factory=list)
     """What the watch will show once it has caught up with these writes."""
 
     @property
@@ -56,7 +56,7 @@ class Written:
         return bool(self.refused or self.postponed or self.waiting or self.predecessors)
 
 
-def version_of(resource: Resource) -> Version:
+def observed_version(resource: Resource) -> ObservedVersion:
     """The object's uid and the version that this answer shows it at."""
     metadata = resource["metadata"]
     return str(metadata["uid"]), str(metadata["resourceVersion"])
@@ -65,8 +65,8 @@ def version_of(resource: Resource) -> Version:
 class Writer:
     """Writes for one job. With ``dry_run`` the API server checks every write and keeps none."""
 
-    def __init__(self, transport: Transport, resource: Resource, dry_run: bool = False) -> None:
-        self._transport = transport
+    def __init__(self, api: RestClient, resource: Resource, dry_run: bool = False) -> None:
+        self._api = api
         self._resource = resource
         self._uid = str(resource["metadata"].get("uid") or "")
         self._namespace = str(resource["metadata"]["namespace"])
@@ -74,29 +74,29 @@ class Writer:
         self._dry_run = dry_run
         self._lock = threading.Lock()
 
-    def objects(self, plan: Plan) -> Written:
+    def objects(self, plan: Plan) -> ApplyResult:
         """Create and delete what ``plan`` says. Never raises for a single object: what failed is told in the result."""
-        written = Written()
-        for companion in plan.companions:
+        written = ApplyResult()
+        for companion in plan.auxiliary_objects:
             self._create(companion, written)
         if written.incomplete:
             return written  # they are made together with the pods that need them, and only then
         # Services first, but nobody waits for them: a pod needs its names once it runs, which takes longer than these
         # writes. Where a Service is refused, the pods go with all else that the job has.
-        together = self._transport.together
-        together.each([*plan.services, *plan.pods], lambda manifest: self._create(manifest, written))
-        together.each(plan.deletions, lambda deletion: self._delete(deletion, written))
-        for manifest in plan.upkeep:
-            self._keep(manifest, written)
+        executor = self._api.executor
+        executor.map([*plan.services, *plan.pods], lambda manifest: self._create(manifest, written))
+        executor.map(plan.deletions, lambda deletion: self._delete(deletion, written))
+        for manifest in plan.ensured_objects:
+            self._ensure(manifest, written)
         return written
 
-    def _create(self, manifest: Resource, written: Written) -> None:
+    def _create(self, manifest: Resource, written: ApplyResult) -> None:
         if written.predecessors:
             return  # the rest of the job's names are as likely taken: one request a try, not one for each pod
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         path = paths.collection(manifest["apiVersion"], manifest["kind"], self._namespace)
         try:
-            answer = self._transport.request("POST", path, manifest, self._query)
+            answer = self._api.request("POST", path, manifest, self._query)
         except ApiError as e:
             if e.reason == "AlreadyExists":
                 self._check_owner(manifest, name, written)
@@ -105,33 +105,33 @@ class Writer:
         else:
             self._add(written.created, name)
             if not self._dry_run and manifest["kind"] in _WATCHED:
-                self._add(written.versions, version_of(answer))
+                self._add(written.versions, observed_version(answer))
 
-    def _keep(self, manifest: Resource, written: Written) -> None:
+    def _ensure(self, manifest: Resource, written: ApplyResult) -> None:
         """Make the object, or replace it where it is there and the job's."""
-        tried = Written()
+        tried = ApplyResult()
         self._create(manifest, tried)
         if not tried.changed and not tried.incomplete:
             name = f"{manifest['kind']}/{manifest['metadata']['name']}"
             try:
-                answer = self._transport.request("PUT", paths.of(manifest), manifest, self._query)
+                answer = self._api.request("PUT", paths.object_path(manifest), manifest, self._query)
             except ApiError as e:
                 self._note(e, f"{name}: {e.message}", tried)
             else:
                 tried.created.append(name)
                 if not self._dry_run:
-                    tried.versions.append(version_of(answer))
+                    tried.versions.append(observed_version(answer))
         written.created += tried.created
         written.versions += tried.versions
-        written.complaints += tried.refused
+        written.optional_failures += tried.refused
         written.postponed += tried.postponed
         written.waiting += tried.waiting
         written.predecessors += tried.predecessors
 
-    def _check_owner(self, manifest: Resource, name: str, written: Written) -> None:
+    def _check_owner(self, manifest: Resource, name: str, written: ApplyResult) -> None:
         """The name is taken: by an earlier try of ours, which is as good as success, or by a stranger, which is not."""
         try:
-            present = self._transport.request("GET", paths.of(manifest))
+            present = self._api.request("GET", paths.object_path(manifest))
         except ApiError as e:
             self._add(written.postponed, f"{name}: {e.message}")
             return
@@ -145,7 +145,7 @@ class Writer:
                 f"{name}: an object of that name exists and is not this job's; rename the job or delete it",
             )
 
-    def _delete(self, deletion: Deletion, written: Written) -> None:
+    def _delete(self, deletion: Deletion, written: ApplyResult) -> None:
         name = f"{deletion.kind}/{deletion.name}"
         path = f"{paths.collection(deletion.api_version, deletion.kind, self._namespace)}/{deletion.name}"
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
@@ -154,7 +154,7 @@ class Writer:
         if self._dry_run:
             body["dryRun"] = ["All"]  # type: ignore[assignment]
         try:
-            answer = self._transport.request("DELETE", path, body)
+            answer = self._api.request("DELETE", path, body)
         except ApiError as e:
             if e.status not in (404, 409):  # gone, or already another one of that name
                 self._note(e, f"{name}: {e.message}", written)
@@ -163,9 +163,9 @@ class Writer:
             if not self._dry_run:
                 # an object that still terminates comes back as itself, one that is gone as a Status
                 gone = answer.get("kind") == "Status"
-                self._add(written.versions, (deletion.uid, None) if gone else version_of(answer))
+                self._add(written.versions, (deletion.uid, None) if gone else observed_version(answer))
 
-    def _note(self, error: ApiError, text: str, written: Written) -> None:
+    def _note(self, error: ApiError, text: str, written: ApplyResult) -> None:
         self._add(written.refused if error.permanent else written.postponed, text)
 
     def _add(self, target: list[Any], item: Any) -> None:
@@ -182,7 +182,7 @@ class Writer:
             },
             {"op": "add", "path": "/status", "value": status},
         ]
-        return self._transport.request("PATCH", paths.of(self._resource, "status"), patch, self._query, JSON_PATCH)
+        return self._api.request("PATCH", paths.object_path(self._resource, "status"), patch, self._query, JSON_PATCH)
 
     def events(self, notes: Iterable[EventNote], now: datetime) -> list[str]:
         """Write Events on the job. One that fails is not tried again: the status says the same. What went wrong."""
@@ -212,7 +212,7 @@ class Writer:
                 "count": 1,
             }
             try:
-                self._transport.request("POST", paths.collection("v1", "Event", self._namespace), event, self._query)
+                self._api.request("POST", paths.collection("v1", "Event", self._namespace), event, self._query)
             except ApiError as e:
                 problems.append(f"Event: {e.message}")
         return problems
@@ -228,7 +228,7 @@ class Writer:
         if self._dry_run:
             body["dryRun"] = ["All"]
         try:
-            self._transport.request("DELETE", paths.of(self._resource), body)
+            self._api.request("DELETE", paths.object_path(self._resource), body)
         except ApiError as e:
             if e.status not in (404, 409):
                 raise

@@ -7,9 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, naming
-from ansible_collections.dljob.operator.plugins.module_utils.logic.shapes import mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status.report import clip, is_finished, outcome
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
+    clip,
+    is_finished,
+    outcome,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
 
@@ -19,7 +23,7 @@ def plan_invalid(resource: Mapping[str, Any], problems: Sequence[str], now: date
 
     ``began`` is when the first pod of a job was made that has no status yet (RFC 3339), "" where it has none.
     """
-    metadata, old = mapping(resource.get("metadata")), mapping(resource.get("status"))
+    metadata, old = as_mapping(resource.get("metadata")), as_mapping(resource.get("status"))
     generation = metadata.get("generation")
     generation = generation if isinstance(generation, int) else 0
     if is_finished(old, generation):
@@ -36,13 +40,17 @@ def plan_invalid(resource: Mapping[str, Any], problems: Sequence[str], now: date
     if fields.get("startTime") and outcome(old) is None:
         fields["reason"] = clip(f"the spec is invalid, the pods of the last good one go on: {told}")
     else:
-        others = [x for x in conditions.of(old) if x.get("message") == told or x.get("type") != c.CONDITION_FAILED]
+        others = [
+            x
+            for x in conditions.read_conditions(old)
+            if x.get("message") == told or x.get("type") != c.CONDITION_FAILED
+        ]
         fields |= {
             "phase": c.PHASE_FAILED,
             "state": c.STATE_FAILED,
             "reason": clip(f"{c.REASON_INVALID}: {told}"),
             "failure": {"reason": c.REASON_INVALID, "message": told},
-            "conditions": conditions.put(others, c.CONDITION_FAILED, reason, told, clock.stamp(now)),
+            "conditions": conditions.set_condition(others, c.CONDITION_FAILED, reason, told, clock.stamp(now)),
         }
     if fields == old:
         return Plan()

@@ -33,7 +33,7 @@ def runtime_id(uid: str) -> str:
 
 def host_name(job: DLJob, type_: str, index: int) -> str:
     """The pod's hostname, the same for every attempt: peers keep one name to connect to."""
-    stem = job.name if job.dialect.names == NAMES_JOB else None
+    stem = job.name if job.flavor.names == NAMES_JOB else None
     kind = type_.lower()
     return f"{stem}-{kind}-{index}" if stem else f"{kind}-{job.runtime_id}-{index}"
 
@@ -41,7 +41,7 @@ def host_name(job: DLJob, type_: str, index: int) -> str:
 def pod_name(job: DLJob, type_: str, index: int, attempt: int, spec_hash: str) -> str:
     """v1: the hostname itself; v1alpha1: the hostname and five characters that differ by attempt, as users know it."""
     host = host_name(job, type_, index)
-    if job.dialect.names == NAMES_JOB:
+    if job.flavor.names == NAMES_JOB:
         return host
     return f"{host}-{_digest((job.uid, type_.lower(), index, attempt, spec_hash), _SUFFIX_LENGTH)}"
 
@@ -54,16 +54,16 @@ def service_name(job: DLJob) -> str:
 def address(job: DLJob, type_: str, index: int) -> str:
     """The name by which the job's own pods reach a replica, whatever the cluster's domain."""
     host = host_name(job, type_, index)
-    return host if job.dialect.names == NAMES_JOB else f"{host}.{service_name(job)}"
+    return host if job.flavor.names == NAMES_JOB else f"{host}.{service_name(job)}"
 
 
 def too_long(job: DLJob) -> list[str]:
     """Complaints about names that would not fit, one per replica type; empty where all fit."""
-    complaints = []
-    runtime_id_field = f"spec.{job.dialect.runtime_id_fields[0]}"
+    optional_failures = []
+    runtime_id_field = f"spec.{job.flavor.runtime_id_fields[0]}"
     service = service_name(job)
     if len(service) > NAME_LIMIT:
-        complaints.append(
+        optional_failures.append(
             f"{runtime_id_field} is {len(service) - NAME_LIMIT} characters too long: the job's Service is named "
             f"{service}, and a Service's name has at most {NAME_LIMIT} characters"
         )
@@ -71,14 +71,14 @@ def too_long(job: DLJob) -> list[str]:
         last = max(group.replicas - 1, 0)
         name = pod_name(job, group.type, last, 0, "")
         if len(name) > NAME_LIMIT:
-            source = "metadata.name" if job.dialect.names == NAMES_JOB else runtime_id_field
-            complaints.append(
+            source = "metadata.name" if job.flavor.names == NAMES_JOB else runtime_id_field
+            optional_failures.append(
                 f"{source} is {len(name) - NAME_LIMIT} characters too long: its pods are named like {name}, "
                 f"and a pod's hostname has at most {NAME_LIMIT} characters"
             )
     if len(job.name) > NAME_LIMIT:
-        complaints.append(
+        optional_failures.append(
             f"metadata.name has {len(job.name)} characters: it is also a label of the pods, "
             f"which has at most {NAME_LIMIT}"
         )
-    return complaints
+    return optional_failures

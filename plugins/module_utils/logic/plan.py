@@ -12,16 +12,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import companions, dashboard, rights
-from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared as shared_
+from ansible_collections.dljob.operator.plugins.module_utils.logic import auxiliary_objects, rbac, tensorboard
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
     cleanup,
     deadlines,
     failure,
     replicas,
-    whole_job,
+    restart_all,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import is_done, succeeded
@@ -29,8 +29,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.services impo
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status.report import (
-    Report,
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
+    StatusBuilder,
     clip,
     is_finished,
     outcome,
@@ -40,7 +40,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.framework im
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Observed, Plan
 
-AT_ONCE = 0.0
+IMMEDIATE = 0.0
 """Seconds until the next look where a step of this one has to be through first."""
 
 
@@ -50,7 +50,7 @@ def plan(
     """What to do for ``job`` at ``now``. With nothing to do the plan is empty: no write, no event."""
     if job.run_policy.managed_by not in c.MANAGED_BY_US:
         return Plan()
-    report = Report(job, now)
+    report = StatusBuilder(job, now)
     if is_finished(job.status, job.generation):
         return _finished(job, framework, observed, report, now)
     _tell_of_pods(job, observed, report)
@@ -59,17 +59,17 @@ def plan(
     return _active(job, framework, observed, report, now, cluster_domain)
 
 
-def _finished(job: DLJob, framework: Framework, observed: Observed, report: Report, now: datetime) -> Plan:
+def _finished(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, now: datetime) -> Plan:
     """Over: clean up once, then only wait for the end of its time to live."""
     left = deadlines.time_to_live(job, report.completed_at, now)
     if left is not None and left <= 0:
         return Plan(delete_job=True)
     has_succeeded = outcome(job.status) == c.STATE_SUCCEEDED
-    kept = dashboard.names(job, framework)
-    surplus = dashboard.surplus(job, framework, observed)
-    wait = cleanup.patience(job, framework, observed, report.completed_at, now) if has_succeeded else None
-    leftovers = cleanup.leftovers(job, observed, kept) if wait is None else ()
-    deletions = tuple(dict.fromkeys((*leftovers, *surplus)))
+    kept = tensorboard.names(job, framework)
+    surplus = tensorboard.surplus(job, framework, observed)
+    wait = cleanup.grace_period(job, framework, observed, report.completed_at, now) if has_succeeded else None
+    cleanup_targets = cleanup.cleanup_targets(job, observed, kept) if wait is None else ()
+    deletions = tuple(dict.fromkeys((*cleanup_targets, *surplus)))
     if cleanup.is_clean(job, observed, kept):
         report.phase(_last_phase(outcome(job.status)))
     if has_succeeded:
@@ -78,14 +78,14 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Repo
     page = (job.status.get("failure") or {}).get("reason") != c.REASON_REFUSED
     return Plan(
         deletions=deletions,
-        upkeep=dashboard.due(job, framework, observed) if page else (),
-        route=dashboard.route(job, framework) if page else None,
+        ensured_objects=tensorboard.due(job, framework, observed) if page else (),
+        route=tensorboard.route(job, framework) if page else None,
         status=report.status(),
         requeue_after=_soonest(min((w for w in (wait, left) if w is not None), default=None), deletions),
     )
 
 
-def _suspended(job: DLJob, observed: Observed, report: Report) -> Plan:
+def _suspended(job: DLJob, observed: Observed, report: StatusBuilder) -> Plan:
     """No pods, no clock: the job waits for somebody to resume it."""
     report.suspended()
     report.phase(c.PHASE_CREATING)
@@ -95,7 +95,7 @@ def _suspended(job: DLJob, observed: Observed, report: Report) -> Plan:
 
 
 def _active(
-    job: DLJob, framework: Framework, observed: Observed, report: Report, now: datetime, cluster_domain: str
+    job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, now: datetime, cluster_domain: str
 ) -> Plan:
     hashes = {group.type: spec_hash(job, group) for group in job.groups}
     changed = report.forget_progress(_fingerprint(hashes))
@@ -105,10 +105,10 @@ def _active(
         report.respecified()
     retries = {} if changed else failure.retries_of(job)
     completed = {} if changed else completed_.read(job.status.get("completed"))
-    as_one = whole_job.applies_to(job)
-    attempt = whole_job.attempt_of(job.status) if as_one and not changed else 0
+    as_one = restart_all.applies_to(job)
+    attempt = restart_all.attempt_of(job.status) if as_one and not changed else 0
     if as_one:
-        current = whole_job.of_this_attempt(current, attempt)
+        current = restart_all.of_this_attempt(current, attempt)
     for pod in current.pods:
         if is_done(pod):
             completed.setdefault(pod.type, set()).add(pod.index)
@@ -119,79 +119,79 @@ def _active(
         report.progress(retries, completed, attempt)
         return _end(job, framework, observed, report)
     seen = (job, observed, hashes, retries, completed, now)
-    moves = whole_job.next_moves(*seen, attempt) if as_one else replicas.next_moves(*seen)
+    actions = restart_all.next_actions(*seen, attempt) if as_one else replicas.next_actions(*seen)
     left = deadlines.time_left(job, report.started, now)
     fault = (
         failure.find_failure(job, current, completed)
-        or failure.over_backoff_limit(job, moves.retries, current.pods)
+        or failure.over_backoff_limit(job, actions.retries, current.pods)
         or _overdue(job, left)
     )
-    if moves.begins:
-        completed, attempt = {}, moves.begins
+    if actions.begins:
+        completed, attempt = {}, actions.begins
     counts = replica_statuses.count(job, current, completed)
     report.replicas(counts)
-    report.progress(moves.retries, completed, attempt)
+    report.progress(actions.retries, completed, attempt)
     if fault:
         report.failed(fault)
         return _end(job, framework, observed, report)
 
-    if moves.begins:
-        report.restarting_all([failure.describe(p) for p in moves.restarted if failure.has_failed(p)])
-    elif moves.restarted:
-        report.restarting(moves.restarted, [failure.describe(p) for p in moves.restarted])
-    _tell_phase(job, current, report, counts, anew=bool(moves.begins) or (as_one and changed))
-    cluster = cluster_of(job, framework, attempt)
-    shared, told_once = shared_.due(job, framework.environment, cluster, observed, bool(moves.starts))
+    if actions.begins:
+        report.restarting_all([failure.describe(p) for p in actions.restarted if failure.has_failed(p)])
+    elif actions.restarted:
+        report.restarting(actions.restarted, [failure.describe(p) for p in actions.restarted])
+    _tell_phase(job, current, report, counts, anew=bool(actions.begins) or (as_one and changed))
+    cluster = build_cluster_spec(job, framework, attempt)
+    shared, told_once = shared_env_configmap.due(job, framework.environment, cluster, observed, bool(actions.starts))
     pods = tuple(
         build_pod(job, framework, s.group, s.index, s.attempt, hashes[s.group.type], cluster, cluster_domain, shared)
-        for s in moves.starts
+        for s in actions.starts
     )
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
-    made_first = companions.of_pods(job, {s.group.type for s in moves.starts}) + (told_once if pods else ())
-    gone = companions.of_pods(job, {g.type for g in job.groups} - {s.group.type for s in moves.starts})
+    made_first = auxiliary_objects.of_pods(job, {s.group.type for s in actions.starts}) + (told_once if pods else ())
+    gone = auxiliary_objects.of_pods(job, {g.type for g in job.groups} - {s.group.type for s in actions.starts})
     gone += () if pods else told_once
-    upkeep = tuple(x for x in gone if (x["kind"], x["metadata"]["name"]) not in observed.held)
-    page = dashboard.due(job, framework, observed)
+    ensured_objects = tuple(x for x in gone if (x["kind"], x["metadata"]["name"]) not in observed.owned_objects)
+    page = tensorboard.due(job, framework, observed)
     if observed.pods:
-        upkeep += page
+        ensured_objects += page
     else:
         made_first += page  # at the start a page that cannot be is an error of the job like any other
     if pods:
         report.event("Normal", c.EVENT_CREATED, _created_text(job, [pod["metadata"]["name"] for pod in pods]))
-    wait = _soonest(moves.wait, moves.deletions)
+    wait = _soonest(actions.wait, actions.deletions)
     waits = [w for w in (wait, left) if w is not None]
     return Plan(
-        companions=made_first,
+        auxiliary_objects=made_first,
         services=services,
         pods=pods,
         deletions=(
-            *moves.deletions,
-            *dashboard.surplus(job, framework, observed),
-            *(() if pods else shared_.surplus(job, observed)),
+            *actions.deletions,
+            *tensorboard.surplus(job, framework, observed),
+            *(() if pods else shared_env_configmap.surplus(job, observed)),
         ),
-        upkeep=upkeep,
-        route=dashboard.route(job, framework),
+        ensured_objects=ensured_objects,
+        route=tensorboard.route(job, framework),
         status=report.status(),
         events=report.events,
         requeue_after=min(waits, default=None),
     )
 
 
-def _end(job: DLJob, framework: Framework, observed: Observed, report: Report) -> Plan:
+def _end(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder) -> Plan:
     """The reconcile that finds the job ended only says so.
 
     What is left is deleted by the next one, which reads the outcome from the status: were the pods deleted first, a
     status write that fails would lose it, and the job would train anew.
     """
-    clean = cleanup.is_clean(job, observed, dashboard.names(job, framework))
+    clean = cleanup.is_clean(job, observed, tensorboard.names(job, framework))
     report.phase(_last_phase(report.state) if clean else c.PHASE_CLEANUP)
     ttl = job.run_policy.ttl_seconds_after_finished
-    return Plan(status=report.status(), events=report.events, requeue_after=ttl if clean else AT_ONCE)
+    return Plan(status=report.status(), events=report.events, requeue_after=ttl if clean else IMMEDIATE)
 
 
 def _soonest(wait: float | None, deletions: Sequence[Deletion]) -> float | None:
     """What was deleted may be gone before anybody watches for it, so the next look cannot wait for an event."""
-    return AT_ONCE if deletions else wait
+    return IMMEDIATE if deletions else wait
 
 
 def _last_phase(state: object) -> str:
@@ -212,7 +212,7 @@ def _overdue(job: DLJob, left: float | None) -> Failure | None:
     return Failure(c.REASON_DEADLINE, f"the job ran longer than spec.runPolicy.activeDeadlineSeconds, {limit} s")
 
 
-def _tell_phase(job: DLJob, current: Observed, report: Report, counts: dict[str, Any], anew: bool) -> None:
+def _tell_phase(job: DLJob, current: Observed, report: StatusBuilder, counts: dict[str, Any], anew: bool) -> None:
     """Running once every replica is up, and from then on: only a job begun ``anew`` goes back to Creating."""
     up = replica_statuses.all_up(job, counts) and not anew
     if up:
@@ -228,9 +228,9 @@ def _fingerprint(hashes: Mapping[str, str]) -> str:
     return hashlib.sha256("".join(f"{t}={h};" for t, h in sorted(hashes.items())).encode()).hexdigest()[:16]
 
 
-def _tell_of_pods(job: DLJob, observed: Observed, report: Report) -> None:
+def _tell_of_pods(job: DLJob, observed: Observed, report: StatusBuilder) -> None:
     """The look that made a job's first pods has left the Event on it to the next one, or could not write the status."""
-    if observed.pods and not conditions.holds(conditions.of(job.status), c.CONDITION_CREATED):
+    if observed.pods and not conditions.is_condition_true(conditions.read_conditions(job.status), c.CONDITION_CREATED):
         report.event("Normal", c.EVENT_CREATED, _created_text(job, [pod.name for pod in observed.pods]))
 
 
@@ -239,32 +239,32 @@ def _created_text(job: DLJob, names: Sequence[str]) -> str:
     return f"Created {len(names)} of {job.total} pods: {shown}"
 
 
-def refuse(planned: Plan, job: DLJob, problems: Sequence[str], now: datetime) -> Plan:
+def mark_failed(planned: Plan, job: DLJob, problems: Sequence[str], now: datetime) -> Plan:
     """What follows once Kubernetes has refused an object of ``planned`` for good: the job fails, in its words."""
-    report = Report(job, now)
+    report = StatusBuilder(job, now)
     report.taken_up()
     report.failed(Failure(c.REASON_REFUSED, "; ".join(problems[:3])))
     report.phase(c.PHASE_FAILED)
-    return Plan(status=report.status(), events=report.events, requeue_after=AT_ONCE)
+    return Plan(status=report.status(), events=report.events, requeue_after=IMMEDIATE)
 
 
-def complain(planned: Plan, job: DLJob, problems: Sequence[str]) -> Plan:
+def mark_degraded(planned: Plan, job: DLJob, problems: Sequence[str]) -> Plan:
     """``planned`` once Kubernetes has refused what is not needed to train: the user is told, and nothing else follows.
 
     Not in the status of a job that has failed, whose reason is worth more.
     """
     if outcome(job.status) == c.STATE_FAILED or outcome(planned.status or {}) == c.STATE_FAILED:
         return planned
-    return _tell(planned, job, clip(rights.explain("; ".join(problems[:3]))), c.EVENT_NO_PAGE)
+    return _tell(planned, job, clip(rbac.explain_denial("; ".join(problems[:3]))), c.EVENT_TENSORBOARD_FAILED)
 
 
-def postpone(planned: Plan, job: DLJob, problems: Sequence[str]) -> Plan:
+def mark_retry(planned: Plan, job: DLJob, problems: Sequence[str]) -> Plan:
     """``planned`` once Kubernetes would not write an object of it for now (quota, admission): the user is told.
 
     A next try that fares the same comes to the same status, so nothing is written twice.
     """
     events = tuple(e for e in planned.events if e.reason != c.EVENT_CREATED)
-    told = clip(rights.explain("; ".join(problems[:3])))
+    told = clip(rbac.explain_denial("; ".join(problems[:3])))
     return _tell(dataclasses.replace(planned, events=events), job, told, c.EVENT_NOT_CREATED)
 
 

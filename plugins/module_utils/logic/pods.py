@@ -6,9 +6,16 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, standard
-from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import Cluster, placeholders, with_task
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared import Shared, variables
+from ansible_collections.dljob.operator.plugins.module_utils.logic import default_program, naming
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import (
+    Cluster,
+    for_replica,
+    placeholders,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared_env_configmap import (
+    Shared,
+    variables,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import owner_reference
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
@@ -30,16 +37,16 @@ def build_pod(
     shared: Shared | None = None,
 ) -> Mapping[str, Any]:
     """The Pod manifest of one replica's ``attempt`` (0 is the first). What is ``shared`` it only refers to."""
-    seen = with_task(cluster, group.type, index)
+    replica = for_replica(cluster, group.type, index)
     metadata = copy.deepcopy(dict(group.template.get("metadata") or {}))
     spec = copy.deepcopy(dict(group.template["spec"]))
-    if group.standard:
-        standard.equip(spec, group.standard, framework.container, seen)
+    if group.default_program:
+        default_program.inject_program(spec, group.default_program, framework.container, replica)
 
     pod_metadata: dict[str, Any] = {
         "name": naming.pod_name(job, group.type, index, attempt, spec_hash),
         "namespace": job.namespace,
-        "labels": {**(metadata.get("labels") or {}), **_labels(job, group, index, attempt, seen)},
+        "labels": {**(metadata.get("labels") or {}), **_labels(job, group, index, attempt, replica)},
         "annotations": {**(metadata.get("annotations") or {}), c.ANNOTATION_SPEC_HASH: spec_hash},
         "ownerReferences": [owner_reference(job)],
     }
@@ -49,7 +56,7 @@ def build_pod(
         pod_metadata["finalizers"] = metadata["finalizers"]
 
     _join_network(spec, job, group, index, cluster_domain)
-    _configure_containers(spec, framework, job, group, framework.environment(seen), shared)
+    _configure_containers(spec, framework, job, group, framework.environment(replica), shared)
     for container in (*spec["containers"], *(spec.get("initContainers") or ())):
         # a container that fails without a message of its own is quoted: the kubelet puts its log's end into the status
         container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
@@ -69,15 +76,15 @@ def _kubelets_policy(job: DLJob, group: ReplicaGroup) -> str:
     return c.RESTART_NEVER if ours else group.restart_policy
 
 
-def _labels(job: DLJob, group: ReplicaGroup, index: int, attempt: int, seen: Cluster) -> dict[str, str]:
+def _labels(job: DLJob, group: ReplicaGroup, index: int, attempt: int, replica: Cluster) -> dict[str, str]:
     values = {
-        **placeholders(seen),
-        "role": "master" if (group.type, index) == (job.chief.type, job.chief.index) else "",
+        **placeholders(replica),
+        "role": "master" if (group.type, index) == (job.success_target.type, job.success_target.index) else "",
     }
-    declared = {name: fill(text, values) for name, text in job.dialect.labels.items()}
+    declared = {name: fill(text, values) for name, text in job.flavor.labels.items()}
     return {
         # a label whose text comes out empty by a placeholder says nothing of this replica; a declared "" does
-        **{name: text for name, text in declared.items() if text or job.dialect.labels[name] == ""},
+        **{name: text for name, text in declared.items() if text or job.flavor.labels[name] == ""},
         c.LABEL_MANAGED_BY: c.MANAGER,
         c.LABEL_JOB_UID: job.uid,
         c.LABEL_REPLICA_TYPE: group.type.lower(),
@@ -93,7 +100,7 @@ def _join_network(spec: dict[str, Any], job: DLJob, group: ReplicaGroup, index: 
     if spec.get("hostNetwork"):
         # otherwise the pod asks the node's resolver, which knows no pod by name
         spec.setdefault("dnsPolicy", "ClusterFirstWithHostNet")
-    if job.dialect.names == NAMES_JOB:
+    if job.flavor.names == NAMES_JOB:
         # v1's short names had a Service each; a search path makes all of them resolve through the one headless Service
         dns = spec.get("dnsConfig") or {}
         ours = f"{subdomain}.{job.namespace}.svc.{cluster_domain}"
@@ -110,13 +117,13 @@ def _configure_containers(
 ) -> None:
     for container in spec["containers"]:
         named = container.get("name") == framework.container
-        if named or job.dialect.environment_in == "all":
+        if named or job.flavor.environment_in == "all":
             own = container.get("env") or []
             taken = [e.get("name") for e in own]
             # ours first: the container's own variables may refer to them as $(NAME), and win where both are set
             container["env"] = [*variables(environment, taken, shared), *own]
-        if named and job.dialect.port_name and not spec.get("hostNetwork"):
+        if named and job.flavor.port_name and not spec.get("hostNetwork"):
             # never with hostNetwork: it would become a port of the node, and two replicas no longer fit one node
             ports = container.get("ports") or []
-            if all(p.get("name") != job.dialect.port_name for p in ports):
-                container["ports"] = [*ports, {"name": job.dialect.port_name, "containerPort": group.port}]
+            if all(p.get("name") != job.flavor.port_name for p in ports):
+                container["ports"] = [*ports, {"name": job.flavor.port_name, "containerPort": group.port}]

@@ -15,14 +15,14 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 def build_services(job: DLJob) -> tuple[Mapping[str, Any], ...]:
     """Every Service that ``job`` needs, however many replicas it has."""
     everyone = _headless(job, naming.service_name(job), {c.LABEL_JOB_UID: job.uid})
-    if job.dialect.names != NAMES_JOB:
+    if job.flavor.names != NAMES_JOB:
         return (everyone,)
     chief = {
         c.LABEL_JOB_UID: job.uid,
-        c.LABEL_REPLICA_TYPE: job.chief.type.lower(),
-        c.LABEL_REPLICA_INDEX: str(job.chief.index),
+        c.LABEL_REPLICA_TYPE: job.success_target.type.lower(),
+        c.LABEL_REPLICA_INDEX: str(job.success_target.index),
     }
-    return (everyone, _headless(job, naming.host_name(job, job.chief.type, job.chief.index), chief))
+    return (everyone, _headless(job, naming.host_name(job, job.success_target.type, job.success_target.index), chief))
 
 
 def _headless(job: DLJob, name: str, selector: Mapping[str, str]) -> Mapping[str, Any]:

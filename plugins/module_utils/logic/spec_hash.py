@@ -23,11 +23,11 @@ def spec_hash(job: DLJob, group: ReplicaGroup) -> str:
         "mode": job.mode,
         "runtime_id": job.runtime_id,  # part of the names by which the processes find one another
         # of a dynamic type the others know no member, so that its number is free to change
-        "cluster": [[g.type, None if g.type == job.dynamic else g.replicas, g.port] for g in job.groups],
+        "cluster": [[g.type, None if g.type == job.elastic_type else g.replicas, g.port] for g in job.groups],
     }
     if job.run_policy.restart_scope == RESTART_SCOPE_JOB:  # the pods are then not restarted in place
         source["restart_scope"] = True
-    if group.standard:
+    if group.default_program:
         source["standard"] = True  # the same container may run its own program or the role's
     if job.options:  # only then: jobs without any keep the fingerprint that their pods have
         source["options"] = job.options

@@ -7,7 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
-from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of, placeholders, with_task
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import (
+    build_cluster_spec,
+    for_replica,
+    placeholders,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     MODE_LOCAL,
@@ -22,22 +26,22 @@ _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
-def problems_of(job: DLJob, framework: Framework) -> list[str]:
+def validation_errors(job: DLJob, framework: Framework) -> list[str]:
     """Every fault of ``job``; empty for a good one."""
     found = [*_counts(job, framework), *_names(job), *_restarts(job), *_templates(job, framework)]
     if found:
         return found  # what follows stands on it
-    return [*_labels(job, framework), *framework.validation(cluster_of(job, framework))]
+    return [*_labels(job, framework), *framework.validation(build_cluster_spec(job, framework))]
 
 
 def _counts(job: DLJob, framework: Framework) -> list[str]:
-    faults = [*_repeated(job), *_out_of_bounds(job, framework)]
+    errors = [*_repeated(job), *_out_of_bounds(job, framework)]
     if job.total == 0:
-        faults.insert(0, "the job has no replicas: give at least one replica type a count above 0")
-    chief = job.group(job.chief.type)
-    if not faults and (chief is None or chief.replicas == 0):
-        faults.append(f"the job has no replica that could end it: it needs a {' or '.join(framework.chief)}")
-    return faults
+        errors.insert(0, "the job has no replicas: give at least one replica type a count above 0")
+    chief = job.group(job.success_target.type)
+    if not errors and (chief is None or chief.replicas == 0):
+        errors.append(f"the job has no replica that could end it: it needs a {' or '.join(framework.success_target)}")
+    return errors
 
 
 def _repeated(job: DLJob) -> Iterator[str]:
@@ -54,7 +58,7 @@ def _out_of_bounds(job: DLJob, framework: Framework) -> Iterator[str]:
         group = job.group(type_.name)
         count = group.replicas if group else 0
         # a local job trains in one process and needs nobody to coordinate it
-        minimum = 0 if job.mode == MODE_LOCAL else max(type_.minimum, int(type_.name in job.dialect.required))
+        minimum = 0 if job.mode == MODE_LOCAL else max(type_.minimum, int(type_.name in job.flavor.required))
         if count < minimum:
             yield f"the job has {count} {type_.name} replicas: it needs {_exactly(minimum, type_.maximum)} {type_.name}"
         elif type_.maximum is not None and count > type_.maximum:
@@ -69,13 +73,13 @@ def _exactly(minimum: int, maximum: int | None) -> str:
 
 
 def _names(job: DLJob) -> Iterator[str]:
-    if job.dialect.names == NAMES_JOB and not _DNS_1035.fullmatch(job.name):
+    if job.flavor.names == NAMES_JOB and not _DNS_1035.fullmatch(job.name):
         yield (
             f"metadata.name: {job.name!r} must start with a letter and hold only lower-case letters, digits and '-', "
             "because pods and Services are named after it"
         )
     if not _LABEL.fullmatch(job.runtime_id):
-        field = job.dialect.runtime_id_fields[0]
+        field = job.flavor.runtime_id_fields[0]
         yield f"spec.{field}: {job.runtime_id!r} must hold only lower-case letters, digits and '-'"
     yield from naming.too_long(job)
 
@@ -83,10 +87,10 @@ def _names(job: DLJob) -> Iterator[str]:
 def _restarts(job: DLJob) -> Iterator[str]:
     if job.run_policy.restart_scope != RESTART_SCOPE_JOB:
         return
-    if job.dynamic:
+    if job.elastic_type:
         yield (
-            f"spec.runPolicy.restartScope is Job, and replicas of {job.dynamic} may come and go without the others: "
-            "keep one of the two"
+            f"spec.runPolicy.restartScope is Job, and replicas of {job.elastic_type} may come and go without the "
+            "others: keep one of the two"
         )
     for group in job.groups:
         if group.restart_policy == RESTART_ALWAYS:
@@ -126,12 +130,12 @@ def _templates(job: DLJob, framework: Framework) -> Iterator[str]:
 
 def _labels(job: DLJob, framework: Framework) -> Iterator[str]:
     """Labels are put together from several names: each may be short enough, and all of them too long."""
-    cluster = cluster_of(job, framework)
+    cluster = build_cluster_spec(job, framework)
     for group in job.groups:
         if not group.replicas:
             continue
-        values = {**placeholders(with_task(cluster, group.type, group.replicas - 1)), "role": "master"}
-        for name, text in job.dialect.labels.items():
+        values = {**placeholders(for_replica(cluster, group.type, group.replicas - 1)), "role": "master"}
+        for name, text in job.flavor.labels.items():
             value = fill(text, values)
             if len(value) > NAME_LIMIT:
                 yield (

@@ -60,8 +60,8 @@ class OperatorConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
-    """What a plan has to know of the site before it can be carried out. False where that is nothing."""
+class RequiredInfo:
+    """What a plan has to know of the cluster_info before it can be carried out. False where that is nothing."""
 
     config: bool = False
     nodes: bool = False
@@ -73,7 +73,7 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ClusterInfo:
     """The cluster that jobs run on, as far as accelerators go."""
 
     config: OperatorConfig = OperatorConfig()

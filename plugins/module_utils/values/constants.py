@@ -9,7 +9,7 @@ LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 LABEL_JOB_UID = "dljob.operator/job-uid"
 LABEL_REPLICA_TYPE = "dljob.operator/replica-type"
 LABEL_REPLICA_INDEX = "dljob.operator/replica-index"
-LABEL_PAGE_OF = "dljob.operator/page-of"
+LABEL_TENSORBOARD_OF = "dljob.operator/page-of"
 """On the pods of a job's web page, the job's uid. Not the job-uid label: they are none of its processes."""
 LABEL_ATTEMPT = "dljob.operator/attempt"
 ANNOTATION_SPEC_HASH = "dljob.operator/spec-hash"
@@ -67,7 +67,7 @@ REASON_OOM = "OOMKilled"
 # reasons of Events that are not a condition's
 EVENT_CREATED = "SuccessfulCreatePod"
 EVENT_NOT_CREATED = "FailedCreatePod"
-EVENT_NO_PAGE = "FailedPage"
+EVENT_TENSORBOARD_FAILED = "FailedPage"
 
 MANAGED_BY_US = (None, "", "kubeflow.org/training-operator", "dljob.operator/dljob-operator")
 """Values of runPolicy.managedBy that leave the job to this operator; any other is somebody else's job."""

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Environment = Callable[[Mapping[str, Any]], Mapping[str, str]]
-"""From a task's cluster (see :func:`..logic.cluster.cluster_of`) to the variables its process reads."""
+"""From a task's cluster (see :func:`..logic.cluster.build_cluster_spec`) to the variables its process reads."""
 
 Validation = Callable[[Mapping[str, Any]], Iterable[str]]
-"""From a job's cluster, seen from no task, to its faults: a sentence each, with the field and the fix."""
+"""From a job's cluster, seen from no task, to its errors: a sentence each, with the field and the fix."""
 
-FORM_LIST = "list"
-FORM_MAP = "map"
-FORM_SINGLE = "single"
-FORMS = (FORM_LIST, FORM_MAP, FORM_SINGLE)
+LAYOUT_LIST = "list"
+LAYOUT_MAP = "map"
+LAYOUT_SINGLE = "single"
+LAYOUTS = (LAYOUT_LIST, LAYOUT_MAP, LAYOUT_SINGLE)
 
 STATUS_V1ALPHA1 = "v1alpha1"
 STATUS_V1 = "v1"
@@ -23,11 +23,11 @@ STATUS_V1 = "v1"
 NAMES_RUNTIME_ID = "runtime-id"
 NAMES_JOB = "job"
 
-SUCCEEDS_BY_CHIEF = "chief"
+SUCCEEDS_BY_TARGET = "target"
 SUCCEEDS_BY_ALL = "all"
 SUCCEEDS_BY_ANY = "any"
 
-FAILS_BY_CHIEF = "chief"
+FAILS_BY_TARGET = "target"
 FAILS_BY_ANY = "any"
 
 
@@ -38,7 +38,7 @@ class ReplicaType:
     name: str
     minimum: int = 0
     maximum: int | None = None
-    serves: bool = False
+    long_running: bool = False
     """Its processes go on until somebody ends them."""
 
 
@@ -54,7 +54,7 @@ class ExitCodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Standard:
+class DefaultProgram:
     """What replicas of a type run where the job gives them no container of the framework's: a program of the role's."""
 
     image: str
@@ -75,12 +75,27 @@ class Standard:
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class Elastic:
+    """How a job asks for replicas of one type that join, leave and fail independently of the others."""
+
+    field: str
+    """Field of the spec: true or false, or a map where ``when_any`` is not empty."""
+    type: str
+    """The replica type that becomes elastic."""
+    when_any: tuple[str, ...] = ()
+    """Settings in that map of which one at least must be given."""
+    succeeds_by: str = ""
+    """any: where the field is given and that type is the success target, the first of its replicas that succeeds ends
+    the job; "": no difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiFlavor:
     """One way of writing a job of this framework: where things stand in its spec, and what its users expect back."""
 
     groups: tuple[str, ...]
-    """API groups that speak it."""
-    form: str
+    """API groups that use it."""
+    replicas_layout: str
     """list: ``replicas_field`` holds a list (the spec itself where the field is ""); map: type to replica spec;
     single: one replica spec, whose type is the framework's only one."""
     replicas_fields: tuple[str, ...]
@@ -99,14 +114,15 @@ class Dialect:
     status: str = STATUS_V1ALPHA1
     status_type_field: str = "replica_type"
     """The key that names the type in a v1alpha1 replica status."""
-    fails_by: str = FAILS_BY_CHIEF
-    """chief: only the chief's exit fails the job, all others restart; any: each replica by its restart policy."""
+    fails_by: str = FAILS_BY_TARGET
+    """target: only the success target's exit fails the job, all others restart; any: each replica by its restart
+    policy."""
     default_restart_policy: str = "OnFailure"
     default_clean_pod_policy: str = "Running"
     exit_codes: ExitCodes = ExitCodes(frozenset(range(128, 256)))
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the pods, values in the placeholders of :mod:`..logic.placeholders`."""
-    standard: Mapping[str, Standard] = field(default_factory=dict)
+    default_program: Mapping[str, DefaultProgram] = field(default_factory=dict)
     """By type: what its replicas run without a container of the framework's. Other types need one."""
     runtime_id_fields: tuple[str, ...] = ("RuntimeId",)
     """Spellings of the spec's runtime id, the first is the one that messages name."""
@@ -114,19 +130,14 @@ class Dialect:
     """Fields of the spec that the framework's own filters get to see, as the user wrote them."""
     success_policies: Mapping[str, str] = field(default_factory=dict)
     """Values of the spec's successPolicy, each with the type all of whose replicas must then succeed."""
-    dynamic: Mapping[str, str] = field(default_factory=dict)
-    """Fields of the spec that, when true, make the replicas of a type come, go and fail without the others."""
-    dynamic_settings: tuple[str, ...] = ()
-    """Where given, those fields are maps instead, and one of these settings in it is what makes the replicas so."""
-    dynamic_succeeds_by: str = ""
-    """What decides where such a field is given and that type does: any, the first of its replicas that succeeds; ""
-    as otherwise."""
+    elastic: Elastic | None = None
+    """Which replicas may join, leave and fail without the others; ``None`` where none may."""
     environment_in: str = "named"
     """named: only the framework's container gets the environment; all: every container of the pod."""
 
 
 @dataclass(frozen=True, slots=True)
-class Dashboard:
+class TensorBoardSpec:
     """A web page about a job, which the job may ask for: a Deployment and a Service that live as long as the job."""
 
     spec_field: str
@@ -147,21 +158,21 @@ class Dashboard:
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """A deep-learning framework as its role declares it. Built by :func:`..logic.declare.framework`."""
+    """A deep-learning framework as its role declares it. Built by :func:`..logic.framework_loader.framework`."""
 
     name: str
     kinds: tuple[str, ...]
     container: str
     replica_types: tuple[ReplicaType, ...]
-    chief: tuple[str, ...]
+    success_target: tuple[str, ...]
     """Types whose replica 0 decides the outcome; the first that the job has does."""
     succeeds_by: str
-    """chief: when the chief's container exits with 0; all: when every replica of the chief's type has."""
+    """target: when the success target's container exits with 0; all: when every replica of its type has."""
     modes: Mapping[str, str]
     """The user's spelling of spec.jobMode to ``local`` or ``dist``."""
-    dialects: tuple[Dialect, ...]
+    flavors: tuple[ApiFlavor, ...]
     environment: Environment
-    dashboard: Dashboard | None = None
+    tensorboard: TensorBoardSpec | None = None
     validation: Validation = lambda cluster: ()
     """What must hold of a job beyond what all frameworks have in common."""
 

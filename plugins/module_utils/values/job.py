@@ -1,4 +1,4 @@
-"""A job in one form, whatever dialect it was written in."""
+"""A job in one form, whatever flavor it was written in."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
-    SUCCEEDS_BY_CHIEF,
-    Dialect,
-    Standard,
+    SUCCEEDS_BY_TARGET,
+    ApiFlavor,
+    DefaultProgram,
 )
 
 
@@ -26,7 +26,7 @@ class ReplicaGroup:
     port: int
     path: str
     """Where it stands in the job, for messages (``spec.replicaSpecs[0]``)."""
-    standard: Standard | None = None
+    default_program: DefaultProgram | None = None
     """The role's own program, where these replicas run that; ``template`` then has its container already."""
 
 
@@ -47,7 +47,7 @@ class RunPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Chief:
+class SuccessTarget:
     """The replica whose end is the job's end."""
 
     type: str
@@ -55,7 +55,7 @@ class Chief:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TensorBoard:
     """The web page about the job that its spec asks for."""
 
     log_dir: str
@@ -78,17 +78,17 @@ class DLJob:
     runtime_id: str
     mode: str
     groups: tuple[ReplicaGroup, ...]
-    chief: Chief
+    success_target: SuccessTarget
     run_policy: RunPolicy
-    dialect: Dialect
+    flavor: ApiFlavor
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The spec's fields that the dialect passes on to the framework's filters, as the user wrote them."""
+    """The spec's fields that the flavor passes on to the framework's filters, as the user wrote them."""
     status: Mapping[str, Any] = field(default_factory=dict)
-    page: Page | None = None
-    succeeds_by: str = SUCCEEDS_BY_CHIEF
-    """chief: when the chief's container exits with 0; all: when every replica of the chief's type has."""
-    dynamic: str = ""
-    """The type whose replicas come, go and fail without the others, "" where there is none such."""
+    tensorboard: TensorBoard | None = None
+    succeeds_by: str = SUCCEEDS_BY_TARGET
+    """target: when the success target's container exits with 0; all: when every replica of its type has."""
+    elastic_type: str = ""
+    """The type whose replicas join, leave and fail without the others, "" where there is none."""
 
     @property
     def api_group(self) -> str:

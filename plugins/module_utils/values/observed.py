@@ -18,7 +18,7 @@ class Termination:
 
 
 @dataclass(frozen=True, slots=True)
-class PodView:
+class PodState:
     """A pod that the job owns."""
 
     name: str
@@ -43,9 +43,9 @@ class PodView:
     """The container that ``ended`` and ``stopped`` speak of: the framework's, or one that kept it from starting."""
     ended: Termination | None
     """Its last end, be it restarted since or not."""
-    stopped: bool
+    terminated: bool
     """It is not running now and has ended."""
-    busy: bool
+    is_active: bool
     """Some container of the pod runs, or is to run (again): the pod still costs something."""
     reason: str
     message: str
@@ -56,7 +56,7 @@ class PodView:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class OwnedObject:
     """An object that there is. ``hash`` tells what it was made from, "" where that was not written down."""
 
     uid: str
@@ -67,13 +67,13 @@ class Held:
 class Observed:
     """The objects that a job owns."""
 
-    pods: tuple[PodView, ...] = ()
+    pods: tuple[PodState, ...] = ()
     services: Mapping[str, str] = field(default_factory=dict)
     """Service name to uid."""
-    held: Mapping[tuple[str, str], Held] = field(default_factory=dict)
+    owned_objects: Mapping[tuple[str, str], OwnedObject] = field(default_factory=dict)
     """By kind and name: all that is not a pod."""
 
-    def pods_of(self, type_: str) -> list[PodView]:
+    def pods_of(self, type_: str) -> list[PodState]:
         folded = type_.lower()
         return [p for p in self.pods if p.type == folded]
 
@@ -101,12 +101,12 @@ class Deletion:
 class Plan:
     """What one reconcile does. Empty where there is nothing to do."""
 
-    companions: tuple[Mapping[str, Any], ...] = ()
+    auxiliary_objects: tuple[Mapping[str, Any], ...] = ()
     """Objects that the pods of this plan need besides Services, made before anything else."""
     services: tuple[Mapping[str, Any], ...] = ()
     pods: tuple[Mapping[str, Any], ...] = ()
     deletions: tuple[Deletion, ...] = ()
-    upkeep: tuple[Mapping[str, Any], ...] = ()
+    ensured_objects: tuple[Mapping[str, Any], ...] = ()
     """Objects to be as they stand here, made where missing and replaced where not. Their refusal is told, and fails
     nothing: the training goes on without them."""
     route: Mapping[str, Any] | None = None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-from dljob_operator.engine.triggers import Change, owner_uid, uid_of
-from dljob_operator.engine.trim import Object
+from dljob_operator.engine.predicates import Change, owner_uid, uid_of
+from dljob_operator.engine.transforms import Object
 
 _Name = tuple[str, str]
 
 
 class Store:
-    """Objects as `trim` left them. Safe to use from several threads; what it returns must not be changed."""
+    """Objects as `transform` left them. Safe to use from several threads; what it returns must not be changed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

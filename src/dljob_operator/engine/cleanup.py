@@ -13,7 +13,7 @@ from typing import Any
 
 from dljob_operator.engine.crds import CRDS, Installed
 from dljob_operator.engine.discovery import Resource
-from dljob_operator.engine.kube import ApiError, KubeApi, Unreachable
+from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi
 
 _LOG = logging.getLogger(__name__)
 _PAUSE = 0.2
@@ -22,7 +22,7 @@ PATIENCE = 120.0
 their grace period."""
 
 
-class LeftOver(Exception):
+class CleanupIncomplete(Exception):
     """Something to be taken away is still there; the message says what."""
 
 
@@ -106,5 +106,5 @@ def _is_gone(api: KubeApi, one: Installed, deadline: float) -> bool:
                 for event in stream:
                     if event["type"] in ("DELETED", "ERROR"):
                         break
-        except Unreachable as error:
+        except ApiConnectionError as error:
             _LOG.debug("the watch of %s broke off: %s", one.name, error)

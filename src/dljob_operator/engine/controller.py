@@ -10,31 +10,31 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from dljob_operator.durations import format_seconds
-from dljob_operator.engine import finalizers, trim
+from dljob_operator.engine import finalizers, transforms
+from dljob_operator.engine.cluster_info import ClusterInfoWatcher
 from dljob_operator.engine.discovery import CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, Resource, find_resource
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.informer import Informer
-from dljob_operator.engine.kube import ApiError, KubeApi, Unreachable
+from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi
+from dljob_operator.engine.log_deduplicator import LogDeduplicator
 from dljob_operator.engine.metrics import Metrics
-from dljob_operator.engine.once import Once
 from dljob_operator.engine.outcome import JobOutcome, outcomes
-from dljob_operator.engine.queue import WorkQueue
-from dljob_operator.engine.requests import period_of, request_for_many, request_for_one, target_name
-from dljob_operator.engine.site import SiteWatch
-from dljob_operator.engine.status import write_conditions
-from dljob_operator.engine.triggers import (
+from dljob_operator.engine.predicates import (
     Change,
-    custom_matters,
+    custom_predicate,
     is_leaving,
-    owned_matters,
+    owned_predicate,
     owner_uid,
     title,
     uid_of,
     version_of,
 )
-from dljob_operator.engine.trim import Object
-from dljob_operator.engine.versions import SeenVersions, Written
-from dljob_operator.warm import Ending, RunRequest, RunResult
+from dljob_operator.engine.queue import WorkQueue
+from dljob_operator.engine.requests import period_of, request_for_many, request_for_one, target_name
+from dljob_operator.engine.resource_versions import ResourceVersionTracker, Written
+from dljob_operator.engine.status import write_conditions
+from dljob_operator.engine.transforms import Object
+from dljob_operator.runner import RunOutcome, RunRequest, RunResult
 from dljob_operator.watches import GVK, Watch
 
 _LOG = logging.getLogger(__name__)
@@ -42,11 +42,11 @@ MANAGED = "app.kubernetes.io/managed-by=dljob-operator"
 LARGEST_BATCH = 25
 _CATCH_UP = 5.0  # seconds that the watch may take to show what a run wrote
 _OUTPUT_SHOWN = 4096
-_OWNED: Mapping[str, tuple[Resource, trim.Trim]] = {
-    "Pod": (PODS, trim.pod),
-    "Service": (SERVICES, trim.service),
-    "ConfigMap": (CONFIG_MAPS, trim.existence),
-    "Deployment": (DEPLOYMENTS, trim.existence),
+_OWNED: Mapping[str, tuple[Resource, transforms.Transform]] = {
+    "Pod": (PODS, transforms.pod),
+    "Service": (SERVICES, transforms.service),
+    "ConfigMap": (CONFIG_MAPS, transforms.existence),
+    "Deployment": (DEPLOYMENTS, transforms.existence),
 }
 
 
@@ -67,9 +67,9 @@ class JobQueue(Protocol):
         self, key: str, group: Hashable, *, cause: Written | None = ..., urgent: bool = ..., owned: int = ...
     ) -> None: ...
 
-    def forget(self, key: str) -> None: ...
+    def discard(self, key: str) -> None: ...
 
-    def take(self, limit: Callable[[Hashable], int]) -> list[str] | None: ...
+    def get(self, limit: Callable[[Hashable], int]) -> list[str] | None: ...
 
     def done(
         self,
@@ -134,13 +134,13 @@ class Controller:
         self._runner = runner
         self._settings = settings or Settings()
         self._queue: JobQueue = queue or WorkQueue()
-        self._seen = SeenVersions()
+        self._seen = ResourceVersionTracker()
         self._recorder = EventRecorder(api)
-        self._warned = Once()
+        self._warned = LogDeduplicator()
         self._stopping = threading.Event()
         self._kinds = {target_name(watch): self._kind(watch) for watch in watches}
         self._owned = {name: self._owned_informers(name) for name in _OWNED}
-        self._site = SiteWatch(api, self._settings.own_namespace, self._site_changed)
+        self._cluster_info = ClusterInfoWatcher(api, self._settings.own_namespace, self._cluster_info_changed)
         self._threads: list[threading.Thread] = []
         self._metrics = metrics or Metrics()
         self._metrics.watch(self._jobs, lambda: self._queue.depth)
@@ -155,7 +155,7 @@ class Controller:
     def _informers(self) -> list[Informer]:
         custom = [informer for kind in self._kinds.values() for informer in kind.informers]
         owned = [informer for informers in self._owned.values() for informer in informers]
-        return [*custom, *owned, *self._site.informers]
+        return [*custom, *owned, *self._cluster_info.informers]
 
     def start(self) -> None:
         for informer in self._informers:
@@ -168,16 +168,16 @@ class Controller:
     def wait_ready(self) -> tuple[list[GVK], list[GVK]]:
         """Wait until everything was listed once; return the kinds that are watched, and those not served."""
         for informer in self._informers:
-            informer.settled.wait()
+            informer.has_synced.wait()
         missing = [kind.watch.gvk for kind in self._kinds.values() if any(i.missing_now for i in kind.informers)]
         return [kind.watch.gvk for kind in self._kinds.values() if kind.watch.gvk not in missing], missing
 
     def stop(self, grace: float) -> None:
-        """Begin no more runs, give those in flight `grace` seconds, kill the rest, and end every thread."""
+        """Begin no more runs, give those in pending `grace` seconds, kill the rest, and end every thread."""
         self._stopping.set()
         self._queue.close()
         for informer in self._informers:
-            if not informer.settled.is_set():
+            if not informer.has_synced.is_set():
                 informer.stop()  # workers wait for the first lists; without those they have begun no run
         deadline = time.monotonic() + grace
         for thread in self._threads:
@@ -213,7 +213,7 @@ class Controller:
                     str(gvk),
                     find,
                     lambda change: self._custom_changed(kind, change),
-                    trim=trim.custom,
+                    transform=transforms.custom,
                     namespace=namespace,
                     selector=",".join(filter(None, (watch.selector, self._settings.selector))),
                     missing=missing,
@@ -229,7 +229,7 @@ class Controller:
                 resource.plural,
                 lambda: resource,
                 lambda change: self._owned_changed(name, change),
-                trim=trimmed,
+                transform=trimmed,
                 namespace=namespace,
                 selector=MANAGED,
             )
@@ -243,8 +243,8 @@ class Controller:
         self._metrics.job_changed(target_name(kind.watch), change)
         uid = uid_of(change.obj)
         if change.new is None:
-            self._queue.forget(uid)
-        elif custom_matters(change):
+            self._queue.discard(uid)
+        elif custom_predicate(change):
             cause = (uid, version_of(change.new))
             # At a start every job there is looks new. Those that have a status are being looked after, or are over:
             # somebody's new job comes before them.
@@ -254,7 +254,7 @@ class Controller:
     def _owned_changed(self, name: str, change: Change) -> None:
         self._note(change)
         owner = owner_uid(change.obj)
-        if owner is None or not owned_matters(change):
+        if owner is None or not owned_predicate(change):
             return
         for target, kind in self._kinds.items():
             if kind.get(owner) is not None and _follows(kind.watch, name):
@@ -262,7 +262,7 @@ class Controller:
                 owned = sum(informer.store.count(owner) for informer in self._owned[name])
                 self._queue.add(owner, target, cause=(uid_of(change.obj), version), owned=owned)
 
-    def _site_changed(self) -> None:
+    def _cluster_info_changed(self) -> None:
         """Look again at every job that is not over: one of them may have waited for just this.
 
         No-one remembers which do, so none can be forgotten; a look at a job that does not costs no write.
@@ -278,10 +278,10 @@ class Controller:
     # What is done about it (on the workers' threads)
 
     def _work(self) -> None:
-        for informers in (*self._owned.values(), self._site.informers):
+        for informers in (*self._owned.values(), self._cluster_info.informers):
             for informer in informers:
-                informer.settled.wait()
-        while (keys := self._queue.take(self._batch_limit)) is not None:
+                informer.has_synced.wait()
+        while (keys := self._queue.get(self._batch_limit)) is not None:
             try:
                 self._reconcile(keys)
             except Exception:
@@ -303,9 +303,9 @@ class Controller:
             if is_leaving(obj):
                 self._finalize(kind, obj)
                 continue
-            prepared = self._prepare(kind, obj)
-            if prepared is not None:
-                ordinary.append(prepared)
+            parsed = self._prepare(kind, obj)
+            if parsed is not None:
+                ordinary.append(parsed)
         if ordinary:
             kind, _ = self._find(uid_of(ordinary[0]))
             assert kind is not None
@@ -323,8 +323,8 @@ class Controller:
         if not finalizers.needs_finalizer(kind.watch, obj) or kind.resource is None:
             return obj
         try:
-            return trim.custom(finalizers.add_finalizer(self._api, kind.resource, kind.watch, obj))
-        except (ApiError, Unreachable) as error:
+            return transforms.custom(finalizers.add_finalizer(self._api, kind.resource, kind.watch, obj))
+        except (ApiError, ApiConnectionError) as error:
             self._conclude(kind, obj, JobOutcome(False, f"the finalizer could not be put on: {error}"))
             return None
 
@@ -340,16 +340,16 @@ class Controller:
         if outcome.ok:
             try:
                 finalizers.remove_finalizer(self._api, kind.resource, kind.watch, obj)
-            except (ApiError, Unreachable) as error:
+            except (ApiError, ApiConnectionError) as error:
                 outcome = JobOutcome(False, f"the finalizer could not be taken off: {error}")
         self._conclude(kind, obj, outcome, result)
 
     def _run(self, kind: _Kind, objs: Sequence[Object]) -> None:
-        timeout, snapshot = self._settings.run_timeout, self._snapshot(objs)
-        if len(objs) == 1 and not kind.watch.resident:
-            request = request_for_one(kind.watch, objs[0], snapshot, timeout, site=self._site.snapshot())
+        timeout, snapshot, info = self._settings.run_timeout, self._snapshot(objs), self._cluster_info.snapshot()
+        if len(objs) == 1 and not kind.watch.long_lived:
+            request = request_for_one(kind.watch, objs[0], snapshot, timeout, cluster_info=info)
         else:
-            request = request_for_many(kind.watch, objs, snapshot, timeout, site=self._site.snapshot())
+            request = request_for_many(kind.watch, objs, snapshot, timeout, cluster_info=info)
         left = {uid_of(obj): obj for obj in objs}
         results = self._runner.results(request)
         try:
@@ -368,7 +368,7 @@ class Controller:
     ) -> None:
         for obj in objs:
             outcome = came_to[uid_of(obj)]
-            if kind.watch.manage_status and result.ending is not Ending.CANCELLED:
+            if kind.watch.manage_status and result.ending is not RunOutcome.CANCELLED:
                 self._manage_status(kind, obj, outcome, result.stats)
             self._conclude(kind, obj, outcome, result)
 
@@ -392,13 +392,13 @@ class Controller:
             return
         try:
             write_conditions(self._api, kind.resource, obj, outcome, stats)
-        except (ApiError, Unreachable) as error:
+        except (ApiError, ApiConnectionError) as error:
             _LOG.warning("%s %s: its conditions could not be written: %s", kind.watch.gvk, title(obj), error)
 
     def _conclude(self, kind: _Kind, obj: Object, outcome: JobOutcome, result: RunResult | None = None) -> None:
         """Give a job back to the queue; a failure is said in the log and in an Event on the job."""
         uid = uid_of(obj)
-        if result is not None and result.ending is Ending.CANCELLED:
+        if result is not None and result.ending is RunOutcome.CANCELLED:
             self._queue.done(uid, ok=True)
             return
         again = _soonest(outcome.requeue_after, self._period(kind, obj)) if outcome.ok else None
@@ -421,10 +421,10 @@ class Controller:
             return kind.watch.reconcile_period or self._settings.reconcile_period or None
 
     def _log_run(self, kind: _Kind, objs: Sequence[Object], result: RunResult) -> None:
-        if not result.goes_on:
+        if not result.is_partial:
             self._metrics.ran(target_name(kind.watch), result.seconds)
         who = title(objs[0]) if len(objs) == 1 else f"{len(objs)} objects"
-        verdict = "ok" if result.ok else "failed" if result.ending is Ending.COMPLETED else result.ending
+        verdict = "ok" if result.ok else "failed" if result.ending is RunOutcome.COMPLETED else result.ending
         counts = ", ".join(f"{count} {name}" for name, count in result.stats.items() if count) or "no tasks"
         # A run that found nothing to do is the rule, and no news.
         level = logging.INFO if result.stats.get("changed") or not result.ok else logging.DEBUG
@@ -432,7 +432,7 @@ class Controller:
         _LOG.log(level, "%s %s: %s in %s (%s)", kind.watch.gvk, who, verdict, spent, counts)
         if result.output:
             # A failed task has said why; where a run broke off, only what it printed can.
-            broke_off = result.ending in (Ending.CRASHED, Ending.TIMED_OUT)
+            broke_off = result.ending in (RunOutcome.CRASHED, RunOutcome.TIMED_OUT)
             level = logging.WARNING if broke_off else logging.DEBUG
             _LOG.log(level, "the end of what it printed:\n%s", result.output[-_OUTPUT_SHOWN:].rstrip())
 

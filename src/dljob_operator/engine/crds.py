@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from dljob_operator.engine.discovery import Resource
-from dljob_operator.engine.kube import ApiError, KubeApi, Unreachable
+from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi
 
 _LOG = logging.getLogger(__name__)
 CRDS = Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
@@ -110,7 +110,7 @@ def _wait_established(api: KubeApi, name: str) -> None:
         for event in stream:
             if _is_established(event["object"]):
                 return
-    raise Unreachable(f"{name} was not served within {_PATIENCE:.0f} s; see kubectl describe crd {name}")
+    raise ApiConnectionError(f"{name} was not served within {_PATIENCE:.0f} s; see kubectl describe crd {name}")
 
 
 def _is_established(definition: dict[str, Any]) -> bool:

@@ -10,9 +10,9 @@ from collections import OrderedDict
 from typing import Any
 
 from dljob_operator.engine.discovery import EVENTS
-from dljob_operator.engine.kube import ApiError, KubeApi, Unreachable
-from dljob_operator.engine.triggers import title, uid_of
-from dljob_operator.engine.trim import Object
+from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi
+from dljob_operator.engine.predicates import title, uid_of
+from dljob_operator.engine.transforms import Object
 
 _LOG = logging.getLogger(__name__)
 _COMPONENT = "dljob-operator"
@@ -47,7 +47,7 @@ class EventRecorder:
                 self._count_up(namespace, name, count, now)
             else:
                 _LOG.warning("cannot record an event on %s: %s", title(obj), error)
-        except Unreachable as error:
+        except ApiConnectionError as error:
             _LOG.warning("cannot record an event on %s: %s", title(obj), error)
 
     def _count_up(self, namespace: str, name: str, count: int, now: str) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import ApiError, KubeApi
-from dljob_operator.engine.triggers import is_leaving
-from dljob_operator.engine.trim import Object
+from dljob_operator.engine.predicates import is_leaving
+from dljob_operator.engine.transforms import Object
 from dljob_operator.watches import Watch
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from dljob_operator.engine.cache import Store
 from dljob_operator.engine.discovery import Resource
-from dljob_operator.engine.kube import ApiError, KubeApi, Unreachable, WatchStream
-from dljob_operator.engine.triggers import Change
-from dljob_operator.engine.trim import Object, Trim
+from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi, WatchStream
+from dljob_operator.engine.predicates import Change
+from dljob_operator.engine.transforms import Object, Transform
 
 _LOG = logging.getLogger(__name__)
 _PAGE = 500
@@ -45,7 +45,7 @@ class Informer:
         find: Callable[[], Resource | None],
         on_change: Callable[[Change], None],
         *,
-        trim: Trim,
+        transform: Transform,
         namespace: str = "",
         selector: str = "",
         only: str = "",
@@ -56,12 +56,12 @@ class Informer:
         self.what = f"{what} in namespace {namespace}" if namespace else what
         self.store = Store()
         self.synced = threading.Event()
-        self.settled = threading.Event()
+        self.has_synced = threading.Event()
         self.missing_now = False
         self._api = api
         self._find = find
         self._on_change = on_change
-        self._trim = trim
+        self._transform = transform
         self._namespace = namespace
         chosen = {"labelSelector": selector, "fieldSelector": only and f"metadata.name={only}"}
         self._selection = {key: value for key, value in chosen.items() if value}
@@ -80,7 +80,7 @@ class Informer:
     def stop(self) -> None:
         """Order the end, and return at once."""
         self._stopping.set()
-        self.settled.set()
+        self.has_synced.set()
         stream = self._stream
         if stream is not None:
             stream.stop()
@@ -107,7 +107,7 @@ class Informer:
                     self._complain(f"cannot watch {self.what}: {error}{self._without}")
                     if error.status == 403 and self._optional:
                         self._forget()
-            except Unreachable as error:
+            except ApiConnectionError as error:
                 # What was seen stays good: the next watch goes on from there.
                 self._complain(f"cannot watch {self.what}: {error}")
             except Exception:
@@ -127,7 +127,7 @@ class Informer:
         for change in self.store.replace([]):
             self._on_change(change)
         self.missing_now = True
-        self.settled.set()
+        self.has_synced.set()
 
     def _follow(self, resource: Resource) -> bool:
         """List if need be, then watch for as long as watches last; return whether the last one did."""
@@ -136,7 +136,7 @@ class Informer:
             self._version = self._list(path)
         self.missing_now = False
         self.synced.set()
-        self.settled.set()
+        self.has_synced.set()
         while not self._stopping.is_set():
             began = time.monotonic()
             self._watch(path)
@@ -154,7 +154,7 @@ class Informer:
                 if error.status == 410:
                     raise _Expired from None
                 raise
-            items += map(self._trim, page["items"])
+            items += map(self._transform, page["items"])
             token = page["metadata"].get("continue")
             if not token:
                 break
@@ -192,7 +192,7 @@ class Informer:
         try:
             for event in stream:
                 self._take(event)
-        except Unreachable as error:
+        except ApiConnectionError as error:
             _LOG.debug("the watch of %s broke off: %s", self.what, error)
 
     def _take(self, event: dict[str, Any]) -> None:
@@ -200,7 +200,7 @@ class Informer:
         if kind == "ERROR":
             raise ApiError(obj.get("code", 500), obj.get("message", "the watch ended with an error"))
         if kind != "BOOKMARK":
-            trimmed = self._trim(obj)
+            trimmed = self._transform(obj)
             change = self.store.remove(trimmed) if kind == "DELETED" else self.store.put(trimmed)
             self._on_change(change)
         self._version = obj["metadata"]["resourceVersion"]

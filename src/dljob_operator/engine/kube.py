@@ -19,7 +19,7 @@ import urllib3
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
-from dljob_operator.engine.rights import with_rule
+from dljob_operator.engine.rbac import with_rule
 
 _LOG = logging.getLogger(__name__)
 _CONNECT_TIMEOUT, _READ_TIMEOUT = 10.0, 60.0
@@ -35,7 +35,7 @@ class ApiError(Exception):
         self.status = status
 
 
-class Unreachable(Exception):
+class ApiConnectionError(Exception):
     """There was no answer: no connection, a time limit, or an answer cut short."""
 
 
@@ -99,7 +99,7 @@ class KubeApi:
         query: Mapping[str, Any] | None = None,
         content_type: str = "application/json",
     ) -> dict[str, Any]:
-        """Return the decoded answer. Raises ApiError for a refusal and Unreachable for none."""
+        """Return the decoded answer. Raises ApiError for a refusal and ApiConnectionError for none."""
         data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
         with self._answers(method, path, query, _READ_TIMEOUT, data, content_type) as response:
             return _decode(response.read())
@@ -140,7 +140,7 @@ class KubeApi:
                 # An answer read to its end has given its connection back already; any other must not.
                 response.close()
         except urllib3.exceptions.HTTPError as error:
-            raise Unreachable(f"{method} {self.server}{path}: {error}") from error
+            raise ApiConnectionError(f"{method} {self.server}{path}: {error}") from error
 
 
 class WatchStream:
@@ -153,7 +153,7 @@ class WatchStream:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield each event as decoded JSON, until the server closes the watch or `stop` was called.
 
-        Raises Unreachable where the connection broke, or nothing came for too long.
+        Raises ApiConnectionError where the connection broke, or nothing came for too long.
         """
         pending = b""
         try:
@@ -165,7 +165,7 @@ class WatchStream:
                         yield json.loads(line)
         except urllib3.exceptions.HTTPError as error:
             if not self._stopped:
-                raise Unreachable(f"watch: {error}") from error
+                raise ApiConnectionError(f"watch: {error}") from error
         finally:
             self._response.close()
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from dljob_operator.engine.kube import ApiError, KubeApi, Unreachable
+from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi
 
 _LOG = logging.getLogger(__name__)
 LEASE = "dljob-operator"
@@ -23,7 +23,7 @@ _LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 
 
 @dataclass(frozen=True)
-class Terms:
+class LeaseTimings:
     """Seconds. A leader renews every `period`, and gives up after `deadline` without success, which is well before
     another may take its place: `duration` after its last renewal was seen."""
 
@@ -32,7 +32,7 @@ class Terms:
     period: float = 1.0
 
 
-class Move(enum.Enum):
+class LeaseAction(enum.Enum):
     """What to do about a Lease as it was just read."""
 
     CREATE = enum.auto()
@@ -42,34 +42,36 @@ class Move(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Sight:
+class LeaseObservation:
     """A Lease's version, and when it was first seen at it (monotonic)."""
 
     version: str
     since: float
 
 
-def look(lease: Mapping[str, Any], before: Sight | None, now: float) -> Sight:
+def observe_lease(lease: Mapping[str, Any], before: LeaseObservation | None, now: float) -> LeaseObservation:
     version = str(lease["metadata"]["resourceVersion"])
-    return before if before is not None and before.version == version else Sight(version, now)
+    return before if before is not None and before.version == version else LeaseObservation(version, now)
 
 
-def move(lease: Mapping[str, Any] | None, identity: str, sight: Sight | None, now: float, default: float) -> Move:
+def move(
+    lease: Mapping[str, Any] | None, identity: str, sight: LeaseObservation | None, now: float, default: float
+) -> LeaseAction:
     """`default` is the duration of a Lease that does not say its own."""
     if lease is None:
-        return Move.CREATE
+        return LeaseAction.CREATE
     spec = lease.get("spec") or {}
     holder = spec.get("holderIdentity") or ""
     if holder == identity:
-        return Move.RENEW
+        return LeaseAction.RENEW
     if not holder:
-        return Move.TAKE
+        return LeaseAction.TAKE
     promised = spec.get("leaseDurationSeconds") or default
-    return Move.TAKE if sight is not None and now - sight.since >= promised else Move.WAIT
+    return LeaseAction.TAKE if sight is not None and now - sight.since >= promised else LeaseAction.WAIT
 
 
 def held(
-    lease: Mapping[str, Any] | None, identity: str, namespace: str, terms: Terms, moment: datetime
+    lease: Mapping[str, Any] | None, identity: str, namespace: str, terms: LeaseTimings, moment: datetime
 ) -> dict[str, Any]:
     """The Lease as `identity` writes it; the version makes the API server refuse it where another was faster."""
     stamp = moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -93,15 +95,15 @@ class LeaderElector:
         namespace: str,
         identity: str,
         on_lost: Callable[[], None],
-        terms: Terms | None = None,
+        terms: LeaseTimings | None = None,
     ) -> None:
         self._api = api
         self._namespace = namespace
         self._identity = identity
         self._on_lost = on_lost
-        self._terms = terms or Terms()
+        self._terms = terms or LeaseTimings()
         self._path = _LEASES.format(namespace)
-        self._sight: Sight | None = None
+        self._sight: LeaseObservation | None = None
         self._renewed = 0.0
         self._stopping = threading.Event()
         self.elected = threading.Event()
@@ -121,7 +123,7 @@ class LeaderElector:
             if lease["spec"].get("holderIdentity") == self._identity:
                 lease["spec"]["holderIdentity"] = ""
                 self._api.request("PUT", f"{self._path}/{LEASE}", lease)
-        except (ApiError, Unreachable) as error:
+        except (ApiError, ApiConnectionError) as error:
             _LOG.warning("the Lease could not be given back: %s; another operator waits for it to run out", error)
 
     def _run(self) -> None:
@@ -143,19 +145,19 @@ class LeaderElector:
         try:
             lease = self._read()
             if lease is not None:
-                self._sight = look(lease, self._sight, began)
+                self._sight = observe_lease(lease, self._sight, began)
             todo = move(lease, self._identity, self._sight, began, self._terms.duration)
-            if todo is Move.WAIT:
+            if todo is LeaseAction.WAIT:
                 if self.elected.is_set():  # taken from us, while we could not reach it
                     self._renewed = -self._terms.deadline
                 assert lease is not None
                 return f"standing by: {lease['spec']['holderIdentity']} leads"
             body = held(lease, self._identity, self._namespace, self._terms, datetime.now(UTC))
-            if todo is Move.CREATE:
+            if todo is LeaseAction.CREATE:
                 self._api.request("POST", self._path, body)
             else:
                 self._api.request("PUT", f"{self._path}/{LEASE}", body)
-        except (ApiError, Unreachable) as error:
+        except (ApiError, ApiConnectionError) as error:
             return f"leader election: {error}"
         self._renewed = began
         if not self.elected.is_set():

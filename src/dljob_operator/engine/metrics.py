@@ -24,8 +24,8 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from dljob_operator.engine.triggers import Change
-from dljob_operator.engine.trim import Object
+from dljob_operator.engine.predicates import Change
+from dljob_operator.engine.transforms import Object
 
 _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Seconds: a warm run that has nothing to do is below the first, one of a thousand replicas is near the tenth."""

@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dljob_operator.engine.versions import Written
-from dljob_operator.warm.messages import Ending, RunResult
+from dljob_operator.engine.resource_versions import Written
+from dljob_operator.runner.messages import RunOutcome, RunResult
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def outcomes(result: RunResult, uids: Sequence[str], *, shared: bool = False) ->
     Of a run that goes on, of those that it tells of. `shared` says that there were others, of which it told before.
     """
     reported = _by_uid(result.reports)
-    if result.goes_on:
+    if result.is_partial:
         return {uid: reported[uid] for uid in uids if uid in reported}
     common = _soonest(report.get("requeue_after") for report in result.reports if not _speaks_of(report, uids))
     if len(uids) == 1 and not shared:
@@ -57,7 +57,7 @@ def _alone(result: RunResult, job: JobOutcome | None, common: float | None) -> J
 def _shared(result: RunResult, job: JobOutcome | None, common: float | None) -> JobOutcome:
     if job is not None:
         return _with_common(job, common)
-    if result.ending is Ending.COMPLETED and result.ok:
+    if result.ending is RunOutcome.COMPLETED and result.ok:
         return JobOutcome(False, "the role took several jobs but reported nothing of this one", told=False)
     return JobOutcome(False, result.message, told=False)
 

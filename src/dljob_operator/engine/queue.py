@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 
-from dljob_operator.engine.versions import Written
+from dljob_operator.engine.resource_versions import Written
 
 FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 300.0
 SETTLE = 0.05
@@ -97,14 +97,14 @@ class WorkQueue:
             elif not item.failures:
                 self._delay(key, item, min(item.due, self._clock() + item.settle))
 
-    def forget(self, key: str) -> None:
+    def discard(self, key: str) -> None:
         """Drop a job that is gone; a run in progress ends by itself."""
         with self._changed:
             self._items.pop(key, None)
             self._ready.pop(key, None)
             self._first.pop(key, None)
 
-    def take(self, limit: Callable[[Hashable], int], timeout: float | None = None) -> list[str] | None:
+    def get(self, limit: Callable[[Hashable], int], timeout: float | None = None) -> list[str] | None:
         """Wait for work and return the keys to run together: one, or up to `limit(group)` of the same group.
 
         What waits is shared out among the threads that wait here. Return [] after `timeout` seconds (0 does

@@ -8,17 +8,17 @@ from typing import Any
 
 from dljob_operator import variables
 from dljob_operator.durations import parse_duration
-from dljob_operator.engine.triggers import RECONCILE_PERIOD_ANNOTATION
-from dljob_operator.engine.trim import Object
-from dljob_operator.warm import RunRequest, Target
+from dljob_operator.engine.predicates import RECONCILE_PERIOD_ANNOTATION
+from dljob_operator.engine.transforms import Object
+from dljob_operator.runner import RunRequest, Target
 from dljob_operator.watches import Watch
 
 Snapshot = Mapping[str, Mapping[str, Sequence[Object]]]
 """What each job owns: `{job uid: {"Pod": [...], "Service": [...]}}`."""
 
 
-Site = Mapping[str, Any]
-"""What is known of the cluster besides the jobs; see `engine.site`."""
+ClusterInfo = Mapping[str, Any]
+"""What is known of the cluster besides the jobs; see `engine.cluster_info`."""
 
 
 def targets(watches: Sequence[Watch]) -> list[Target]:
@@ -27,7 +27,7 @@ def targets(watches: Sequence[Watch]) -> list[Target]:
     for watch in watches:
         found.append(
             Target(
-                target_name(watch), watch.role, watch.playbook, watch.batchable, watch.vars if watch.resident else {}
+                target_name(watch), watch.role, watch.playbook, watch.batchable, watch.vars if watch.long_lived else {}
             )
         )
         final = watch.finalizer
@@ -49,18 +49,18 @@ def request_for_one(
     snapshot: Snapshot,
     timeout: float,
     *,
-    site: Site | None = None,
+    cluster_info: ClusterInfo | None = None,
     finalizing: bool = False,
 ) -> RunRequest:
     handed = variables.for_object(watch, obj, finalizing=finalizing)
-    return _request(target_name(watch, finalizing=finalizing), handed, snapshot, timeout, site)
+    return _request(target_name(watch, finalizing=finalizing), handed, snapshot, timeout, cluster_info)
 
 
 def request_for_many(
-    watch: Watch, objs: Sequence[Object], snapshot: Snapshot, timeout: float, *, site: Site | None = None
+    watch: Watch, objs: Sequence[Object], snapshot: Snapshot, timeout: float, *, cluster_info: ClusterInfo | None = None
 ) -> RunRequest:
-    request = _request(target_name(watch), variables.for_batch(watch, objs), snapshot, timeout, site)
-    return replace(request, resident=watch.resident)
+    request = _request(target_name(watch), variables.for_batch(watch, objs), snapshot, timeout, cluster_info)
+    return replace(request, long_lived=watch.long_lived)
 
 
 def period_of(watch: Watch, obj: Object, default: float) -> float | None:
@@ -76,7 +76,7 @@ def period_of(watch: Watch, obj: Object, default: float) -> float | None:
 
 
 def _request(
-    target: str, handed: variables.RunVariables, snapshot: Snapshot, timeout: float, site: Site | None
+    target: str, handed: variables.RunVariables, snapshot: Snapshot, timeout: float, cluster_info: ClusterInfo | None
 ) -> RunRequest:
     values: Mapping[str, Any] = handed.values
-    return RunRequest(target, values, handed.unsafe, snapshot, timeout, site)
+    return RunRequest(target, values, handed.unsafe, snapshot, timeout, cluster_info)

@@ -9,7 +9,7 @@ from dljob_operator.engine.conditions import after_run
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import ApiError, KubeApi
 from dljob_operator.engine.outcome import JobOutcome
-from dljob_operator.engine.trim import Object
+from dljob_operator.engine.transforms import Object
 
 
 def write_conditions(

@@ -72,7 +72,7 @@ class Watch:
         return bool(self.vars.get("dljob_batchable", False))
 
     @property
-    def resident(self) -> bool:
+    def long_lived(self) -> bool:
         """Whether a run of the role may stay and take batch after batch (`vars: {dljob_resident: true}`).
 
         Only for a role that is one task of ours: what else it did would be done once a run, not once a job.

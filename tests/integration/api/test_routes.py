@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api import routes
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.api.transport import Transport, connect
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient, connect
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants
 from kubernetes import client, watch
 from support.builders import OWN_OPERATOR, TENSORFLOW, tfjob
@@ -27,7 +27,7 @@ def openshift(crds: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def transport(kubeconfig: Path) -> Iterator[Transport]:
+def api(kubeconfig: Path) -> Iterator[RestClient]:
     with connect(str(kubeconfig)) as connected:
         yield connected
 
@@ -60,10 +60,10 @@ def fresh(custom: client.CustomObjectsApi, namespace: str) -> Resource:
 
 
 def test_made_kept_mended_and_gone_with_the_page(
-    openshift: None, transport: Transport, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
+    openshift: None, api: RestClient, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
 ) -> None:
     made = job()
-    reconcile(transport, made, TENSORFLOW)
+    reconcile(api, made, TENSORFLOW)
     (route,) = read(custom, namespace)
     assert route["metadata"]["name"] == "tensorboard-76no"
     (owner,) = route["metadata"]["ownerReferences"]
@@ -74,14 +74,14 @@ def test_made_kept_mended_and_gone_with_the_page(
     route["spec"] |= {"host": "page.example.com", "to": {**route["spec"]["to"], "weight": 100}}
     custom.replace_namespaced_custom_object(GROUP, VERSION, namespace, "routes", "tensorboard-76no", route)
     (before,) = read(custom, namespace)
-    reconcile(transport, fresh(custom, namespace), TENSORFLOW)
+    reconcile(api, fresh(custom, namespace), TENSORFLOW)
     assert read(custom, namespace) == [before]
 
     # what somebody bent is mended
     bent = copy.deepcopy(before)
     bent["spec"]["port"] = {"targetPort": "other"}
     custom.replace_namespaced_custom_object(GROUP, VERSION, namespace, "routes", "tensorboard-76no", bent)
-    reconcile(transport, fresh(custom, namespace), TENSORFLOW)
+    reconcile(api, fresh(custom, namespace), TENSORFLOW)
     (mended,) = read(custom, namespace)
     assert mended["spec"] == before["spec"]
 
@@ -90,13 +90,13 @@ def test_made_kept_mended_and_gone_with_the_page(
     edited = dict(
         custom.replace_namespaced_custom_object("tensorflow.org", "v1alpha1", namespace, "tfjobs", "shown", edited)
     )
-    reconcile(transport, edited, TENSORFLOW)
+    reconcile(api, edited, TENSORFLOW)
     assert read(custom, namespace) == []
     assert client.AppsV1Api(custom.api_client).list_namespaced_deployment(namespace).items == []
 
 
 def test_somebody_elses_route_is_left_alone_and_told_of(
-    openshift: None, transport: Transport, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
+    openshift: None, api: RestClient, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
 ) -> None:
     theirs = {
         "apiVersion": f"{GROUP}/{VERSION}",
@@ -105,7 +105,7 @@ def test_somebody_elses_route_is_left_alone_and_told_of(
         "spec": {"to": {"kind": "Service", "name": "theirs"}},
     }
     custom.create_namespaced_custom_object(GROUP, VERSION, namespace, "routes", theirs)
-    reconcile(transport, job(), TENSORFLOW)
+    reconcile(api, job(), TENSORFLOW)
     (route,) = read(custom, namespace)
     assert route["spec"] == theirs["spec"]
     status = fresh(custom, namespace)["status"]
@@ -114,29 +114,29 @@ def test_somebody_elses_route_is_left_alone_and_told_of(
 
 
 def test_a_dry_run_writes_none(
-    openshift: None, transport: Transport, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
+    openshift: None, api: RestClient, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
 ) -> None:
-    reconcile(transport, job(), TENSORFLOW, dry_run=True)
+    reconcile(api, job(), TENSORFLOW, dry_run=True)
     assert read(custom, namespace) == []
 
 
 def test_without_the_client_there_is_none_and_nothing_fails(
     openshift: None,
-    transport: Transport,
+    api: RestClient,
     custom: client.CustomObjectsApi,
     namespace: str,
     job: Callable[..., Resource],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "openshift.dynamic", None)
-    reconcile(transport, job(), TENSORFLOW)
+    reconcile(api, job(), TENSORFLOW)
     assert read(custom, namespace) == []
     status = fresh(custom, namespace)["status"]
     assert (status["state"], status["reason"]) == ("Running", "")
 
 
 def test_where_routes_are_not_served_nothing_is_imported_or_fails(
-    transport: Transport,
+    api: RestClient,
     custom: client.CustomObjectsApi,
     namespace: str,
     job: Callable[..., Resource],
@@ -144,8 +144,8 @@ def test_where_routes_are_not_served_nothing_is_imported_or_fails(
 ) -> None:
     """As everywhere but on OpenShift; the definition of the tests above has another group here."""
     monkeypatch.setattr(constants, "ROUTE_API_VERSION", "route.example.com/v1")
-    monkeypatch.setattr(routes, "_client", lambda transport: pytest.fail("the client is not needed"))
-    reconcile(transport, job(), TENSORFLOW)
+    monkeypatch.setattr(routes, "_client", lambda api: pytest.fail("the client is not needed"))
+    reconcile(api, job(), TENSORFLOW)
     status = fresh(custom, namespace)["status"]
     assert (status["state"], status["reason"]) == ("Running", "")
     deployments = client.AppsV1Api(custom.api_client).list_namespaced_deployment(namespace).items
@@ -153,9 +153,9 @@ def test_where_routes_are_not_served_nothing_is_imported_or_fails(
 
 
 def test_it_goes_with_the_job(
-    openshift: None, transport: Transport, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
+    openshift: None, api: RestClient, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
 ) -> None:
-    reconcile(transport, job(), TENSORFLOW)
+    reconcile(api, job(), TENSORFLOW)
     listed = custom.list_namespaced_custom_object(GROUP, VERSION, namespace, "routes")
     assert len(listed["items"]) == 1
     custom.delete_namespaced_custom_object("tensorflow.org", "v1alpha1", namespace, "tfjobs", "shown")

@@ -66,7 +66,7 @@ def test_beside_the_collection_it_holds_the_engine(archive: zipfile.ZipFile) -> 
 
 
 def test_the_program_in_it_may_be_executed(archive: zipfile.ZipFile) -> None:
-    mode = archive.getinfo("dljob_operator/companion/shim/ansible-runner").external_attr >> 16
+    mode = archive.getinfo("dljob_operator/ansible_operator_bridge/shim/ansible-runner").external_attr >> 16
     assert mode & stat.S_IXUSR
 
 

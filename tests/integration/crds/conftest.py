@@ -1,4 +1,4 @@
-"""One small, good MXJob per dialect, and the calls that the tests of the schemas make."""
+"""One small, good MXJob per flavor, and the calls that the tests of the schemas make."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def _entries(spec: Any) -> list[Job]:
 
 @pytest.fixture
 def jobs() -> dict[str, Job]:
-    """Dialect to a job in it: a scheduler, two servers and two workers."""
-    # one by one: copied together, what two dialects share by a YAML alias would stay shared
+    """ApiFlavor to a job in it: a scheduler, two servers and two workers."""
+    # one by one: copied together, what two flavors share by a YAML alias would stay shared
     found = {name: copy.deepcopy(job) for name, job in yaml.safe_load(_JOBS).items()}
     for job in found.values():
         for entry in _entries(job["spec"]):

@@ -13,7 +13,7 @@ Job = dict[str, Any]
 Jobs = dict[str, Job]
 Submit = Callable[..., Job]
 
-OBJECTS = ("fioravanzo", "kubeflow-list", "kubeflow-map")  # dialects whose spec has room for options
+OBJECTS = ("fioravanzo", "kubeflow-list", "kubeflow-map")  # flavors whose spec has room for options
 # the document that users of kubeflow.org/v1alpha1 know
 V1ALPHA1_STATUS = {
     "phase": "Running",
@@ -74,10 +74,10 @@ def place(job: Job, namespace: str, version: str = "") -> tuple[str, str, str, s
     return group, version or own, namespace, "mxjobs", job["metadata"]["name"]
 
 
-@pytest.mark.parametrize("dialect", ["kubeflow-list", "kubeflow-map"])
+@pytest.mark.parametrize("flavor", ["kubeflow-list", "kubeflow-map"])
 @pytest.mark.parametrize(("written", "read"), [("v1alpha1", "v1"), ("v1", "v1alpha1")])
 def test_nothing_is_lost_between_versions(
-    dialect: str,
+    flavor: str,
     written: str,
     read: str,
     jobs: Jobs,
@@ -85,7 +85,7 @@ def test_nothing_is_lost_between_versions(
     objects: Any,
     namespace: str,
 ) -> None:
-    job = jobs[dialect] | {"apiVersion": f"kubeflow.org/{written}"}
+    job = jobs[flavor] | {"apiVersion": f"kubeflow.org/{written}"}
     submit(job, namespace=namespace)
 
     seen = objects.get_namespaced_custom_object(*place(job, namespace, read))
@@ -101,7 +101,7 @@ def test_nothing_is_lost_between_versions(
 
 
 @pytest.mark.parametrize(
-    ("dialect", "extra"),
+    ("flavor", "extra"),
     [
         ("fioravanzo", V1ALPHA1_STATUS),
         ("mpba", V1ALPHA1_STATUS),
@@ -110,9 +110,9 @@ def test_nothing_is_lost_between_versions(
     ],
 )
 def test_status_is_a_subresource_and_keeps_either_form(
-    dialect: str, extra: Job, jobs: Jobs, submit: Submit, objects: Any, namespace: str
+    flavor: str, extra: Job, jobs: Jobs, submit: Submit, objects: Any, namespace: str
 ) -> None:
-    job, status = jobs[dialect], COMMON_STATUS | extra
+    job, status = jobs[flavor], COMMON_STATUS | extra
     created = submit(job | {"status": status}, namespace=namespace)
     assert "status" not in created, "a job's author cannot write its status"
 
@@ -139,9 +139,9 @@ def test_status_is_a_subresource_and_keeps_either_form(
     ],
     ids=["changed", "removed", "added", "added with the run policy"],
 )
-@pytest.mark.parametrize("dialect", OBJECTS)
+@pytest.mark.parametrize("flavor", OBJECTS)
 def test_manager_cannot_change(
-    dialect: str,
+    flavor: str,
     before: Job | None,
     after: Job,
     jobs: Jobs,
@@ -149,7 +149,7 @@ def test_manager_cannot_change(
     objects: Any,
     namespace: str,
 ) -> None:
-    job = jobs[dialect]
+    job = jobs[flavor]
     if before is not None:
         job["spec"]["runPolicy"] = before
     created = submit(job, namespace=namespace)
@@ -161,11 +161,11 @@ def test_manager_cannot_change(
     assert "create it anew" in str(refused.value.body)
 
 
-@pytest.mark.parametrize("dialect", OBJECTS)
+@pytest.mark.parametrize("flavor", OBJECTS)
 def test_queue_cannot_change_and_the_rest_can(
-    dialect: str, jobs: Jobs, submit: Submit, objects: Any, namespace: str
+    flavor: str, jobs: Jobs, submit: Submit, objects: Any, namespace: str
 ) -> None:
-    job = jobs[dialect]
+    job = jobs[flavor]
     job["spec"]["runPolicy"] = {
         "managedBy": "kubeflow.org/training-operator",
         "schedulingPolicy": {"queue": "a"},
@@ -191,9 +191,9 @@ def test_status_of_a_wrong_type_is_refused(jobs: Jobs, submit: Submit, objects: 
     assert "status.replicas" in str(refused.value.body)
 
 
-@pytest.mark.parametrize("dialect", ["fioravanzo", "mpba", "kubeflow-list", "kubeflow-map"])
-def test_columns(dialect: str, jobs: Jobs, submit: Submit, objects: Any, namespace: str, api: client.ApiClient) -> None:
-    job = jobs[dialect]
+@pytest.mark.parametrize("flavor", ["fioravanzo", "mpba", "kubeflow-list", "kubeflow-map"])
+def test_columns(flavor: str, jobs: Jobs, submit: Submit, objects: Any, namespace: str, api: client.ApiClient) -> None:
+    job = jobs[flavor]
     created = submit(job, namespace=namespace)
     objects.replace_namespaced_custom_object_status(*place(job, namespace), created | {"status": COMMON_STATUS})
 

@@ -55,11 +55,11 @@ def at(path: str, value: Any) -> Edit:
     return edit
 
 
-def entry(dialect: str, number: int) -> str:
-    """Path of the scheduler's (0), the servers' (1) or the workers' (2) entry in that dialect's job."""
-    if dialect == "kubeflow-map":
+def entry(flavor: str, number: int) -> str:
+    """Path of the scheduler's (0), the servers' (1) or the workers' (2) entry in that flavor's job."""
+    if flavor == "kubeflow-map":
         return f"spec.mxReplicaSpecs.{('Scheduler', 'Server', 'Worker')[number]}"
-    return f"spec.{number}" if dialect == "mpba" else f"spec.replicaSpecs.{number}"
+    return f"spec.{number}" if flavor == "mpba" else f"spec.replicaSpecs.{number}"
 
 
 def spec_of(type_field: str, type_: str, replicas: int = 1) -> Job:
@@ -74,9 +74,9 @@ def map_entry(replicas: int = 1) -> Job:
     return {"replicas": replicas, "template": template()}
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_plain_job(dialect: str, jobs: Jobs, submit: Callable[..., Job]) -> None:
-    assert submit(jobs[dialect])["spec"] == jobs[dialect]["spec"]
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_plain_job(flavor: str, jobs: Jobs, submit: Callable[..., Job]) -> None:
+    assert submit(jobs[flavor])["spec"] == jobs[flavor]["spec"]
 
 
 @pytest.mark.parametrize("path", from_each_source(*MXJOBS))
@@ -100,7 +100,7 @@ WHOLE_RUN_POLICY = {
         "scheduleTimeoutSeconds": 60,
     },
 }
-# what it shows, in which dialects, and how it differs from a plain job
+# what it shows, in which flavors, and how it differs from a plain job
 GOOD: list[tuple[str, tuple[str, ...], list[Edit]]] = [
     ("no servers", BARE, [at("spec.1.replicas", 0)]),
     ("scheduler alone", BARE, [at("spec.2", ABSENT), at("spec.1", ABSENT)]),
@@ -150,25 +150,25 @@ GOOD: list[tuple[str, tuple[str, ...], list[Edit]]] = [
 
 
 @pytest.mark.parametrize(
-    ("dialect", "edits"), [pytest.param(d, e, id=f"{d}: {name}") for name, dialects, e in GOOD for d in dialects]
+    ("flavor", "edits"), [pytest.param(d, e, id=f"{d}: {name}") for name, flavors, e in GOOD for d in flavors]
 )
-def test_accepted(dialect: str, edits: list[Edit], jobs: Jobs, complaint: Callable[[Job], str]) -> None:
-    job = jobs[dialect]
+def test_accepted(flavor: str, edits: list[Edit], jobs: Jobs, complaint: Callable[[Job], str]) -> None:
+    job = jobs[flavor]
     for edit in edits:
         edit(job)
     assert complaint(job) == ""
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_replicas_default_to_one(dialect: str, jobs: Jobs, submit: Callable[..., Job]) -> None:
-    path = f"{entry(dialect, 1)}.replicas"
-    at(path, ABSENT)(jobs[dialect])
-    assert stands_at(path, submit(jobs[dialect])) == 1
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_replicas_default_to_one(flavor: str, jobs: Jobs, submit: Callable[..., Job]) -> None:
+    path = f"{entry(flavor, 1)}.replicas"
+    at(path, ABSENT)(jobs[flavor])
+    assert stands_at(path, submit(jobs[flavor])) == 1
 
 
-@pytest.mark.parametrize("dialect", LISTS)
-def test_type_and_chief_default_to_the_first_scheduler(dialect: str, jobs: Jobs, submit: Callable[..., Job]) -> None:
-    job = jobs[dialect]
+@pytest.mark.parametrize("flavor", LISTS)
+def test_type_and_chief_default_to_the_first_scheduler(flavor: str, jobs: Jobs, submit: Callable[..., Job]) -> None:
+    job = jobs[flavor]
     at("spec.replicaSpecs.0.mxReplicaType", ABSENT)(job)
     at("spec.terminationPolicy.chief", {"replicaName": "SCHEDULER"})(job)
     held = submit(job)
@@ -220,13 +220,13 @@ BAD_IN_EVERY_DIALECT = [
 ]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("flavor", DIALECTS)
 @pytest.mark.parametrize(
     ("number", "field", "value", "expected"),
     [pytest.param(*case[1:], id=case[0]) for case in BAD_IN_EVERY_DIALECT],
 )
 def test_refused_in_every_dialect(
-    dialect: str,
+    flavor: str,
     number: int,
     field: str,
     value: Any,
@@ -234,14 +234,14 @@ def test_refused_in_every_dialect(
     jobs: Jobs,
     complaint: Callable[[Job], str],
 ) -> None:
-    at(f"{entry(dialect, number)}.{field}", value)(jobs[dialect])
-    answer = complaint(jobs[dialect])
+    at(f"{entry(flavor, number)}.{field}", value)(jobs[flavor])
+    answer = complaint(jobs[flavor])
     for part in expected:
         assert part.casefold() in answer.casefold()
 
 
 EXACTLY_ONE = ["exactly one entry must have", "SCHEDULER", "add the missing one or remove the others"]
-# what is wrong, in which dialects, the edits that make it so, and what the complaint must hold
+# what is wrong, in which flavors, the edits that make it so, and what the complaint must hold
 BAD: list[tuple[str, tuple[str, ...], list[Edit], list[str]]] = [
     ("no spec", DIALECTS, [at("spec", ABSENT)], ["spec: Required value"]),
     ("name of 64 characters", DIALECTS, [at("metadata.name", "j" * 64)], ["metadata.name", "64", "shorten"]),
@@ -295,11 +295,11 @@ BAD: list[tuple[str, tuple[str, ...], list[Edit], list[str]]] = [
     *(
         (
             f"{field} of {port}",
-            dialects,
+            flavors,
             [at(f"spec.replicaSpecs.0.{field}", port)],
             [f"spec.replicaSpecs[0].{field}", bound],
         )
-        for field, dialects in (("PsRootPort", LISTS), ("mxPort", FIORAVANZO))
+        for field, flavors in (("PsRootPort", LISTS), ("mxPort", FIORAVANZO))
         for port, bound in ((0, "greater than or equal to 1"), (70000, "less than or equal to 65535"))
     ),
     (
@@ -444,11 +444,11 @@ BAD: list[tuple[str, tuple[str, ...], list[Edit], list[str]]] = [
     *(
         (
             "a job that would restart as one for ever",
-            dialects,
+            flavors,
             [at("spec.runPolicy.restartScope", "Job"), at(f"spec.{where}.restartPolicy", "Always")],
             ["restartPolicy Always", "use OnFailure or ExitCode"],
         )
-        for dialects, where in ((MAP, "mxReplicaSpecs.Worker"), (LISTS, "replicaSpecs.2.template.spec"))
+        for flavors, where in ((MAP, "mxReplicaSpecs.Worker"), (LISTS, "replicaSpecs.2.template.spec"))
     ),
     (
         "misspelt policy",
@@ -460,13 +460,13 @@ BAD: list[tuple[str, tuple[str, ...], list[Edit], list[str]]] = [
 
 
 @pytest.mark.parametrize(
-    ("dialect", "edits", "expected"),
-    [pytest.param(d, e, x, id=f"{d}: {name}") for name, dialects, e, x in BAD for d in dialects],
+    ("flavor", "edits", "expected"),
+    [pytest.param(d, e, x, id=f"{d}: {name}") for name, flavors, e, x in BAD for d in flavors],
 )
 def test_refused(
-    dialect: str, edits: list[Edit], expected: list[str], jobs: Jobs, complaint: Callable[[Job], str]
+    flavor: str, edits: list[Edit], expected: list[str], jobs: Jobs, complaint: Callable[[Job], str]
 ) -> None:
-    job = jobs[dialect]
+    job = jobs[flavor]
     for edit in edits:
         edit(job)
     answer = complaint(job)
@@ -474,8 +474,8 @@ def test_refused(
         assert part in answer
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_template_survives_verbatim(dialect: str, jobs: Jobs, submit: Callable[..., Job]) -> None:
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_template_survives_verbatim(flavor: str, jobs: Jobs, submit: Callable[..., Job]) -> None:
     """Whatever a pod may hold: fields that this schema and this Kubernetes have never heard of, nulls, templating."""
     wild = template()
     wild["metadata"] = {
@@ -493,5 +493,5 @@ def test_template_survives_verbatim(dialect: str, jobs: Jobs, submit: Callable[.
         "env": [{"name": "A", "value": "$(B)"}],
         "resources": {"limits": {"alpha.kubernetes.io/nvidia-gpu": 1}, "requests": {}},
     }
-    at(f"{entry(dialect, 2)}.template", copy.deepcopy(wild))(jobs[dialect])
-    assert stands_at(f"{entry(dialect, 2)}.template", submit(jobs[dialect])) == wild
+    at(f"{entry(flavor, 2)}.template", copy.deepcopy(wild))(jobs[flavor])
+    assert stands_at(f"{entry(flavor, 2)}.template", submit(jobs[flavor])) == wild

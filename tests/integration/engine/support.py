@@ -20,7 +20,7 @@ from dljob_operator.engine.controller import Controller, Settings
 from dljob_operator.engine.discovery import PODS, Resource
 from dljob_operator.engine.kube import ApiError, KubeApi
 from dljob_operator.engine.requests import targets
-from dljob_operator.warm import RunRequest, RunResult, Target, WarmRunner
+from dljob_operator.runner import RunnerClient, RunRequest, RunResult, Target
 from dljob_operator.watches import GVK, Watch
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -157,11 +157,11 @@ class Runners:
 
     def __init__(self, roles: Path) -> None:
         self._environ = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(roles / "collections")}
-        self._shared: dict[str, WarmRunner] = {}
+        self._shared: dict[str, RunnerClient] = {}
 
-    def start(self, targets: Sequence[Target]) -> WarmRunner:
+    def start(self, targets: Sequence[Target]) -> RunnerClient:
         """A runner of the caller's own, to be closed by it."""
-        runner = WarmRunner(targets, environ=self._environ)
+        runner = RunnerClient(targets, environ=self._environ)
         runner.start()
         return runner
 
@@ -182,9 +182,9 @@ class Runners:
 
 
 class BorrowedRunner:
-    """A shared runner, for one controller. Closed while one of its runs is in flight, it ends the shared one with it."""
+    """A shared runner, for one controller. Closed while one of its runs is in pending, it ends the shared one with it."""
 
-    def __init__(self, runner: WarmRunner, drop: Callable[[], None]) -> None:
+    def __init__(self, runner: RunnerClient, drop: Callable[[], None]) -> None:
         self._runner = runner
         self._drop = drop
         self._lock = threading.Lock()
@@ -219,7 +219,7 @@ class Engine:
     record: Path
     namespace: str
     watch: Watch = field(init=False)
-    own_runner: WarmRunner = field(init=False)
+    own_runner: RunnerClient = field(init=False)
     controller: Controller = field(init=False)
 
     def start(self, settings: dict[str, Any] | None = None, *, shared_runner: bool = True, **watch: Any) -> Engine:
@@ -230,7 +230,7 @@ class Engine:
             "mark_unsafe": True,
         }
         self.watch = Watch(ECHO, **{**defaults, **watch}, vars=variables)
-        runner: WarmRunner | BorrowedRunner
+        runner: RunnerClient | BorrowedRunner
         if shared_runner:
             runner = self.runners.borrow(targets([self.watch]))
         else:

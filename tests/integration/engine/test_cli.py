@@ -108,7 +108,7 @@ def test_a_signal_ends_it_although_a_run_never_would(
     processes.append(process)
     process.wait_ready()
     jobs.create("a", wait_for=str(project / "never"))
-    until(record.exists, "the run is in flight")
+    until(record.exists, "the run is in pending")
     assert process.end() == 0
     assert "ending runs that did not end" in process.err
 

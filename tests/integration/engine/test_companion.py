@@ -19,7 +19,7 @@ import pytest
 import yaml
 from integration.engine.support import ECHO, ROOT, Jobs, until
 
-from dljob_operator.companion.control import NUDGE
+from dljob_operator.ansible_operator_bridge.controller import REQUEUE_ANNOTATION
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
 
@@ -113,15 +113,15 @@ def test_a_pods_status_is_a_reason_to_run(serve: Callable[[], Served], jobs: Job
     owner = jobs.create("a", say="{{ 1 + 1 }}")
     run = served.wait_run("a", 1)
     assert (run["say"], run["pods"], run["single"]) == ("{{ 1 + 1 }}", {}, {"name": "a", "namespace": jobs.namespace})
-    assert NUDGE not in jobs.get("a")["metadata"].get("annotations", {})
+    assert REQUEUE_ANNOTATION not in jobs.get("a")["metadata"].get("annotations", {})
     jobs.create_pod("a-0", owner)
     until(lambda: "a-0" in served.runs("a")[-1]["pods"], "the pod is in a snapshot")
     jobs.pod_phase("a-0", "Running")
     until(lambda: served.runs("a")[-1]["pods"] == {"a-0": "Running"}, f"its phase is in a snapshot\n{served.log}")
-    first = jobs.get("a")["metadata"]["annotations"][NUDGE]
+    first = jobs.get("a")["metadata"]["annotations"][REQUEUE_ANNOTATION]
     jobs.delete_pod("a-0")
     until(lambda: served.runs("a")[-1]["pods"] == {}, "its end is in a snapshot")
-    assert jobs.get("a")["metadata"]["annotations"][NUDGE] != first
+    assert jobs.get("a")["metadata"]["annotations"][REQUEUE_ANNOTATION] != first
     assert served.stop() == 0
     assert "operator: stopped" in served.log
     assert "cold" not in served.log

@@ -140,7 +140,7 @@ def test_a_deleted_job_is_not_run(engine: Engine, jobs: Jobs) -> None:
     count = len(engine.runs("a"))
     jobs.create("marker", requeue=0.5)
     engine.wait_run("marker", 3)
-    assert len(engine.runs("a")) <= count + 1  # one may have been in flight
+    assert len(engine.runs("a")) <= count + 1  # one may have been in pending
     jobs.patch("a", metadata={"finalizers": None})
     until(lambda: not jobs.exists("a"), "it is gone")
     until(lambda: uid not in engine.controller._queue._items, "nothing of it is kept")
@@ -231,9 +231,9 @@ def test_a_killed_warm_process_costs_one_try(engine: Engine, jobs: Jobs, tmp_pat
     engine.start(shared_runner=False)
     jobs.create("a", wait_for=str(tmp_path / "go"))
     engine.wait_run("a", 1)
-    zygote = engine.own_runner.pid
-    assert zygote is not None
-    os.kill(zygote, signal.SIGKILL)
+    fork_server = engine.own_runner.pid
+    assert fork_server is not None
+    os.kill(fork_server, signal.SIGKILL)
     (tmp_path / "go").touch()
     engine.wait_run("a", 2)
     until(lambda: [e for e in jobs.events("a") if "signal 9" in e["message"]], "it is told")

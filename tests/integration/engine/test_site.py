@@ -11,9 +11,9 @@ import pytest
 import yaml
 from integration.engine.support import WORKER, Engine, Jobs, until
 
+from dljob_operator.engine.cluster_info import CONFIG_MAP, ClusterInfoWatcher
 from dljob_operator.engine.discovery import CONFIG_MAPS, NODES
 from dljob_operator.engine.kube import KubeApi
-from dljob_operator.engine.site import CONFIG_MAP, SiteWatch
 
 DEVICE = f"dljob.test/device-{WORKER}"
 
@@ -29,9 +29,9 @@ class Changes:
 
 
 @pytest.fixture
-def started() -> Iterator[list[SiteWatch]]:
+def started() -> Iterator[list[ClusterInfoWatcher]]:
     """Watches put here are stopped after the test."""
-    watches: list[SiteWatch] = []
+    watches: list[ClusterInfoWatcher] = []
     yield watches
     informers = [informer for watch in watches for informer in watch.informers]
     for informer in informers:
@@ -40,14 +40,14 @@ def started() -> Iterator[list[SiteWatch]]:
         informer.join(5)
 
 
-def start(api: KubeApi, namespace: str, started: list[SiteWatch]) -> tuple[SiteWatch, Changes]:
+def start(api: KubeApi, namespace: str, started: list[ClusterInfoWatcher]) -> tuple[ClusterInfoWatcher, Changes]:
     changes = Changes()
-    watch = SiteWatch(api, namespace, changes)
+    watch = ClusterInfoWatcher(api, namespace, changes)
     started.append(watch)
     for informer in watch.informers:
         informer.start()
     for informer in watch.informers:
-        assert informer.settled.wait(30), informer.what
+        assert informer.has_synced.wait(30), informer.what
     return watch, changes
 
 
@@ -76,7 +76,7 @@ def device(kube: KubeApi, node: str) -> Iterator[str]:
 
 
 def test_the_map_of_the_own_namespace_comes_first_and_no_other_is_seen(
-    kube: KubeApi, namespace: str, started: list[SiteWatch]
+    kube: KubeApi, namespace: str, started: list[ClusterInfoWatcher]
 ) -> None:
     write_config_map(kube, namespace, "another", a="b")
     watch, changes = start(kube, namespace, started)
@@ -99,7 +99,9 @@ def test_the_map_of_the_own_namespace_comes_first_and_no_other_is_seen(
     until(lambda: changes.count == before + 2, "and told, but a label is no news")
 
 
-def test_what_the_nodes_have(kube: KubeApi, namespace: str, node: str, device: str, started: list[SiteWatch]) -> None:
+def test_what_the_nodes_have(
+    kube: KubeApi, namespace: str, node: str, device: str, started: list[ClusterInfoWatcher]
+) -> None:
     watch, _ = start(kube, namespace, started)
     until(lambda: device in watch.snapshot()["resources"], "the device is seen")
     assert "cpu" not in watch.snapshot()["resources"]
@@ -114,7 +116,7 @@ def test_the_operator_does_without_what_it_may_not_see(
     kubeconfig: Path,
     namespace: str,
     tmp_path: Path,
-    started: list[SiteWatch],
+    started: list[ClusterInfoWatcher],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "dljob_operator")

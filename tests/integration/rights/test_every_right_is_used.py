@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.api import transport
+from ansible_collections.dljob.operator.plugins.module_utils.api import rest_client
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
 from devtools.olm import csv, sources
 from integration.engine.support import remove_crd, until
@@ -188,7 +188,7 @@ def test_every_right_is_used(start: Start, openshift: None) -> None:
         for name, path in paths.items():
             if isinstance(jobs[name]["spec"], dict):
                 operator.until(lambda path=path: operator.get(path) is None, f"{path} is deleted")
-            else:  # the dialect has no field for a time to live
+            else:  # the flavor has no field for a time to live
                 operator.until(lambda path=path: operator.status(path).get("completionTime"), f"{path} has ended")
         assert recorder.lost == set(), "not asked for"
         used = recorder.rights
@@ -211,7 +211,7 @@ def test_the_rights_in_the_operators_own_namespace_are_used(
         job = unschedulable(v1_example())
         template = job["spec"]["mxReplicaSpecs"]["Worker"]["template"]
         template["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}
-        with transport.connect(str(operator.kubeconfig)) as connected:
+        with rest_client.connect(str(operator.kubeconfig)) as connected:
             metadata = {"name": "cold", "namespace": operator.watched, "uid": "u", "resourceVersion": "1"}
             reconcile(connected, {**job, "metadata": metadata}, MXNET, dry_run=True)
         own = {one.right for one in recorder.used if one.namespace == operator.own}

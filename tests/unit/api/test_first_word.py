@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.api import snapshot
-from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import LATER, Outcome, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.first_word import LATEST
+from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import RETRY_REQUEUE, Outcome, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.initial_status import LATEST
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
 from support.builders import MXNET, NOW, UID, MXJob, Pod, mxjob, pods_of, stamp
 from support.recording_api import Api
@@ -17,14 +17,14 @@ from support.recording_api import Api
 def owning(*pods: Pod) -> None:
     """An engine watches, and has seen these pods of the job and nothing else."""
     owned = {"Pod": [pod.resource() for pod in pods], "Service": [], "ConfigMap": [], "Deployment": []}
-    snapshot.publish({UID: owned})
+    cache_snapshot.publish({UID: owned})
 
 
 @pytest.fixture
 def engine() -> Iterator[None]:
     owning()
     yield
-    snapshot.publish(None)
+    cache_snapshot.publish(None)
 
 
 def fresh() -> MXJob:
@@ -186,5 +186,5 @@ def test_a_job_that_waits_for_its_names_is_told_of_at_once(engine: None) -> None
     """Those of an earlier job that takes its time to end."""
     ending = {"metadata": {"uid": "another", "deletionTimestamp": "2026-01-02T12:00:00Z"}}
     api = Api({"Pod": ApiError(409, "AlreadyExists", "is there")}, ending)
-    assert look(api).requeue_after == LATER
+    assert look(api).requeue_after == RETRY_REQUEUE
     assert api.status is not None

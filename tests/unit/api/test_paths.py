@@ -29,5 +29,5 @@ def test_core_and_other_groups() -> None:
 
 def test_one_object() -> None:
     job = mxjob("digits").fioravanzo().resource()
-    assert paths.of(job) == "/apis/fioravanzo.org/v1alpha1/namespaces/default/mxjobs/digits"
-    assert paths.of(job, "status").endswith("/mxjobs/digits/status")
+    assert paths.object_path(job) == "/apis/fioravanzo.org/v1alpha1/namespaces/default/mxjobs/digits"
+    assert paths.object_path(job, "status").endswith("/mxjobs/digits/status")

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import GARBAGE, Outcome, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import (
+    PREDECESSOR_REQUEUE,
+    Outcome,
+    reconcile,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import belongs_to_predecessor
 from support.builders import MXNET, NOW, mxjob
 from support.recording_api import Api
@@ -58,7 +62,7 @@ def test_it_waits_and_the_status_says_for_what(terminating: bool) -> None:
         present["metadata"]["deletionTimestamp"] = "2026-01-02T12:00:00Z"
     api = Api({"Pod": TAKEN, "Service": TAKEN}, present)
     outcome = seen(api)
-    assert outcome.requeue_after == GARBAGE
+    assert outcome.requeue_after == PREDECESSOR_REQUEUE
     assert api.status is not None
     assert (api.status["phase"], "failure" in api.status) == ("Creating", False)
     assert "deleted job of this name" in api.status["reason"]
@@ -70,7 +74,7 @@ def test_the_same_again_writes_nothing() -> None:
     first = Api({"Pod": TAKEN, "Service": TAKEN}, old())
     seen(first)
     again = Api({"Pod": TAKEN, "Service": TAKEN}, old())
-    assert seen(again, first.status).requeue_after == GARBAGE
+    assert seen(again, first.status).requeue_after == PREDECESSOR_REQUEUE
     assert (again.status, again.made) == (None, [])
 
 

@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.api import site, snapshot
-from ansible_collections.dljob.operator.plugins.module_utils.api.site import SiteSettings, own_namespace
-from ansible_collections.dljob.operator.plugins.module_utils.api.transport import ApiError, Transport
+from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot, cluster_info
+from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings, own_namespace
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
     ALPHA_GPU,
     GPU,
     GRPC_SERVER_FILE,
-    Needs,
-    Site,
+    ClusterInfo,
+    RequiredInfo,
 )
 
-CONFIG = Needs(config=True)
-NODES = Needs(config=True, nodes=True)
-SERVER = Needs(config=True, settings=frozenset({GRPC_SERVER_FILE}))
+CONFIG = RequiredInfo(config=True)
+NODES = RequiredInfo(config=True, nodes=True)
+SERVER = RequiredInfo(config=True, settings=frozenset({GRPC_SERVER_FILE}))
 HERE = "ConfigMap default/tf-job-operator-config, data.controller_config_file.yaml"
 
 
@@ -32,7 +32,7 @@ def resources(*names: str) -> str:
     return "accelerators: {" + ", ".join(f"{name}: {{}}" for name in names) + "}"
 
 
-class Api(Transport):
+class Api(RestClient):
     """Answers by path (and by the token of a page); what it has not is not found. Remembers what it was asked."""
 
     def __init__(self, answers: Mapping[str, Any] | None = None) -> None:
@@ -53,8 +53,8 @@ def path(namespace: str = "default", name: str = "tf-job-operator-config") -> st
     return f"/api/v1/namespaces/{namespace}/configmaps/{name}"
 
 
-def read(api: Api, needs: Needs, **settings: str) -> Site:
-    made, remarks = site.read(api, needs, SiteSettings(**settings))
+def read(api: Api, needs: RequiredInfo, **settings: str) -> ClusterInfo:
+    made, remarks = cluster_info.read(api, needs, OperatorSettings(**settings))
     assert remarks == ()
     return made
 
@@ -62,9 +62,9 @@ def read(api: Api, needs: Needs, **settings: str) -> Site:
 @pytest.fixture(autouse=True)
 def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.delenv("POD_NAMESPACE", raising=False)
-    monkeypatch.setattr(site, "NAMESPACE_FILE", tmp_path / "no-namespace")
+    monkeypatch.setattr(cluster_info, "NAMESPACE_FILE", tmp_path / "no-namespace")
     yield
-    snapshot.publish(None)
+    cache_snapshot.publish(None)
 
 
 class TestTheConfigMap:
@@ -83,7 +83,7 @@ class TestTheConfigMap:
     def test_then_the_clouds_preset(self) -> None:
         made = read(Api(), CONFIG, cloud="gke").config
         assert (list(made.accelerators), made.preset) == ([ALPHA_GPU], True)
-        assert read(Api(), CONFIG) == Site()
+        assert read(Api(), CONFIG) == ClusterInfo()
 
     def test_it_wins_over_the_preset(self) -> None:
         made = read(Api({path(): config_map("accelerators: {}")}), CONFIG, cloud="gke").config
@@ -127,8 +127,8 @@ class TestTheConfigMap:
 
     def test_a_refusal_is_told_and_no_more(self) -> None:
         api = Api({path(): ApiError(403, "Forbidden", 'cannot get resource "configmaps"')})
-        made, remarks = site.read(api, CONFIG, SiteSettings())
-        assert made == Site()
+        made, remarks = cluster_info.read(api, CONFIG, OperatorSettings())
+        assert made == ClusterInfo()
         assert remarks == (
             'cannot get resource "configmaps"; without it the accelerators of default/tf-job-operator-config are not '
             "configured",
@@ -153,7 +153,7 @@ class TestTheNodes:
 
     def test_a_refusal_is_told_and_no_more(self) -> None:
         api = Api({"/api/v1/nodes": ApiError(403, "Forbidden", 'cannot list resource "nodes"')})
-        made, remarks = site.read(api, NODES, SiteSettings())
+        made, remarks = cluster_info.read(api, NODES, OperatorSettings())
         assert made.advertised is None
         assert remarks == ('cannot list resource "nodes"; without it alpha resource names are left as they are',)
 
@@ -161,7 +161,7 @@ class TestTheNodes:
 class TestAnEngineThatWatches:
     def published(self, *found: Any, names: list[str] | None = None) -> None:
         site_seen = {"config_map": "tf-job-operator-config", "config_maps": list(found), "resources": names}
-        snapshot.publish({}, site_seen)
+        cache_snapshot.publish({}, site_seen)
 
     def test_makes_every_read_unnecessary(self) -> None:
         self.published(config_map(resources(GPU), "ml"), config_map(resources(ALPHA_GPU)), names=[GPU])
@@ -202,14 +202,14 @@ class TestTheServersFile:
         link = tmp_path / "link.py"
         link.symlink_to(file)
         for given in (file, link):
-            made, remarks = site.read(self.api(given), SERVER, SiteSettings())
+            made, remarks = cluster_info.read(self.api(given), SERVER, OperatorSettings())
             assert made.programs == {}
             assert remarks == (f"grpcServerFilePath: {given} is no Python file (.py) of up to 524288 bytes",)
 
     def test_what_is_no_text_is_told(self, tmp_path: Path) -> None:
         file = tmp_path / "server.py"
         file.write_bytes(b"\xff")
-        made, remarks = site.read(self.api(file), SERVER, SiteSettings())
+        made, remarks = cluster_info.read(self.api(file), SERVER, OperatorSettings())
         assert (made.programs, len(remarks)) == ({}, 1)
 
 

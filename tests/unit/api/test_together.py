@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.api.together import Together
+from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
 
 WIDTH = 3
 LONG = 20.0
@@ -14,13 +14,13 @@ LONG = 20.0
 
 
 @pytest.fixture
-def together() -> Iterator[Together]:
-    made = Together(WIDTH)
+def executor() -> Iterator[BoundedExecutor]:
+    made = BoundedExecutor(WIDTH)
     yield made
     made.close()
 
 
-def test_all_are_done_and_as_many_at_a_time_as_it_is_wide(together: Together) -> None:
+def test_all_are_done_and_as_many_at_a_time_as_it_is_wide(executor: BoundedExecutor) -> None:
     meeting = threading.Barrier(WIDTH, timeout=LONG)
     done = []
 
@@ -28,11 +28,11 @@ def test_all_are_done_and_as_many_at_a_time_as_it_is_wide(together: Together) ->
         meeting.wait()
         done.append(item)
 
-    together.each(range(2 * WIDTH), do)
+    executor.map(range(2 * WIDTH), do)
     assert sorted(done) == list(range(2 * WIDTH))
 
 
-def test_never_more_at_a_time(together: Together) -> None:
+def test_never_more_at_a_time(executor: BoundedExecutor) -> None:
     lock = threading.Lock()
     under_way, most = 0, 0
 
@@ -45,7 +45,7 @@ def test_never_more_at_a_time(together: Together) -> None:
         with lock:
             under_way -= 1
 
-    callers = [threading.Thread(target=together.each, args=(range(10), do)) for _ in range(4)]
+    callers = [threading.Thread(target=executor.map, args=(range(10), do)) for _ in range(4)]
     for caller in callers:
         caller.start()
     for caller in callers:
@@ -53,16 +53,16 @@ def test_never_more_at_a_time(together: Together) -> None:
     assert most == WIDTH
 
 
-def test_one_alone_is_done_by_the_caller_itself(together: Together) -> None:
+def test_one_alone_is_done_by_the_caller_itself(executor: BoundedExecutor) -> None:
     names: list[str] = []
-    together.each(["only"], lambda item: names.append(threading.current_thread().name))
+    executor.map(["only"], lambda item: names.append(threading.current_thread().name))
     assert names == [threading.current_thread().name]
 
 
 def test_they_are_begun_in_their_order() -> None:
-    one_by_one = Together(1)
+    one_by_one = BoundedExecutor(1)
     begun: list[int] = []
-    one_by_one.each(range(20), begun.append)
+    one_by_one.map(range(20), begun.append)
     one_by_one.close()
     assert begun == list(range(20))
 
@@ -83,7 +83,7 @@ class Handed(list[int]):
         self.over.set()
 
 
-def test_a_caller_with_many_does_not_keep_one_with_few_waiting(together: Together) -> None:
+def test_a_caller_with_many_does_not_keep_one_with_few_waiting(executor: BoundedExecutor) -> None:
     let_go = threading.Semaphore(0)
     begun: list[int] = []
 
@@ -92,10 +92,10 @@ def test_a_caller_with_many_does_not_keep_one_with_few_waiting(together: Togethe
         assert let_go.acquire(timeout=LONG)
 
     of_many, of_few = Handed(range(1000), 2 * WIDTH), Handed(range(2), 2)
-    many = threading.Thread(target=together.each, args=(of_many, held_up))
+    many = threading.Thread(target=executor.map, args=(of_many, held_up))
     many.start()
     assert of_many.over.wait(LONG)
-    few = threading.Thread(target=together.each, args=(of_few, lambda item: None))
+    few = threading.Thread(target=executor.map, args=(of_few, lambda item: None))
     few.start()
     assert of_few.over.wait(LONG)
     for _ in range(4 * WIDTH):  # those under way, those that were before it in the queue, and some
@@ -109,7 +109,7 @@ def test_a_caller_with_many_does_not_keep_one_with_few_waiting(together: Togethe
     assert sorted(begun) == list(range(1000))
 
 
-def test_what_one_raises_is_raised_when_the_others_are_done(together: Together) -> None:
+def test_what_one_raises_is_raised_when_the_others_are_done(executor: BoundedExecutor) -> None:
     done = []
 
     def do(item: int) -> None:
@@ -119,5 +119,5 @@ def test_what_one_raises_is_raised_when_the_others_are_done(together: Together) 
         done.append(item)
 
     with pytest.raises(ValueError, match="the second"):
-        together.each(range(6), do)
+        executor.map(range(6), do)
     assert sorted(done) == [0, 2, 3, 4, 5]

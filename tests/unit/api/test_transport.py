@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.api import transport as module
-from ansible_collections.dljob.operator.plugins.module_utils.api.transport import CREDENTIALS_HOLD, Transport
+from ansible_collections.dljob.operator.plugins.module_utils.api import rest_client
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import CREDENTIALS_HOLD, RestClient
 from kubernetes import client
 
 
@@ -23,7 +23,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(module, "time", made)
+    monkeypatch.setattr(rest_client, "time", made)
     return made
 
 
@@ -58,7 +58,7 @@ def renewed() -> list[str]:
 
 
 @pytest.fixture
-def transport(server: str, renewed: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Transport]:
+def transport(server: str, renewed: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestClient]:
     configuration = client.Configuration(host=server, api_key={"authorization": "Bearer old"})
 
     def renew(held: client.Configuration) -> None:
@@ -66,17 +66,17 @@ def transport(server: str, renewed: list[str], tmp_path_factory: pytest.TempPath
         held.api_key["authorization"] = renewed[-1]
 
     configuration.refresh_api_key_hook = renew
-    with Transport(client.ApiClient(configuration), str(tmp_path_factory.mktemp("credentials"))) as made:
+    with RestClient(client.ApiClient(configuration), str(tmp_path_factory.mktemp("credentials"))) as made:
         yield made
 
 
-def test_the_token_is_renewed_by_the_library(transport: Transport, clock: Clock) -> None:
+def test_the_token_is_renewed_by_the_library(transport: RestClient, clock: Clock) -> None:
     assert transport.request("GET", "/")["authorization"] == "Bearer 0"
     clock.now += CREDENTIALS_HOLD
     assert transport.request("GET", "/")["authorization"] == "Bearer 1"
 
 
-def test_the_library_is_not_asked_at_each_request(transport: Transport, clock: Clock, renewed: list[str]) -> None:
+def test_the_library_is_not_asked_at_each_request(transport: RestClient, clock: Clock, renewed: list[str]) -> None:
     for _ in range(5):
         assert transport.request("GET", "/")["authorization"] == "Bearer 0"
     assert renewed == ["Bearer 0"]

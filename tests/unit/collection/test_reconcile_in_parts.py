@@ -18,7 +18,7 @@ class Reconciles(ActionModule):  # type: ignore[misc]
     def __init__(self) -> None:
         self.through = {name: threading.Event() for name in "abcdef"}
 
-    def _one(self, transport: Any, job: Mapping[str, Any], *rest: Any) -> Any:
+    def _one(self, api: Any, job: Mapping[str, Any], *rest: Any) -> Any:
         assert self.through[job["name"]].wait(30)
         if job.get("breaks"):
             raise RuntimeError("a fault of the plugin itself")

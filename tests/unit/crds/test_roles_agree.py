@@ -20,14 +20,14 @@ FRAMEWORKS = [
     if name.endswith("_framework")
 ]
 DIALECTS = [
-    pytest.param(framework, kind, group, dialect, id=f"{kind}.{group} {dialect['form']}")
+    pytest.param(framework, kind, group, flavor, id=f"{kind}.{group} {flavor['replicas_layout']}")
     for framework in FRAMEWORKS
     for kind in framework["kinds"]
-    for dialect in framework["dialects"]
-    for group in dialect["groups"]
+    for flavor in framework["flavors"]
+    for group in flavor["groups"]
     if (group, kind) in SCHEMAS
 ]
-# of a replica spec: what every dialect has besides its ports
+# of a replica spec: what every flavor has besides its ports
 COMMON = {"replicas", "template"}
 
 
@@ -42,40 +42,40 @@ def test_every_role_has_a_watch() -> None:
         assert watched[group, kind] == f"dljob.operator.{role}"
 
 
-@pytest.mark.parametrize(("framework", "kind", "group", "dialect"), DIALECTS)
-def test_replicas(framework: dict[str, Any], kind: str, group: str, dialect: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("framework", "kind", "group", "flavor"), DIALECTS)
+def test_replicas(framework: dict[str, Any], kind: str, group: str, flavor: dict[str, Any]) -> None:
     spec = SCHEMAS[group, kind]["openAPIV3Schema"]["properties"]["spec"]
-    types = list(dialect.get("types") or framework["replica_types"])
-    ports = set(dialect.get("port_fields", ()))
-    for field in dialect["replicas_fields"]:
+    types = list(flavor.get("types") or framework["replica_types"])
+    ports = set(flavor.get("port_fields", ()))
+    for field in flavor["replicas_fields"]:
         replicas = spec["properties"][field] if field else spec
-        if dialect["form"] == "map":
+        if flavor["replicas_layout"] == "map":
             entry, own = replicas["additionalProperties"], {"restartPolicy"}
             rules = str(replicas["x-kubernetes-validations"])
             assert all(f"'{type_.lower()}'" in rules for type_ in types)
-        elif dialect["form"] == "single":
+        elif flavor["replicas_layout"] == "single":
             entry, own = replicas, set()
         else:
-            entry, own = replicas["items"], {dialect["type_field"]}
-            listed = entry["properties"][dialect["type_field"]]["enum"]
+            entry, own = replicas["items"], {flavor["type_field"]}
+            listed = entry["properties"][flavor["type_field"]]["enum"]
             assert {type_.casefold() for type_ in listed} <= {type_.casefold() for type_ in types}
-        programs = dialect.get("standard", {})
+        programs = flavor.get("default_program", {})
         own |= {program["flag"] for program in programs.values() if program.get("flag")}
         assert set(entry["properties"]) == COMMON | own | ports
         for port in ports:
             text = entry["properties"][port]["description"]
-            assert f"{dialect['default_port']} where absent" in text or text.startswith("Another name of")
+            assert f"{flavor['default_port']} where absent" in text or text.startswith("Another name of")
         containers = entry["properties"]["template"]["properties"]["spec"]["properties"]["containers"]
         rules = [r["rule"] for r in (entry if programs else containers)["x-kubernetes-validations"]]
         demands = [r for r in rules if f"c.name == '{framework['container']}'" in r]
         assert len(demands) == 1
         # whoever has a program to fall back on need not bring a container, and nobody else
-        free = [f"self.{dialect['type_field']} == '{type_.upper()}'" for type_ in programs]
+        free = [f"self.{flavor['type_field']} == '{type_.upper()}'" for type_ in programs]
         assert demands[0].startswith(" || ".join(free))
 
 
-@pytest.mark.parametrize(("framework", "kind", "group", "dialect"), DIALECTS)
-def test_modes(framework: dict[str, Any], kind: str, group: str, dialect: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("framework", "kind", "group", "flavor"), DIALECTS)
+def test_modes(framework: dict[str, Any], kind: str, group: str, flavor: dict[str, Any]) -> None:
     spec = SCHEMAS[group, kind]["openAPIV3Schema"]["properties"]["spec"]
     if spec["type"] == "object" and "jobMode" in spec["properties"]:
         known = {"local", "dist", *framework.get("modes", ())}
@@ -84,8 +84,8 @@ def test_modes(framework: dict[str, Any], kind: str, group: str, dialect: dict[s
         assert not framework.get("modes") or spec["type"] != "object"
 
 
-@pytest.mark.parametrize(("framework", "kind", "group", "dialect"), DIALECTS)
-def test_what_is_read_of_the_spec(framework: dict[str, Any], kind: str, group: str, dialect: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("framework", "kind", "group", "flavor"), DIALECTS)
+def test_what_is_read_of_the_spec(framework: dict[str, Any], kind: str, group: str, flavor: dict[str, Any]) -> None:
     spec = SCHEMAS[group, kind]["openAPIV3Schema"]["properties"]["spec"]
-    read = {*dialect.get("runtime_id_fields", ["RuntimeId"]), *dialect.get("spec_fields", ())}
+    read = {*flavor.get("runtime_id_fields", ["RuntimeId"]), *flavor.get("spec_fields", ())}
     assert spec["type"] != "object" or read <= set(spec["properties"])

@@ -18,14 +18,14 @@ class Hashes:
     """The calls that a board makes of a Redis client."""
 
     def __init__(self) -> None:
-        self.held: dict[str, dict[bytes, bytes]] = {}
+        self.owned_objects: dict[str, dict[bytes, bytes]] = {}
         self.kept: dict[str, int] = {}
 
     def hset(self, key: str, name: str, value: bytes) -> None:
-        self.held.setdefault(key, {})[name.encode()] = value
+        self.owned_objects.setdefault(key, {})[name.encode()] = value
 
     def hgetall(self, key: str) -> dict[bytes, bytes]:
-        return dict(self.held.get(key, {}))
+        return dict(self.owned_objects.get(key, {}))
 
     def expire(self, key: str, seconds: int) -> None:
         self.kept[key] = seconds

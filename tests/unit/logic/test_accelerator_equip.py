@@ -5,34 +5,38 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.equip import AGAIN, equip, needs_of
+from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.resolve import (
+    AGAIN,
+    required_info,
+    resolve_accelerators,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
     ALPHA_GPU,
     GPU,
     GRPC_SERVER_FILE,
     Accelerator,
+    ClusterInfo,
     HostVolume,
-    Needs,
     OperatorConfig,
-    Site,
+    RequiredInfo,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from support.builders import CAFFE2, MXNET, TENSORFLOW, Resource, caffe2job, mxjob, role_file, tf_template, tfjob
-from support.world import World
+from support.fake_cluster import World
 
 CONFIG = OperatorConfig({ALPHA_GPU: Accelerator((HostVolume("libs", "/nvidia", "/usr/lib/nvidia"),))})
 BROKEN = OperatorConfig(problems={ALPHA_GPU: "ConfigMap default/c, data.k: accelerators[a].volumes must be a list"})
 
 
 class Cluster(World):
-    """A world whose operator knows its site."""
+    """A world whose operator knows its cluster_info."""
 
-    site = Site()
+    cluster_info = ClusterInfo()
 
     def planned(self) -> Plan:
-        return equip(super().planned(), parse_job(self.resource, self.framework), self.site)
+        return resolve_accelerators(super().planned(), parse_job(self.resource, self.framework), self.cluster_info)
 
 
 def gpu(name: str = ALPHA_GPU) -> dict[str, Any]:
@@ -46,15 +50,15 @@ def tensorflow(name: str = ALPHA_GPU) -> Resource:
     return job
 
 
-def cluster(job: Resource, site: Site, framework: Framework = TENSORFLOW) -> Cluster:
+def cluster(job: Resource, cluster_info: ClusterInfo, framework: Framework = TENSORFLOW) -> Cluster:
     made = Cluster(job, framework)
-    made.site = site
+    made.cluster_info = cluster_info
     return made
 
 
-def needs(job: Resource, framework: Framework) -> Needs:
+def needs(job: Resource, framework: Framework) -> RequiredInfo:
     planned = World(job, framework).planned()
-    return needs_of(planned, parse_job(job, framework))
+    return required_info(planned, parse_job(job, framework))
 
 
 def volumes(pod: Any) -> list[str]:
@@ -67,16 +71,16 @@ class TestNeeds:
         assert not needs(tfjob(master=1, worker=1), TENSORFLOW)
 
     def test_the_alpha_name_needs_the_nodes_and_any_name_the_configuration(self) -> None:
-        assert needs(mxjob().workers(1).container("Worker", **gpu()).resource(), MXNET) == Needs(True, True)
-        assert needs(mxjob().workers(1).container("Worker", **gpu(GPU)).resource(), MXNET) == Needs(True, False)
+        assert needs(mxjob().workers(1).container("Worker", **gpu()).resource(), MXNET) == RequiredInfo(True, True)
+        assert needs(mxjob().workers(1).container("Worker", **gpu(GPU)).resource(), MXNET) == RequiredInfo(True, False)
 
     def test_a_default_parameter_server_needs_the_setting_of_its_file(self) -> None:
-        assert needs(tfjob(master=1, ps=1), TENSORFLOW) == Needs(True, False, frozenset({GRPC_SERVER_FILE}))
+        assert needs(tfjob(master=1, ps=1), TENSORFLOW) == RequiredInfo(True, False, frozenset({GRPC_SERVER_FILE}))
 
     def test_a_pass_that_creates_nothing_needs_nothing(self) -> None:
         world = World(tensorflow(), TENSORFLOW)
         world.start()
-        assert not needs_of(world.planned(), parse_job(world.resource, TENSORFLOW))
+        assert not required_info(world.planned(), parse_job(world.resource, TENSORFLOW))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +93,7 @@ class TestNeeds:
     ids=["tensorflow", "mxnet", "caffe2"],
 )
 def test_every_framework_and_exactly_the_replicas_that_ask(job: Resource, framework: Framework, type_: str) -> None:
-    world = cluster(job, Site(CONFIG), framework)
+    world = cluster(job, ClusterInfo(CONFIG), framework)
     world.start()
     with_it = {replica.rpartition("-")[0] for replica in world.replicas() if "libs" in volumes(_pod(world, replica))}
     assert with_it == {type_}
@@ -97,9 +101,11 @@ def test_every_framework_and_exactly_the_replicas_that_ask(job: Resource, framew
 
 def test_a_changed_configuration_restarts_nothing_and_is_there_for_the_next_pod() -> None:
     job = mxjob().v1alpha1().container("Worker", **gpu()).workers(2).resource()
-    world = cluster(job, Site(CONFIG), MXNET)
+    world = cluster(job, ClusterInfo(CONFIG), MXNET)
     world.start()
-    world.site = Site(OperatorConfig({ALPHA_GPU: Accelerator((HostVolume("newer", "/nvidia", "/opt"),))}))
+    world.cluster_info = ClusterInfo(
+        OperatorConfig({ALPHA_GPU: Accelerator((HostVolume("newer", "/nvidia", "/opt"),))})
+    )
     before = set(world.pods)
     world.settle()
     assert set(world.pods) == before
@@ -112,9 +118,9 @@ def test_a_changed_configuration_restarts_nothing_and_is_there_for_the_next_pod(
 
 class TestTheConfigurationIsWrong:
     def test_the_job_waits_and_says_which_key_is_wrong(self) -> None:
-        world = cluster(tensorflow(), Site(BROKEN, watched=True))
+        world = cluster(tensorflow(), ClusterInfo(BROKEN, watched=True))
         first = world.step()
-        assert (first.pods, first.services, first.companions, first.requeue_after) == ((), (), (), None)
+        assert (first.pods, first.services, first.auxiliary_objects, first.requeue_after) == ((), (), (), None)
         assert world.status["reason"] == BROKEN.problems[ALPHA_GPU]
         assert world.outcome == ("Creating", "Running")
         assert [(e.type, e.reason, e.message) for e in world.events] == [
@@ -122,44 +128,44 @@ class TestTheConfigurationIsWrong:
         ]
 
     def test_it_says_so_once(self) -> None:
-        world = cluster(tensorflow(), Site(BROKEN, watched=True))
+        world = cluster(tensorflow(), ClusterInfo(BROKEN, watched=True))
         world.step()
         assert world.step().status is None
         assert len(world.events) == 1
 
     def test_and_goes_on_once_it_is_mended(self) -> None:
-        world = cluster(tensorflow(), Site(BROKEN, watched=True))
+        world = cluster(tensorflow(), ClusterInfo(BROKEN, watched=True))
         world.settle()
-        world.site = Site(CONFIG, watched=True)
+        world.cluster_info = ClusterInfo(CONFIG, watched=True)
         world.start()
         assert world.replicas() == ["master-0", "ps-0"]
         assert (world.status["reason"], world.outcome) == ("", ("Running", "Running"))
 
     def test_where_nobody_watches_it_is_looked_at_again(self) -> None:
-        assert cluster(tensorflow(), Site(BROKEN)).step().requeue_after == AGAIN
+        assert cluster(tensorflow(), ClusterInfo(BROKEN)).step().requeue_after == AGAIN
         job = mxjob().workers(1).container("Worker", **gpu()).run_policy(activeDeadlineSeconds=5).resource()
-        assert cluster(job, Site(BROKEN), MXNET).step().requeue_after == 5
+        assert cluster(job, ClusterInfo(BROKEN), MXNET).step().requeue_after == 5
 
     @pytest.mark.parametrize(("name", "waits"), [(ALPHA_GPU, True), (GPU, False), ("rdma/hca", False), ("", False)])
     def test_others_do_not_wait(self, name: str, waits: bool) -> None:
         job = tensorflow(name) if name else tfjob(master=1, ps=1)
-        assert (cluster(job, Site(BROKEN)).step().pods == ()) == waits
+        assert (cluster(job, ClusterInfo(BROKEN)).step().pods == ()) == waits
 
     @pytest.mark.parametrize(("name", "waits"), [(GPU, True), ("", False)])
     def test_a_file_that_nobody_can_read_may_be_about_any_resource(self, name: str, waits: bool) -> None:
         job = tensorflow(name) if name else tfjob(master=1, ps=1)
         broken = OperatorConfig(problems={"": "no YAML"})
-        assert (cluster(job, Site(broken)).step().pods == ()) == waits
+        assert (cluster(job, ClusterInfo(broken)).step().pods == ()) == waits
 
     def test_the_clusters_name_counts_too(self) -> None:
         broken = OperatorConfig(problems={GPU: "wrong"})
-        assert cluster(tensorflow(), Site(broken, frozenset({GPU}))).step().pods == ()
-        assert cluster(tensorflow(), Site(broken, frozenset({ALPHA_GPU}))).step().pods != ()
+        assert cluster(tensorflow(), ClusterInfo(broken, frozenset({GPU}))).step().pods == ()
+        assert cluster(tensorflow(), ClusterInfo(broken, frozenset({ALPHA_GPU}))).step().pods != ()
 
 
 @pytest.mark.parametrize(("texts", "program"), [({}, None), ({GRPC_SERVER_FILE: "print()\n"}, "print()\n")])
 def test_the_setting_replaces_the_parameter_servers_program(texts: dict[str, str], program: str | None) -> None:
-    world = cluster(tfjob(master=1, ps=2), Site(programs=texts))
+    world = cluster(tfjob(master=1, ps=2), ClusterInfo(programs=texts))
     world.start()
     wanted = program or role_file("tensorflow", "parameter_server.py")
     assert world.others["ConfigMap"]["cm-ps-76no"]["data"] == {"grpc_tensorflow_server.py": wanted}

@@ -12,9 +12,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators
     ALPHA_GPU,
     GPU,
     Accelerator,
+    ClusterInfo,
     HostVolume,
     OperatorConfig,
-    Site,
     Variable,
 )
 from hypothesis import given
@@ -29,10 +29,10 @@ LIBS_ENV = {"name": "LD_LIBRARY_PATH", "value": "/nvidia/lib"}
 ONE_ALPHA = {"limits": {ALPHA_GPU: 1}}
 
 
-def site(*advertised: str, nodes: bool = True, **accelerators: Accelerator) -> Site:
+def cluster_info(*advertised: str, nodes: bool = True, **accelerators: Accelerator) -> ClusterInfo:
     names = {"alpha": ALPHA_GPU, "gpu": GPU, "rdma": "rdma/hca"}
     config = OperatorConfig({names[key]: value for key, value in accelerators.items()})
-    return Site(config, frozenset(advertised) if nodes else None)
+    return ClusterInfo(config, frozenset(advertised) if nodes else None)
 
 
 def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
     return {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": named, **spec}}
 
 
-def injected(given: dict[str, Any], where: Site) -> dict[str, Any]:
+def injected(given: dict[str, Any], where: ClusterInfo) -> dict[str, Any]:
     before = copy.deepcopy(given)
     made = inject(given, where)
     assert given == before, "the pod handed in was changed"
@@ -48,7 +48,7 @@ def injected(given: dict[str, Any], where: Site) -> dict[str, Any]:
 
 
 def test_only_the_container_that_asks_gets_it() -> None:
-    spec = injected(pod({"resources": ONE_ALPHA}, {}), site(alpha=LIBS))
+    spec = injected(pod({"resources": ONE_ALPHA}, {}), cluster_info(alpha=LIBS))
     asking, other = spec["containers"]
     assert spec["volumes"] == [LIBS_VOLUME]
     assert (asking["volumeMounts"], asking["env"]) == ([LIBS_MOUNT], [LIBS_ENV])
@@ -57,13 +57,13 @@ def test_only_the_container_that_asks_gets_it() -> None:
 
 @pytest.mark.parametrize("field", ["limits", "requests"])
 def test_limits_or_requests(field: str) -> None:
-    spec = injected(pod({"resources": {field: {ALPHA_GPU: 1}}}), site(alpha=LIBS))
+    spec = injected(pod({"resources": {field: {ALPHA_GPU: 1}}}), cluster_info(alpha=LIBS))
     assert spec["containers"][0]["volumeMounts"] == [LIBS_MOUNT]
 
 
 def test_init_containers_too() -> None:
     first = {"name": "first", "image": "i", "resources": ONE_ALPHA}
-    spec = injected(pod({}, initContainers=[first]), site(alpha=LIBS))
+    spec = injected(pod({}, initContainers=[first]), cluster_info(alpha=LIBS))
     assert spec["initContainers"][0]["volumeMounts"] == [LIBS_MOUNT]
     assert "volumeMounts" not in spec["containers"][0]
 
@@ -71,11 +71,11 @@ def test_init_containers_too() -> None:
 @pytest.mark.parametrize("resources", [None, {"limits": {"cpu": 1}}, {"limits": {"rdma/hca": 1}}])
 def test_who_asks_for_nothing_known_is_left_as_it_is(resources: Any) -> None:
     given = pod({"resources": resources})
-    assert inject(given, site(GPU, alpha=LIBS)) == given
+    assert inject(given, cluster_info(GPU, alpha=LIBS)) == given
 
 
 def test_two_containers_share_one_volume() -> None:
-    spec = injected(pod({"resources": ONE_ALPHA}, {"resources": ONE_ALPHA}), site(alpha=LIBS))
+    spec = injected(pod({"resources": ONE_ALPHA}, {"resources": ONE_ALPHA}), cluster_info(alpha=LIBS))
     assert spec["volumes"] == [LIBS_VOLUME]
     assert [c["volumeMounts"] for c in spec["containers"]] == [[LIBS_MOUNT], [LIBS_MOUNT]]
 
@@ -83,7 +83,7 @@ def test_two_containers_share_one_volume() -> None:
 def test_the_users_variable_wins_and_may_refer_to_others_of_ours() -> None:
     config = Accelerator(variables=(*LIBS.variables, Variable("CUDA_HOME", "/cuda")))
     own = [{"name": "LD_LIBRARY_PATH", "value": "$(CUDA_HOME)/lib"}]
-    spec = injected(pod({"resources": ONE_ALPHA, "env": own}), site(alpha=config))
+    spec = injected(pod({"resources": ONE_ALPHA, "env": own}), cluster_info(alpha=config))
     assert spec["containers"][0]["env"] == [{"name": "CUDA_HOME", "value": "/cuda"}, *own]
 
 
@@ -91,13 +91,13 @@ def test_the_users_variable_wins_and_may_refer_to_others_of_ours() -> None:
 def test_the_users_mount_at_the_same_path_wins(path: str) -> None:
     own = [{"name": "mine", "mountPath": path}]
     volumes = [{"name": "mine", "emptyDir": {}}]
-    spec = injected(pod({"resources": ONE_ALPHA, "volumeMounts": own}, volumes=volumes), site(alpha=LIBS))
+    spec = injected(pod({"resources": ONE_ALPHA, "volumeMounts": own}, volumes=volumes), cluster_info(alpha=LIBS))
     assert (spec["volumes"], spec["containers"][0]["volumeMounts"]) == (volumes, own)
 
 
 def test_the_users_volume_of_that_name_stays_what_it_is() -> None:
     volumes = [{"name": "libs", "emptyDir": {}}, {"name": "libs-2", "emptyDir": {}}]
-    spec = injected(pod({"resources": ONE_ALPHA}, volumes=volumes), site(alpha=LIBS))
+    spec = injected(pod({"resources": ONE_ALPHA}, volumes=volumes), cluster_info(alpha=LIBS))
     assert spec["volumes"] == [*volumes, {**LIBS_VOLUME, "name": "libs-3"}]
     assert spec["containers"][0]["volumeMounts"] == [{**LIBS_MOUNT, "name": "libs-3"}]
 
@@ -105,20 +105,20 @@ def test_the_users_volume_of_that_name_stays_what_it_is() -> None:
 def test_a_free_name_is_short_enough() -> None:
     long = Accelerator((HostVolume("v" * 63, "/a", "/b"),))
     volumes = [{"name": "v" * 63, "emptyDir": {}}]
-    spec = injected(pod({"resources": ONE_ALPHA}, volumes=volumes), site(alpha=long))
+    spec = injected(pod({"resources": ONE_ALPHA}, volumes=volumes), cluster_info(alpha=long))
     assert spec["volumes"][1]["name"] == "v" * 61 + "-2"
 
 
 def test_the_users_volume_of_the_same_path_is_used() -> None:
     volumes = [{"name": "libs", "hostPath": {"path": "/usr/lib/nvidia/", "type": "Directory"}}]
-    spec = injected(pod({"resources": ONE_ALPHA}, volumes=volumes), site(alpha=LIBS))
+    spec = injected(pod({"resources": ONE_ALPHA}, volumes=volumes), cluster_info(alpha=LIBS))
     assert (spec["volumes"], spec["containers"][0]["volumeMounts"]) == (volumes, [LIBS_MOUNT])
 
 
 def test_two_accelerators_in_one_container() -> None:
     other = Accelerator((HostVolume("libs", "/rdma", "/dev/infiniband"), HostVolume("x", "/nvidia/lib", "/x")))
     both = {"limits": {ALPHA_GPU: 1, "rdma/hca": 1}}
-    spec = injected(pod({"resources": both}), site(alpha=LIBS, rdma=other))
+    spec = injected(pod({"resources": both}), cluster_info(alpha=LIBS, rdma=other))
     assert spec["volumes"] == [LIBS_VOLUME, {"name": "libs-2", "hostPath": {"path": "/dev/infiniband"}}]
     assert spec["containers"][0]["volumeMounts"] == [LIBS_MOUNT, {"name": "libs-2", "mountPath": "/rdma"}]
 
@@ -139,23 +139,23 @@ def test_two_accelerators_in_one_container() -> None:
     ],
 )
 def test_the_alpha_name_becomes_the_clusters(resources: Any, mapped: Any) -> None:
-    spec = injected(pod({"resources": resources}, {"resources": {"limits": {"cpu": 1}}}), site(GPU))
+    spec = injected(pod({"resources": resources}, {"resources": {"limits": {"cpu": 1}}}), cluster_info(GPU))
     assert [c["resources"] for c in spec["containers"]] == [mapped, {"limits": {"cpu": 1}}]
 
 
-@pytest.mark.parametrize("where", [site(ALPHA_GPU, GPU), site(), site(nodes=False)])
-def test_or_is_left_alone(where: Site) -> None:
+@pytest.mark.parametrize("where", [cluster_info(ALPHA_GPU, GPU), cluster_info(), cluster_info(nodes=False)])
+def test_or_is_left_alone(where: ClusterInfo) -> None:
     given = pod({"resources": ONE_ALPHA})
     assert inject(given, where) == given
 
 
 def test_a_mapped_pod_gets_what_is_configured_for_either_name() -> None:
     new = Accelerator((HostVolume("new", "/new", "/n"),), (Variable("LD_LIBRARY_PATH", "/new"), Variable("NEW", "1")))
-    spec = injected(pod({"resources": ONE_ALPHA}), site(GPU, alpha=LIBS, gpu=new))
+    spec = injected(pod({"resources": ONE_ALPHA}), cluster_info(GPU, alpha=LIBS, gpu=new))
     (container,) = spec["containers"]
     assert [m["mountPath"] for m in container["volumeMounts"]] == ["/nvidia/lib", "/new"]
     assert {e["name"]: e["value"] for e in container["env"]} == {"LD_LIBRARY_PATH": "/nvidia/lib", "NEW": "1"}
-    assert injected(pod({"resources": {"limits": {GPU: 1}}}), site(GPU, alpha=LIBS)).get("volumes") is None
+    assert injected(pod({"resources": {"limits": {GPU: 1}}}), cluster_info(GPU, alpha=LIBS)).get("volumes") is None
 
 
 @pytest.mark.parametrize(
@@ -180,14 +180,14 @@ def test_a_mapped_pod_gets_what_is_configured_for_either_name() -> None:
     ],
 )
 def test_presets(cloud: str, mounts: dict[str, str]) -> None:
-    spec = injected(pod({"resources": ONE_ALPHA}), Site(preset(cloud), frozenset({ALPHA_GPU})))
+    spec = injected(pod({"resources": ONE_ALPHA}), ClusterInfo(preset(cloud), frozenset({ALPHA_GPU})))
     paths = {v["name"]: v["hostPath"]["path"] for v in spec.get("volumes", ())}
     made = {m["mountPath"]: paths[m["name"]] for m in spec["containers"][0].get("volumeMounts", ())}
     assert made == mounts
 
 
 def test_a_preset_leaves_the_driver_to_the_device_plugin_where_there_is_one() -> None:
-    spec = injected(pod({"resources": ONE_ALPHA}), Site(preset("azure"), frozenset({GPU})))
+    spec = injected(pod({"resources": ONE_ALPHA}), ClusterInfo(preset("azure"), frozenset({GPU})))
     assert spec["containers"][0]["resources"] == {"limits": {GPU: 1}}
     assert "volumes" not in spec
 
@@ -215,9 +215,9 @@ CONTAINER = st.fixed_dictionaries(
 @given(
     st.lists(CONTAINER | SHAPES, max_size=3),
     st.fixed_dictionaries({}, optional={"initContainers": SHAPES, "volumes": SHAPES}),
-    st.sampled_from([site(GPU, alpha=LIBS, gpu=LIBS), site(alpha=LIBS), site(ALPHA_GPU)]),
+    st.sampled_from([cluster_info(GPU, alpha=LIBS, gpu=LIBS), cluster_info(alpha=LIBS), cluster_info(ALPHA_GPU)]),
 )
-def test_no_shape_breaks_the_pass(containers: list[Any], more: dict[str, Any], where: Site) -> None:
+def test_no_shape_breaks_the_pass(containers: list[Any], more: dict[str, Any], where: ClusterInfo) -> None:
     """Kubernetes refuses such a pod, and the job fails in its words; a pass that breaks would be tried for ever."""
     given_pod = {"spec": {"containers": containers, **more}}
     before = copy.deepcopy(given_pod)

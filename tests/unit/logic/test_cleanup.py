@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.cleanup import (
-    PATIENCE,
+    GRACE_PERIOD,
+    cleanup_targets,
+    grace_period,
     is_clean,
-    leftovers,
-    patience,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
@@ -42,7 +42,7 @@ def finished(policy: str) -> tuple[DLJob, Observed]:
 )
 def test_which_pods_go(policy: str, deleted: set[str]) -> None:
     job, seen = finished(policy)
-    going = leftovers(job, seen)
+    going = cleanup_targets(job, seen)
     assert {d.name.removeprefix("digits-") for d in going if d.kind == "Pod"} == deleted
     assert {d.name for d in going if d.kind == "Service"} == (SERVICES if policy != "None" else set())
     assert all(d.uid for d in going), "only that very object"
@@ -52,7 +52,7 @@ def test_a_pod_whose_program_has_just_ended_keeps_its_log() -> None:
     """The kubelet says so of the container before it says so of the pod."""
     job, _ = finished("Running")
     pod = pod_of(job, "scheduler").succeeded().change(lambda p: p["status"].update(phase="Running"))
-    assert leftovers(job, observed(job, [pod], services=False)) == ()
+    assert cleanup_targets(job, observed(job, [pod], services=False)) == ()
 
 
 @pytest.mark.parametrize(("policy", "clean"), [("All", False), ("Running", False), ("None", True)])
@@ -85,7 +85,7 @@ UNFINISHED = {
 
 
 def waits(job: DLJob, *pods: Pod, after: float = 0) -> float | None:
-    return patience(job, MXNET, observed(job, pods), stamp(), at(after))
+    return grace_period(job, MXNET, observed(job, pods), stamp(), at(after))
 
 
 @pytest.mark.parametrize("state", UNFINISHED)
@@ -93,10 +93,10 @@ def test_whose_end_is_waited_for(state: str) -> None:
     change, waited = UNFINISHED[state]
     job, _ = finished("Running")
     scheduler = pod_of(job, "scheduler").succeeded()
-    assert waits(job, scheduler, change(pod_of(job, "worker"))) == (PATIENCE if waited else None)
+    assert waits(job, scheduler, change(pod_of(job, "worker"))) == (GRACE_PERIOD if waited else None)
 
 
-@pytest.mark.parametrize(("policy", "waited"), [("All", None), ("Running", PATIENCE), ("None", None)])
+@pytest.mark.parametrize(("policy", "waited"), [("All", None), ("Running", GRACE_PERIOD), ("None", None)])
 def test_only_logs_that_will_be_there_are_waited_for(policy: str, waited: float | None) -> None:
     job, _ = finished(policy)
     assert waits(job, pod_of(job, "worker").running()) == waited
@@ -110,13 +110,13 @@ def test_how_long(after: float, left: float | None) -> None:
 
 def test_a_job_of_the_peers_that_tells_no_time_is_not_waited_for() -> None:
     job, _ = finished("Running")
-    assert patience(job, MXNET, observed(job, [pod_of(job, "worker").running()]), None, at(0)) is None
+    assert grace_period(job, MXNET, observed(job, [pod_of(job, "worker").running()]), None, at(0)) is None
 
 
-@pytest.mark.parametrize(("type_", "waited"), [("ps", None), ("worker", PATIENCE), ("evaluator", PATIENCE)])
+@pytest.mark.parametrize(("type_", "waited"), [("ps", None), ("worker", GRACE_PERIOD), ("evaluator", GRACE_PERIOD)])
 def test_who_serves_goes_on_for_ever(type_: str, waited: float | None) -> None:
     resource = tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=1, ps=1, evaluator=1)
     resource["spec"]["runPolicy"] = {"cleanPodPolicy": "Running"}
     job = parse_job(resource, TENSORFLOW)
     seen = observed(job, [pod_of(job, type_, framework=TENSORFLOW).running()])
-    assert patience(job, TENSORFLOW, seen, stamp(), at(0)) == waited
+    assert grace_period(job, TENSORFLOW, seen, stamp(), at(0)) == waited

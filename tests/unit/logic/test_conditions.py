@@ -14,7 +14,7 @@ def told(held: list[Condition]) -> list[tuple[str, str]]:
 def story(*types: str) -> list[Condition]:
     held: list[Condition] = []
     for second, type_ in enumerate(types):
-        held = conditions.put(held, type_, f"MXJob{type_}", "", f"t{second}")
+        held = conditions.set_condition(held, type_, f"MXJob{type_}", "", f"t{second}")
     return held
 
 
@@ -36,11 +36,11 @@ def test_an_end_turns_running_false_and_keeps_it(end: str) -> None:
 
 def test_an_unchanged_condition_is_left_alone() -> None:
     held = story("Created", "Running")
-    assert conditions.put(held, "Created", "MXJobCreated", "other words", "later") == held
+    assert conditions.set_condition(held, "Created", "MXJobCreated", "other words", "later") == held
 
 
 def test_a_new_reason_moves_it_to_the_end_and_keeps_its_transition() -> None:
-    held = conditions.put(story("Created", "Running"), "Created", "Again", "words", "t9")
+    held = conditions.set_condition(story("Created", "Running"), "Created", "Again", "words", "t9")
     assert told(held) == [("Running", "True"), ("Created", "True")]
     assert held[-1] == {
         "type": "Created",
@@ -53,19 +53,19 @@ def test_a_new_reason_moves_it_to_the_end_and_keeps_its_transition() -> None:
 
 
 def test_a_new_status_is_a_transition() -> None:
-    held = conditions.put(story("Suspended"), "Suspended", "MXJobResumed", "", "t9", "False")
+    held = conditions.set_condition(story("Suspended"), "Suspended", "MXJobResumed", "", "t9", "False")
     assert told(held) == [("Suspended", "False")]
     assert held[0]["lastTransitionTime"] == "t9"
-    assert not conditions.holds(held, "Suspended")
+    assert not conditions.is_condition_true(held, "Suspended")
 
 
 def test_the_old_list_is_not_touched() -> None:
     held = story("Created", "Running")
     before = [dict(x) for x in held]
-    conditions.put(held, "Failed", "r", "m", "t")
+    conditions.set_condition(held, "Failed", "r", "m", "t")
     assert held == before
 
 
 @pytest.mark.parametrize("status", [{}, {"conditions": None}, {"conditions": "x"}, {"conditions": [None]}])
 def test_a_status_without_conditions(status: dict[str, object]) -> None:
-    assert conditions.of(status) == []
+    assert conditions.read_conditions(status) == []

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.dashboard import build, names
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import complain
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import mark_degraded
+from ansible_collections.dljob.operator.plugins.module_utils.logic.tensorboard import build, names
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from support.builders import ECHO_DECLARATION, TENSORFLOW, UID, Resource, echo_framework, echojob, role_file, tfjob
+from support.fake_cluster import World
 from support.upstream_manifests import from_each_source, load
-from support.world import World
 
 
 def with_page(**page: Any) -> Resource:
@@ -93,9 +93,9 @@ def test_a_job_without_one_and_a_framework_without_one() -> None:
 
 def test_it_is_made_once_and_outlives_the_training() -> None:
     world = World(with_page(), TENSORFLOW)
-    assert [x["kind"] for x in world.planned().companions] == ["Deployment", "Service"]
+    assert [x["kind"] for x in world.planned().auxiliary_objects] == ["Deployment", "Service"]
     world.start()
-    assert world.planned().companions == ()
+    assert world.planned().auxiliary_objects == ()
     world.exit("master", 0, 0)
     world.settle()
     assert world.outcome == ("Done", "Succeeded")
@@ -175,7 +175,7 @@ def test_a_page_of_an_earlier_release_is_taken_over() -> None:
     world.start()
     for made in page_of(world):
         del made["metadata"]["annotations"]
-    assert [x["kind"] for x in world.planned().upkeep] == ["Deployment", "Service"]
+    assert [x["kind"] for x in world.planned().ensured_objects] == ["Deployment", "Service"]
     world.edit(lambda spec: spec.pop("tensorboard"))
     world.settle()
     assert "tensorboard-76no" not in world.services
@@ -184,11 +184,11 @@ def test_a_page_of_an_earlier_release_is_taken_over() -> None:
 def test_at_the_start_it_comes_before_the_pods_and_later_beside_them() -> None:
     world = World(with_page(), TENSORFLOW)
     first = world.planned()
-    assert ([x["kind"] for x in first.companions], first.upkeep) == (["Deployment", "Service"], ())
+    assert ([x["kind"] for x in first.auxiliary_objects], first.ensured_objects) == (["Deployment", "Service"], ())
     world.start()
     world.others["Deployment"].clear()
     later = world.planned()
-    assert (later.companions, [x["kind"] for x in later.upkeep]) == ((), ["Deployment"])
+    assert (later.auxiliary_objects, [x["kind"] for x in later.ensured_objects]) == ((), ["Deployment"])
 
 
 def test_a_page_that_kubernetes_refuses_later_is_complained_of_once() -> None:
@@ -197,11 +197,11 @@ def test_a_page_that_kubernetes_refuses_later_is_complained_of_once() -> None:
     world.edit(lambda spec: spec["tensorboard"].update(volumes=[{"name": "Bad"}]))
     world.settle()
     job = parse_job(world.resource, TENSORFLOW)
-    told = complain(Plan(), job, ["Deployment/x: no such volume"])
+    told = mark_degraded(Plan(), job, ["Deployment/x: no such volume"])
     assert told.status and (told.status["state"], told.status["reason"]) == ("Running", "Deployment/x: no such volume")
     assert [e.reason for e in told.events] == ["FailedPage"]
     world.resource["status"] = told.status
-    again = complain(world.planned(), parse_job(world.resource, TENSORFLOW), ["Deployment/x: no such volume"])
+    again = mark_degraded(world.planned(), parse_job(world.resource, TENSORFLOW), ["Deployment/x: no such volume"])
     assert (again.status, again.events) == (None, ())
     world.settle()
     assert world.status["reason"] == "", "once it is as it should be"
@@ -213,7 +213,7 @@ def test_a_failed_job_keeps_its_reason() -> None:
     world.exit("master", 0, 1)
     world.settle()
     job = parse_job(world.resource, TENSORFLOW)
-    assert complain(Plan(), job, ["x"]) == Plan()
+    assert mark_degraded(Plan(), job, ["x"]) == Plan()
 
 
 def test_the_route() -> None:

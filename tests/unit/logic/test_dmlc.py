@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.dmlc import mxnet_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mxnet import mxnet_environment
 from support.builders import MXJob, environment_of, manifest_of, mxjob, seen_from
 
 DMLC = {
@@ -30,8 +30,8 @@ def v1() -> MXJob:
     return job.template_metadata("Server", annotations={"tuner-server-key": "2080ti"})
 
 
-def alpha(dialect: str) -> MXJob:
-    return mxjob("digits").dialect(dialect).servers(2).workers(3)
+def alpha(flavor: str) -> MXJob:
+    return mxjob("digits").flavor(flavor).servers(2).workers(3)
 
 
 @pytest.mark.parametrize(("type_", "role"), [("Scheduler", "scheduler"), ("Server", "server"), ("Worker", "worker")])
@@ -60,9 +60,9 @@ def test_v1_named_port_is_in_both() -> None:
     assert json.loads(env["MX_CONFIG"])["cluster"]["scheduler"] == [{"url": "digits-scheduler-0", "port": 7777}]
 
 
-@pytest.mark.parametrize(("dialect", "port"), [("v1alpha1", "9091"), ("fioravanzo", "9000")])
-def test_v1alpha1(dialect: str, port: str) -> None:
-    job = alpha(dialect).option(RuntimeId="aycw").job()
+@pytest.mark.parametrize(("flavor", "port"), [("v1alpha1", "9091"), ("fioravanzo", "9000")])
+def test_v1alpha1(flavor: str, port: str) -> None:
+    job = alpha(flavor).option(RuntimeId="aycw").job()
     assert mxnet_environment(seen_from(job, "Server", 1)) == {
         "DMLC_ROLE": "server",
         "DMLC_PS_ROOT_URI": "scheduler-aycw-0.mxjob-aycw",

@@ -9,24 +9,24 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome
-from ansible_collections.dljob.operator.plugins.module_utils.logic import declare
+from ansible_collections.dljob.operator.plugins.module_utils.logic import framework_loader
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.limits import gpu_limits
-from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import PLACEHOLDERS
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import PLACEHOLDERS
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.caffe2 import (
     caffe2_environment,
-    caffe2_problems,
+    caffe2_validation,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.dmlc import mxnet_environment
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.torchrun import (
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mxnet import mxnet_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.pytorch import (
     pytorch_environment,
-    pytorch_problems,
+    pytorch_validation,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import CLOUDS, CONFIG_MAP, GPU
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Dialect, Standard
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ApiFlavor, DefaultProgram
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from support.builders import ROOT, declaration
 
-from dljob_operator.engine import site as engine_site
+from dljob_operator.engine import cluster_info
 
 
 def constants(path: str) -> dict[str, Any]:
@@ -42,18 +42,18 @@ def constants(path: str) -> dict[str, Any]:
 
 RECONCILE = constants("plugins/modules/reconcile.py")
 FRAMEWORK = RECONCILE["DOCUMENTATION"]["options"]["framework"]["suboptions"]
-DIALECT = FRAMEWORK["dialects"]["suboptions"]
+DIALECT = FRAMEWORK["flavors"]["suboptions"]
 
 
 def test_every_key_of_a_framework() -> None:
-    assert set(FRAMEWORK) == declare._KEYS
+    assert set(FRAMEWORK) == framework_loader._KEYS
 
 
-@pytest.mark.parametrize("field", dataclasses.fields(Dialect), ids=lambda f: f.name)
+@pytest.mark.parametrize("field", dataclasses.fields(ApiFlavor), ids=lambda f: f.name)
 def test_every_key_of_a_dialect_and_its_default(field: dataclasses.Field[Any]) -> None:
     documented = DIALECT[field.name]
     if field.name == "exit_codes":
-        made = declare._exit_codes(documented["default"], "")
+        made = framework_loader._exit_codes(documented["default"], "")
         assert made == field.default
     elif field.default is not dataclasses.MISSING:
         default = documented["default"]
@@ -65,12 +65,12 @@ def test_every_key_of_a_dialect_and_its_default(field: dataclasses.Field[Any]) -
 
 
 def test_no_key_of_a_dialect_that_there_is_not() -> None:
-    assert set(DIALECT) == {field.name for field in dataclasses.fields(Dialect)}
+    assert set(DIALECT) == {field.name for field in dataclasses.fields(ApiFlavor)}
 
 
-@pytest.mark.parametrize("key", list(declare._CHOICES))
+@pytest.mark.parametrize("key", list(framework_loader._CHOICES))
 def test_choices(key: str) -> None:
-    assert DIALECT[key]["choices"] == list(declare._CHOICES[key])
+    assert DIALECT[key]["choices"] == list(framework_loader._CHOICES[key])
 
 
 def test_every_placeholder() -> None:
@@ -92,7 +92,7 @@ def test_every_key_of_a_jobs_result() -> None:
 
 def test_the_examples_are_frameworks() -> None:
     declared = [task["dljob.operator.reconcile"]["framework"] for task in RECONCILE["EXAMPLES"]]
-    made = [declare.framework({**d, "environment": {}}) for d in declared if isinstance(d, dict)]
+    made = [framework_loader.framework({**d, "environment": {}}) for d in declared if isinstance(d, dict)]
     assert [f.name for f in made] == ["echo", "echo"]
 
 
@@ -106,16 +106,16 @@ def test_the_caffe2_filters_examples_are_clusters() -> None:
     (task,) = constants("plugins/filter/caffe2_environment.py")["EXAMPLES"]
     made = caffe2_environment(task["vars"]["cluster"])
     assert (made["SHARD_ID"], made["NUM_SHARDS"], made["REDIS_HOST"]) == ("1", "2", "redis-service")
-    (task,) = constants("plugins/filter/caffe2_problems.py")["EXAMPLES"]
-    assert list(caffe2_problems(task["vars"]["cluster"])) == []
+    (task,) = constants("plugins/filter/caffe2_validation.py")["EXAMPLES"]
+    assert list(caffe2_validation(task["vars"]["cluster"])) == []
 
 
 def test_the_pytorch_filters_example_is_a_cluster() -> None:
     (task,) = constants("plugins/filter/pytorch_environment.py")["EXAMPLES"]
     made = pytorch_environment(task["vars"]["cluster"])
     assert (made["MASTER_ADDR"], made["RANK"], made["WORLD_SIZE"]) == ("digits-master-0", "1", "4")
-    (task,) = constants("plugins/filter/pytorch_problems.py")["EXAMPLES"]
-    assert list(pytorch_problems(task["vars"]["cluster"])) == []
+    (task,) = constants("plugins/filter/pytorch_validation.py")["EXAMPLES"]
+    assert list(pytorch_validation(task["vars"]["cluster"])) == []
 
 
 def test_the_accelerator_filters_example_is_a_template() -> None:
@@ -132,13 +132,13 @@ def test_the_clouds_and_the_maps_name() -> None:
         == CONFIG_MAP
         == yaml.safe_load((ROOT / "roles/dljob/defaults/main.yml").read_text())["dljob_config_map"]
     )
-    assert engine_site.CONFIG_MAP == CONFIG_MAP
+    assert cluster_info.CONFIG_MAP == CONFIG_MAP
 
 
 def test_every_key_of_a_standard_program() -> None:
-    text = " ".join(DIALECT["standard"]["description"])
-    assert {field.name for field in dataclasses.fields(Standard) if f"C({field.name})" in text} == {
-        field.name for field in dataclasses.fields(Standard)
+    text = " ".join(DIALECT["default_program"]["description"])
+    assert {field.name for field in dataclasses.fields(DefaultProgram) if f"C({field.name})" in text} == {
+        field.name for field in dataclasses.fields(DefaultProgram)
     }
 
 
@@ -146,4 +146,4 @@ def test_every_key_of_a_standard_program() -> None:
 def test_a_role_declares_nothing_that_is_not_documented(name: str) -> None:
     declared = declaration(name)
     assert set(declared) <= set(FRAMEWORK)
-    assert all(set(dialect) <= set(DIALECT) for dialect in declared["dialects"])
+    assert all(set(flavor) <= set(DIALECT) for flavor in declared["flavors"])

@@ -44,16 +44,16 @@ def failure(job: MXJob, *pods: Pod) -> Failure | None:
 # --- v1alpha1: only the chief's end is the job's
 
 
-@pytest.mark.parametrize("dialect", ["v1alpha1", "fioravanzo", "mpba"])
+@pytest.mark.parametrize("flavor", ["v1alpha1", "fioravanzo", "mpba"])
 @pytest.mark.parametrize("type_", ["worker", "server"])
-def test_v1alpha1_no_other_replica_fails_the_job(dialect: str, type_: str) -> None:
-    job = mxjob().dialect(dialect).servers(1).workers(1).restart("Never")
+def test_v1alpha1_no_other_replica_fails_the_job(flavor: str, type_: str) -> None:
+    job = mxjob().flavor(flavor).servers(1).workers(1).restart("Never")
     assert failure(job, pod_of(job.job(), type_).failed(1)) is None
 
 
-@pytest.mark.parametrize("dialect", ["v1alpha1", "fioravanzo", "mpba"])
-def test_v1alpha1_the_schedulers_permanent_error_does(dialect: str) -> None:
-    job = mxjob().dialect(dialect).restart("OnFailure")
+@pytest.mark.parametrize("flavor", ["v1alpha1", "fioravanzo", "mpba"])
+def test_v1alpha1_the_schedulers_permanent_error_does(flavor: str) -> None:
+    job = mxjob().flavor(flavor).restart("OnFailure")
     chief = pod_of(job.job(), "scheduler")
     assert failure(job, chief.restarted(1)), "though the kubelet, as it was told, started it again"
     assert failure(job, chief.failed(1))

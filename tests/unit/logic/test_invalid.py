@@ -9,7 +9,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
 from support.builders import NOW, UID, mxjob, stamp
-from support.world import World
+from support.fake_cluster import World
 
 
 def test_a_job_that_was_never_good_has_failed() -> None:
@@ -34,9 +34,9 @@ def test_a_job_that_was_never_good_has_failed() -> None:
     assert (done.pods, done.services, done.deletions, done.requeue_after) == ((), (), (), None)
 
 
-@pytest.mark.parametrize("dialect", ["v1", "v1alpha1", "fioravanzo", "mpba"])
-def test_it_is_said_once_and_never_tried_again(dialect: str) -> None:
-    world = World(mxjob().dialect(dialect).scheduler(2))
+@pytest.mark.parametrize("flavor", ["v1", "v1alpha1", "fioravanzo", "mpba"])
+def test_it_is_said_once_and_never_tried_again(flavor: str) -> None:
+    world = World(mxjob().flavor(flavor).scheduler(2))
     first, second = world.settle()
     assert first.status
     assert second == Plan()

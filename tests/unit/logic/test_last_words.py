@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.last_words import last_words
+from ansible_collections.dljob.operator.plugins.module_utils.logic.log_tail import log_tail
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,12 +23,12 @@ from hypothesis import strategies as st
     ],
 )
 def test_the_end_in_whole_lines(text: str, limit: int, kept: str) -> None:
-    assert last_words(text, limit) == kept
+    assert log_tail(text, limit) == kept
 
 
 @given(st.text(alphabet="ab\n "), st.integers(4, 20))
 def test_never_longer_and_always_ends_the_same(text: str, limit: int) -> None:
-    kept = last_words(text, limit)
+    kept = log_tail(text, limit)
     assert len(kept) <= limit
     assert text.strip().endswith(kept.removeprefix("..."))
     assert bool(kept) is bool(text.strip())

@@ -20,9 +20,9 @@ def test_runtime_ids_of_many_jobs_differ() -> None:
     assert len({naming.runtime_id(str(n)) for n in range(10_000)}) == 10_000
 
 
-@pytest.mark.parametrize("dialect", ["fioravanzo", "v1alpha1"])
-def test_v1alpha1_pods_are_named_by_type_runtime_id_index_and_five_characters(dialect: str) -> None:
-    job = mxjob("digits").dialect(dialect).servers(2).option(RuntimeId="76no").job()
+@pytest.mark.parametrize("flavor", ["fioravanzo", "v1alpha1"])
+def test_v1alpha1_pods_are_named_by_type_runtime_id_index_and_five_characters(flavor: str) -> None:
+    job = mxjob("digits").flavor(flavor).servers(2).option(RuntimeId="76no").job()
     assert naming.host_name(job, "Server", 1) == "server-76no-1"
     host, _, suffix = naming.pod_name(job, "Server", 1, 0, "hash").rpartition("-")
     assert (host, len(suffix)) == ("server-76no-1", 5)
@@ -64,9 +64,9 @@ def test_the_service_is_named_after_the_kind_and_the_runtime_id() -> None:
 )
 def test_v1_name_of_a_job_leaves_room_for_its_pods(workers: int, length: int, fits: bool) -> None:
     job = dataclasses.replace(mxjob().v1().workers(workers).job(), name="j" * length)
-    complaints = naming.too_long(job)
-    assert (not complaints) == fits
-    assert fits or "metadata.name is 1 characters too long" in complaints[0]
+    optional_failures = naming.too_long(job)
+    assert (not optional_failures) == fits
+    assert fits or "metadata.name is 1 characters too long" in optional_failures[0]
 
 
 def test_v1_the_highest_index_counts() -> None:
@@ -87,13 +87,13 @@ def test_v1alpha1_a_name_of_63_characters_is_a_label_and_no_more() -> None:
 @pytest.mark.parametrize(("length", "fits"), [(57, True), (58, False)])
 def test_the_name_of_the_service_has_a_limit_too(length: int, fits: bool) -> None:
     job = dataclasses.replace(mxjob().v1().job(), runtime_id="r" * length)
-    complaints = naming.too_long(job)
-    assert (not complaints) is fits
-    assert fits or complaints[0].startswith("spec.RuntimeId is 1 characters too long")
+    optional_failures = naming.too_long(job)
+    assert (not optional_failures) is fits
+    assert fits or optional_failures[0].startswith("spec.RuntimeId is 1 characters too long")
 
 
 def test_v1alpha1_a_long_runtime_id_is_refused_by_name() -> None:
     job = dataclasses.replace(mxjob().v1alpha1().job(), runtime_id="r" * 60)
-    complaints = naming.too_long(job)
-    assert any("Service" in text for text in complaints)
-    assert all(text.startswith("spec.RuntimeId is ") for text in complaints)
+    optional_failures = naming.too_long(job)
+    assert any("Service" in text for text in optional_failures)
+    assert all(text.startswith("spec.RuntimeId is ") for text in optional_failures)

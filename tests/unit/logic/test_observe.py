@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodView, Termination
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState, Termination
 from support.builders import NOW, UID, mxjob, pod_of, stamp
 
 OWNER = {"apiVersion": "kubeflow.org/v1", "kind": "MXJob", "name": "digits", "uid": UID, "controller": True}
 
 
-def view(status: dict[str, Any] | None = None, **metadata: Any) -> PodView:
+def view(status: dict[str, Any] | None = None, **metadata: Any) -> PodState:
     pod: dict[str, Any] = {"metadata": {"name": "p", "uid": "1", "ownerReferences": [OWNER], **metadata}}
     if status is not None:
         pod["status"] = status
-    return observe(UID, "mxnet", [pod], []).pods[0]
+    return build_observed_state(UID, "mxnet", [pod], []).pods[0]
 
 
 def container(
@@ -37,15 +37,15 @@ def test_a_pod_as_we_make_it() -> None:
     assert (seen.phase, seen.node, seen.restart_policy) == ("Running", "n1", "OnFailure")
     assert seen.spec_hash == made.resource()["metadata"]["annotations"]["dljob.operator/spec-hash"]
     assert seen.created == stamp()
-    assert (seen.deleting, seen.ended, seen.stopped, seen.disrupted, seen.waiting) == ("", None, False, False, "")
-    assert seen.busy
+    assert (seen.deleting, seen.ended, seen.terminated, seen.disrupted, seen.waiting) == ("", None, False, False, "")
+    assert seen.is_active
 
 
 def test_the_least_that_a_pod_can_be() -> None:
     seen = view()
     assert (seen.phase, seen.type, seen.index, seen.attempt, seen.restarts) == ("Pending", "", 0, 0, 0)
     assert seen.restart_policy == "Always"
-    assert seen.busy
+    assert seen.is_active
 
 
 @pytest.mark.parametrize("label", ["", "x", "-1", "1.5"])
@@ -56,18 +56,18 @@ def test_labels_that_somebody_changed(label: str) -> None:
 
 def test_objects_of_others_are_not_seen() -> None:
     stranger = {"metadata": {"name": "s", "uid": "2", "ownerReferences": [{**OWNER, "uid": "other"}]}}
-    seen = observe(UID, "mxnet", [stranger, {"metadata": {"name": "t"}}], [stranger])
+    seen = build_observed_state(UID, "mxnet", [stranger, {"metadata": {"name": "t"}}], [stranger])
     assert (seen.pods, seen.services) == ((), {})
 
 
 def test_services_by_name() -> None:
     service = {"metadata": {"name": "s", "uid": "2", "ownerReferences": [OWNER]}}
-    assert observe(UID, "mxnet", [], [service]).services == {"s": "2"}
+    assert build_observed_state(UID, "mxnet", [], [service]).services == {"s": "2"}
 
 
 def test_pods_of_a_type_in_any_case() -> None:
     job = mxjob().workers(1).job()
-    seen = observe(UID, "mxnet", [pod_of(job, t).resource() for t in ("worker", "scheduler")], [])
+    seen = build_observed_state(UID, "mxnet", [pod_of(job, t).resource() for t in ("worker", "scheduler")], [])
     assert [p.type for p in seen.pods_of("Worker")] == ["worker"]
 
 
@@ -77,14 +77,14 @@ def test_pods_of_a_type_in_any_case() -> None:
 def test_the_end_of_the_frameworks_container() -> None:
     seen = view({"phase": "Failed", "containerStatuses": [container(terminated=end(3, message=" last words\n"))]})
     assert seen.ended == Termination(3, "Error", "last words", stamp())
-    assert (seen.stopped, seen.container, seen.busy) == (True, "mxnet", False)
+    assert (seen.terminated, seen.container, seen.is_active) == (True, "mxnet", False)
 
 
 def test_an_end_that_the_kubelet_has_restarted_since() -> None:
     last = {"terminated": end(137, "OOMKilled")}
     seen = view({"phase": "Running", "containerStatuses": [container(restarts=2, last=last, running={})]})
     assert seen.ended and (seen.ended.code, seen.ended.reason) == (137, "OOMKilled")
-    assert (seen.stopped, seen.restarts, seen.busy) == (False, 2, True)
+    assert (seen.terminated, seen.restarts, seen.is_active) == (False, 2, True)
 
 
 def test_waiting_for_its_restart_it_has_not_stopped_for_good() -> None:
@@ -92,14 +92,14 @@ def test_waiting_for_its_restart_it_has_not_stopped_for_good() -> None:
     waiting = {"reason": "CrashLoopBackOff", "message": "back-off 10s"}
     seen = view({"phase": "Running", "containerStatuses": [container(restarts=1, last=last, waiting=waiting)]})
     assert seen.ended and seen.ended.code == 1
-    assert (seen.stopped, seen.waiting, seen.busy) == (False, "", True)
+    assert (seen.terminated, seen.waiting, seen.is_active) == (False, "", True)
 
 
 @pytest.mark.parametrize("own", [container(running={}), container(waiting={"reason": "ContainerCreating"})])
 def test_a_sidecars_end_is_not_the_programs(own: dict[str, Any]) -> None:
     statuses = [container("sidecar", terminated=end(1)), own]
     seen = view({"phase": "Running", "containerStatuses": statuses})
-    assert (seen.ended, seen.stopped) == (None, False)
+    assert (seen.ended, seen.terminated) == (None, False)
 
 
 def test_an_init_container_that_will_be_tried_again_has_not_failed() -> None:
@@ -131,13 +131,13 @@ def test_a_sidecar_that_fails_later_does_not_undo_the_programs_end() -> None:
 
 def test_a_pod_that_no_node_took() -> None:
     seen = view({"phase": "Failed", "reason": "OutOfcpu", "message": "not enough"})
-    assert (seen.ended, seen.reason, seen.message, seen.busy) == (None, "OutOfcpu", "not enough", False)
+    assert (seen.ended, seen.reason, seen.message, seen.is_active) == (None, "OutOfcpu", "not enough", False)
 
 
 def test_a_sidecar_keeps_a_pod_busy() -> None:
     statuses = [container(terminated=end(0)), container("sidecar", running={})]
-    assert view({"phase": "Running", "containerStatuses": statuses}).busy
-    assert not view({"phase": "Running", "containerStatuses": statuses[:1]}).busy
+    assert view({"phase": "Running", "containerStatuses": statuses}).is_active
+    assert not view({"phase": "Running", "containerStatuses": statuses[:1]}).is_active
 
 
 # --- what holds it up

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.once import OncePerCluster
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.memoize import MemoizedPerCluster
 
 
 def test_once_for_the_same_object_and_again_for_an_equal_one() -> None:
@@ -10,13 +10,13 @@ def test_once_for_the_same_object_and_again_for_an_equal_one() -> None:
         asked.append(replicas)
         return str(len(asked))
 
-    once = OncePerCluster(compute)
+    once = MemoizedPerCluster(compute)
     first, equal = {"Worker": []}, {"Worker": []}
     assert [once(first), once(first), once(equal), once(first)] == ["1", "1", "2", "1"]
 
 
 def test_only_the_latest_are_kept() -> None:
-    once = OncePerCluster(lambda replicas: str(replicas["n"]))
+    once = MemoizedPerCluster(lambda replicas: str(replicas["n"]))
     clusters = [{"n": n} for n in range(20)]
     assert [once(c) for c in clusters] == [str(n) for n in range(20)]
     assert len(once._known) == 8

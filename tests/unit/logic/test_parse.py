@@ -1,4 +1,4 @@
-"""Every dialect comes to the same job; whatever is wrong is said with its field."""
+"""Every flavor comes to the same job; whatever is wrong is said with its field."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import dialect_of, parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import flavor_of, parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.job import Chief, RunPolicy
-from support.builders import MXNET, UID, MXJob, Resource, echo_framework, echo_framework_of_dialect, echojob, mxjob
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import RunPolicy, SuccessTarget
+from support.builders import MXNET, UID, MXJob, Resource, echo_framework, echo_framework_of_flavor, echojob, mxjob
 from support.upstream_manifests import MXJOBS, from_each_source, load
 
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
@@ -30,7 +30,7 @@ def problem(resource: Resource) -> str:
 
 
 def spec_of(resource: Resource, type_: str) -> Any:
-    """The replica spec of a type, in whatever dialect."""
+    """The replica spec of a type, in whatever flavor."""
     spec = resource["spec"]
     if isinstance(spec, dict) and "mxReplicaSpecs" in spec:
         return spec["mxReplicaSpecs"][type_]
@@ -41,18 +41,18 @@ def spec_of(resource: Resource, type_: str) -> Any:
 # --- what is read
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_types_and_counts(dialect: str) -> None:
-    job = mxjob().dialect(dialect).servers(2).workers(3).job()
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_types_and_counts(flavor: str) -> None:
+    job = mxjob().flavor(flavor).servers(2).workers(3).job()
     assert [(g.type, g.replicas) for g in job.groups] == [("Scheduler", 1), ("Server", 2), ("Worker", 3)]
     assert job.total == 6
-    assert job.chief == Chief("Scheduler", 0)
+    assert job.success_target == SuccessTarget("Scheduler", 0)
     assert job.runtime_id == naming.runtime_id(UID)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_one_replica_where_no_number_is_given(dialect: str) -> None:
-    resource = mxjob().dialect(dialect).resource()
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_one_replica_where_no_number_is_given(flavor: str) -> None:
+    resource = mxjob().flavor(flavor).resource()
     del spec_of(resource, "Scheduler")["replicas"]
     assert parse_job(resource, MXNET).total == 1
 
@@ -66,10 +66,10 @@ def test_types_in_any_case(spelling: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "default"), [("v1", 9091), ("v1alpha1", 9091), ("fioravanzo", 9000), ("mpba", 9000)]
+    ("flavor", "default"), [("v1", 9091), ("v1alpha1", 9091), ("fioravanzo", 9000), ("mpba", 9000)]
 )
-def test_default_port(dialect: str, default: int) -> None:
-    assert {g.port for g in mxjob().dialect(dialect).workers(1).job().groups} == {default}
+def test_default_port(flavor: str, default: int) -> None:
+    assert {g.port for g in mxjob().flavor(flavor).workers(1).job().groups} == {default}
 
 
 def test_ps_root_port() -> None:
@@ -93,7 +93,7 @@ def test_v1alpha1_does_not_look_at_the_ports_of_the_template() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "template", "entry", "policy"),
+    ("flavor", "template", "entry", "policy"),
     [
         ("v1", None, None, "Never"),
         ("v1", "Always", None, "Never"),  # the template's is overruled
@@ -105,8 +105,8 @@ def test_v1alpha1_does_not_look_at_the_ports_of_the_template() -> None:
         ("mpba", "Always", None, "Always"),
     ],
 )
-def test_restart_policy(dialect: str, template: str | None, entry: str | None, policy: str) -> None:
-    made = mxjob().dialect(dialect)
+def test_restart_policy(flavor: str, template: str | None, entry: str | None, policy: str) -> None:
+    made = mxjob().flavor(flavor)
     if template:
         made.pod("Scheduler", restartPolicy=template)
     if entry:
@@ -114,14 +114,14 @@ def test_restart_policy(dialect: str, template: str | None, entry: str | None, p
     assert made.job().groups[0].restart_policy == policy
 
 
-@pytest.mark.parametrize("dialect", WITH_OPTIONS)
-def test_runtime_id_of_the_spec(dialect: str) -> None:
-    assert mxjob().dialect(dialect).option(RuntimeId="aycw").job().runtime_id == "aycw"
+@pytest.mark.parametrize("flavor", WITH_OPTIONS)
+def test_runtime_id_of_the_spec(flavor: str) -> None:
+    assert mxjob().flavor(flavor).option(RuntimeId="aycw").job().runtime_id == "aycw"
 
 
-@pytest.mark.parametrize(("dialect", "policy"), [("v1", "None"), ("v1alpha1", "Running"), ("mpba", "Running")])
-def test_default_clean_pod_policy(dialect: str, policy: str) -> None:
-    assert mxjob().dialect(dialect).job().run_policy == RunPolicy(clean_pod_policy=policy)
+@pytest.mark.parametrize(("flavor", "policy"), [("v1", "None"), ("v1alpha1", "Running"), ("mpba", "Running")])
+def test_default_clean_pod_policy(flavor: str, policy: str) -> None:
+    assert mxjob().flavor(flavor).job().run_policy == RunPolicy(clean_pod_policy=policy)
 
 
 @pytest.mark.parametrize(
@@ -159,17 +159,17 @@ def test_run_policy() -> None:
 
 @pytest.mark.parametrize("spelling", ["Worker", "WORKER"])
 def test_termination_policy_names_the_chief(spelling: str) -> None:
-    assert mxjob().v1alpha1().workers(2).chief(spelling, 1).job().chief == Chief("Worker", 1)
+    assert mxjob().v1alpha1().workers(2).chief(spelling, 1).job().success_target == SuccessTarget("Worker", 1)
 
 
 def test_termination_policy_without_a_name_means_the_usual_chief() -> None:
     job = mxjob().v1alpha1().option(terminationPolicy={"chief": {"replicaIndex": 0}}).job()
-    assert job.chief == Chief("Scheduler", 0)
+    assert job.success_target == SuccessTarget("Scheduler", 0)
 
 
 def test_local_job_needs_no_scheduler_and_its_worker_decides() -> None:
     job = mxjob().v1alpha1().without("Scheduler").workers(1).option(jobMode="local").job()
-    assert (job.mode, job.chief) == ("local", Chief("Worker", 0))
+    assert (job.mode, job.success_target) == ("local", SuccessTarget("Worker", 0))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_job_mode(spelling: str, mode: str) -> None:
 
 def test_a_type_without_a_replica_decides_nothing() -> None:
     job = mxjob().v1alpha1().scheduler(0).workers(1).option(jobMode="local").job()
-    assert job.chief == Chief("Worker", 0)
+    assert job.success_target == SuccessTarget("Worker", 0)
 
 
 def test_which_object_it_is() -> None:
@@ -207,20 +207,20 @@ def test_upstream_manifests(path: Path) -> None:
     assert job.groups[0].port == 9000
 
 
-# --- which dialect
+# --- which flavor
 
 
 def test_the_shape_tells_the_dialect_and_not_the_version() -> None:
     resource = mxjob().v1alpha1().resource()
     resource["apiVersion"] = "kubeflow.org/v1"  # the version that the CRD stores
-    assert parse_job(resource, MXNET).dialect.status == "v1alpha1"
+    assert parse_job(resource, MXNET).flavor.status == "v1alpha1"
 
 
 def test_without_a_telling_field_the_newest_dialect_speaks() -> None:
     assert (
         problem({**mxjob().resource(), "spec": {}}) == "spec.mxReplicaSpecs is missing: list the job's replicas there"
     )
-    assert dialect_of({**mxjob().v1alpha1().resource(), "spec": {}}, MXNET).status == "v1"
+    assert flavor_of({**mxjob().v1alpha1().resource(), "spec": {}}, MXNET).status == "v1"
 
 
 def test_a_bare_list_is_needed_where_it_is_the_spec() -> None:
@@ -246,16 +246,20 @@ def test_a_kind_of_another_framework() -> None:
 
 def test_one_replica_spec_where_the_framework_has_one_type() -> None:
     declared = {"replica_types": {"Worker": {}}, "kinds": []}
-    dialect = {"groups": ["example.com"], "form": "single", "replicas_fields": ["replicaSpecs"]}
-    framework = echo_framework(**declared, dialects=[dialect])
+    flavor = {"groups": ["example.com"], "replicas_layout": "single", "replicas_fields": ["replicaSpecs"]}
+    framework = echo_framework(**declared, flavors=[flavor])
     resource = echojob()
     resource["spec"]["replicaSpecs"] = {**resource["spec"]["replicaSpecs"]["Leader"], "replicas": 3}
     assert [(g.type, g.replicas) for g in parse_job(resource, framework).groups] == [("Worker", 3)]
 
 
 def test_a_list_of_one_type_needs_no_type_field() -> None:
-    dialect = {"groups": ["example.com"], "form": "list", "replicas_fields": ["replica_specs", "replicaSpecs"]}
-    framework = echo_framework(replica_types={"Worker": {}}, dialects=[dialect])
+    flavor = {
+        "groups": ["example.com"],
+        "replicas_layout": "list",
+        "replicas_fields": ["replica_specs", "replicaSpecs"],
+    }
+    framework = echo_framework(replica_types={"Worker": {}}, flavors=[flavor])
     resource = echojob()
     template = resource["spec"]["replicaSpecs"]["Leader"]["template"]
     resource["spec"] = {"replicaSpecs": [{"template": template}]}
@@ -265,15 +269,15 @@ def test_a_list_of_one_type_needs_no_type_field() -> None:
 # --- what is wrong
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_no_scheduler(dialect: str) -> None:
-    text = problem(mxjob().dialect(dialect).without("Scheduler").workers(1).resource())
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_no_scheduler(flavor: str) -> None:
+    text = problem(mxjob().flavor(flavor).without("Scheduler").workers(1).resource())
     assert text == "the job has 0 Scheduler replicas: it needs exactly 1 Scheduler"
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_two_schedulers(dialect: str) -> None:
-    assert problem(mxjob().dialect(dialect).scheduler(2).resource()).endswith(
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_two_schedulers(flavor: str) -> None:
+    assert problem(mxjob().flavor(flavor).scheduler(2).resource()).endswith(
         ".replicas is 2: a job has exactly 1 Scheduler"
     )
 
@@ -306,9 +310,9 @@ def test_type_left_out() -> None:
     assert problem(resource).startswith("spec[0].replicaType is missing: it must be one of SCHEDULER")
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_no_container_of_the_framework(dialect: str) -> None:
-    text = problem(mxjob().dialect(dialect).container("Scheduler", name="main").resource())
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_no_container_of_the_framework(flavor: str) -> None:
+    text = problem(mxjob().flavor(flavor).container("Scheduler", name="main").resource())
     assert text.endswith(
         ".template.spec.containers: a container named 'mxnet' is needed, the one that runs mxnet; there are: main"
     )
@@ -323,9 +327,9 @@ def test_no_container_of_the_framework(dialect: str) -> None:
         (True, "must be a whole number, not True"),
     ],
 )
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_number_of_replicas(dialect: str, count: Any, said: str) -> None:
-    assert problem(mxjob().dialect(dialect).entry("Scheduler", replicas=count).resource()).endswith(f".replicas {said}")
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_number_of_replicas(flavor: str, count: Any, said: str) -> None:
+    assert problem(mxjob().flavor(flavor).entry("Scheduler", replicas=count).resource()).endswith(f".replicas {said}")
 
 
 @pytest.mark.parametrize("port", [0, -1, 70000])
@@ -363,9 +367,9 @@ def test_named_port_out_of_range() -> None:
         ({"RuntimeId": "newline\n"}, "must hold only lower-case letters, digits and '-'"),
     ],
 )
-@pytest.mark.parametrize("dialect", WITH_OPTIONS)
-def test_options(dialect: str, option: dict[str, Any], said: str) -> None:
-    assert said in problem(mxjob().dialect(dialect).option(**option).resource())
+@pytest.mark.parametrize("flavor", WITH_OPTIONS)
+def test_options(flavor: str, option: dict[str, Any], said: str) -> None:
+    assert said in problem(mxjob().flavor(flavor).option(**option).resource())
 
 
 @pytest.mark.parametrize(("type_", "index"), [("Worker", 2), ("Server", 0), ("Boss", 0)])
@@ -396,26 +400,26 @@ def test_no_replica_spec_to_speak_of(entry: Any) -> None:
     assert problem(resource) == "spec.mxReplicaSpecs.Worker must be a map with replicas and template"
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("flavor", DIALECTS)
 @pytest.mark.parametrize("template", [None, "x", []])
-def test_no_template_to_speak_of(dialect: str, template: Any) -> None:
-    text = problem(mxjob().dialect(dialect).entry("Scheduler", template=template).resource())
+def test_no_template_to_speak_of(flavor: str, template: Any) -> None:
+    text = problem(mxjob().flavor(flavor).entry("Scheduler", template=template).resource())
     assert text.endswith(".template is missing: describe the pod there")
 
 
 @pytest.mark.parametrize(
-    ("dialect", "field", "said"),
+    ("flavor", "field", "said"),
     [
         ("v1alpha1", "replicaSpecs", "spec.replicaSpecs must be a list of replica specs"),
         ("v1", "mxReplicaSpecs", "spec.mxReplicaSpecs must be a map of replica type to replica spec"),
     ],
 )
-def test_replicas_in_the_wrong_form(dialect: str, field: str, said: str) -> None:
-    assert said in problems(mxjob().dialect(dialect).option(**{field: "x"}).resource())
+def test_replicas_in_the_wrong_form(flavor: str, field: str, said: str) -> None:
+    assert said in problems(mxjob().flavor(flavor).option(**{field: "x"}).resource())
 
 
 def test_a_job_without_replicas() -> None:
-    framework = echo_framework_of_dialect()
+    framework = echo_framework_of_flavor()
     resource = echojob(0)
     resource["spec"]["replicaSpecs"]["Leader"]["replicas"] = 0
     with pytest.raises(InvalidJob) as caught:

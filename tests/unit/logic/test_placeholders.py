@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import PLACEHOLDERS, placeholders
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import PLACEHOLDERS, placeholders
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from support.builders import mxjob, seen_from

@@ -1,4 +1,4 @@
-"""Lives of jobs that all dialects have in common, from nothing to the end."""
+"""Lives of jobs that all flavors have in common, from nothing to the end."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from support.builders import NOW, MXJob, echo_framework, echojob, environment_of, mxjob
-from support.world import World, is_quiet
+from support.fake_cluster import World, is_quiet
 
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 
 
-def job(dialect: str) -> MXJob:
-    return mxjob().dialect(dialect).servers(2).workers(2).restart("OnFailure")
+def job(flavor: str) -> MXJob:
+    return mxjob().flavor(flavor).servers(2).workers(2).restart("OnFailure")
 
 
 # --- the good life
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_first_pass_creates_everything(dialect: str) -> None:
-    world = World(job(dialect))
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_the_first_pass_creates_everything(flavor: str) -> None:
+    world = World(job(flavor))
     done = world.step()
     assert len(done.pods) == 5
-    assert len(done.services) == (2 if dialect == "v1" else 1)
+    assert len(done.services) == (2 if flavor == "v1" else 1)
     assert done.deletions == ()
     assert done.status
     assert (done.status["phase"], done.status["replicas"]) == ("Creating", "0/5")
@@ -32,9 +32,9 @@ def test_the_first_pass_creates_everything(dialect: str) -> None:
     assert event.message == "Created 5 of 5 pods: " + ", ".join(p["metadata"]["name"] for p in done.pods)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_with_nothing_new_there_is_nothing_to_do(dialect: str) -> None:
-    world = World(job(dialect))
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_with_nothing_new_there_is_nothing_to_do(flavor: str) -> None:
+    world = World(job(flavor))
     world.step()
     assert world.step() == Plan()
     world.run_all()
@@ -43,9 +43,9 @@ def test_with_nothing_new_there_is_nothing_to_do(dialect: str) -> None:
     assert world.step() == Plan()
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_to_the_end(dialect: str) -> None:
-    world = World(job(dialect))
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_to_the_end(flavor: str) -> None:
+    world = World(job(flavor))
     world.start()
     assert world.outcome == ("Running", "Running")
     assert world.status["replicas"] == "5/5"
@@ -54,7 +54,7 @@ def test_to_the_end(dialect: str) -> None:
 
     ending = world.step()
     assert not ending.deletions, "first it is written down that the job has ended"
-    clean_at_once = dialect == "v1"  # whose default leaves everything
+    clean_at_once = flavor == "v1"  # whose default leaves everything
     assert world.outcome == ("Done" if clean_at_once else "CleanUp", "Succeeded")
     assert ending.requeue_after == (None if clean_at_once else 0)
     assert world.status["completionTime"] == world.time
@@ -69,9 +69,9 @@ def test_to_the_end(dialect: str) -> None:
     assert world.step() == Plan()
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_phase_running_needs_every_replica(dialect: str) -> None:
-    world = World(job(dialect))
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_phase_running_needs_every_replica(flavor: str) -> None:
+    world = World(job(flavor))
     world.settle()
     world.run_all()
     pod = world.pod("worker", 1)
@@ -108,9 +108,9 @@ def test_many_pods_are_not_all_named_in_the_event() -> None:
 
 
 @pytest.mark.parametrize("policy", ["All", "Running", "None"])
-@pytest.mark.parametrize("dialect", ["v1", "v1alpha1"])
-def test_clean_pod_policy(dialect: str, policy: str) -> None:
-    world = World(job(dialect).run_policy(cleanPodPolicy=policy))
+@pytest.mark.parametrize("flavor", ["v1", "v1alpha1"])
+def test_clean_pod_policy(flavor: str, policy: str) -> None:
+    world = World(job(flavor).run_policy(cleanPodPolicy=policy))
     world.start()
     world.exit("worker", 0, 0)
     world.settle()
@@ -127,7 +127,7 @@ def test_cleaning_up_waits_for_what_terminates() -> None:
     world.start()
     world.exit("scheduler", 0, 0)
     world.step()
-    world.advance(cleanup.PATIENCE)
+    world.advance(cleanup.GRACE_PERIOD)
     for _ in range(3):
         world.step()
     assert world.outcome == ("CleanUp", "Succeeded")
@@ -144,7 +144,7 @@ def test_who_ends_with_the_chief_keeps_his_log() -> None:
     everybody = world.replicas()
     world.exit("scheduler", 0, 0)
     world.step()
-    assert world.step().requeue_after == cleanup.PATIENCE
+    assert world.step().requeue_after == cleanup.GRACE_PERIOD
     for type_, index in (replica.rsplit("-", 1) for replica in everybody if replica != "scheduler-0"):
         assert world.outcome == ("CleanUp", "Succeeded")
         assert is_quiet(world.step()), "names and servers are there for whoever still works"
@@ -169,9 +169,9 @@ def test_a_job_kept_for_less_is_not_waited_for() -> None:
 # --- the clocks
 
 
-@pytest.mark.parametrize("dialect", ["v1", "v1alpha1"])
-def test_time_to_live(dialect: str) -> None:
-    world = World(job(dialect).run_policy(ttlSecondsAfterFinished=60))
+@pytest.mark.parametrize("flavor", ["v1", "v1alpha1"])
+def test_time_to_live(flavor: str) -> None:
+    world = World(job(flavor).run_policy(ttlSecondsAfterFinished=60))
     world.start()
     world.exit("scheduler", 0, 0)
     ended = world.now
@@ -193,9 +193,9 @@ def test_time_to_live_of_0() -> None:
     assert world.outcome == ("Done", "Succeeded"), "the end is told before the job goes"
 
 
-@pytest.mark.parametrize("dialect", ["v1", "v1alpha1"])
-def test_deadline(dialect: str) -> None:
-    world = World(job(dialect).run_policy(activeDeadlineSeconds=60, cleanPodPolicy="Running"))
+@pytest.mark.parametrize("flavor", ["v1", "v1alpha1"])
+def test_deadline(flavor: str) -> None:
+    world = World(job(flavor).run_policy(activeDeadlineSeconds=60, cleanPodPolicy="Running"))
     assert world.step().requeue_after == 60
     world.run_all()
     world.settle()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.builders import CAFFE2, caffe2job
-from support.world import World
+from support.fake_cluster import World
 
 
 def started(**pod: str) -> World:

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from support.builders import MXJob, environment_of, mxjob
-from support.world import World, is_quiet
+from support.fake_cluster import World, is_quiet
 
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 
 
-def job(dialect: str = "v1alpha1", policy: str = "OnFailure") -> MXJob:
-    return mxjob("digits").dialect(dialect).servers(1).workers(2).restart(policy)
+def job(flavor: str = "v1alpha1", policy: str = "OnFailure") -> MXJob:
+    return mxjob("digits").flavor(flavor).servers(1).workers(2).restart(policy)
 
 
 def entry(spec: Any, type_: str) -> dict[str, Any]:
-    """The replica spec of a type, in whatever dialect."""
+    """The replica spec of a type, in whatever flavor."""
     if isinstance(spec, dict) and "mxReplicaSpecs" in spec:
         return dict.__getitem__(spec["mxReplicaSpecs"], type_)
     entries = spec if isinstance(spec, list) else spec["replicaSpecs"]
@@ -28,9 +28,9 @@ def entry(spec: Any, type_: str) -> dict[str, Any]:
 # --- edits
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_an_edited_template_replaces_the_pods_of_its_type_only(dialect: str) -> None:
-    world = World(job(dialect))
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_an_edited_template_replaces_the_pods_of_its_type_only(flavor: str) -> None:
+    world = World(job(flavor))
     world.start()
     kept = {n: p["metadata"]["uid"] for n, p in world.pods.items() if "worker" not in n}
     world.edit(lambda spec: entry(spec, "Worker")["template"]["spec"]["containers"][0].update(image="train:2"))
@@ -46,11 +46,11 @@ def test_an_edited_template_replaces_the_pods_of_its_type_only(dialect: str) -> 
     assert event.type == "Normal"
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("flavor", DIALECTS)
 @pytest.mark.parametrize("count", [0, 1, 4])
-def test_scaling_starts_everybody_anew(dialect: str, count: int) -> None:
+def test_scaling_starts_everybody_anew(flavor: str, count: int) -> None:
     """A parameter-server cluster cannot learn of it any other way."""
-    world = World(job(dialect))
+    world = World(job(flavor))
     world.start()
     before = {p["metadata"]["uid"] for p in world.pods.values()}
     world.edit(lambda spec: entry(spec, "Worker").update(replicas=count))
@@ -138,9 +138,9 @@ def test_a_pod_whose_index_somebody_changed_counts_for_nothing() -> None:
 # --- suspend and resume
 
 
-@pytest.mark.parametrize("dialect", ["v1", "v1alpha1", "fioravanzo"])
-def test_suspend_and_resume(dialect: str) -> None:
-    world = World(job(dialect).run_policy(activeDeadlineSeconds=60))
+@pytest.mark.parametrize("flavor", ["v1", "v1alpha1", "fioravanzo"])
+def test_suspend_and_resume(flavor: str) -> None:
+    world = World(job(flavor).run_policy(activeDeadlineSeconds=60))
     world.start()
     world.exit("worker", 0, 0)
     world.settle()
@@ -206,10 +206,10 @@ def test_a_finished_job_cannot_be_suspended() -> None:
 # --- deletions
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("flavor", DIALECTS)
 @pytest.mark.parametrize("type_", ["scheduler", "server", "worker"])
-def test_a_deleted_pod_is_made_anew(dialect: str, type_: str) -> None:
-    world = World(job(dialect))
+def test_a_deleted_pod_is_made_anew(flavor: str, type_: str) -> None:
+    world = World(job(flavor))
     world.start()
     old = world.pod(type_, 0)
     world.user_deletes(old["metadata"]["name"])
@@ -221,9 +221,9 @@ def test_a_deleted_pod_is_made_anew(dialect: str, type_: str) -> None:
     assert "retries" not in world.status
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_deleted_services_are_made_anew(dialect: str) -> None:
-    world = World(job(dialect))
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_deleted_services_are_made_anew(flavor: str) -> None:
+    world = World(job(flavor))
     world.start()
     before = set(world.services)
     world.services.clear()
@@ -234,9 +234,9 @@ def test_deleted_services_are_made_anew(dialect: str) -> None:
 # --- the operator dies, or its status write meets a conflict
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_after_the_first_writes(dialect: str) -> None:
-    world = World(job(dialect))
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_after_the_first_writes(flavor: str) -> None:
+    world = World(job(flavor))
     world.step(status_gets_lost=True)
     assert not world.status
     again = world.step()
@@ -244,9 +244,9 @@ def test_after_the_first_writes(dialect: str) -> None:
     assert world.status["phase"] == "Creating"
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_at_the_end_the_outcome_is_never_lost(dialect: str) -> None:
-    made = job(dialect) if dialect == "mpba" else job(dialect).run_policy(cleanPodPolicy="All")
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_at_the_end_the_outcome_is_never_lost(flavor: str) -> None:
+    made = job(flavor) if flavor == "mpba" else job(flavor).run_policy(cleanPodPolicy="All")
     world = World(made)
     world.start()
     created = list(world.created)
@@ -303,9 +303,9 @@ def test_wherever_a_status_is_lost_the_end_is_the_same(lost: int) -> None:
     assert found.created == expected.created
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_after_an_edit(dialect: str) -> None:
-    world = World(job(dialect))
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_after_an_edit(flavor: str) -> None:
+    world = World(job(flavor))
     world.start()
     world.edit(lambda spec: entry(spec, "Worker").update(replicas=1))
     world.step(status_gets_lost=True)
@@ -324,9 +324,9 @@ def test_the_same_view_twice_gives_the_same_names() -> None:
     assert first == second
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_view_from_before_the_creation(dialect: str) -> None:
-    world = World(job(dialect))
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_a_view_from_before_the_creation(flavor: str) -> None:
+    world = World(job(flavor))
     stale = world.planned()
     world.step()
     uids = {p["metadata"]["uid"] for p in world.pods.values()}

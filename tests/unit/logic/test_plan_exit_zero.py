@@ -1,16 +1,16 @@
-"""What follows when a server or worker exits with 0: in every dialect the restart policy's own word."""
+"""What follows when a server or worker exits with 0: in every flavor the restart policy's own word."""
 
 from __future__ import annotations
 
 import pytest
 from support.builders import CAFFE2, TENSORFLOW, Resource, caffe2job, mxjob, tfjob
-from support.world import World
+from support.fake_cluster import World
 
 OTHERS = ["server", "worker"]
 
 
-def mx(dialect: str, policy: str) -> World:
-    return World(mxjob().dialect(dialect).servers(1).workers(2).restart(policy).resource())
+def mx(flavor: str, policy: str) -> World:
+    return World(mxjob().flavor(flavor).servers(1).workers(2).restart(policy).resource())
 
 
 def tf(api_version: str, field: str, policy: str) -> World:

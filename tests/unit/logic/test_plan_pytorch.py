@@ -9,7 +9,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import 
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_ALL
 from support.builders import PYTORCH, pytorchjob
-from support.world import World
+from support.fake_cluster import World
 
 
 def played(**job: Any) -> World:

@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from support.builders import TENSORFLOW, Resource, tfjob
-from support.world import World
+from support.fake_cluster import World
 
 
 def world(policy: str | None = None, dynamic: bool | None = None, restart: str | None = None, **counts: int) -> World:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from support.builders import MXJob, mxjob
-from support.world import World
+from support.fake_cluster import World
 
 
 def job(policy: str | None = None) -> MXJob:

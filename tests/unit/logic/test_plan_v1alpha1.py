@@ -1,23 +1,23 @@
-"""Lives of jobs whose scheduler decides: the three v1alpha1 dialects."""
+"""Lives of jobs whose scheduler decides: the three v1alpha1 flavors."""
 
 from __future__ import annotations
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from support.builders import MXJob, mxjob
-from support.world import World, is_quiet
+from support.fake_cluster import World, is_quiet
 
 DIALECTS = ("v1alpha1", "fioravanzo", "mpba")
 
 
-def job(dialect: str = "v1alpha1", policy: str = "OnFailure") -> MXJob:
-    return mxjob().dialect(dialect).servers(1).workers(2).restart(policy)
+def job(flavor: str = "v1alpha1", policy: str = "OnFailure") -> MXJob:
+    return mxjob().flavor(flavor).servers(1).workers(2).restart(policy)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("flavor", DIALECTS)
 @pytest.mark.parametrize("policy", ["OnFailure", "Never", "Always"])
-def test_the_schedulers_permanent_error_ends_the_job(dialect: str, policy: str) -> None:
-    world = World(job(dialect, policy))
+def test_the_schedulers_permanent_error_ends_the_job(flavor: str, policy: str) -> None:
+    world = World(job(flavor, policy))
     world.start()
     name = world.pod("scheduler", 0)["metadata"]["name"]
     world.exit("scheduler", 0, 1, message="no such file\n")
@@ -36,9 +36,9 @@ def test_the_schedulers_permanent_error_ends_the_job(dialect: str, policy: str) 
     assert world.events[-1].type == "Warning"
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_schedulers_retryable_error_is_the_kubelets_to_cure(dialect: str) -> None:
-    world = World(job(dialect))
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_the_schedulers_retryable_error_is_the_kubelets_to_cure(flavor: str) -> None:
+    world = World(job(flavor))
     world.start()
     world.exit("scheduler", 0, 137)
     assert world.step() == Plan()
@@ -48,7 +48,7 @@ def test_the_schedulers_retryable_error_is_the_kubelets_to_cure(dialect: str) ->
 
 
 @pytest.mark.parametrize(
-    ("dialect", "code", "retried"),
+    ("flavor", "code", "retried"),
     [
         ("v1alpha1", 130, True),
         ("v1alpha1", 138, True),
@@ -63,8 +63,8 @@ def test_the_schedulers_retryable_error_is_the_kubelets_to_cure(dialect: str) ->
         ("mpba", 2, False),
     ],
 )
-def test_under_never_a_retryable_scheduler_gets_a_new_pod(dialect: str, code: int, retried: bool) -> None:
-    world = World(job(dialect, "Never"))
+def test_under_never_a_retryable_scheduler_gets_a_new_pod(flavor: str, code: int, retried: bool) -> None:
+    world = World(job(flavor, "Never"))
     world.start()
     world.exit("scheduler", 0, code)
     world.settle()
@@ -86,10 +86,10 @@ def test_out_of_memory_is_not_retried() -> None:
 # --- servers and workers
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("flavor", DIALECTS)
 @pytest.mark.parametrize("type_", ["server", "worker"])
-def test_others_restart_with_a_growing_delay(dialect: str, type_: str) -> None:
-    world = World(job(dialect, "Never"))
+def test_others_restart_with_a_growing_delay(flavor: str, type_: str) -> None:
+    world = World(job(flavor, "Never"))
     world.start()
     names = {world.pod(type_, 0)["metadata"]["name"]}
     for attempt, wait in enumerate((1, 2, 4, 8)):

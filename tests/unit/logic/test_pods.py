@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster import cluster_of
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import build_pod
-from support.builders import MXNET, UID, echo_framework_of_dialect, echojob, environment_of, manifest_of, mxjob
+from support.builders import MXNET, UID, echo_framework_of_flavor, echojob, environment_of, manifest_of, mxjob
 from support.upstream_manifests import from_each_source, load
 
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
@@ -50,9 +50,9 @@ def test_own_labels() -> None:
     }
 
 
-@pytest.mark.parametrize(("dialect", "group"), [("fioravanzo", "fioravanzo.org"), ("v1alpha1", "kubeflow.org")])
-def test_labels_of_v1alpha1(dialect: str, group: str) -> None:
-    job = mxjob("digits").dialect(dialect).servers(2).option(RuntimeId="76no").job()
+@pytest.mark.parametrize(("flavor", "group"), [("fioravanzo", "fioravanzo.org"), ("v1alpha1", "kubeflow.org")])
+def test_labels_of_v1alpha1(flavor: str, group: str) -> None:
+    job = mxjob("digits").flavor(flavor).servers(2).option(RuntimeId="76no").job()
     labels = manifest_of(job, "server", 1)["metadata"]["labels"]
     assert (
         labels.items()
@@ -122,7 +122,7 @@ def test_v1_short_names_resolve_through_a_search_path() -> None:
 
 def test_v1_search_path_in_another_domain() -> None:
     job = mxjob().v1().option(RuntimeId="76no").job()
-    pod = build_pod(job, MXNET, job.groups[0], 0, 0, "", cluster_of(job, MXNET), "example.internal")
+    pod = build_pod(job, MXNET, job.groups[0], 0, 0, "", build_cluster_spec(job, MXNET), "example.internal")
     assert pod["spec"]["dnsConfig"]["searches"] == ["mxjob-76no.default.svc.example.internal"]
 
 
@@ -156,19 +156,19 @@ def test_v1_leaves_a_port_of_that_name_alone() -> None:
     )
 
 
-@pytest.mark.parametrize("dialect", ["v1alpha1", "fioravanzo", "mpba"])
-def test_others_add_no_port(dialect: str) -> None:
-    assert "ports" not in container_of(manifest_of(mxjob().dialect(dialect).job(), "scheduler"))
+@pytest.mark.parametrize("flavor", ["v1alpha1", "fioravanzo", "mpba"])
+def test_others_add_no_port(flavor: str) -> None:
+    assert "ports" not in container_of(manifest_of(mxjob().flavor(flavor).job(), "scheduler"))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_containers_own_variables_are_all_kept_and_win(dialect: str) -> None:
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_a_containers_own_variables_are_all_kept_and_win(flavor: str) -> None:
     own: list[dict[str, Any]] = [{"name": f"OWN_{n}", "value": str(n)} for n in range(7)]
     own += [
         {"name": "DMLC_PS_ROOT_PORT", "value": "1"},
         {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s"}}},
     ]
-    pod = manifest_of(mxjob().dialect(dialect).container("Scheduler", env=own).job(), "scheduler")
+    pod = manifest_of(mxjob().flavor(flavor).container("Scheduler", env=own).job(), "scheduler")
     env = container_of(pod)["env"]
     assert env[-len(own) :] == own, "after ours, so that they may refer to ours"
     assert [e["name"] for e in env].count("DMLC_PS_ROOT_PORT") == 1
@@ -181,10 +181,10 @@ def test_what_is_wrong_with_a_variable_is_for_kubernetes_to_say() -> None:
     assert container_of(manifest_of(mxjob().container("Scheduler", env=own).job(), "scheduler"))["env"][-2:] == own
 
 
-@pytest.mark.parametrize(("dialect", "reached"), [("v1", True), ("v1alpha1", False), ("fioravanzo", False)])
-def test_environment_of_the_other_containers(dialect: str, reached: bool) -> None:
+@pytest.mark.parametrize(("flavor", "reached"), [("v1", True), ("v1alpha1", False), ("fioravanzo", False)])
+def test_environment_of_the_other_containers(flavor: str, reached: bool) -> None:
     both = [{"name": "logger", "image": "log:1"}, {"name": "mxnet", "image": "train:1"}]
-    job = mxjob().dialect(dialect).pod("Scheduler", containers=both, initContainers=[{"name": "init"}]).job()
+    job = mxjob().flavor(flavor).pod("Scheduler", containers=both, initContainers=[{"name": "init"}]).job()
     pod = manifest_of(job, "scheduler")
     assert ("DMLC_ROLE" in environment_of(pod, "logger")) == reached
     assert environment_of(pod, "mxnet")["DMLC_ROLE"] == "scheduler"
@@ -226,10 +226,10 @@ def test_environment_of_services_is_off_unless_asked_for() -> None:
 # --- the template stays what it is
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_template_is_not_touched(dialect: str) -> None:
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_the_template_is_not_touched(flavor: str) -> None:
     resource = (
-        mxjob().dialect(dialect).container("Scheduler", env=[{"name": "A"}], ports=[{"containerPort": 1}]).resource()
+        mxjob().flavor(flavor).container("Scheduler", env=[{"name": "A"}], ports=[{"containerPort": 1}]).resource()
     )
     before = copy.deepcopy(resource)
     job = parse_job(resource, MXNET)
@@ -238,11 +238,11 @@ def test_the_template_is_not_touched(dialect: str) -> None:
     assert manifest_of(job, "scheduler") == first, "building it changes nothing"
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_nothing_in_a_template_is_templated(dialect: str) -> None:
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_nothing_in_a_template_is_templated(flavor: str) -> None:
     job = (
         mxjob()
-        .dialect(dialect)
+        .flavor(flavor)
         .container("Scheduler", args=[TEMPLATED], env=[{"name": "X", "value": TEMPLATED}], workingDir=TEMPLATED)
         .template_metadata("Scheduler", annotations={"note": TEMPLATED}, labels={"l": TEMPLATED})
         .job()
@@ -258,7 +258,7 @@ def test_nothing_in_a_template_is_templated(dialect: str) -> None:
 
 def test_declared_labels_with_placeholders() -> None:
     labels = {"always": "", "index": "{index}", "role": "{role}"}
-    framework = echo_framework_of_dialect(labels=labels)
+    framework = echo_framework_of_flavor(labels=labels)
     job = parse_job(echojob(1), framework)
     assert (
         manifest_of(job, "Leader", framework=framework)["metadata"]["labels"].items()

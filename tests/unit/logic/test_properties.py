@@ -14,7 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.errors impor
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.builders import MXNET, NOW, Resource, environment_of, manifest_of, mxjob, observed
-from support.world import DNS_LABEL, World, is_quiet
+from support.fake_cluster import DNS_LABEL, World, is_quiet
 
 SPEC_HASH = "dljob.operator/spec-hash"
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
@@ -54,8 +54,8 @@ def paths(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @st.composite
 def valid_jobs(draw: st.DrawFn) -> Resource:
-    """A good job in any dialect, with a little of everything that is read."""
-    made = mxjob(draw(st.from_regex(r"[a-z][a-z0-9]{0,20}", fullmatch=True))).dialect(draw(st.sampled_from(DIALECTS)))
+    """A good job in any flavor, with a little of everything that is read."""
+    made = mxjob(draw(st.from_regex(r"[a-z][a-z0-9]{0,20}", fullmatch=True))).flavor(draw(st.sampled_from(DIALECTS)))
     made.servers(draw(st.integers(0, 3))).workers(draw(st.integers(0, 4)))
     made.restart(draw(st.sampled_from(["Always", "OnFailure", "Never"])))
     made.container("Worker", env=[{"name": "A", "value": "b"}], ports=[{"name": "p", "containerPort": 80}])
@@ -124,15 +124,15 @@ def test_a_spoilt_job_is_told_of_or_planned(resource: Resource) -> None:
     st.integers(0, 1000),
     st.integers(1, 65535),
 )
-def test_a_good_job_is_read_as_it_was_written(dialect: str, servers: int, workers: int, port: int) -> None:
-    made = mxjob().dialect(dialect).servers(servers).workers(workers)
-    if dialect == "v1":
+def test_a_good_job_is_read_as_it_was_written(flavor: str, servers: int, workers: int, port: int) -> None:
+    made = mxjob().flavor(flavor).servers(servers).workers(workers)
+    if flavor == "v1":
         made.container("Scheduler", ports=[{"name": "mxjob-port", "containerPort": port}])
-    elif dialect != "mpba":
+    elif flavor != "mpba":
         made.entry("Scheduler", PsRootPort=port)
     job = made.job()
     assert [(g.type, g.replicas) for g in job.groups] == [("Scheduler", 1), ("Server", servers), ("Worker", workers)]
-    assert job.groups[0].port == (9000 if dialect == "mpba" else port)
+    assert job.groups[0].port == (9000 if flavor == "mpba" else port)
     assert job.total == servers + workers + 1 == len(list(job.tasks()))
 
 
@@ -148,14 +148,14 @@ def test_dialects_agree(resource: Resource) -> None:
 
 
 @given(
-    dialect=st.sampled_from(DIALECTS),
+    flavor=st.sampled_from(DIALECTS),
     name=st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,70}[a-z0-9])?", fullmatch=True),
     runtime_id=st.from_regex(r"[-a-z0-9]{1,70}", fullmatch=True),
     workers=st.integers(1, 12),
 )
-def test_names_are_good_or_the_job_is_refused(dialect: str, name: str, runtime_id: str, workers: int) -> None:
-    made = mxjob(name).dialect(dialect).workers(workers)
-    if dialect != "mpba":
+def test_names_are_good_or_the_job_is_refused(flavor: str, name: str, runtime_id: str, workers: int) -> None:
+    made = mxjob(name).flavor(flavor).workers(workers)
+    if flavor != "mpba":
         made.option(RuntimeId=runtime_id)
     try:
         made.job()
@@ -185,9 +185,9 @@ def test_names_are_good_or_the_job_is_refused(dialect: str, name: str, runtime_i
         max_size=4,
     ),
 )
-def test_strings_of_a_template_come_out_as_they_went_in(dialect: str, texts: list[str]) -> None:
+def test_strings_of_a_template_come_out_as_they_went_in(flavor: str, texts: list[str]) -> None:
     text = "".join(texts)
-    job = mxjob().dialect(dialect).container("Scheduler", args=texts, env=[{"name": "X", "value": text}])
+    job = mxjob().flavor(flavor).container("Scheduler", args=texts, env=[{"name": "X", "value": text}])
     job.template_metadata("Scheduler", annotations={"note": text}).pod("Scheduler", nodeSelector={text: text})
     pod = manifest_of(job.job(), "scheduler")
     assert pod["spec"]["containers"][0]["args"] == texts
@@ -254,10 +254,10 @@ def _worker(spec: Any) -> dict[str, Any]:
     st.lists(steps, max_size=12),
 )
 def test_whatever_happens_it_comes_to_rest(
-    dialect: str, policy: str, clean: str, limit: int | None, happenings: list[tuple[Any, ...]]
+    flavor: str, policy: str, clean: str, limit: int | None, happenings: list[tuple[Any, ...]]
 ) -> None:
-    made = mxjob().dialect(dialect).servers(1).workers(2).restart(policy)
-    if dialect != "mpba":
+    made = mxjob().flavor(flavor).servers(1).workers(2).restart(policy)
+    if flavor != "mpba":
         made.run_policy(cleanPodPolicy=clean, backoffLimit=limit)
     world = World(made)
     ended = None
@@ -270,7 +270,7 @@ def test_whatever_happens_it_comes_to_rest(
         outcome = world.status["state"] if world.status["state"] in ("Succeeded", "Failed") else None
         assert ended is None or outcome == ended
         ended = outcome
-        if ended and clean == "All" and dialect != "mpba":
+        if ended and clean == "All" and flavor != "mpba":
             assert not world.pods
         if not ended and not _suspended(world):
             wanted = parse_job(world.resource, MXNET).total
@@ -284,9 +284,9 @@ def test_whatever_happens_it_comes_to_rest(
     st.lists(steps, max_size=12),
 )
 def test_a_job_restarted_as_one_never_mixes_attempts(
-    dialect: str, policy: str, happenings: list[tuple[Any, ...]]
+    flavor: str, policy: str, happenings: list[tuple[Any, ...]]
 ) -> None:
-    made = mxjob().dialect(dialect).servers(1).workers(2).restart(policy).run_policy(restartScope="Job")
+    made = mxjob().flavor(flavor).servers(1).workers(2).restart(policy).run_policy(restartScope="Job")
     world = World(made)
     for happening in happenings:
         live(world, happening)
@@ -314,10 +314,10 @@ def _indexes(text: str) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_plan_is_a_function(dialect: str) -> None:
+@pytest.mark.parametrize("flavor", DIALECTS)
+def test_a_plan_is_a_function(flavor: str) -> None:
     """Nothing that it was given is changed by it, and asked again it says the same."""
-    world = World(mxjob().dialect(dialect).workers(3))
+    world = World(mxjob().flavor(flavor).workers(3))
     before = copy.deepcopy((world.resource, world.pods, world.services))
     assert world.planned() == world.planned()
     world.step()

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import postpone, refuse
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import mark_failed, mark_retry
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
 from support.builders import MXNET, MXJob, mxjob
-from support.world import World
+from support.fake_cluster import World
 
 REFUSED = ['Pod/digits-worker-0: spec.containers[0].volumeMounts[0].name: Not found: "nowhere"']
 QUOTA = ["Pod/digits-worker-0: exceeded quota"]
 
 
-def job(dialect: str = "v1") -> MXJob:
-    return mxjob("digits").dialect(dialect).workers(1)
+def job(flavor: str = "v1") -> MXJob:
+    return mxjob("digits").flavor(flavor).workers(1)
 
 
 def refused(world: World) -> Plan:
-    return refuse(world.planned(), parse_job(world.resource, MXNET), REFUSED, world.now)
+    return mark_failed(world.planned(), parse_job(world.resource, MXNET), REFUSED, world.now)
 
 
 def test_refused_for_good_the_job_fails_in_kubernetes_words() -> None:
@@ -35,7 +35,7 @@ def test_refused_for_good_the_job_fails_in_kubernetes_words() -> None:
 
 def test_only_the_first_of_many_refusals_are_told() -> None:
     world = World(job())
-    done = refuse(world.planned(), parse_job(world.resource, MXNET), [f"pod {n}" for n in range(100)], world.now)
+    done = mark_failed(world.planned(), parse_job(world.resource, MXNET), [f"pod {n}" for n in range(100)], world.now)
     assert done.status
     assert done.status["failure"]["message"] == "pod 0; pod 1; pod 2"
 
@@ -71,21 +71,21 @@ def test_an_edit_gives_it_another_chance() -> None:
 
 def test_postponed_the_user_is_told_once() -> None:
     world = World(job())
-    first = postpone(world.planned(), parse_job(world.resource, MXNET), QUOTA)
+    first = mark_retry(world.planned(), parse_job(world.resource, MXNET), QUOTA)
     assert first.status
     assert first.status["reason"] == QUOTA[0]
     assert first.status["phase"] == "Creating"
     assert first.events == (EventNote("Warning", "FailedCreatePod", QUOTA[0]),), "and not that they were created"
     world.resource["status"] = dict(first.status)
 
-    again = postpone(world.planned(), parse_job(world.resource, MXNET), QUOTA)
+    again = mark_retry(world.planned(), parse_job(world.resource, MXNET), QUOTA)
     assert (again.status, again.events) == (None, ())
     assert len(again.pods) == 2, "they are tried again"
 
 
 def test_once_it_is_written_the_reason_goes() -> None:
     world = World(job())
-    world.resource["status"] = dict(postpone(world.planned(), parse_job(world.resource, MXNET), QUOTA).status or {})
+    world.resource["status"] = dict(mark_retry(world.planned(), parse_job(world.resource, MXNET), QUOTA).status or {})
     world.start()
     assert world.status["reason"] == ""
     assert world.outcome == ("Running", "Running")
@@ -95,7 +95,7 @@ def test_other_news_are_not_held_back() -> None:
     world = World(job())
     world.start()
     world.exit("scheduler", 0, 0)
-    done = postpone(world.planned(), parse_job(world.resource, MXNET), QUOTA)
+    done = mark_retry(world.planned(), parse_job(world.resource, MXNET), QUOTA)
     assert done.status
     assert done.status["state"] == "Succeeded"
     assert "MXJobSucceeded" in [e.reason for e in done.events]

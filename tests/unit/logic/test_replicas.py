@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import Moves, next_moves
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import ReplicaActions, next_actions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from support.builders import Pod, at, mxjob, observed, pod_of, pods_of
@@ -14,18 +14,18 @@ JOB = mxjob().v1alpha1().servers(1).workers(2).restart("Never").job()
 EVERYONE = ["scheduler-0", "server-0", "worker-0", "worker-1"]
 
 
-def moves(
+def actions(
     *pods: Pod,
     job: DLJob = JOB,
     retries: Mapping[str, int] | None = None,
     completed: Mapping[str, set[int]] | None = None,
     now: float = 100,
-) -> Moves:
+) -> ReplicaActions:
     hashes = {g.type: spec_hash(job, g) for g in job.groups}
-    return next_moves(job, observed(job, pods), hashes, retries or {}, completed or {}, at(now))
+    return next_actions(job, observed(job, pods), hashes, retries or {}, completed or {}, at(now))
 
 
-def started(done: Moves) -> list[str]:
+def started(done: ReplicaActions) -> list[str]:
     return [f"{s.group.type.lower()}-{s.index}" for s in done.starts]
 
 
@@ -35,44 +35,44 @@ def others(*without: str) -> list[Pod]:
 
 
 def test_from_nothing() -> None:
-    done = moves()
+    done = actions()
     assert started(done) == EVERYONE
     assert (done.deletions, done.restarted, done.retries, done.wait) == ((), (), {}, None)
 
 
 def test_nothing_to_do() -> None:
-    done = moves(*others())
+    done = actions(*others())
     assert (done.starts, done.deletions, done.restarted, done.wait) == ((), (), (), None)
 
 
 def test_one_is_missing() -> None:
-    assert started(moves(*others("worker-1"))) == ["worker-1"]
+    assert started(actions(*others("worker-1"))) == ["worker-1"]
 
 
 def test_a_new_pod_of_a_replica_that_failed_before_is_a_new_attempt() -> None:
-    (start,) = moves(*others("worker-1"), retries={"worker-1": 3}).starts
+    (start,) = actions(*others("worker-1"), retries={"worker-1": 3}).starts
     assert start.attempt == 3
 
 
 def test_a_replica_that_is_done_needs_no_pod() -> None:
-    assert started(moves(*others("worker-1"), completed={"worker": {1}})) == []
+    assert started(actions(*others("worker-1"), completed={"worker": {1}})) == []
 
 
 def test_while_the_old_pod_terminates_there_is_no_new_one() -> None:
-    done = moves(*others("worker-1"), pod_of(JOB, "worker", 1).running().deleting())
+    done = actions(*others("worker-1"), pod_of(JOB, "worker", 1).running().deleting())
     assert (done.starts, done.deletions) == ((), ())
 
 
 def test_a_failed_pod_is_counted_then_waited_for_then_deleted() -> None:
     dead = pod_of(JOB, "worker", 1, attempt=2).failed(1, seconds=100)
-    counted = moves(*others("worker-1"), dead, retries={"worker-1": 2})
+    counted = actions(*others("worker-1"), dead, retries={"worker-1": 2})
     assert (counted.retries, counted.deletions, counted.wait) == ({"worker-1": 3}, (), 4)
     assert [p.index for p in counted.restarted] == [1]
 
-    waiting = moves(*others("worker-1"), dead, retries=counted.retries, now=103)
+    waiting = actions(*others("worker-1"), dead, retries=counted.retries, now=103)
     assert (waiting.retries, waiting.deletions, waiting.restarted, waiting.wait) == ({"worker-1": 3}, (), (), 1)
 
-    deleted = moves(*others("worker-1"), dead, retries=counted.retries, now=104)
+    deleted = actions(*others("worker-1"), dead, retries=counted.retries, now=104)
     assert [d.uid for d in deleted.deletions] == [dead.view().uid]
     assert (deleted.retries, deleted.restarted, deleted.starts, deleted.wait) == ({"worker-1": 3}, (), (), None)
 
@@ -80,54 +80,54 @@ def test_a_failed_pod_is_counted_then_waited_for_then_deleted() -> None:
 @pytest.mark.parametrize("retries", [{}, {"worker-1": 2}])
 def test_a_disrupted_pod_goes_at_once_and_is_not_counted(retries: dict[str, int]) -> None:
     gone = pod_of(JOB, "worker", 1, attempt=retries.get("worker-1", 0)).failed(137, seconds=100).disrupted()
-    done = moves(*others("worker-1"), gone, retries=retries)
+    done = actions(*others("worker-1"), gone, retries=retries)
     assert [d.uid for d in done.deletions] == [gone.view().uid]
     assert (done.retries, [p.index for p in done.restarted], done.wait) == (retries, [1], None)
-    (start,) = moves(*others("worker-1"), retries=retries).starts
+    (start,) = actions(*others("worker-1"), retries=retries).starts
     assert start.attempt == retries.get("worker-1", 0)
 
 
 def test_a_stale_view_counts_to_the_same_number() -> None:
     dead = pod_of(JOB, "worker", 1).failed(1)
     for known in ({}, {"worker-1": 1}):
-        assert moves(*others("worker-1"), dead, retries=known).retries == {"worker-1": 1}
+        assert actions(*others("worker-1"), dead, retries=known).retries == {"worker-1": 1}
 
 
 def test_a_stale_view_of_an_attempt_long_replaced_takes_nothing_back() -> None:
     dead = pod_of(JOB, "worker", 1, attempt=0).failed(1)
-    done = moves(*others("worker-1"), dead, retries={"worker-1": 5})
+    done = actions(*others("worker-1"), dead, retries={"worker-1": 5})
     assert (done.retries, done.restarted, done.starts) == ({"worker-1": 5}, (), ())
 
 
 def test_the_soonest_of_several_waits() -> None:
     dead = [pod_of(JOB, "worker", i, attempt=i + 1).failed(1, seconds=100) for i in (0, 1)]
-    assert moves(*others("worker-0", "worker-1"), *dead).wait == 2
+    assert actions(*others("worker-0", "worker-1"), *dead).wait == 2
 
 
 def test_a_pod_of_an_older_spec_goes() -> None:
     old = pod_of(JOB, "worker", 1).of_another_spec().running()
-    done = moves(*others("worker-1"), old)
+    done = actions(*others("worker-1"), old)
     assert [d.name for d in done.deletions] == [old.view().name]
     assert (done.starts, done.retries) == ((), {})
 
 
 def test_of_two_pods_of_a_replica_the_newer_attempt_stays() -> None:
     old, new = (pod_of(JOB, "worker", 1, attempt=n).running() for n in (1, 2))
-    done = moves(*others("worker-1"), old, new)
+    done = actions(*others("worker-1"), old, new)
     assert [d.name for d in done.deletions] == [old.view().name]
 
 
 def test_a_terminating_pod_is_never_the_one_that_stays() -> None:
     old = pod_of(JOB, "worker", 1, attempt=1).running()
     new = pod_of(JOB, "worker", 1, attempt=2).running().deleting()
-    assert moves(*others("worker-1"), old, new).deletions == ()
+    assert actions(*others("worker-1"), old, new).deletions == ()
 
 
 def test_replicas_that_the_job_no_longer_has() -> None:
     wider = mxjob().v1alpha1().servers(1).workers(4).restart("Never").job()
     surplus = [pod_of(wider, "worker", i).running() for i in (2, 3)]
     surplus[1].deleting()
-    done = moves(*others(), *surplus)
+    done = actions(*others(), *surplus)
     assert [d.name for d in done.deletions] == [surplus[0].view().name]
 
 
@@ -135,4 +135,4 @@ def test_pods_of_an_unknown_type_go() -> None:
     stranger = pod_of(JOB, "worker", 0).change(
         lambda p: p["metadata"]["labels"].update({"dljob.operator/replica-type": "evaluator"})
     )
-    assert [d.name for d in moves(*others(), stranger).deletions] == [stranger.view().name]
+    assert [d.name for d in actions(*others(), stranger).deletions] == [stranger.view().name]

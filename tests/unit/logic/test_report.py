@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status.report import (
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
     MESSAGE_LIMIT,
-    Report,
+    StatusBuilder,
     clip,
     is_finished,
     outcome,
@@ -25,8 +25,10 @@ ENDED_BY_THE_PEER = {
 }
 
 
-def told(job: MXJob, tell: Callable[[Report], object], seconds: float = 0) -> tuple[dict[str, Any] | None, list[str]]:
-    report = Report(job.job(), at(seconds))
+def told(
+    job: MXJob, tell: Callable[[StatusBuilder], object], seconds: float = 0
+) -> tuple[dict[str, Any] | None, list[str]]:
+    report = StatusBuilder(job.job(), at(seconds))
     tell(report)
     status = report.status()
     return None if status is None else dict(status), [e.reason for e in report.events]
@@ -101,17 +103,17 @@ def test_taken_up() -> None:
 @pytest.mark.parametrize(
     ("tell", "v1", "v1alpha1"),
     [
-        (Report.created, "Created", "Running"),
-        (Report.running, "Running", "Running"),
-        (Report.suspended, "Suspended", "Running"),
-        (Report.respecified, "Restarting", "Running"),
-        (Report.succeeded, "Succeeded", "Succeeded"),
+        (StatusBuilder.created, "Created", "Running"),
+        (StatusBuilder.running, "Running", "Running"),
+        (StatusBuilder.suspended, "Suspended", "Running"),
+        (StatusBuilder.respecified, "Restarting", "Running"),
+        (StatusBuilder.succeeded, "Succeeded", "Succeeded"),
         (lambda r: r.failed(Failure("Error", "x")), "Failed", "Failed"),
     ],
 )
-def test_state(tell: Callable[[Report], object], v1: str, v1alpha1: str) -> None:
-    for dialect, state in (("v1", v1), ("v1alpha1", v1alpha1), ("mpba", v1alpha1)):
-        status, _ = told(mxjob().dialect(dialect), tell)
+def test_state(tell: Callable[[StatusBuilder], object], v1: str, v1alpha1: str) -> None:
+    for flavor, state in (("v1", v1), ("v1alpha1", v1alpha1), ("mpba", v1alpha1)):
+        status, _ = told(mxjob().flavor(flavor), tell)
         assert status
         assert status["state"] == state
 
@@ -179,7 +181,7 @@ def test_an_exit_code_of_0_is_told() -> None:
 )
 def test_restarting(failed: int, said: str) -> None:
     job = mxjob("digits").workers(4).job()
-    report = Report(job, at(0))
+    report = StatusBuilder(job, at(0))
     report.restarting([pod_of(job, "worker", i).failed(1).view() for i in range(failed)], [Failure("Error", "why")])
     (event,) = report.events
     assert (event.type, event.reason, event.message) == ("Warning", "MXJobRestarting", f"MXJob digits {said}")
@@ -187,9 +189,9 @@ def test_restarting(failed: int, said: str) -> None:
 
 
 def test_suspended_and_resumed() -> None:
-    started, _ = told(mxjob(), Report.taken_up)
+    started, _ = told(mxjob(), StatusBuilder.taken_up)
     assert started
-    running, _ = told(mxjob().status(**started), Report.running)
+    running, _ = told(mxjob().status(**started), StatusBuilder.running)
     assert running
     suspended, events = told(mxjob().status(**running, completed={"worker": "0"}), lambda r: r.suspended(), 10)
     assert suspended
@@ -217,14 +219,14 @@ def test_a_job_that_is_suspended_from_the_start_has_not_started() -> None:
 
 def test_progress_of_another_spec_is_forgotten() -> None:
     held = {"specHash": "old", "retries": {"worker-0": 2}, "completed": {"worker": "1"}}
-    report = Report(mxjob().status(**held).job(), at(0))
+    report = StatusBuilder(mxjob().status(**held).job(), at(0))
     assert report.forget_progress("new")
     assert not {"retries", "completed"} & set(report.status() or {})
 
 
 @pytest.mark.parametrize("known", [{}, {"specHash": "same"}])
 def test_progress_of_this_spec_is_kept(known: dict[str, str]) -> None:
-    report = Report(mxjob().status(**known, retries={"worker-0": 2}).job(), at(0))
+    report = StatusBuilder(mxjob().status(**known, retries={"worker-0": 2}).job(), at(0))
     assert not report.forget_progress("same")
     assert (report.status() or {}).get("retries", {"worker-0": 2}) == {"worker-0": 2}
 
@@ -246,7 +248,7 @@ def test_a_mended_job_starts_from_a_clean_slate() -> None:
 def test_long_messages_fit_an_event() -> None:
     assert clip("x" * MESSAGE_LIMIT) == "x" * MESSAGE_LIMIT
     assert len(clip("x" * 5000)) == MESSAGE_LIMIT
-    report = Report(mxjob().job(), at(0))
+    report = StatusBuilder(mxjob().job(), at(0))
     report.failed(Failure("Error", "x" * 5000))
     status = report.status()
     assert status

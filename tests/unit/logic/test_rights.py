@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from ansible_collections.dljob.operator.plugins.module_utils.logic.rights import explain, lacking
+from ansible_collections.dljob.operator.plugins.module_utils.logic.rbac import explain_denial, missing_permissions
 
-from dljob_operator.engine.rights import with_rule
+from dljob_operator.engine.rbac import with_rule
 
 DENIED = 'pods is forbidden: User "system:serviceaccount:a:b" cannot create resource "pods" in API group "" in the namespace "c"'
 STATUS = (
@@ -21,30 +21,30 @@ def rules(text: str) -> list[object]:
     return found
 
 
-@pytest.mark.parametrize("tell", [explain, with_rule])
+@pytest.mark.parametrize("tell", [explain_denial, with_rule])
 def test_the_rule_can_be_taken_as_it_stands(tell) -> None:  # type: ignore[no-untyped-def]
     assert rules(tell(DENIED)) == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}]
     assert rules(tell(STATUS)) == [{"apiGroups": ["kubeflow.org"], "resources": ["mxjobs/status"], "verbs": ["patch"]}]
     assert tell(DENIED).startswith(DENIED)
 
 
-@pytest.mark.parametrize("tell", [explain, with_rule])
+@pytest.mark.parametrize("tell", [explain_denial, with_rule])
 @pytest.mark.parametrize("text", [QUOTA, "", "no route to host"])
 def test_what_is_no_right_is_left_alone(tell, text: str) -> None:  # type: ignore[no-untyped-def]
     assert tell(text) == text
 
 
 def test_several_rights_in_one_text_and_one_right_several_times() -> None:
-    assert len(rules(explain(f"{DENIED}; {DENIED}; {STATUS}"))) == 2
+    assert len(rules(explain_denial(f"{DENIED}; {DENIED}; {STATUS}"))) == 2
 
 
 def test_an_answer_within_an_exceptions_text() -> None:
-    assert rules(explain(DENIED.replace('"', '\\"'))) == rules(explain(DENIED))
+    assert rules(explain_denial(DENIED.replace('"', '\\"'))) == rules(explain_denial(DENIED))
 
 
 def test_of_many_refusals_only_those_for_want_of_a_right_and_each_right_once() -> None:
-    assert lacking([QUOTA, f"Pod/a: {DENIED}", f"Pod/b: {DENIED}", STATUS]) == (
-        explain(f"Pod/a: {DENIED}"),
-        explain(STATUS),
+    assert missing_permissions([QUOTA, f"Pod/a: {DENIED}", f"Pod/b: {DENIED}", STATUS]) == (
+        explain_denial(f"Pod/a: {DENIED}"),
+        explain_denial(STATUS),
     )
-    assert lacking([]) == ()
+    assert missing_permissions([]) == ()

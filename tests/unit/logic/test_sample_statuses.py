@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 from support.builders import TENSORFLOW, mxjob
+from support.fake_cluster import World
 from support.upstream_manifests import from_each_source, load
-from support.world import World
 
 SAMPLE_OF_MXJOB = """
 phase: Running
@@ -77,10 +77,10 @@ def test_a_running_mxjob(path: Path) -> None:
 
 
 def test_a_running_mxjob_of_each_list_dialect() -> None:
-    for dialect in ("v1alpha1", "fioravanzo", "mpba"):
-        world = World(mxjob().dialect(dialect).servers(1).workers(1))
+    for flavor in ("v1alpha1", "fioravanzo", "mpba"):
+        world = World(mxjob().flavor(flavor).servers(1).workers(1))
         world.start()
-        assert shown(world.status) == as_printed(SAMPLE_OF_MXJOB), dialect
+        assert shown(world.status) == as_printed(SAMPLE_OF_MXJOB), flavor
 
 
 @pytest.mark.parametrize("path", from_each_source("tf_job.yaml"))

@@ -7,9 +7,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.services impo
 from support.builders import UID, manifest_of, mxjob
 
 
-@pytest.mark.parametrize("dialect", ["v1alpha1", "fioravanzo", "mpba"])
-def test_one_service_however_many_replicas(dialect: str) -> None:
-    job = mxjob().dialect(dialect).workers(500).job()
+@pytest.mark.parametrize("flavor", ["v1alpha1", "fioravanzo", "mpba"])
+def test_one_service_however_many_replicas(flavor: str) -> None:
+    job = mxjob().flavor(flavor).workers(500).job()
     (service,) = build_services(job)
     assert service["spec"] == {
         "clusterIP": "None",
@@ -37,9 +37,9 @@ def test_v1_chief_of_the_users_choice() -> None:
     assert chief["metadata"]["name"] == "digits-worker-1"
 
 
-@pytest.mark.parametrize("dialect", ["v1", "v1alpha1"])
-def test_services_are_owned(dialect: str) -> None:
-    for service in build_services(mxjob().dialect(dialect).job()):
+@pytest.mark.parametrize("flavor", ["v1", "v1alpha1"])
+def test_services_are_owned(flavor: str) -> None:
+    for service in build_services(mxjob().flavor(flavor).job()):
         (owner,) = service["metadata"]["ownerReferences"]
         assert (owner["uid"], owner["controller"]) == (UID, True)
         assert service["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "dljob-operator"

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared
-from ansible_collections.dljob.operator.plugins.module_utils.logic.observe import observe
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import CAFFE2, MXNET, TENSORFLOW, MXJob, Resource, mxjob, seen_from
-from support.world import World, is_quiet
+from support.fake_cluster import World, is_quiet
 
 REFERENCE = re.compile(r"\$\(([A-Za-z0-9_.-]+)\)")
 
@@ -36,7 +36,7 @@ def read_by(world: World, type_: str, index: int) -> dict[str, str]:
             found[entry["name"]] = world.others["ConfigMap"][source["name"]]["data"][source["key"]]
         else:
             found[entry["name"]] = REFERENCE.sub(lambda m: found[m[1]], entry["value"])
-    return {name: text for name, text in found.items() if not name.startswith(shared.PREFIX)}
+    return {name: text for name, text in found.items() if not name.startswith(shared_env_configmap.PREFIX)}
 
 
 def told(job: DLJob, type_: str, index: int) -> Mapping[str, str]:
@@ -111,7 +111,7 @@ def test_whatever_the_numbers(workers: int, servers: int) -> None:
 
 
 def test_a_small_job_says_it_all_in_its_pods() -> None:
-    world = World(large(shared.FROM_REPLICAS - 3))
+    world = World(large(shared_env_configmap.FROM_REPLICAS - 3))
     world.settle()
     assert not config_maps(world)
     assert "cluster" in json.loads(next(e for e in _env(world, "worker", 0) if e["name"] == "MX_CONFIG")["value"])
@@ -140,7 +140,7 @@ def test_a_dollar_stays_in_the_pod() -> None:
 
 
 def test_what_no_config_map_can_hold_stays_in_the_pod() -> None:
-    text = "x" * (shared.LARGEST + 1)
+    text = "x" * (shared_env_configmap.LARGEST + 1)
     world = World(large(), _mxnet(lambda cluster: {"LONG": f"{text}{cluster['task']['index']}"}))
     world.settle()
     assert not config_maps(world)
@@ -160,7 +160,7 @@ def test_it_is_the_jobs_and_cannot_change() -> None:
 
 def test_it_comes_before_the_pods_that_need_it() -> None:
     done = World(large()).planned()
-    assert [m["kind"] for m in done.companions] == ["ConfigMap"]
+    assert [m["kind"] for m in done.auxiliary_objects] == ["ConfigMap"]
     assert len(done.pods) == 62
 
 
@@ -172,7 +172,7 @@ def test_a_restarted_replica_finds_it_there() -> None:
     world.kubelet_deletes()
     done = world.step()
     assert len(done.pods) == 1
-    assert not done.companions
+    assert not done.auxiliary_objects
     world.settle()
     assert world.others["ConfigMap"] == before
     assert read_by(world, "worker", 7) == told(parse_job(world.resource, MXNET), "Worker", 7)
@@ -185,8 +185,8 @@ def test_deleted_by_somebody_it_comes_back() -> None:
     ((name, made),) = config_maps(world).items()
     world.others["ConfigMap"].clear()
     done = world.step()
-    assert done.upkeep, "a refusal of which is told, and fails nothing"
-    assert not done.companions
+    assert done.ensured_objects, "a refusal of which is told, and fails nothing"
+    assert not done.auxiliary_objects
     assert world.others["ConfigMap"][name]["data"] == made["data"]
     assert is_quiet(world.planned())
 
@@ -232,9 +232,9 @@ def test_replicas_that_wait_for_another_try_find_it_there() -> None:
     world.kubelet_deletes()
     assert not world.pods
     job = parse_job(world.resource, MXNET)
-    seen = observe(job.uid, "mxnet", (), (), {"ConfigMap": world.others["ConfigMap"].values()})
-    assert shared.held(seen)
-    assert shared.surplus(job, seen) == ()
+    seen = build_observed_state(job.uid, "mxnet", (), (), {"ConfigMap": world.others["ConfigMap"].values()})
+    assert shared_env_configmap.deletions(seen)
+    assert shared_env_configmap.surplus(job, seen) == ()
 
 
 @pytest.mark.parametrize(("policy", "left"), [("Running", 0), ("All", 0), ("None", 1)])

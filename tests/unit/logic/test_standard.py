@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic import standard
+from ansible_collections.dljob.operator.plugins.module_utils.logic import default_program
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from support.builders import TENSORFLOW, Resource, manifest_of, role_file, tf_template, tfjob
-from support.world import World
+from support.fake_cluster import World
 
 MOUNT = {"name": "ps-config-volume", "mountPath": "/ps-server"}
 VOLUME = {"name": "ps-config-volume", "configMap": {"name": "cm-ps-76no"}}
@@ -109,23 +109,23 @@ def test_v1_has_no_default_servers() -> None:
 
 def test_the_program_comes_with_the_pods_that_need_it() -> None:
     world = World(tfjob(master=1, worker=1, ps=2), TENSORFLOW)
-    (companion,) = world.planned().companions
+    (companion,) = world.planned().auxiliary_objects
     assert companion["metadata"]["name"] == "cm-ps-76no"
     assert companion["metadata"]["ownerReferences"][0]["uid"] == world.resource["metadata"]["uid"]
     assert companion["data"] == {"grpc_tensorflow_server.py": role_file("tensorflow", "parameter_server.py")}
     world.start()
-    assert world.planned().companions == ()
+    assert world.planned().auxiliary_objects == ()
     world.user_deletes(world.pod("worker", 0)["metadata"]["name"])
     world.kubelet_deletes()
-    assert world.planned().companions == (), "a worker needs no server program"
+    assert world.planned().auxiliary_objects == (), "a worker needs no server program"
     world.user_deletes(world.pod("ps", 0)["metadata"]["name"])
     world.kubelet_deletes()
-    assert [c["kind"] for c in world.planned().companions] == ["ConfigMap"]
+    assert [c["kind"] for c in world.planned().auxiliary_objects] == ["ConfigMap"]
 
 
 def test_no_default_server_no_program() -> None:
-    assert World(tfjob(master=1, worker=1), TENSORFLOW).planned().companions == ()
+    assert World(tfjob(master=1, worker=1), TENSORFLOW).planned().auxiliary_objects == ()
 
 
 def test_program_of_knows_only_its_own_types() -> None:
-    assert standard.program_of(TENSORFLOW.dialects[0], "Worker", {"IsDefaultPS": True}, "tensorflow") is None
+    assert default_program.program_of(TENSORFLOW.flavors[0], "Worker", {"IsDefaultPS": True}, "tensorflow") is None

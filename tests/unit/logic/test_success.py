@@ -81,7 +81,7 @@ def test_all_processes_of_a_local_job_must_succeed() -> None:
 
 
 def test_a_framework_that_waits_for_all() -> None:
-    framework = echo_framework(chief=["Follower"], succeeds_by="all")
+    framework = echo_framework(success_target=["Follower"], succeeds_by="all")
     job = parse_job(echojob(2), framework)
     assert not succeeded(job, observed(job), {"follower": {0}})
     assert succeeded(job, observed(job), {"follower": {0, 1}})

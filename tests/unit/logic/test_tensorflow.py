@@ -1,4 +1,4 @@
-"""TensorFlow's jobs in all dialects: what is accepted, who decides, and what the status says."""
+"""TensorFlow's jobs in all flavors: what is accepted, who decides, and what the status says."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from support.builders import TENSORFLOW, manifest_of, tfjob
-from support.world import World
+from support.fake_cluster import World
 
 LISTS = ["tensorflow.org/v1alpha1", "kubeflow.org/v1alpha1"]
 
@@ -44,14 +44,14 @@ def test_both_spellings_at_once() -> None:
 )
 def test_who_decides_in_v1(counts: dict[str, int], chief: str) -> None:
     job = parse_job(tfjob("kubeflow.org/v1", "tfReplicaSpecs", **counts), TENSORFLOW)
-    assert (job.chief.type, job.chief.index) == (chief, 0)
+    assert (job.success_target.type, job.success_target.index) == (chief, 0)
 
 
 def test_another_chief() -> None:
     resource = tfjob(master=1, worker=2)
     resource["spec"]["terminationPolicy"] = {"chief": {"replicaName": "WORKER", "replicaIndex": 1}}
     job = parse_job(resource, TENSORFLOW)
-    assert (job.chief.type, job.chief.index) == ("Worker", 1)
+    assert (job.success_target.type, job.success_target.index) == ("Worker", 1)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tf_config import tf_config_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tensorflow import tensorflow_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from support.builders import TENSORFLOW, environment_of, manifest_of, seen_from, tfjob
 
@@ -25,7 +25,7 @@ V1 = (
 
 def read_by(resource: dict[str, Any], type_: str, index: int = 0) -> dict[str, str]:
     """The variables of a replica, by the filter alone."""
-    return dict(tf_config_environment(seen_from(parse_job(resource, TENSORFLOW), type_, index, TENSORFLOW)))
+    return dict(tensorflow_environment(seen_from(parse_job(resource, TENSORFLOW), type_, index, TENSORFLOW)))
 
 
 @pytest.mark.parametrize("group", ["tensorflow.org", "kubeflow.org"])

@@ -33,7 +33,7 @@ def test_v1_name_of_63_characters_says_how_much_is_too_much() -> None:
     assert text.startswith("metadata.name is 12 characters too long: its pods are named like j")
 
 
-@pytest.mark.parametrize("dialect", ["v1", "v1alpha1", "mpba"])
+@pytest.mark.parametrize("flavor", ["v1", "v1alpha1", "mpba"])
 @pytest.mark.parametrize(
     ("pod", "said"),
     [
@@ -46,8 +46,8 @@ def test_v1_name_of_63_characters_says_how_much_is_too_much() -> None:
         ({"dnsConfig": {"searches": "a"}}, ".template.spec.dnsConfig.searches must be a list of domains"),
     ],
 )
-def test_shape_of_a_pod(dialect: str, pod: dict[str, Any], said: str) -> None:
-    assert problem(mxjob().dialect(dialect).pod("Scheduler", **pod)).endswith(said)
+def test_shape_of_a_pod(flavor: str, pod: dict[str, Any], said: str) -> None:
+    assert problem(mxjob().flavor(flavor).pod("Scheduler", **pod)).endswith(said)
 
 
 @pytest.mark.parametrize("value", [{}, "x", [1], ["A=b"]])

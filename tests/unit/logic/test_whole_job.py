@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from support.builders import CAFFE2, MXNET, MXJob, caffe2job, environment_of, mxjob
-from support.world import World
+from support.fake_cluster import World
 
 EVERYONE = ["scheduler-0", "server-0", "worker-0", "worker-1"]
 

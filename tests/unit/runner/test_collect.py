@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from dljob_operator.warm.collect import Collector, failure_message
-from dljob_operator.warm.messages import Failure
+from dljob_operator.runner.collect import Collector, failure_message
+from dljob_operator.runner.messages import Failure
 
 
 @dataclass

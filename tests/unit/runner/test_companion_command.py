@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dljob_operator.companion import command
-from dljob_operator.companion.command import Command, NotOurs
+from dljob_operator.ansible_operator_bridge import command
+from dljob_operator.ansible_operator_bridge.command import Command, UnsupportedRun
 
 CWD = Path("/opt/ansible")
 ROLE = [
@@ -64,7 +64,7 @@ def test_what_ansible_operator_says(argv: list[str], expected: Command) -> None:
     ],
 )
 def test_anything_else_is_not_ours(argv: list[str]) -> None:
-    with pytest.raises(NotOurs):
+    with pytest.raises(UnsupportedRun):
         command.parse(argv, CWD)
 
 
@@ -101,7 +101,7 @@ def test_the_object_is_found_by_its_variable(tmp_path: Path) -> None:
     ],
 )
 def test_an_input_that_asks_for_more_is_not_ours(tmp_path: Path, files: dict[str, Any], reason: str) -> None:
-    with pytest.raises(NotOurs, match=reason):
+    with pytest.raises(UnsupportedRun, match=reason):
         command.read(write(tmp_path, **files))
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dljob_operator.warm.messages import Ending, Failure, Frame, FrameReader, RunRequest, RunResult
+from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult
 
 _JSON = st.dictionaries(st.text(), st.one_of(st.none(), st.integers(), st.text(), st.lists(st.text())))
 
@@ -33,14 +33,14 @@ def test_a_request_survives_the_way() -> None:
 
 
 def test_a_result_survives_the_way_whatever_a_role_put_into_it() -> None:
-    result = RunResult(Ending.COMPLETED, (Failure("t", "m"),), {"ok": 1}, ({"jobs": [{"x": {1, 2}}]},))
+    result = RunResult(RunOutcome.COMPLETED, (Failure("t", "m"),), {"ok": 1}, ({"jobs": [{"x": {1, 2}}]},))
     back = RunResult.from_body(result.to_body(), 0.1, "out")
     assert (back.failures, back.stats, back.seconds, back.output) == (result.failures, {"ok": 1}, 0.1, "out")
     assert back.reports[0]["jobs"][0]["x"] == "{1, 2}"
 
 
 def test_only_a_completed_run_without_failures_is_ok() -> None:
-    assert RunResult(Ending.COMPLETED).ok
-    assert not RunResult(Ending.COMPLETED, (Failure("a", "b"),)).ok
-    assert not RunResult(Ending.TIMED_OUT).ok
-    assert RunResult(Ending.CRASHED, (Failure("", "gone"), Failure("task", "bad"))).message == "gone\ntask: bad"
+    assert RunResult(RunOutcome.COMPLETED).ok
+    assert not RunResult(RunOutcome.COMPLETED, (Failure("a", "b"),)).ok
+    assert not RunResult(RunOutcome.TIMED_OUT).ok
+    assert RunResult(RunOutcome.CRASHED, (Failure("", "gone"), Failure("task", "bad"))).message == "gone\ntask: bad"

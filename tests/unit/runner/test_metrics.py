@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dljob_operator.engine.metrics import Metrics
-from dljob_operator.engine.triggers import Change
+from dljob_operator.engine.predicates import Change
 
 KIND = "kubeflow.org/v1 MXJob"
 LABELS = {"namespace": "lab", "kind": KIND}

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from dljob_operator.companion.nudges import ASKED_FOR, Nudges
+from dljob_operator.ansible_operator_bridge.requeue_queue import ASKED_FOR, RequeueQueue
 from dljob_operator.engine.queue import SETTLE
 
 
@@ -23,144 +23,146 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def nudges(clock: Clock) -> Nudges:
-    return Nudges(clock)
+def requeues(clock: Clock) -> RequeueQueue:
+    return RequeueQueue(clock)
 
 
-def due(nudges: Nudges) -> list[str] | None:
-    return nudges.take(lambda _: 1, timeout=0)
+def due(requeues: RequeueQueue) -> list[str] | None:
+    return requeues.get(lambda _: 1, timeout=0)
 
 
-def after_a_run(nudges: Nudges, key: str = "a", **done: object) -> float | None:
-    nudges.begin(key)
-    return nudges.done(key, **{"ok": True, **done})  # type: ignore[arg-type]
+def after_a_run(requeues: RequeueQueue, key: str = "a", **done: object) -> float | None:
+    requeues.begin(key)
+    return requeues.done(key, **{"ok": True, **done})  # type: ignore[arg-type]
 
 
-def test_a_job_that_was_never_run_here_is_left_alone(nudges: Nudges, clock: Clock) -> None:
-    nudges.add("a", "kind", cause=("pod", "1"))
+def test_a_job_that_was_never_run_here_is_left_alone(requeues: RequeueQueue, clock: Clock) -> None:
+    requeues.add("a", "kind", cause=("pod", "1"))
     clock.now += 1000
-    assert due(nudges) == []
+    assert due(requeues) == []
 
 
-def test_a_change_after_a_run_is_a_nudge_and_a_burst_is_one(nudges: Nudges, clock: Clock) -> None:
-    after_a_run(nudges)
+def test_a_change_after_a_run_is_a_nudge_and_a_burst_is_one(requeues: RequeueQueue, clock: Clock) -> None:
+    after_a_run(requeues)
     for number in range(5):
-        nudges.add("a", "kind", cause=("pod", str(number)))
-    assert due(nudges) == []
+        requeues.add("a", "kind", cause=("pod", str(number)))
+    assert due(requeues) == []
     clock.now += SETTLE
-    assert due(nudges) == ["a"]
-    assert due(nudges) == []
+    assert due(requeues) == ["a"]
+    assert due(requeues) == []
 
 
-def test_what_happens_between_nudge_and_run_needs_no_other(nudges: Nudges, clock: Clock) -> None:
-    after_a_run(nudges)
-    nudges.add("a", "kind")
+def test_what_happens_between_nudge_and_run_needs_no_other(requeues: RequeueQueue, clock: Clock) -> None:
+    after_a_run(requeues)
+    requeues.add("a", "kind")
     clock.now += SETTLE
-    assert due(nudges) == ["a"]
-    nudges.add("a", "kind")
+    assert due(requeues) == ["a"]
+    requeues.add("a", "kind")
     clock.now += SETTLE
-    assert due(nudges) == []
-    assert after_a_run(nudges) is None
+    assert due(requeues) == []
+    assert after_a_run(requeues) is None
 
 
-def test_a_run_that_began_anyway_takes_the_nudge_back(nudges: Nudges, clock: Clock) -> None:
-    after_a_run(nudges)
-    nudges.add("a", "kind")
-    nudges.begin("a")
+def test_a_run_that_began_anyway_takes_the_nudge_back(requeues: RequeueQueue, clock: Clock) -> None:
+    after_a_run(requeues)
+    requeues.add("a", "kind")
+    requeues.begin("a")
     clock.now += 10
-    assert due(nudges) == []
+    assert due(requeues) == []
 
 
-def test_what_a_run_wrote_itself_is_no_reason(nudges: Nudges) -> None:
-    nudges.begin("a")
-    nudges.add("a", "kind", cause=("pod", "5"))
-    assert nudges.done("a", ok=True, wrote=[("pod", "5")]) is None
+def test_what_a_run_wrote_itself_is_no_reason(requeues: RequeueQueue) -> None:
+    requeues.begin("a")
+    requeues.add("a", "kind", cause=("pod", "5"))
+    assert requeues.done("a", ok=True, wrote=[("pod", "5")]) is None
 
 
-def test_what_others_did_during_a_run_is_one(nudges: Nudges, clock: Clock) -> None:
-    nudges.begin("a")
-    nudges.add("a", "kind", cause=("pod", "5"))
-    nudges.add("a", "kind", cause=("pod", "6"))
-    assert nudges.done("a", ok=True, wrote=[("pod", "5")], again_after=50) == SETTLE
+def test_what_others_did_during_a_run_is_one(requeues: RequeueQueue, clock: Clock) -> None:
+    requeues.begin("a")
+    requeues.add("a", "kind", cause=("pod", "5"))
+    requeues.add("a", "kind", cause=("pod", "6"))
+    assert requeues.done("a", ok=True, wrote=[("pod", "5")], again_after=50) == SETTLE
     clock.now += SETTLE
-    assert due(nudges) == ["a"]
+    assert due(requeues) == ["a"]
 
 
-def test_a_time_that_the_run_named(nudges: Nudges, clock: Clock) -> None:
-    assert after_a_run(nudges, again_after=30.0) == 30.0
+def test_a_time_that_the_run_named(requeues: RequeueQueue, clock: Clock) -> None:
+    assert after_a_run(requeues, again_after=30.0) == 30.0
     clock.now += 29
-    assert due(nudges) == []
+    assert due(requeues) == []
     clock.now += 1
-    assert due(nudges) == ["a"]
+    assert due(requeues) == ["a"]
 
 
-def test_an_earlier_change_does_not_wait_for_that_time(nudges: Nudges, clock: Clock) -> None:
-    after_a_run(nudges, again_after=30.0)
-    nudges.add("a", "kind")
+def test_an_earlier_change_does_not_wait_for_that_time(requeues: RequeueQueue, clock: Clock) -> None:
+    after_a_run(requeues, again_after=30.0)
+    requeues.add("a", "kind")
     clock.now += SETTLE
-    assert due(nudges) == ["a"]
+    assert due(requeues) == ["a"]
     clock.now += 40
-    assert due(nudges) == []
+    assert due(requeues) == []
 
 
-def test_a_failed_run_is_ansible_operators_to_repeat(nudges: Nudges, clock: Clock) -> None:
-    nudges.begin("a")
-    nudges.add("a", "kind")
-    assert nudges.done("a", ok=False, again_after=5) is None
+def test_a_failed_run_is_ansible_operators_to_repeat(requeues: RequeueQueue, clock: Clock) -> None:
+    requeues.begin("a")
+    requeues.add("a", "kind")
+    assert requeues.done("a", ok=False, again_after=5) is None
     clock.now += 60
-    assert due(nudges) == []
+    assert due(requeues) == []
 
 
-def test_overlapping_runs_end_with_the_last(nudges: Nudges) -> None:
-    nudges.begin("a")
-    nudges.begin("a")
-    nudges.add("a", "kind", cause=("pod", "5"))
-    assert nudges.done("a", ok=True) is None
-    assert nudges.done("a", ok=True) == SETTLE
+def test_overlapping_runs_end_with_the_last(requeues: RequeueQueue) -> None:
+    requeues.begin("a")
+    requeues.begin("a")
+    requeues.add("a", "kind", cause=("pod", "5"))
+    assert requeues.done("a", ok=True) is None
+    assert requeues.done("a", ok=True) == SETTLE
 
 
-def test_a_change_of_the_job_itself_is_seen_by_ansible_operator(nudges: Nudges, clock: Clock) -> None:
-    after_a_run(nudges)
-    nudges.add("a", "kind", urgent=True)
+def test_a_change_of_the_job_itself_is_seen_by_ansible_operator(requeues: RequeueQueue, clock: Clock) -> None:
+    after_a_run(requeues)
+    requeues.add("a", "kind", urgent=True)
     clock.now += 1
-    assert due(nudges) == []
+    assert due(requeues) == []
 
 
-def test_a_nudge_that_was_lost_is_repeated_at_the_next_change(nudges: Nudges, clock: Clock) -> None:
-    after_a_run(nudges)
-    nudges.add("a", "kind")
+def test_a_nudge_that_was_lost_is_repeated_at_the_next_change(requeues: RequeueQueue, clock: Clock) -> None:
+    after_a_run(requeues)
+    requeues.add("a", "kind")
     clock.now += SETTLE
-    assert due(nudges) == ["a"]
+    assert due(requeues) == ["a"]
     clock.now += ASKED_FOR
-    nudges.add("a", "kind")
+    requeues.add("a", "kind")
     clock.now += SETTLE
-    assert due(nudges) == ["a"]
+    assert due(requeues) == ["a"]
 
 
-def test_an_annotation_that_could_not_be_written_is_tried_again_ever_later(nudges: Nudges, clock: Clock) -> None:
-    after_a_run(nudges)
-    nudges.add("a", "kind")
+def test_an_annotation_that_could_not_be_written_is_tried_again_ever_later(
+    requeues: RequeueQueue, clock: Clock
+) -> None:
+    after_a_run(requeues)
+    requeues.add("a", "kind")
     pauses = []
     for _ in range(3):
         clock.now += 60
-        assert due(nudges) == ["a"]
-        pauses.append(nudges.failed("a"))
+        assert due(requeues) == ["a"]
+        pauses.append(requeues.failed("a"))
     assert pauses == [0.5, 1.0, 2.0]
 
 
-def test_a_job_that_is_gone_is_forgotten(nudges: Nudges, clock: Clock) -> None:
-    after_a_run(nudges, again_after=1.0)
-    nudges.forget("a")
+def test_a_job_that_is_gone_is_forgotten(requeues: RequeueQueue, clock: Clock) -> None:
+    after_a_run(requeues, again_after=1.0)
+    requeues.discard("a")
     clock.now += 5
-    assert due(nudges) == []
-    assert nudges.done("a", ok=True, again_after=1) is None
+    assert due(requeues) == []
+    assert requeues.done("a", ok=True, again_after=1) is None
 
 
 def test_closing_wakes_whoever_waits() -> None:
-    nudges = Nudges()
+    requeues = RequeueQueue()
     found: list[object] = []
-    thread = threading.Thread(target=lambda: found.append(nudges.take(lambda _: 1)))
+    thread = threading.Thread(target=lambda: found.append(requeues.get(lambda _: 1)))
     thread.start()
-    nudges.close()
+    requeues.close()
     thread.join(10)
     assert found == [None]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dljob_operator.engine.once import Once
+from dljob_operator.engine.log_deduplicator import LogDeduplicator
 
 
 def test_only_the_first_time_is_new() -> None:
-    once = Once()
+    once = LogDeduplicator()
     assert [once.is_new(x) for x in ("a", "a", "b", "a")] == [True, False, True, False]
 
 
 def test_the_oldest_is_forgotten() -> None:
-    once = Once(remembered=2)
+    once = LogDeduplicator(remembered=2)
     assert once.is_new("a")
     assert once.is_new("b")
     assert not once.is_new("a")  # and so b is the oldest now

@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from dljob_operator.engine.outcome import JobOutcome, outcomes
-from dljob_operator.warm import Ending, Failure, RunResult
+from dljob_operator.runner import Failure, RunOutcome, RunResult
 
 
-def _result(*reports: dict[str, Any], failed: str = "", ending: Ending = Ending.COMPLETED) -> RunResult:
+def _result(*reports: dict[str, Any], failed: str = "", ending: RunOutcome = RunOutcome.COMPLETED) -> RunResult:
     return RunResult(ending, (Failure("task", failed),) if failed else (), reports=reports)
 
 
@@ -19,7 +19,7 @@ class TestOneJob:
     def test_a_role_that_reports_nothing_is_ok_if_its_run_is(self) -> None:
         assert _one(_result()) == JobOutcome(True)
         assert _one(_result(failed="bad")) == JobOutcome(False, "task: bad")
-        assert not _one(_result(ending=Ending.TIMED_OUT)).ok
+        assert not _one(_result(ending=RunOutcome.TIMED_OUT)).ok
 
     def test_it_runs_again_at_the_soonest_time_that_was_asked_for(self) -> None:
         reports = [
@@ -71,10 +71,10 @@ class TestABatch:
 
     def test_a_run_that_goes_on_tells_of_some(self) -> None:
         result = _result({"jobs": [{"uid": "b", "ok": False, "message": "quota"}]}, failed="quota")
-        assert outcomes(replace(result, goes_on=True), ["a", "b", "c"]) == {"b": JobOutcome(False, "quota")}
+        assert outcomes(replace(result, is_partial=True), ["a", "b", "c"]) == {"b": JobOutcome(False, "quota")}
 
     def test_the_last_one_left_was_not_alone(self) -> None:
-        crashed = RunResult(Ending.CRASHED, (Failure("", "gone"),))
+        crashed = RunResult(RunOutcome.CRASHED, (Failure("", "gone"),))
         assert outcomes(crashed, ["a"], shared=True) == {"a": JobOutcome(False, "gone", told=False)}
         assert not outcomes(_result(), ["a"], shared=True)["a"].ok
 
@@ -90,5 +90,5 @@ class TestABatch:
         assert not came_to["b"].told
 
     def test_a_crash_is_everybodys(self) -> None:
-        result = RunResult(Ending.CRASHED, (Failure("", "gone"),))
+        result = RunResult(RunOutcome.CRASHED, (Failure("", "gone"),))
         assert set(outcomes(result, ["a", "b"]).values()) == {JobOutcome(False, "gone", told=False)}

@@ -6,11 +6,11 @@ import os
 import subprocess
 from pathlib import Path
 
-from dljob_operator.warm import process_tree
+from dljob_operator.runner import process_tree
 
 
 def test_programs_of_a_run_are_found_by_their_environment(tmp_path: Path) -> None:
-    own, other = tmp_path / "zygote-1", tmp_path / "zygote-10"
+    own, other = tmp_path / "fork_server-1", tmp_path / "fork_server-10"
 
     def waiting(directory: Path) -> subprocess.Popen[bytes]:
         environment = {**os.environ, process_tree.RUN_DIRECTORY: f"{directory}/run-3"}

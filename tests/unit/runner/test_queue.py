@@ -34,7 +34,7 @@ def _one(_group: Hashable) -> int:
 
 
 def _take(queue: WorkQueue, limit: int = 1) -> list[str]:
-    taken = queue.take(lambda _group: limit, timeout=0)
+    taken = queue.get(lambda _group: limit, timeout=0)
     assert taken is not None
     return taken
 
@@ -187,10 +187,10 @@ def test_pods_do_not_cut_a_failed_jobs_wait_short_but_its_owner_does(queue: Work
 def test_a_job_is_given_back_once_and_not_by_another(queue: WorkQueue) -> None:
     """Whoever fails half through a batch gives back all of it, and some of that may be at work elsewhere by then."""
     queue.add("a", "g", urgent=True)
-    assert queue.take(lambda group: 1, timeout=0) == ["a"]
+    assert queue.get(lambda group: 1, timeout=0) == ["a"]
     queue.done("a", ok=True)
     queue.add("a", "g", urgent=True)
-    elsewhere = threading.Thread(target=lambda: queue.take(lambda group: 1, timeout=0))
+    elsewhere = threading.Thread(target=lambda: queue.get(lambda group: 1, timeout=0))
     elsewhere.start()
     elsewhere.join()
     assert queue.done("a", ok=False) is None
@@ -201,9 +201,9 @@ def test_a_job_is_given_back_once_and_not_by_another(queue: WorkQueue) -> None:
 def test_a_forgotten_job_neither_waits_nor_comes_back(queue: WorkQueue, clock: Clock) -> None:
     queue.add("a", "g", urgent=True)
     queue.add("b", "g", urgent=True)
-    queue.forget("a")
+    queue.discard("a")
     assert _take(queue) == ["b"]
-    queue.forget("b")
+    queue.discard("b")
     assert queue.done("b", ok=False) is None
     clock.pass_time(1e6)
     assert _take(queue) == []
@@ -232,12 +232,12 @@ class TestBatches:
         taken: list[list[str]] = []
 
         def work() -> None:
-            keys = queue.take(lambda _group: 25)
+            keys = queue.get(lambda _group: 25)
             assert keys is not None
             taken.append(keys)
 
         for number in range(10):
-            queue.add(f"k{number}", "g")  # due only once the clock moves
+            queue.add(f"k{number}", "g")  # due only once the clock actions
         threads = [threading.Thread(target=work) for _ in range(2)]
         for thread in threads:
             thread.start()
@@ -267,7 +267,7 @@ def test_whoever_waits_is_woken_by_work_by_time_and_by_the_end() -> None:
     taken: list[list[str] | None] = []
 
     def work() -> None:
-        while (keys := queue.take(_one)) is not None:
+        while (keys := queue.get(_one)) is not None:
             taken.append(keys)
             for key in keys:
                 queue.done(key, ok=True, again_after=0.01 if len(taken) < 3 else None)

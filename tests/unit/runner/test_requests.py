@@ -7,7 +7,7 @@ import pytest
 
 from dljob_operator.engine.conditions import after_run
 from dljob_operator.engine.requests import period_of, request_for_many, request_for_one, target_name, targets
-from dljob_operator.warm import Target
+from dljob_operator.runner import Target
 from dljob_operator.watches import GVK, Finalizer, Watch
 
 _GVK = GVK("example.com", "v1", "EchoJob")
@@ -44,13 +44,13 @@ class TestTargets:
 def test_one_job_is_handed_over_as_ansible_operator_does_and_several_as_a_batch() -> None:
     watch, jobs = Watch(_GVK, role=Path("/r"), mark_unsafe=True), [_job("j"), _job("k")]
     snapshot = {"j-uid": {"Pod": [], "Service": []}}
-    site = {"resources": ["nvidia.com/gpu"]}
-    one = request_for_one(watch, jobs[0], snapshot, 5, site=site)
+    cluster_info = {"resources": ["nvidia.com/gpu"]}
+    one = request_for_one(watch, jobs[0], snapshot, 5, cluster_info=cluster_info)
     assert one.values["_example_com_echojob"] is jobs[0]
     assert "_example_com_echojob" in one.unsafe
-    assert (one.snapshot, one.timeout, one.site) == (snapshot, 5, site)
-    many = request_for_many(watch, jobs, snapshot, 5, site=site)
-    assert (many.values, many.site) == ({"dljob_batch": jobs}, site)
+    assert (one.snapshot, one.timeout, one.cluster_info) == (snapshot, 5, cluster_info)
+    many = request_for_many(watch, jobs, snapshot, 5, cluster_info=cluster_info)
+    assert (many.values, many.cluster_info) == ({"dljob_batch": jobs}, cluster_info)
 
 
 @pytest.mark.parametrize(

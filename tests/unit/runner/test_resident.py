@@ -11,23 +11,23 @@ from typing import Any
 
 import pytest
 
-from dljob_operator.warm import Ending, RunRequest, RunResult, Target, WarmRunner
-from dljob_operator.warm.messages import FrameReader
-from dljob_operator.warm.resident import Desk, run_result
+from dljob_operator.runner import RunnerClient, RunOutcome, RunRequest, RunResult, Target
+from dljob_operator.runner.batch_worker import PipeWorkSource, run_result
+from dljob_operator.runner.messages import FrameReader
 
 _STAYS = """
     import os, time
     from ansible.plugins.action import ActionBase
-    from ansible_collections.dljob.operator.plugins.module_utils.api import residency
+    from ansible_collections.dljob.operator.plugins.module_utils.api import worker_protocol
 
     class ActionModule(ActionBase):
         _requires_connection = False
 
         def run(self, tmp=None, task_vars=None):
-            employer = residency.current()
-            if not task_vars.get(residency.MARK):
+            work_source = worker_protocol.current()
+            if not task_vars.get(worker_protocol.WORKER_VAR):
                 return {"changed": False, "dljob": {"jobs": [], "requeue_after": None}}
-            for number, work in enumerate(employer.work()):
+            for number, work in enumerate(work_source.work()):
                 jobs = []
                 for job in work.jobs:
                     if job.get("crash"):
@@ -36,23 +36,23 @@ _STAYS = """
                     told = f"{os.getpid()} {number} {task_vars['greeting']} {sorted(work.owned or {})}"
                     jobs.append({"uid": job["uid"], "ok": not job.get("bad"), "message": told})
                     if job.get("tell"):
-                        employer.tell({"changed": True, "dljob": {"jobs": jobs}})
+                        work_source.report_partial({"changed": True, "dljob": {"jobs": jobs}})
                         jobs = []
                 failed = all(not job["ok"] for job in jobs)
-                employer.answer({"changed": True, "failed": failed, "msg": "bad", "dljob": {"jobs": jobs}})
+                work_source.report_final({"changed": True, "failed": failed, "msg": "bad", "dljob": {"jobs": jobs}})
             return {"changed": False}
 """
 
 
 @pytest.fixture(scope="module")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmRunner]:
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunnerClient]:
     role = tmp_path_factory.mktemp("roles") / "stays"
     (role / "tasks").mkdir(parents=True)
     (role / "action_plugins").mkdir()
     (role / "tasks" / "main.yml").write_text("- name: Stay\n  stays:\n")
     (role / "action_plugins" / "stays.py").write_text(textwrap.dedent(_STAYS))
     target = Target("stays", role, batchable=True, fixed={"greeting": "hello"})
-    runner = WarmRunner([target], 2)
+    runner = RunnerClient([target], 2)
     runner.start()
     runner.wait_ready(60)
     yield runner
@@ -61,51 +61,51 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmRunner]:
 
 def ask(*jobs: dict[str, Any], timeout: float = 60) -> RunRequest:
     named = [{"uid": str(number), **job} for number, job in enumerate(jobs or ({},))]
-    return RunRequest("stays", {"dljob_batch": named}, snapshot={"0": {"Pod": []}}, timeout=timeout, resident=True)
+    return RunRequest("stays", {"dljob_batch": named}, snapshot={"0": {"Pod": []}}, timeout=timeout, long_lived=True)
 
 
 def told(result: RunResult) -> list[str]:
     """process, number of the batch, the entry's own variable, what the jobs own"""
-    assert result.ending is Ending.COMPLETED, result
+    assert result.ending is RunOutcome.COMPLETED, result
     return str(result.reports[0]["jobs"][0]["message"]).split(" ")
 
 
-def test_one_process_takes_request_after_request(warm: WarmRunner) -> None:
+def test_one_process_takes_request_after_request(warm: RunnerClient) -> None:
     first, second = told(warm.run(ask())), told(warm.run(ask({}, {})))
     assert first[0] == second[0], "the same process"
     assert int(second[1]) == int(first[1]) + 1
     assert first[2:] == ["hello", "['0']"]
 
 
-def test_two_at_a_time_are_two_processes(warm: WarmRunner) -> None:
+def test_two_at_a_time_are_two_processes(warm: RunnerClient) -> None:
     slow, quick = warm.submit(ask({"sleep": 0.5})), warm.submit(ask())
     assert told(quick.result())[0] != told(slow.result())[0]
 
 
-def test_what_is_told_before_the_end_comes_at_once(warm: WarmRunner) -> None:
+def test_what_is_told_before_the_end_comes_at_once(warm: RunnerClient) -> None:
     results = warm.results(ask({"tell": True}, {"tell": True}, {"sleep": 1}))
     first, second = next(results), next(results)
-    assert [(r.goes_on, [job["uid"] for job in r.reports[0]["jobs"]]) for r in (first, second)] == [
+    assert [(r.is_partial, [job["uid"] for job in r.reports[0]["jobs"]]) for r in (first, second)] == [
         (True, ["0"]),
         (True, ["1"]),
     ]
     assert warm.running == 1, "the run is at its third job"
     (last,) = results
-    assert (last.goes_on, [job["uid"] for job in last.reports[0]["jobs"]]) == (False, ["2"])
+    assert (last.is_partial, [job["uid"] for job in last.reports[0]["jobs"]]) == (False, ["2"])
 
 
-def test_a_process_that_dies_after_it_told_something(warm: WarmRunner) -> None:
+def test_a_process_that_dies_after_it_told_something(warm: RunnerClient) -> None:
     told_before, last = warm.results(ask({"tell": True}, {"crash": True}))
     assert told_before.ok
-    assert (last.ending, last.goes_on) == (Ending.CRASHED, False)
+    assert (last.ending, last.is_partial) == (RunOutcome.CRASHED, False)
     assert warm.run(ask()).ok
 
 
-def test_whoever_waits_for_the_last_result_alone_gets_that(warm: WarmRunner) -> None:
+def test_whoever_waits_for_the_last_result_alone_gets_that(warm: RunnerClient) -> None:
     assert warm.run(ask({"tell": True}, {})).reports[0]["jobs"][0]["uid"] == "1"
 
 
-def test_a_failed_batch_is_told_and_the_process_goes_on(warm: WarmRunner) -> None:
+def test_a_failed_batch_is_told_and_the_process_goes_on(warm: RunnerClient) -> None:
     failed = warm.run(ask({"bad": True}))
     assert (failed.ok, failed.message) == (False, "Reconcile: bad")
     assert failed.reports[0]["jobs"][0]["ok"] is False
@@ -114,46 +114,46 @@ def test_a_failed_batch_is_told_and_the_process_goes_on(warm: WarmRunner) -> Non
     assert [job["ok"] for job in mixed.reports[0]["jobs"]] == [False, True]
 
 
-def test_a_process_that_dies_takes_its_request_with_it_and_no_other(warm: WarmRunner) -> None:
+def test_a_process_that_dies_takes_its_request_with_it_and_no_other(warm: RunnerClient) -> None:
     before = {told(warm.run(ask()))[0]}
-    assert warm.run(ask({"crash": True})).ending is Ending.CRASHED
+    assert warm.run(ask({"crash": True})).ending is RunOutcome.CRASHED
     assert told(warm.run(ask()))[1] in ("0", "1", "2", "3", "4", "5", "6"), before
 
 
-def test_an_idle_process_that_is_killed_is_replaced(warm: WarmRunner) -> None:
+def test_an_idle_process_that_is_killed_is_replaced(warm: RunnerClient) -> None:
     for _ in range(2):
         os.kill(int(told(warm.run(ask()))[0]), signal.SIGKILL)
         time.sleep(1.0)  # its run notices within half a second, and a request in between would die with it
     assert warm.run(ask()).ok
 
 
-def test_a_request_that_takes_too_long_ends_the_process(warm: WarmRunner) -> None:
+def test_a_request_that_takes_too_long_ends_the_process(warm: RunnerClient) -> None:
     began = time.monotonic()
-    assert warm.run(ask({"sleep": 60}, timeout=0.5)).ending is Ending.TIMED_OUT
+    assert warm.run(ask({"sleep": 60}, timeout=0.5)).ending is RunOutcome.TIMED_OUT
     assert time.monotonic() - began < 30
     assert warm.run(ask()).ok
 
 
-def test_idle_processes_do_not_count_as_runs(warm: WarmRunner) -> None:
+def test_idle_processes_do_not_count_as_runs(warm: RunnerClient) -> None:
     warm.run(ask())
     assert warm.running == 0
 
 
-def test_frames_larger_than_a_pipe_pass(warm: WarmRunner) -> None:
+def test_frames_larger_than_a_pipe_pass(warm: RunnerClient) -> None:
     assert warm.run(ask({"padding": "x" * 1_000_000})).ok
 
 
 def test_the_desk_reads_frames_that_come_together_and_writes_results() -> None:
     (work_read, work_write), (result_read, result_write) = os.pipe(), os.pipe()
-    from dljob_operator.warm.messages import Frame
+    from dljob_operator.runner.messages import Frame
 
     os.write(work_write, Frame({}, ask().to_body()).encode() + Frame({}, ask({"uid": "b"}).to_body()).encode())
     os.close(work_write)
-    desk = Desk(work_read, result_write)
+    desk = PipeWorkSource(work_read, result_write)
     seen = []
     for batch in desk.work():
         seen.append([job["uid"] for job in batch.jobs])
-        desk.answer({"changed": True, "dljob": {"jobs": []}})
+        desk.report_final({"changed": True, "dljob": {"jobs": []}})
     assert seen == [["0"], ["b"]]
     assert len(list(FrameReader().feed(os.read(result_read, 65536)))) == 2
     for fd in (work_read, result_read, result_write):

@@ -16,13 +16,13 @@ import pytest
 import yaml
 from support.ansible_operator import Run, Runs
 
-from dljob_operator.companion import supervise
-from dljob_operator.companion.control import Companion
-from dljob_operator.companion.server import ShimServer
+from dljob_operator.ansible_operator_bridge import supervise
+from dljob_operator.ansible_operator_bridge.controller import BridgeController
+from dljob_operator.ansible_operator_bridge.server import ShimServer
 from dljob_operator.engine.controller import Settings
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.requests import targets
-from dljob_operator.warm import WarmRunner
+from dljob_operator.runner import RunnerClient
 from dljob_operator.watches import GVK, Watch
 from dljob_operator.watches.model import Finalizer
 
@@ -145,9 +145,9 @@ def warm(roles: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict
             }
         )
     )
-    runner = WarmRunner(targets(watches), environ={**os.environ, "KUBECONFIG": str(kubeconfig)})
+    runner = RunnerClient(targets(watches), environ={**os.environ, "KUBECONFIG": str(kubeconfig)})
     runner.start()
-    companion = Companion(watches, KubeApi.connect(kubeconfig), runner, Settings(run_timeout=60), first_list=0)
+    companion = BridgeController(watches, KubeApi.connect(kubeconfig), runner, Settings(run_timeout=60), first_list=0)
     server = ShimServer(folder / "s" / "socket", companion)
     server.start()
     yield supervise.child_environ({**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}, folder / "s" / "socket")

@@ -11,9 +11,9 @@ from typing import cast
 
 import pytest
 
-from dljob_operator.companion import server
-from dljob_operator.companion.command import NotOurs
-from dljob_operator.companion.control import Companion
+from dljob_operator.ansible_operator_bridge import server
+from dljob_operator.ansible_operator_bridge.command import UnsupportedRun
+from dljob_operator.ansible_operator_bridge.controller import BridgeController
 
 
 class Peer:
@@ -33,7 +33,7 @@ def check(uid: int) -> None:
 
 def test_only_its_own_user_can_reach_it(tmp_path: Path) -> None:
     path = tmp_path / "new" / "socket"
-    serving = server.ShimServer(path, cast(Companion, None))
+    serving = server.ShimServer(path, cast(BridgeController, None))
     try:
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -45,7 +45,7 @@ def test_a_process_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(os, "getuid", lambda: 1001)
     check(1001)
     check(0)
-    with pytest.raises(NotOurs, match="user 1002"):
+    with pytest.raises(UnsupportedRun, match="user 1002"):
         check(1002)
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from dljob_operator.engine import trim
+from dljob_operator.engine import transforms
+from dljob_operator.engine.cluster_info import ClusterInfoWatcher, own_namespace
 from dljob_operator.engine.kube import KubeApi
-from dljob_operator.engine.site import SiteWatch, own_namespace
 
 
 class Seen:
     """A watch whose informer is fed by hand; counts how often all nodes are gone through."""
 
     def __init__(self) -> None:
-        self.watch = SiteWatch(KubeApi.__new__(KubeApi), "ml", lambda: None)
+        self.watch = ClusterInfoWatcher(KubeApi.__new__(KubeApi), "ml", lambda: None)
         self.nodes = self.watch._nodes
         self.walks = 0
         walk = self.nodes.store.all
@@ -27,7 +27,7 @@ class Seen:
     def node(self, name: str, version: str = "1", **capacity: str) -> None:
         named = {f"{key}/device": count for key, count in capacity.items()}
         metadata = {"name": name, "uid": name, "resourceVersion": version}
-        obj = trim.node({"metadata": metadata, "status": {"capacity": {"cpu": "1", **named}}})
+        obj = transforms.node({"metadata": metadata, "status": {"capacity": {"cpu": "1", **named}}})
         self.watch._node_changed(self.nodes.store.put(obj))
 
     @property
@@ -60,6 +60,8 @@ def test_a_heartbeat_costs_nothing() -> None:
 
 def test_the_namespaces_that_are_watched() -> None:
     api = KubeApi.__new__(KubeApi)
-    places = [[i._namespace for i in SiteWatch(api, own, lambda: None).informers] for own in ("ml", "default", "")]
+    places = [
+        [i._namespace for i in ClusterInfoWatcher(api, own, lambda: None).informers] for own in ("ml", "default", "")
+    ]
     assert places == [["ml", "default", ""], ["default", ""], ["default", ""]]  # the last is the nodes'
     assert own_namespace({"POD_NAMESPACE": " ml "}) == "ml"

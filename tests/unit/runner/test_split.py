@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from dljob_operator.companion.split import split, with_watches_file, write_without
+from dljob_operator.ansible_operator_bridge.split import split, with_watches_file, write_without
 from dljob_operator.watches import GVK, Watch, load_watches
 
 ROOT = Path(__file__).resolve().parents[3]

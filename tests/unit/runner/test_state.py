@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from dljob_operator.engine import trim
+from dljob_operator.engine import transforms
 from dljob_operator.engine.cache import Store
-from dljob_operator.engine.triggers import Change, custom_matters, owned_matters, owner_uid, title
-from dljob_operator.engine.versions import SeenVersions
+from dljob_operator.engine.predicates import Change, custom_predicate, owned_predicate, owner_uid, title
+from dljob_operator.engine.resource_versions import ResourceVersionTracker
 
 
 def make(kind: str, name: str, **metadata: Any) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class TestTrim:
             "containers": [{"name": "mxnet", "image": "i", "env": [{}]}],
         }
         pod["status"] = {"phase": "Running", "podIP": "1.2.3.4", "qosClass": "BestEffort", "conditions": []}
-        assert trim.pod(pod) == {
+        assert transforms.pod(pod) == {
             "metadata": {
                 **{key: pod["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion", "labels")},
                 "annotations": {"dljob.operator/spec-hash": "1"},
@@ -54,7 +54,7 @@ class TestTrim:
     def test_a_service_keeps_what_it_selects(self) -> None:
         service = make("Service", "s", annotations={"other": "2"})
         service["spec"] = {"clusterIP": "None", "selector": {"a": "b"}, "ports": [], "type": "ClusterIP"}
-        trimmed = trim.service(service)
+        trimmed = transforms.service(service)
         assert trimmed["spec"] == {"clusterIP": "None", "selector": {"a": "b"}, "ports": []}
         assert "annotations" not in trimmed["metadata"]
 
@@ -66,21 +66,21 @@ class TestTrim:
             "conditions": [{"lastHeartbeatTime": "now"}],
             "images": [{}],
         }
-        assert trim.node(node) == {
+        assert transforms.node(node) == {
             "metadata": {"name": "n", "uid": "n-uid", "resourceVersion": "1"},
             "resources": ["nvidia.com/gpu"],
         }
-        assert trim.node(make("Node", "n"))["resources"] == []
+        assert transforms.node(make("Node", "n"))["resources"] == []
 
     def test_a_config_map_keeps_what_it_says(self) -> None:
-        trimmed = trim.config_map(make("ConfigMap", "c", managedFields=[{}]) | {"data": {"a": "b"}})
+        trimmed = transforms.config_map(make("ConfigMap", "c", managedFields=[{}]) | {"data": {"a": "b"}})
         assert (trimmed["data"], "managedFields" in trimmed["metadata"]) == ({"a": "b"}, False)
-        assert trim.config_map(make("ConfigMap", "c"))["data"] == {}
+        assert transforms.config_map(make("ConfigMap", "c"))["data"] == {}
 
     def test_a_custom_resource_loses_only_the_bookkeeping_and_the_original_stays_whole(self) -> None:
         job = make("MXJob", "j", managedFields=[{}], annotations={"a": "b"})
         job["spec"] = {"deep": {"er": 1}}
-        trimmed = trim.custom(job)
+        trimmed = transforms.custom(job)
         assert trimmed["metadata"] == {key: v for key, v in job["metadata"].items() if key != "managedFields"}
         assert trimmed["spec"] == job["spec"]
         assert "managedFields" in job["metadata"]
@@ -103,14 +103,16 @@ class TestWhatMatters:
     def test_of_a_job(self, changed: dict[str, Any], matters: bool) -> None:
         old = make("MXJob", "j", generation=1)
         new = make("MXJob", "j", **{"generation": 1, **changed}) | {"status": {"phase": "Running"}}
-        assert custom_matters(Change(old, new)) is matters
+        assert custom_predicate(Change(old, new)) is matters
 
     def test_of_an_owned_object(self) -> None:
         old = make("Pod", "p") | {"status": {"phase": "Pending"}}
-        assert not owned_matters(Change(old, make("Pod", "p", resourceVersion="2") | {"status": {"phase": "Pending"}}))
-        assert owned_matters(Change(old, make("Pod", "p") | {"status": {"phase": "Running"}}))
-        assert owned_matters(Change(None, old))
-        assert owned_matters(Change(old, None))
+        assert not owned_predicate(
+            Change(old, make("Pod", "p", resourceVersion="2") | {"status": {"phase": "Pending"}})
+        )
+        assert owned_predicate(Change(old, make("Pod", "p") | {"status": {"phase": "Running"}}))
+        assert owned_predicate(Change(None, old))
+        assert owned_predicate(Change(old, None))
 
     def test_the_owner_is_the_controller(self) -> None:
         references = [*owned_by("other", controller=False), *owned_by("j")]
@@ -176,7 +178,7 @@ class TestStore:
 
 class TestSeenVersions:
     def test_a_write_is_seen_when_that_version_or_a_later_one_was_shown(self) -> None:
-        seen = SeenVersions()
+        seen = ResourceVersionTracker()
         assert not seen.wait_for([("a", "5")], timeout=0)
         seen.note("a", "4", leaving=False, gone=False)
         assert not seen.wait_for([("a", "5")], timeout=0)
@@ -186,7 +188,7 @@ class TestSeenVersions:
         assert seen.wait_for([], timeout=0)
 
     def test_a_deletion_is_seen_when_the_object_goes_or_has_gone(self) -> None:
-        seen = SeenVersions()
+        seen = ResourceVersionTracker()
         seen.note("a", "4", leaving=False, gone=False)
         assert not seen.wait_for([("a", None)], timeout=0)
         seen.note("a", "5", leaving=True, gone=False)
@@ -196,7 +198,7 @@ class TestSeenVersions:
         assert seen.wait_for([("a", None), ("a", "6")], timeout=0)
 
     def test_a_thread_that_waits_is_woken(self) -> None:
-        seen = SeenVersions()
+        seen = ResourceVersionTracker()
         answers: list[bool] = []
         thread = threading.Thread(target=lambda: answers.append(seen.wait_for([("a", "2")], timeout=30)))
         thread.start()

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from dljob_operator.warm import Ending, RunRequest, RunResult, Target, WarmRunner
-from dljob_operator.warm.client import WarmRunnerError
+from dljob_operator.runner import RunnerClient, RunOutcome, RunRequest, RunResult, Target
+from dljob_operator.runner.client import RunnerError
 
 _ROLES = {
     "echo": """
@@ -163,10 +163,10 @@ def _targets(root: Path) -> list[Target]:
 
 
 @pytest.fixture(scope="module")
-def runner(roles: Path) -> Iterator[WarmRunner]:
+def runner(roles: Path) -> Iterator[RunnerClient]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("ANSIBLE_CONFIG", raising=False)
-        warm = WarmRunner(_targets(roles), concurrency=2)
+        warm = RunnerClient(_targets(roles), concurrency=2)
     warm.start()
     warm.wait_ready(60)
     yield warm
@@ -177,7 +177,7 @@ Run = Callable[..., RunResult]
 
 
 @pytest.fixture
-def run(runner: WarmRunner) -> Run:
+def run(runner: RunnerClient) -> Run:
     def run_one(target: str, timeout: float = 60, unsafe: frozenset[str] = frozenset(), **values: Any) -> RunResult:
         return runner.run(RunRequest(target, values, unsafe, timeout=timeout))
 
@@ -241,7 +241,7 @@ def test_a_string_that_is_not_unsafe_is_a_template(run: Run) -> None:
 
 def test_a_failed_task_is_named_with_its_message(run: Run) -> None:
     result = run("fails", word="luck")
-    assert result.ending is Ending.COMPLETED
+    assert result.ending is RunOutcome.COMPLETED
     assert not result.ok
     assert [(failure.task, failure.message) for failure in result.failures] == [("fails : Break", "no luck")]
     assert "never" not in result.output
@@ -265,7 +265,7 @@ def test_failed_items_of_a_loop_are_all_told(run: Run) -> None:
 
 def test_a_role_that_cannot_be_parsed_fails_its_own_runs_only(run: Run) -> None:
     result = run("broken")
-    assert result.ending is Ending.COMPLETED
+    assert result.ending is RunOutcome.COMPLETED
     assert "main.yml" in result.message
     assert run("echo", word="still").ok
 
@@ -287,29 +287,29 @@ def test_a_batchable_role_was_warmed_with_an_empty_batch(run: Run, tmp_path: Pat
 def test_a_run_that_takes_too_long_is_killed_with_all_that_it_started(run: Run, tmp_path: Path) -> None:
     started = time.monotonic()
     result = run("waits", timeout=2.0, pid_file=str(tmp_path / "pids"))
-    assert result.ending is Ending.TIMED_OUT
+    assert result.ending is RunOutcome.TIMED_OUT
     assert "2 s" in result.message
     assert time.monotonic() - started < 15
     _assert_all_end([int(pid) for pid in (tmp_path / "pids").read_text().split()])
 
 
-def test_a_run_that_prints_without_end_holds_up_nobody(runner: WarmRunner) -> None:
+def test_a_run_that_prints_without_end_holds_up_nobody(runner: RunnerClient) -> None:
     flood = runner.submit(RunRequest("prints", {}, timeout=3))
     assert runner.run(RunRequest("echo", {"word": "meanwhile"}, timeout=60)).ok
     result = flood.result(30)
-    assert result.ending is Ending.TIMED_OUT
+    assert result.ending is RunOutcome.TIMED_OUT
     assert 1000 < len(result.output) <= 16 * 1024
 
 
 def test_a_child_that_is_killed_ends_its_own_run_only_and_its_workers(run: Run, tmp_path: Path) -> None:
     result = run("crashes", pid_file=str(tmp_path / "pid"))
-    assert result.ending is Ending.CRASHED
+    assert result.ending is RunOutcome.CRASHED
     assert "signal 9" in result.message
     _assert_all_end([int((tmp_path / "pid").read_text())])
     assert run("echo", word="fine").ok
 
 
-def test_no_more_than_the_concurrency_run_at_a_time(runner: WarmRunner, tmp_path: Path) -> None:
+def test_no_more_than_the_concurrency_run_at_a_time(runner: RunnerClient, tmp_path: Path) -> None:
     files = [tmp_path / f"run-{number}" for number in range(3)]
     futures = [
         runner.submit(RunRequest("waits", {"pid_file": str(file)}, timeout=60 if number else 4))
@@ -318,22 +318,22 @@ def test_no_more_than_the_concurrency_run_at_a_time(runner: WarmRunner, tmp_path
     pids = [[int(pid) for pid in _wait_for(file).split()] for file in files[:2]]
     assert runner.running == 2
     assert not files[2].exists()
-    assert futures[0].result(30).ending is Ending.TIMED_OUT
+    assert futures[0].result(30).ending is RunOutcome.TIMED_OUT
     pids.append([int(pid) for pid in _wait_for(files[2]).split()])
     for child, _, _ in pids[1:]:
         os.kill(child, signal.SIGKILL)
-    assert [future.result(30).ending for future in futures[1:]] == [Ending.CRASHED] * 2
+    assert [future.result(30).ending for future in futures[1:]] == [RunOutcome.CRASHED] * 2
     _assert_all_end([pid for processes in pids for pid in processes])
 
 
-def test_a_killed_zygote_takes_its_runs_along_and_is_replaced(runner: WarmRunner, tmp_path: Path) -> None:
+def test_a_killed_zygote_takes_its_runs_along_and_is_replaced(runner: RunnerClient, tmp_path: Path) -> None:
     future = runner.submit(RunRequest("waits", {"pid_file": str(tmp_path / "pids")}))
     pids = [int(pid) for pid in _wait_for(tmp_path / "pids").split()]
     old = runner.pid
     assert old is not None
     os.kill(old, signal.SIGKILL)
     result = future.result(30)
-    assert result.ending is Ending.CRASHED
+    assert result.ending is RunOutcome.CRASHED
     assert "signal 9" in result.message
     _assert_all_end(pids)
     # A request for the next process waits until that one is warm.
@@ -342,37 +342,37 @@ def test_a_killed_zygote_takes_its_runs_along_and_is_replaced(runner: WarmRunner
 
 
 def test_closing_cancels_what_is_in_flight_and_leaves_nothing(roles: Path, tmp_path: Path) -> None:
-    warm = WarmRunner(_targets(roles), concurrency=1)
+    warm = RunnerClient(_targets(roles), concurrency=1)
     warm.start()
     running = warm.submit(RunRequest("waits", {"pid_file": str(tmp_path / "pids")}))
     queued = warm.submit(RunRequest("echo", {"word": "x"}))
     pids = [int(pid) for pid in _wait_for(tmp_path / "pids").split()]
-    zygote = warm.pid
-    assert zygote is not None
+    fork_server = warm.pid
+    assert fork_server is not None
     warm.close()
     warm.close()
-    assert running.result(0).ending is Ending.CANCELLED
-    assert queued.result(0).ending is Ending.CANCELLED
-    assert warm.run(RunRequest("echo", {"word": "x"})).ending is Ending.CANCELLED
-    _assert_all_end([*pids, zygote])
+    assert running.result(0).ending is RunOutcome.CANCELLED
+    assert queued.result(0).ending is RunOutcome.CANCELLED
+    assert warm.run(RunRequest("echo", {"word": "x"})).ending is RunOutcome.CANCELLED
+    _assert_all_end([*pids, fork_server])
 
 
 def test_a_process_that_cannot_load_ansible_says_why_and_fails_what_waits(roles: Path, tmp_path: Path) -> None:
     (tmp_path / "ansible").mkdir()
     (tmp_path / "ansible" / "__init__.py").write_text("raise RuntimeError('no Ansible today')")
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    warm = WarmRunner(_targets(roles), environ=environ)
+    warm = RunnerClient(_targets(roles), environ=environ)
     waiting = warm.submit(RunRequest("echo", {"word": "x"}))
     warm.start()
     try:
-        with pytest.raises(WarmRunnerError, match="no Ansible today"):
+        with pytest.raises(RunnerError, match="no Ansible today"):
             warm.wait_ready(60)
         assert "no Ansible today" in waiting.result(30).message
     finally:
         warm.close()
 
 
-def test_many_threads_may_ask_at_once(runner: WarmRunner) -> None:
+def test_many_threads_may_ask_at_once(runner: RunnerClient) -> None:
     results: dict[int, RunResult] = {}
 
     def ask(number: int) -> None:

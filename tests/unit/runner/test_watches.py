@@ -163,11 +163,11 @@ class TestWhereARoleIsFound:
     """The order is ansible-operator's; each place is taken away in turn, and the next one is found."""
 
     def test_in_order(self, tmp_path: Path) -> None:
-        collections, roles, site = tmp_path / "c", tmp_path / "r", tmp_path / "site"
+        collections, roles, cluster_info = tmp_path / "c", tmp_path / "r", tmp_path / "cluster_info"
         cwd, beside = tmp_path / "cwd", tmp_path / "file"
         places = [
             collections / "ansible_collections" / "dljob" / "operator" / "roles" / "mxnet",
-            site / "ansible_collections" / "dljob" / "operator" / "roles" / "mxnet",
+            cluster_info / "ansible_collections" / "dljob" / "operator" / "roles" / "mxnet",
             roles / "dljob.operator.mxnet",
             roles / "roles" / "dljob.operator.mxnet",
             cwd / "roles" / "dljob.operator.mxnet",
@@ -178,7 +178,7 @@ class TestWhereARoleIsFound:
         around = Surroundings(
             {"ANSIBLE_COLLECTIONS_PATH": str(collections), "ANSIBLE_ROLES_PATH": f"{tmp_path}/none:{roles}"},
             cwd,
-            ("", str(site)),
+            ("", str(cluster_info)),
         )
         path = beside / "watches.yaml"
         path.write_text("- {group: a.b, version: v1, kind: X, role: dljob.operator.mxnet}")
@@ -205,17 +205,17 @@ def test_the_projects_own_watches_file_is_good(tmp_path: Path) -> None:
     assert kinds >= {"fioravanzo.org/v1alpha1 MXJob", "mpba.fbk.eu/v1 MXJob", "kubeflow.org/v1 MXJob"}
 
 
-def _installed(site: Path) -> Path:
+def _installed(cluster_info: Path) -> Path:
     """Our collection where pip puts it, with a watches file and definitions."""
-    collection = site / "ansible_collections" / "dljob" / "operator"
+    collection = cluster_info / "ansible_collections" / "dljob" / "operator"
     (collection / "crds").mkdir(parents=True)
     (collection / "watches.yaml").touch()
     return collection
 
 
 def test_the_working_directorys_watches_file_comes_first(around: Surroundings, tmp_path: Path) -> None:
-    around = replace(around, python_path=(str(tmp_path / "site"),))
-    installed = _installed(tmp_path / "site")
+    around = replace(around, python_path=(str(tmp_path / "cluster_info"),))
+    installed = _installed(tmp_path / "cluster_info")
     assert default_watches_file(around) == installed / "watches.yaml"
     (around.cwd / "watches.yaml").touch()
     assert default_watches_file(around) == Path("watches.yaml")
@@ -233,11 +233,11 @@ def test_of_several_collections_the_watches_file_is_beside_the_roles_that_are_us
     around: Surroundings, tmp_path: Path
 ) -> None:
     found = {}
-    for place in ("configured", "site"):
+    for place in ("configured", "cluster_info"):
         found[place] = _installed(tmp_path / place)
         (found[place] / "roles" / "mxnet").mkdir(parents=True)
     environ = {**around.environ, "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "configured")}
-    around = replace(around, environ=environ, python_path=("", str(tmp_path / "site")))
+    around = replace(around, environ=environ, python_path=("", str(tmp_path / "cluster_info")))
     assert default_watches_file(around) == found["configured"] / "watches.yaml"
     (watch,) = _load(around, "[{group: a.b, version: v1, kind: X, role: dljob.operator.mxnet}]")
     assert watch.role == found["configured"] / "roles" / "mxnet"
@@ -249,8 +249,8 @@ def test_definitions_are_beside_the_watches_file_or_those_of_the_collection(
     own = tmp_path / "own"
     own.mkdir()
     assert crds_directory(own / "watches.yaml", around) == own / "crds"
-    around = replace(around, python_path=(str(tmp_path / "site"),))
-    installed = _installed(tmp_path / "site")
+    around = replace(around, python_path=(str(tmp_path / "cluster_info"),))
+    installed = _installed(tmp_path / "cluster_info")
     assert crds_directory(installed / "watches.yaml", around) == installed / "crds"
     assert crds_directory(own / "watches.yaml", around) == installed / "crds"
     (own / "crds").mkdir()

@@ -35,7 +35,7 @@ _TOP = ("accelerators", GRPC_SERVER_FILE, "tfImage")
 T = TypeVar("T")
 
 
-class _Fault(ValueError):
+class _ConfigError(ValueError):
     """One sentence: the path within the file, and what to do about it."""
 
 
@@ -74,15 +74,15 @@ def read(document: Any, where: str) -> OperatorConfig:
         files = _files(top, entries)
         for name in entries:
             if not (isinstance(name, str) and is_accelerator(name) and _RESOURCE_NAME.fullmatch(name)):
-                raise _Fault(
+                raise _ConfigError(
                     f"accelerators: {reprlib.repr(name)} is no resource: name it as pods do, e.g. nvidia.com/gpu"
                 )
-    except _Fault as e:
+    except _ConfigError as e:
         return OperatorConfig(problems={"": f"{where}: {e}"})
     for name, entry in entries.items():
         try:
             accelerators[name] = _accelerator(entry, f"accelerators[{name}]")
-        except _Fault as e:
+        except _ConfigError as e:
             problems[name] = f"{where}: {e}"
     return OperatorConfig(accelerators, files, problems)
 
@@ -111,10 +111,10 @@ def _volume(entry: Mapping[str, Any], where: str) -> HostVolume:
     _known(entry, where, ("name", "mountPath", "hostPath"))
     name = _text(entry, "name", where)
     if not _VOLUME_NAME.fullmatch(name):
-        raise _Fault(f"{where}.name: {reprlib.repr(name)} cannot name a volume: use up to 63 of a-z, 0-9 and '-'")
+        raise _ConfigError(f"{where}.name: {reprlib.repr(name)} cannot name a volume: use up to 63 of a-z, 0-9 and '-'")
     mount_path = _path(_text(entry, "mountPath", where), f"{where}.mountPath")
     if ":" in mount_path:
-        raise _Fault(f"{where}.mountPath: {mount_path!r} has a ':', which no mount may have")
+        raise _ConfigError(f"{where}.mountPath: {mount_path!r} has a ':', which no mount may have")
     return HostVolume(name, mount_path, _path(_text(entry, "hostPath", where), f"{where}.hostPath"))
 
 
@@ -122,10 +122,10 @@ def _variable(entry: Mapping[str, Any], where: str) -> Variable:
     _known(entry, where, ("name", "value"))
     name = _text(entry, "name", where)
     if not _VARIABLE_NAME.fullmatch(name):
-        raise _Fault(f"{where}.name: {reprlib.repr(name)} cannot name an environment variable")
+        raise _ConfigError(f"{where}.name: {reprlib.repr(name)} cannot name an environment variable")
     value = entry.get("value", "")
     if not isinstance(value, str):
-        raise _Fault(f"{where}.value: {reprlib.repr(value)} is no text: put it in quotes")
+        raise _ConfigError(f"{where}.value: {reprlib.repr(value)} is no text: put it in quotes")
     return Variable(name, value)
 
 
@@ -133,35 +133,35 @@ def _each(listed: Any, where: str, make: Callable[[Mapping[str, Any], str], T]) 
     if listed is None:
         return ()
     if not isinstance(listed, list):
-        raise _Fault(f"{where} must be a list, one item a '-'")
+        raise _ConfigError(f"{where} must be a list, one item a '-'")
     return tuple(make(_mapping(item, f"{where}[{n}]"), f"{where}[{n}]") for n, item in enumerate(listed))
 
 
 def _mapping(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise _Fault(f"{where} must be a map, not {reprlib.repr(value)}")
+        raise _ConfigError(f"{where} must be a map, not {reprlib.repr(value)}")
     return value
 
 
 def _known(entry: Mapping[str, Any], where: str, keys: tuple[str, ...]) -> Mapping[str, Any]:
     unknown = next((key for key in entry if key not in keys), None)
     if unknown is not None:
-        raise _Fault(f"{where} has the unknown key {reprlib.repr(unknown)}: there are {', '.join(keys)}")
+        raise _ConfigError(f"{where} has the unknown key {reprlib.repr(unknown)}: there are {', '.join(keys)}")
     return entry
 
 
 def _text(entry: Mapping[str, Any], key: str, where: str) -> str:
     value = entry.get(key)
     if value is None or value == "":
-        raise _Fault(f"{where}.{key} is missing: give it")
+        raise _ConfigError(f"{where}.{key} is missing: give it")
     if not isinstance(value, str):
-        raise _Fault(f"{where}.{key}: {reprlib.repr(value)} is no text: put it in quotes")
+        raise _ConfigError(f"{where}.{key}: {reprlib.repr(value)} is no text: put it in quotes")
     return value
 
 
 def _path(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value.startswith("/") or ".." in value.split("/"):
-        raise _Fault(f"{where}: {reprlib.repr(value)} is no absolute path without '..': begin it with '/'")
+        raise _ConfigError(f"{where}: {reprlib.repr(value)} is no absolute path without '..': begin it with '/'")
     return value
 
 
@@ -169,5 +169,5 @@ def _differ(names: Iterable[str], where: str, key: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise _Fault(f"{where}: the {key} {reprlib.repr(name)} stands there twice: give each its own")
+            raise _ConfigError(f"{where}: the {key} {reprlib.repr(name)} stands there twice: give each its own")
         seen.add(name)

@@ -13,38 +13,38 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators import limits
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
     Accelerator,
+    ClusterInfo,
     HostVolume,
-    Site,
 )
 
 NAME_LIMIT = 63
 
 
-def inject(pod: Mapping[str, Any], site: Site) -> Mapping[str, Any]:
+def inject(pod: Mapping[str, Any], cluster_info: ClusterInfo) -> Mapping[str, Any]:
     """``pod`` itself where it asks for no accelerator, else a copy with what its containers need."""
     if not limits.of_pod(pod["spec"]):
         return pod
     made = copy.deepcopy(dict(pod))
     spec = made["spec"]
     for container in limits.containers(spec):
-        for accelerator in _accelerators(limits.of_container(container), site):
+        for accelerator in _accelerators(limits.of_container(container), cluster_info):
             for volume in accelerator.volumes:
                 _mount(spec, container, volume)
             _set(container, accelerator)
-        _rename(container, site)
+        _rename(container, cluster_info)
     return made
 
 
-def _accelerators(asked: Mapping[str, Any], site: Site) -> list[Accelerator]:
+def _accelerators(asked: Mapping[str, Any], cluster_info: ClusterInfo) -> list[Accelerator]:
     """The entries for what a container asks for, under the name it uses and under the cluster's."""
     found: dict[str, Accelerator] = {}
     for name in asked:
-        real = limits.alias(name, site.advertised)
+        real = limits.alias(name, cluster_info.advertised)
         for each in (name, real):
             # a preset is for nodes that have the alpha name; elsewhere the device plugin mounts the driver, and the
             # preset's paths, which are not there, would hide it
-            if each in site.config.accelerators and not (site.config.preset and each != real):
-                found.setdefault(each, site.config.accelerators[each])
+            if each in cluster_info.config.accelerators and not (cluster_info.config.preset and each != real):
+                found.setdefault(each, cluster_info.config.accelerators[each])
     return list(found.values())
 
 
@@ -83,11 +83,11 @@ def _set(container: dict[str, Any], accelerator: Accelerator) -> None:
         container["env"] = [*added, *own]
 
 
-def _rename(container: dict[str, Any], site: Site) -> None:
+def _rename(container: dict[str, Any], cluster_info: ClusterInfo) -> None:
     """Ask under the cluster's names. A plugin's device needs a limit, and a request must equal it."""
-    wanted = limits.limits_of(container, site.advertised)
+    wanted = limits.limits_of(container, cluster_info.advertised)
     for old in limits.of_container(container):
-        new = limits.alias(old, site.advertised)
+        new = limits.alias(old, cluster_info.advertised)
         if new == old:
             continue
         resources = container["resources"]

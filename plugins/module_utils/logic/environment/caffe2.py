@@ -23,7 +23,7 @@ def backend_of(cluster: Mapping[str, Any]) -> str:
     return str(_given(cluster).get("backendType") or (REDIS if cluster["total"] > 1 else NONE))
 
 
-def caffe2_problems(cluster: Mapping[str, Any]) -> Iterator[str]:
+def caffe2_validation(cluster: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with ``spec.backendSpecs``, a sentence each."""
     path = f"spec.{_FIELD}"
     held = cluster["spec"].get(_FIELD)

@@ -9,7 +9,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.framework im
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Termination
 
 
-class Verdict(Enum):
+class ExitCodeClass(Enum):
     """Success, an error that another try may cure, or one that it will not."""
 
     SUCCESS = "success"
@@ -17,10 +17,10 @@ class Verdict(Enum):
     PERMANENT = "permanent"
 
 
-def judge(end: Termination, codes: ExitCodes) -> Verdict:
+def classify_exit_code(end: Termination, codes: ExitCodes) -> ExitCodeClass:
     """Judge ``end``. A process killed for want of memory is permanent: the next one wants as much."""
     if end.code == 0:
-        return Verdict.SUCCESS
+        return ExitCodeClass.SUCCESS
     if end.reason == REASON_OOM and not codes.oom_retryable:
-        return Verdict.PERMANENT
-    return Verdict.RETRYABLE if end.code in codes.retryable else Verdict.PERMANENT
+        return ExitCodeClass.PERMANENT
+    return ExitCodeClass.RETRYABLE if end.code in codes.retryable else ExitCodeClass.PERMANENT

@@ -6,13 +6,16 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.last_words import IN_SENTENCE, last_words
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.exit_codes import Verdict, judge
+from ansible_collections.dljob.operator.plugins.module_utils.logic.log_tail import IN_SENTENCE, log_tail
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.exit_codes import (
+    ExitCodeClass,
+    classify_exit_code,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import has_succeeded
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FAILS_BY_CHIEF
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FAILS_BY_TARGET
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodView
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +31,14 @@ class Failure:
     """What the container, or who ended the pod, said last; its end is in the message too."""
 
 
-def has_failed(pod: PodView) -> bool:
+def has_failed(pod: PodState) -> bool:
     """Whether this pod will not run again: the kubelet has given it up, or its main container under policy Never.
 
     Not where the framework's container had succeeded: a sidecar's failure does not undo its work.
     """
     if pod.phase == "Failed":
         return not has_succeeded(pod)
-    return pod.stopped and pod.restart_policy == c.RESTART_NEVER and pod.ended is not None and pod.ended.code != 0
+    return pod.terminated and pod.restart_policy == c.RESTART_NEVER and pod.ended is not None and pod.ended.code != 0
 
 
 def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int]] | None = None) -> Failure | None:
@@ -45,48 +48,50 @@ def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int
     has not succeeded (``completed`` are those that have), unless another type decides.
     """
     for group in job.groups:
-        if group.type == job.dynamic:
+        if group.type == job.elastic_type:
             continue
         for pod in observed.pods_of(group.type):
             if not pod.deleting and is_fatal(job, group, pod):
                 return describe(pod)
     lost = lost_pods(job, observed)
-    if not lost or job.chief.type != job.dynamic:
+    if not lost or job.success_target.type != job.elastic_type:
         return None
-    ended = {p.index for p in lost} | (completed or {}).get(job.dynamic.lower(), set())
-    dynamic = job.group(job.dynamic)
+    ended = {p.index for p in lost} | (completed or {}).get(job.elastic_type.lower(), set())
+    dynamic = job.group(job.elastic_type)
     return describe(lost[0]) if dynamic and ended.issuperset(range(dynamic.replicas)) else None
 
 
-def lost_pods(job: DLJob, observed: Observed) -> list[PodView]:
+def lost_pods(job: DLJob, observed: Observed) -> list[PodState]:
     """Of the dynamic type, the pods that have failed for good: nobody starts them again, and the others go on."""
-    group = job.group(job.dynamic)
+    group = job.group(job.elastic_type)
     if group is None:
         return []
     return [p for p in observed.pods_of(group.type) if not p.deleting and is_fatal(job, group, p)]
 
 
-def is_fatal(job: DLJob, group: ReplicaGroup, pod: PodView) -> bool:
+def is_fatal(job: DLJob, group: ReplicaGroup, pod: PodState) -> bool:
     """Whether ``pod`` has failed in a way that, by the restart policy of its ``group``, no restart follows."""
-    if job.dialect.fails_by == FAILS_BY_CHIEF:
+    if job.flavor.fails_by == FAILS_BY_TARGET:
         # the replicas of a local job know nothing of one another: each one's result counts
-        chief = group.type == job.chief.type and (pod.index == job.chief.index or job.mode == c.MODE_LOCAL)
+        chief = group.type == job.success_target.type and (
+            pod.index == job.success_target.index or job.mode == c.MODE_LOCAL
+        )
         if not chief:
             return False
         # the container's last end counts even where the kubelet, by the template's OnFailure, has restarted it since
         if pod.ended is not None and pod.ended.code != 0 and not pod.disrupted:
-            return judge(pod.ended, job.dialect.exit_codes) is Verdict.PERMANENT
+            return classify_exit_code(pod.ended, job.flavor.exit_codes) is ExitCodeClass.PERMANENT
         return False
     if not has_failed(pod):
         return False
     if group.restart_policy == c.RESTART_EXIT_CODE:
         if pod.disrupted or pod.ended is None:
             return False
-        return judge(pod.ended, job.dialect.exit_codes) is Verdict.PERMANENT
+        return classify_exit_code(pod.ended, job.flavor.exit_codes) is ExitCodeClass.PERMANENT
     return group.restart_policy == c.RESTART_NEVER
 
 
-def describe(pod: PodView) -> Failure:
+def describe(pod: PodState) -> Failure:
     """The failure of ``pod`` in one sentence: pod, container, exit code, reason and the program's last words.
 
     What the kubelet or a controller says of the pod as a whole (Evicted, DeadlineExceeded) comes before the reason of
@@ -110,7 +115,7 @@ def describe(pod: PodView) -> Failure:
 
 
 def _told(failure: Failure) -> Failure:
-    words = last_words(failure.words, IN_SENTENCE)
+    words = log_tail(failure.words, IN_SENTENCE)
     return dataclasses.replace(failure, message=f"{failure.message}: {words}") if words else failure
 
 
@@ -120,7 +125,7 @@ def retries_of(job: DLJob) -> dict[str, int]:
     return {str(k): v for k, v in held.items() if isinstance(v, int)} if isinstance(held, Mapping) else {}
 
 
-def over_backoff_limit(job: DLJob, retries: Mapping[str, int], pods: Sequence[PodView]) -> Failure | None:
+def over_backoff_limit(job: DLJob, retries: Mapping[str, int], pods: Sequence[PodState]) -> Failure | None:
     """The failure of a job that was restarted more often than ``backoffLimit`` allows, in place or by a new pod."""
     limit = job.run_policy.backoff_limit
     if limit is None:

@@ -9,11 +9,11 @@ from datetime import datetime
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import restart
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed, is_fatal
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed, PodView
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed, PodState
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class PodToCreate:
     """A pod to create."""
 
     group: ReplicaGroup
@@ -22,14 +22,14 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class ReplicaActions:
     """The next steps. ``retries`` is the whole new count, ``restarted`` the failed pods that it newly counts, and those
     that were disrupted, which it does not."""
 
-    starts: tuple[Start, ...]
+    starts: tuple[PodToCreate, ...]
     deletions: tuple[Deletion, ...]
     retries: Mapping[str, int]
-    restarted: tuple[PodView, ...]
+    restarted: tuple[PodState, ...]
     wait: float | None
     begins: int = 0
     """The attempt as which the whole job begins again, what its replicas had done counting no more; 0: it does not."""
@@ -40,26 +40,26 @@ def key(type_: str, index: int) -> str:
     return f"{type_.lower()}-{index}"
 
 
-def next_moves(
+def next_actions(
     job: DLJob,
     observed: Observed,
     hashes: Mapping[str, str],
     retries: Mapping[str, int],
     completed: Mapping[str, set[int]],
     now: datetime,
-) -> Moves:
+) -> ReplicaActions:
     """Compare the job with its pods.
 
     A replica whose old pod is still there, even if only terminating, gets no new one: two pods of one rank would both
     answer to its name. A failed pod is counted first, and deleted by a later pass that finds it counted: whatever goes
     wrong between the two, the count stands. ``hashes`` holds the current spec hash by type.
     """
-    starts: list[Start] = []
+    starts: list[PodToCreate] = []
     deletions: list[Deletion] = []
     counts = dict(retries)
-    restarted: list[PodView] = []
+    restarted: list[PodState] = []
     waits: list[float] = []
-    by_replica: dict[str, list[PodView]] = {}
+    by_replica: dict[str, list[PodState]] = {}
     for pod in observed.pods:
         by_replica.setdefault(key(pod.type, pod.index), []).append(pod)
 
@@ -68,7 +68,7 @@ def next_moves(
         pods = by_replica.pop(name, [])
         if not pods:
             if index not in completed.get(group.type.lower(), ()):
-                starts.append(Start(group, index, counts.get(name, 0)))
+                starts.append(PodToCreate(group, index, counts.get(name, 0)))
             continue
         current, *others = sorted(pods, key=lambda p: (not p.deleting, p.attempt), reverse=True)
         deletions.extend(delete(p) for p in others if not p.deleting)
@@ -76,7 +76,7 @@ def next_moves(
             continue
         if current.spec_hash != hashes[group.type]:
             deletions.append(delete(current))
-        elif group.type == job.dynamic and is_fatal(job, group, current):
+        elif group.type == job.elastic_type and is_fatal(job, group, current):
             continue  # it failed for good, and its log may be wanted
         elif has_failed(current) and current.disrupted:
             # the cluster took it away: nothing to wait for, and nothing that a budget of errors should count
@@ -95,9 +95,9 @@ def next_moves(
                 deletions.append(delete(current))
     # replicas that the job no longer has
     deletions.extend(delete(p) for pods in by_replica.values() for p in pods if not p.deleting)
-    return Moves(tuple(starts), tuple(deletions), counts, tuple(restarted), min(waits, default=None))
+    return ReplicaActions(tuple(starts), tuple(deletions), counts, tuple(restarted), min(waits, default=None))
 
 
-def delete(pod: PodView) -> Deletion:
+def delete(pod: PodState) -> Deletion:
     """Of that very pod, not of one that has taken its name."""
     return Deletion("Pod", pod.name, pod.uid)

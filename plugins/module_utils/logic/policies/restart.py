@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodView
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState
 
 FIRST_DELAY = 1.0
 LONGEST_DELAY = 300.0
@@ -17,7 +17,7 @@ def delay(attempt: int) -> float:
     return min(FIRST_DELAY * 2 ** min(attempt, 30), LONGEST_DELAY)
 
 
-def remaining_delay(pod: PodView, now: datetime) -> float:
+def remaining_delay(pod: PodState, now: datetime) -> float:
     """Seconds still to wait before the failed ``pod`` is replaced; 0 when it is time.
 
     Counted from its container's end, or where that never ran (a node that would not take it) from the pod's creation.

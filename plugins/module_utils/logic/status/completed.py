@@ -1,6 +1,6 @@
 """Which replicas have succeeded, remembered beyond their pods: a deleted pod of a finished replica is not run again.
 
-Written like a batch Job's completedIndexes: ``{"worker": "0-2,5"}``.
+ApplyResult like a batch Job's completedIndexes: ``{"worker": "0-2,5"}``.
 """
 
 from __future__ import annotations

@@ -17,18 +17,18 @@ _EXCLUDES = {c.CONDITION_RUNNING: c.CONDITION_RESTARTING, c.CONDITION_RESTARTING
 _ENDS = (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED, c.CONDITION_SUSPENDED)
 
 
-def of(status: Mapping[str, Any]) -> list[Condition]:
+def read_conditions(status: Mapping[str, Any]) -> list[Condition]:
     """The conditions of a status; operators before this one left ``null`` there."""
     held = status.get("conditions")
     return [x for x in held if isinstance(x, Mapping)] if isinstance(held, list) else []
 
 
-def holds(conditions: Iterable[Condition], type_: str) -> bool:
+def is_condition_true(conditions: Iterable[Condition], type_: str) -> bool:
     """Whether the condition of that type is True."""
     return any(x.get("type") == type_ and x.get("status") == "True" for x in conditions)
 
 
-def put(
+def set_condition(
     conditions: Iterable[Condition], type_: str, reason: str, message: str, now: str, status: str = "True"
 ) -> list[Condition]:
     """The list with the condition set, and with what it excludes taken out or turned False."""

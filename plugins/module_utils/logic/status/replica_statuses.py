@@ -1,4 +1,4 @@
-"""How many replicas of each type are in which state, in the two forms that the dialects know."""
+"""How many replicas of each type are in which state, in the two forms that the flavors know."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import is_done
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID, LABEL_REPLICA_TYPE
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FORM_SINGLE, STATUS_V1
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import LAYOUT_SINGLE, STATUS_V1
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodView
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
 
 
-def state_of(pod: PodView) -> str:
+def state_of(pod: PodState) -> str:
     """Pending, Running, Succeeded or Failed."""
     if has_failed(pod):
         return FAILED
@@ -40,10 +40,10 @@ def count(job: DLJob, observed: Observed, completed: dict[str, set[int]]) -> dic
 
 
 def render(job: DLJob, counts: dict[str, Counter[str]]) -> Any:
-    """``replicaStatuses`` in the job's dialect: v1alpha1's list (seeds 001, 003), v1's map, or one entry (seed 004)."""
-    if job.dialect.status == STATUS_V1 and job.dialect.form == FORM_SINGLE:
+    """``replicaStatuses`` in the job's flavor: v1alpha1's list (seeds 001, 003), v1's map, or one entry (seed 004)."""
+    if job.flavor.status == STATUS_V1 and job.flavor.replicas_layout == LAYOUT_SINGLE:
         return {name: number for states in counts.values() for name, number in _single(states).items() if number}
-    if job.dialect.status == STATUS_V1:
+    if job.flavor.status == STATUS_V1:
         return {g.type: _v1(job, g, counts[g.type]) for g in job.groups}
     return [_v1alpha1(job, g, counts[g.type]) for g in job.groups]
 
@@ -53,7 +53,7 @@ def _v1alpha1(job: DLJob, group: ReplicaGroup, states: Counter[str]) -> dict[str
     order = (FAILED, PENDING, RUNNING, SUCCEEDED)
     return {
         "ReplicasStates": present,
-        job.dialect.status_type_field: group.type.upper(),
+        job.flavor.status_type_field: group.type.upper(),
         "state": next((s for s in order if s in present), SUCCEEDED),
     }
 
@@ -74,7 +74,7 @@ def _single(states: Counter[str]) -> dict[str, int]:
 
 def settled(job: DLJob, counts: dict[str, Counter[str]]) -> dict[str, Counter[str]]:
     """The last counts of a job that has succeeded: v1 takes the replicas that still ran for done, v1alpha1 does not."""
-    if job.dialect.status != STATUS_V1:
+    if job.flavor.status != STATUS_V1:
         return counts
     return {
         type_: Counter({**states, RUNNING: 0, SUCCEEDED: states[RUNNING] + states[SUCCEEDED]})
@@ -90,7 +90,7 @@ def summary(job: DLJob, counts: dict[str, Counter[str]]) -> str:
 
 def all_up(job: DLJob, counts: dict[str, Counter[str]]) -> bool:
     """Whether every replica runs or has succeeded; of a dynamic type one is enough, or all have failed."""
-    return not any(_waits(type_ == job.dynamic, states) for type_, states in counts.items())
+    return not any(_waits(type_ == job.elastic_type, states) for type_, states in counts.items())
 
 
 def _waits(dynamic: bool, states: Counter[str]) -> bool:

@@ -9,34 +9,34 @@ import signal
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.dljob.operator.plugins.module_utils.api import residency, snapshot
-from ansible_collections.dljob.operator.plugins.module_utils.plain import plain
+from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot, worker_protocol
+from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
 
 
 class ActionModule(ActionBase):
     def run(self, tmp: None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         given = task_vars or {}
-        employer = residency.current()
-        if employer is not None and given.get(residency.MARK):
-            self._stay(employer, given)
+        work_source = worker_protocol.current()
+        if work_source is not None and given.get(worker_protocol.WORKER_VAR):
+            self._stay(work_source, given)
             return result
-        batch = plain(given.get("dljob_batch"))
+        batch = to_builtin(given.get("dljob_batch"))
         jobs = (
             batch
             if batch is not None
-            else [plain(next(value for name, value in given.items() if name.endswith("_echojob")))]
+            else [to_builtin(next(value for name, value in given.items() if name.endswith("_echojob")))]
         )
         return result | self._look_at(jobs, given, len(jobs))
 
-    def _stay(self, employer: residency.Employer, given: dict[str, Any]) -> None:
+    def _stay(self, work_source: worker_protocol.WorkSource, given: dict[str, Any]) -> None:
         """Tell of each job as soon as it is through, of those that wait for nothing first."""
-        for work in employer.work():
-            snapshot.publish(work.owned, work.site)
+        for work in work_source.work():
+            cache_snapshot.publish(work.owned, work.cluster_info)
             jobs = sorted(work.jobs, key=lambda job: bool(job.get("spec", {}).get("wait_for")))
             for job in jobs[:-1]:
-                employer.tell(self._look_at([job], given, len(jobs)))
-            employer.answer(self._look_at(jobs[-1:], given, len(jobs)))
+                work_source.report_partial(self._look_at([job], given, len(jobs)))
+            work_source.report_final(self._look_at(jobs[-1:], given, len(jobs)))
 
     def _look_at(self, jobs: list[dict[str, Any]], given: dict[str, Any], together: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
@@ -67,14 +67,14 @@ class ActionModule(ActionBase):
     @staticmethod
     def _write_down(job: dict[str, Any], jobs: int, given: dict[str, Any]) -> None:
         metadata = job["metadata"]
-        owned = (snapshot.current() or {})[metadata["uid"]]
+        owned = (cache_snapshot.current() or {})[metadata["uid"]]
         line = {
             "name": metadata["name"],
             "generation": metadata["generation"],
             "pods": {pod["metadata"]["name"]: pod.get("status", {}).get("phase") for pod in owned["Pod"]},
             "services": len(owned["Service"]),
             "jobs": jobs,
-            "single": plain(given.get("ansible_operator_meta")),
+            "single": to_builtin(given.get("ansible_operator_meta")),
             "state": given.get("state"),
             "say": job.get("spec", {}).get("say"),
         }

@@ -1,0 +1,48 @@
+"""What is wrong with a Caffe2 job, as a filter."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: caffe2_validation
+short_description: Faults of how the workers of a Caffe2 job are to meet
+version_added: 0.1.0
+description:
+  - Checks C(spec.backendSpecs). The backend C(redis) needs C(redisHost), C(nfs) needs C(nfsPath), and C(none) is for a
+    single replica. Without a C(backendType) it is C(none) for a single replica and C(redis) for more.
+positional: _input
+options:
+  _input:
+    description: The cluster, as M(dljob.operator.reconcile) hands it to a framework's validation filter.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Refuse a job whose workers could not find one another
+  ansible.builtin.assert:
+    that: cluster | dljob.operator.caffe2_validation == []
+  vars:
+    cluster:
+      spec: {backendSpecs: {backendType: nfs, nfsPath: /shared/digits}}
+      total: 2
+"""
+
+RETURN = r"""
+_value:
+  description: One sentence per fault, with the field and the fix. Empty for a good job.
+  type: list
+  elements: str
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.caffe2 import caffe2_validation
+from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+
+
+class FilterModule:
+    """Ansible's entry point."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return cluster_filter("caffe2_validation", ("spec", "total"), lambda cluster: list(caffe2_validation(cluster)))

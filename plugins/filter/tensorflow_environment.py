@@ -1,0 +1,55 @@
+"""The environment of a TensorFlow process, as a filter."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: tensorflow_environment
+short_description: Environment variables of one process of a distributed TensorFlow job
+version_added: 0.1.0
+description:
+  - Computes C(TF_CONFIG), which TensorFlow's cluster resolvers read. It is the whole cluster in JSON, with the task
+    that reads it.
+  - In jobs of the v1 form a process without any peer gets no C(TF_CONFIG).
+positional: _input
+options:
+  _input:
+    description: The cluster, seen from one task, as M(dljob.operator.reconcile) hands it to every environment filter.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show what the first parameter server would read
+  ansible.builtin.debug:
+    msg: "{{ cluster | dljob.operator.tensorflow_environment }}"
+  vars:
+    cluster:
+      job: {name: digits, namespace: default, form: v1alpha1}
+      replicas:
+        Master: [{host: master-76no-0.tfjob-76no, port: 2222, rank: 0}]
+        PS: [{host: ps-76no-0.tfjob-76no, port: 2222, rank: 1}]
+      templates: {}
+      total: 2
+      task: {type: PS, index: 0, rank: 1}
+"""
+
+RETURN = r"""
+_value:
+  description: Variable name to value. Empty for the only process of a job of the v1 form.
+  type: dict
+  sample:
+    TF_CONFIG: '{"cluster":{"master":["m:2222"],"ps":["p:2222"]},"task":{"type":"ps","index":0},"environment":"cloud"}'
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tensorflow import tensorflow_environment
+from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+
+
+class FilterModule:
+    """Ansible's entry point."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return cluster_filter("tensorflow_environment", ("job", "replicas", "total", "task"), tensorflow_environment)

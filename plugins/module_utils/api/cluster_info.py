@@ -1,0 +1,150 @@
+"""What reconciles know of the cluster besides the job: the operator's ConfigMap and the resources on the nodes.
+
+From the engine's watch where there is one; else by GET, and only what a plan needs. Nobody must be able to break the
+operator by taking these rights away from it: it says what it may not see and goes on without.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators import config, limits
+from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.presets import preset
+from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
+    CONFIG_MAP,
+    CONFIG_NAMESPACE,
+    ClusterInfo,
+    OperatorConfig,
+    RequiredInfo,
+)
+
+Resource = Mapping[str, Any]
+
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_PAGE = 500
+_LARGEST_FILE = 512 * 1024
+"""Bytes; a ConfigMap holds 1 MiB."""
+
+
+@dataclass(frozen=True)
+class OperatorSettings:
+    """What the operator is told of its cluster_info. ``cloud`` is one of CLOUDS, or ""."""
+
+    config_map: str = CONFIG_MAP
+    cloud: str = ""
+
+
+def read(api: RestClient, needs: RequiredInfo, settings: OperatorSettings) -> tuple[ClusterInfo, tuple[str, ...]]:
+    """The cluster_info, as far as ``needs`` go, and what may not be seen of it, a sentence each."""
+    remarks: list[str] = []
+    published = cache_snapshot.cluster_info()
+    watched = published is not None and published["config_map"] == settings.config_map
+    if published is not None and watched:
+        found: Sequence[Resource] = published["config_maps"]
+    else:
+        found = _get_config_maps(api, settings.config_map, remarks) if needs.config else ()
+    made = _config(found[0]) if found else preset(settings.cloud)
+    programs = {}
+    for setting in needs.settings:
+        text = _file(made.files.get(setting, ""), setting, remarks)
+        if text is not None:
+            programs[setting] = text
+    return ClusterInfo(made, _advertised(api, needs, published, remarks), programs, watched), tuple(remarks)
+
+
+def own_namespace(environment: Mapping[str, str], file: Path = NAMESPACE_FILE) -> str:
+    """The namespace that this process runs in, "" outside of a cluster."""
+    named = environment.get("POD_NAMESPACE", "").strip()
+    if named:
+        return named
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def _get_config_maps(api: RestClient, name: str, remarks: list[str]) -> Sequence[Resource]:
+    """The first that there is: in the operator's own namespace, then in the default one."""
+    for namespace in dict.fromkeys(filter(None, (own_namespace(os.environ), CONFIG_NAMESPACE))):
+        try:
+            return [api.request("GET", f"/api/v1/namespaces/{namespace}/configmaps/{name}")]
+        except ApiError as e:
+            if e.status == 403:
+                remarks.append(f"{e.message}; without it the accelerators of {namespace}/{name} are not configured")
+            elif e.status != 404:
+                raise
+    return ()
+
+
+def _advertised(
+    api: RestClient, needs: RequiredInfo, published: cache_snapshot.Published | None, remarks: list[str]
+) -> frozenset[str] | None:
+    if not needs.nodes:
+        return None
+    if published is not None:
+        return None if published["resources"] is None else frozenset(published["resources"])
+    nodes: list[Resource] = []
+    query: dict[str, Any] = {"limit": _PAGE}
+    while True:
+        try:
+            page = api.request("GET", "/api/v1/nodes", query=query)
+        except ApiError as e:
+            if e.status != 403:
+                raise
+            remarks.append(f"{e.message}; without it alpha resource names are left as they are")
+            return None
+        nodes += page.get("items") or ()
+        token = (page.get("metadata") or {}).get("continue")
+        if not token:
+            return limits.advertised(nodes)
+        query["continue"] = token
+
+
+def _config(config_map: Resource) -> OperatorConfig:
+    metadata = config_map["metadata"]
+    where = f"ConfigMap {metadata['namespace']}/{metadata['name']}"
+    document: Any = None
+    data: Mapping[str, Any] | None = config_map.get("data") or {}
+    while data is not None:
+        try:
+            key, text = config.text_of(data)
+        except ValueError as e:
+            return OperatorConfig(problems={"": f"{where}: {e}"})
+        try:
+            document = yaml.safe_load(text)
+        except yaml.YAMLError as e:
+            return OperatorConfig(problems={"": f"{where}, data.{key} is no YAML: {_one_line(e)}"})
+        where = f"{where}, data.{key}"
+        data = config.inner_of(document)
+    return config.read(document, where)
+
+
+def _one_line(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    what = getattr(error, "problem", None) or str(error)
+    return f"{what}, in line {mark.line + 1}" if mark else " ".join(str(what).split())
+
+
+def _file(name: str, setting: str, remarks: list[str]) -> str | None:
+    """The text of a Python program of the operator's own file system; ``None`` where there is none of that name.
+
+    Nothing but a program: more people may write the ConfigMap than may read the operator's files, such as its token.
+    """
+    path = Path(name).resolve() if name else None
+    if path is None or not path.is_file():
+        return None
+    try:
+        if path.suffix != ".py" or path.stat().st_size > _LARGEST_FILE:
+            remarks.append(f"{setting}: {name} is no Python file (.py) of up to {_LARGEST_FILE} bytes")
+            return None
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        remarks.append(f"{setting}: {name} cannot be read: {e}")
+        return None

@@ -1,0 +1,42 @@
+"""What a job owns besides pods and Services.
+
+Such objects are made together with the pods that need them, as often as such a pod is: a name that is taken by the
+job's own object is as good as made. One that somebody deleted comes back as soon as that is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import owner_reference
+from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import DefaultProgram
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+
+
+def of_pods(job: DLJob, types: Collection[str]) -> tuple[Mapping[str, Any], ...]:
+    """What pods of these replica types need to start."""
+    programs = (group.default_program for group in job.groups if group.type in types)
+    return tuple(_config_map(job, program) for program in programs if program)
+
+
+def metadata(job: DLJob, name: str) -> dict[str, Any]:
+    """The metadata of an object that goes with ``job``."""
+    return {
+        "name": name,
+        "namespace": job.namespace,
+        "labels": {c.LABEL_MANAGED_BY: c.MANAGER, c.LABEL_JOB_UID: job.uid},
+        "ownerReferences": [owner_reference(job)],
+    }
+
+
+def program_name(job: DLJob, program: DefaultProgram) -> str:
+    """The name of the ConfigMap that carries a role's own program."""
+    return fill(program.config_map, {"job": job.name, "runtime_id": job.runtime_id})
+
+
+def _config_map(job: DLJob, program: DefaultProgram) -> Mapping[str, Any]:
+    name = program_name(job, program)
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(job, name), "data": dict(program.files)}

@@ -1,0 +1,103 @@
+"""A job's cluster as plain data: the one argument of every environment filter.
+
+Shape::
+
+    {"job": {"name", "namespace", "uid", "kind", "api_version", "runtime_id", "mode", "form"},
+     "replicas": {"Worker": [{"host": "...", "port": 2222, "rank": 3}, ...], ...},
+     "templates": {"Worker": {"annotations": {...}}, ...},
+     "spec": {"backendSpecs": {...}},
+     "total": 4, "attempt": 0,
+     "task": {"type": "Worker", "index": 0, "rank": 3}}
+
+``form`` is the API whose users the job is written for, ``v1`` or ``v1alpha1``. ``spec`` holds those of the flavor's
+``spec_fields`` that the job has; nobody has looked at what the user wrote there.
+``attempt`` counts how often all replicas were begun anew together (``restartScope: Job``).
+Ranks number all replicas through, in the order in which the framework declares its types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+
+Cluster = Mapping[str, Any]
+
+
+def build_cluster_spec(job: DLJob, framework: Framework, attempt: int = 0) -> Cluster:
+    """Everything that is the same for all tasks of ``job``."""
+    rank = 0
+    replicas: dict[str, list[dict[str, Any]]] = {}
+    templates: dict[str, dict[str, Any]] = {}
+    for type_ in framework.replica_types:
+        group = job.group(type_.name)
+        if group is None:
+            continue
+        members = []
+        for index in range(group.replicas):
+            members.append({"host": naming.address(job, group.type, index), "port": group.port, "rank": rank})
+            rank += 1
+        replicas[group.type] = members
+        metadata = group.template.get("metadata") or {}
+        templates[group.type] = {"annotations": dict(metadata.get("annotations") or {})}
+    return {
+        "job": {
+            "name": job.name,
+            "namespace": job.namespace,
+            "uid": job.uid,
+            "kind": job.kind,
+            "api_version": job.api_version,
+            "runtime_id": job.runtime_id,
+            "mode": job.mode,
+            "form": job.flavor.status,
+        },
+        "replicas": replicas,
+        "templates": templates,
+        "spec": dict(job.options),
+        "total": rank,
+        "attempt": attempt,
+    }
+
+
+def for_replica(cluster: Cluster, type_: str, index: int) -> Cluster:
+    """The same cluster, seen from one task."""
+    return {**cluster, "task": {"type": type_, "index": index, "rank": cluster["replicas"][type_][index]["rank"]}}
+
+
+PLACEHOLDERS = frozenset(
+    {
+        *("job", "namespace", "uid", "runtime_id", "kind", "kind_lower"),
+        *("type", "type_lower", "type_upper", "index", "rank", "count", "total"),
+        *("host", "port", "rank0_host", "rank0_port"),
+    }
+)
+"""The names that :func:`placeholders` gives a value."""
+
+
+def placeholders(cluster: Cluster) -> dict[str, object]:
+    """What a declared label or variable may name in braces, for the task that ``cluster`` is seen from."""
+    task, job, replicas = cluster["task"], cluster["job"], cluster["replicas"]
+    first = next(member for members in replicas.values() for member in members)  # they stand in rank order
+    own = replicas[task["type"]][task["index"]]
+    return {
+        "job": job["name"],
+        "namespace": job["namespace"],
+        "uid": job["uid"],
+        "runtime_id": job["runtime_id"],
+        "kind": job["kind"],
+        "kind_lower": job["kind"].lower(),
+        "type": task["type"],
+        "type_lower": task["type"].lower(),
+        "type_upper": task["type"].upper(),
+        "index": task["index"],
+        "rank": task["rank"],
+        "count": len(replicas[task["type"]]),
+        "total": cluster["total"],
+        "host": own["host"],
+        "port": own["port"],
+        "rank0_host": first["host"],
+        "rank0_port": first["port"],
+    }

@@ -1,0 +1,264 @@
+"""From the data that a role declares to a :class:`Framework`, with errors that tell the role's author what to mend."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import PLACEHOLDERS, placeholders
+from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
+from ansible_collections.dljob.operator.plugins.module_utils.values import framework as f
+from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import GRPC_SERVER_FILE
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_DISTRIBUTED, MODE_LOCAL
+from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
+
+_KEYS = frozenset(
+    {
+        *("name", "kinds", "container", "replica_types", "success_target", "succeeds_by", "modes"),
+        *("environment", "validation", "flavors", "tensorboard"),
+    }
+)
+_CHOICES: Mapping[str, Sequence[str]] = {
+    "replicas_layout": f.LAYOUTS,
+    "names": (f.NAMES_RUNTIME_ID, f.NAMES_JOB),
+    "status": (f.STATUS_V1ALPHA1, f.STATUS_V1),
+    "fails_by": (f.FAILS_BY_TARGET, f.FAILS_BY_ANY),
+    "environment_in": ("named", "all"),
+}
+_STANDARD_TEXTS = ("image", "config_map", "mount_path", "volume", "image_field", "flag", "file_setting")
+Read = Callable[[str], str]
+"""From the name of a file that the role brings along to its text."""
+_CODES = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
+
+
+def _no_files(name: str) -> str:
+    raise InvalidFramework(f"there is nobody to read the file {name!r}")
+
+
+def framework(
+    declared: Mapping[str, Any],
+    environment: f.Environment | None = None,
+    validation: f.Validation | None = None,
+    read: Read = _no_files,
+) -> f.Framework:
+    """Build the framework; raises :class:`InvalidFramework`.
+
+    ``declared`` is the role's data, see the documentation of ``dljob.operator.reconcile``. ``environment`` and
+    ``validation`` are the filters that it names, already looked up and taken out of it; without an environment the
+    declared mapping of variables, if any, is filled in. ``read`` gives the texts of the files that it names.
+    """
+    _known("the framework", declared, _KEYS)
+    if declared.get("validation"):
+        raise InvalidFramework(f"validation must be the full name of a filter, not {declared['validation']!r}")
+    for key in ("name", "container", "replica_types", "flavors"):
+        if not declared.get(key):
+            raise InvalidFramework(f"the framework lacks {key!r}")
+    bounds = _mapping("replica_types", declared["replica_types"])
+    types = tuple(_replica_type(name, _mapping(f"replica_types.{name}", b or {})) for name, b in bounds.items())
+    names = [t.name for t in types]
+    targets = _texts("success_target", declared.get("success_target") or names[:1])
+    for name in targets:
+        _choice("success_target", name, names)
+    flavors = declared["flavors"]
+    if not isinstance(flavors, (list, tuple)):
+        raise InvalidFramework("flavors must be a list")
+    return f.Framework(
+        name=declared["name"],
+        kinds=_texts("kinds", declared.get("kinds") or ()),
+        container=declared["container"],
+        replica_types=types,
+        success_target=targets,
+        succeeds_by=_choice(
+            "succeeds_by", declared.get("succeeds_by", f.SUCCEEDS_BY_TARGET), (f.SUCCEEDS_BY_TARGET, f.SUCCEEDS_BY_ALL)
+        ),
+        modes=_modes(_mapping("modes", declared.get("modes") or {})),
+        flavors=tuple(
+            _flavor(_mapping(f"flavors[{n}]", d), f"flavors[{n}]", names, read) for n, d in enumerate(flavors)
+        ),
+        tensorboard=_tensorboard(declared.get("tensorboard"), read),
+        environment=environment or _declared_environment(_mapping("environment", declared.get("environment") or {})),
+        **({"validation": validation} if validation else {}),
+    )
+
+
+def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
+    where = f"replica_types.{name}"
+    _known(where, bounds, ("minimum", "maximum", "long_running"))
+    least, most = bounds.get("minimum", 0), bounds.get("maximum")
+    for key, value in (("minimum", least), ("maximum", most)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            raise InvalidFramework(f"{where}.{key}: {value!r} is no number of replicas")
+    if most is not None and least > most:
+        raise InvalidFramework(f"{where}: the minimum {least} is above the maximum {most}")
+    if not isinstance(bounds.get("long_running", False), bool):
+        raise InvalidFramework(f"{where}.long_running: {bounds['long_running']!r} is neither true nor false")
+    return f.ReplicaType(name, least, most, bounds.get("long_running", False))
+
+
+def _modes(declared: Mapping[str, Any]) -> Mapping[str, str]:
+    for spelling, mode in declared.items():
+        _choice(f"modes.{spelling}", mode, (MODE_LOCAL, MODE_DISTRIBUTED))
+    return {MODE_LOCAL: MODE_LOCAL, MODE_DISTRIBUTED: MODE_DISTRIBUTED, **declared}
+
+
+def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str], read: Read) -> f.ApiFlavor:
+    _known(where, declared, [field.name for field in fields(f.ApiFlavor)])
+    for key in ("groups", "replicas_layout", "replicas_fields"):
+        if not declared.get(key):
+            raise InvalidFramework(f"{where} lacks {key!r}")
+    values = dict(declared)
+    for key, choices in _CHOICES.items():
+        if key in values:
+            _choice(f"{where}.{key}", values[key], choices)
+    for key in (
+        "groups",
+        "replicas_fields",
+        "port_fields",
+        "types",
+        "required",
+        "runtime_id_fields",
+        "spec_fields",
+    ):
+        if key in values:
+            values[key] = _texts(f"{where}.{key}", values[key])
+    if not values.get("runtime_id_fields", True):
+        raise InvalidFramework(f"{where}.runtime_id_fields is empty: messages need a name for it")
+    programs = _mapping(f"{where}.default_program", values.get("default_program") or {})
+    for key in ("types", "required", "default_program"):
+        for name in values.get(key) or ():
+            _choice(f"{where}.{key}", name, types)
+    values["default_program"] = {
+        name: _default_program(
+            _mapping(f"{where}.default_program.{name}", program), f"{where}.default_program.{name}", read
+        )
+        for name, program in programs.items()
+    }
+    if "exit_codes" in values:
+        values["exit_codes"] = _exit_codes(_mapping(f"{where}.exit_codes", values["exit_codes"]), where)
+    values["success_policies"] = _mapping(f"{where}.success_policies", values.get("success_policies") or {})
+    for name, type_ in values["success_policies"].items():
+        _choice(f"{where}.success_policies.{name}", type_, types)
+    if "elastic" in values:
+        values["elastic"] = _elastic(values["elastic"], f"{where}.elastic", types)
+    values["labels"] = _mapping(f"{where}.labels", values.get("labels") or {})
+    for name, text in values["labels"].items():
+        _check_placeholders(f"{where}.labels.{name}", text, PLACEHOLDERS | {"role"})
+    return f.ApiFlavor(**values)
+
+
+def _elastic(declared: Any, where: str, types: Sequence[str]) -> f.Elastic:
+    given = _mapping(where, declared)
+    _known(where, given, [field.name for field in fields(f.Elastic)])
+    for key in ("field", "type"):
+        if not given.get(key):
+            raise InvalidFramework(f"{where} lacks {key!r}")
+    return f.Elastic(
+        field=_text(f"{where}.field", given["field"]),
+        type=_choice(f"{where}.type", given["type"], types),
+        when_any=_texts(f"{where}.when_any", given.get("when_any") or ()),
+        succeeds_by=_choice(f"{where}.succeeds_by", given.get("succeeds_by", ""), ("", f.SUCCEEDS_BY_ANY)),
+    )
+
+
+def _default_program(declared: Mapping[str, Any], where: str, read: Read) -> f.DefaultProgram:
+    _known(where, declared, [field.name for field in fields(f.DefaultProgram)])
+    for key in ("image", "config_map", "files", "mount_path", "volume"):
+        if not declared.get(key):
+            raise InvalidFramework(f"{where} lacks {key!r}")
+    command = _texts(f"{where}.command", declared.get("command") or ())
+    for text in command:
+        _check_placeholders(f"{where}.command", text, PLACEHOLDERS | {"cluster_spec"})
+    _check_placeholders(f"{where}.config_map", declared["config_map"], ("job", "runtime_id"))
+    files = _mapping(f"{where}.files", declared["files"])
+    if declared.get("file_setting"):
+        _choice(f"{where}.file_setting", declared["file_setting"], (GRPC_SERVER_FILE,))
+        if len(files) != 1:
+            raise InvalidFramework(f"{where}.file_setting is for a program of one file, and this has {len(files)}")
+    return f.DefaultProgram(
+        **{key: str(declared[key]) for key in _STANDARD_TEXTS if key in declared},
+        command=command,
+        files={name: read(str(file)) for name, file in files.items()},
+    )
+
+
+def _tensorboard(value: Any, read: Read) -> f.TensorBoardSpec | None:
+    if not value:
+        return None
+    declared = _mapping("tensorboard", value)
+    _known("tensorboard", declared, [field.name for field in fields(f.TensorBoardSpec)])
+    for key in ("spec_field", "name", "image", "command", "port"):
+        if not declared.get(key):
+            raise InvalidFramework(f"tensorboard lacks {key!r}")
+    command = _texts("tensorboard.command", declared["command"])
+    for key, text, names in (
+        ("name", declared["name"], ("job", "runtime_id")),
+        *(("command", text, ("job", "runtime_id", "log_dir", "program")) for text in command),
+    ):
+        _check_placeholders(f"tensorboard.{key}", text, names)
+    program = read(str(declared["program"])) if declared.get("program") else ""
+    return f.TensorBoardSpec(**{**declared, "command": command, "program": program})
+
+
+def _exit_codes(declared: Mapping[str, Any], where: str) -> f.ExitCodes:
+    """``{"retryable": [130, "137-138"], "oom_retryable": false}``."""
+    _known(f"{where}.exit_codes", declared, [field.name for field in fields(f.ExitCodes)])
+    codes: set[int] = set()
+    for item in declared.get("retryable") or ():
+        match = _CODES.fullmatch(str(item))
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if not first <= last <= 255:
+            raise InvalidFramework(f"{where}.exit_codes.retryable: {item!r} is neither a code nor a range like 128-255")
+        codes.update(range(first, last + 1))
+    return f.ExitCodes(frozenset(codes), bool(declared.get("oom_retryable", False)))
+
+
+def _declared_environment(variables: Mapping[str, Any]) -> f.Environment:
+    """An environment that needs no computing: fixed texts with placeholders."""
+    for name, text in variables.items():
+        _check_placeholders(f"environment.{name}", text, PLACEHOLDERS)
+
+    def environment(cluster: Mapping[str, Any]) -> Mapping[str, str]:
+        values = placeholders(cluster)
+        return {name: fill(str(text), values) for name, text in variables.items()}
+
+    return environment
+
+
+def _check_placeholders(where: str, text: object, known: Iterable[str]) -> None:
+    """Now, and not when the first job comes."""
+    try:
+        fill(str(text), dict.fromkeys(known, ""))
+    except InvalidFramework as e:
+        raise InvalidFramework(f"{where}: {e}") from None
+
+
+def _known(where: str, declared: Mapping[str, Any], keys: Iterable[str]) -> None:
+    unknown = sorted(set(declared).difference(keys))
+    if unknown:
+        raise InvalidFramework(f"unknown key {unknown[0]!r} in {where}; there are: {', '.join(sorted(keys))}")
+
+
+def _mapping(where: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidFramework(f"{where} must be a mapping, not {value!r}")
+    return value
+
+
+def _texts(where: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+        raise InvalidFramework(f"{where} must be a list of texts, not {value!r}")
+    return tuple(value)
+
+
+def _text(where: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidFramework(f"{where} must be a text, not {value!r}")
+    return value
+
+
+def _choice(where: str, value: Any, choices: Sequence[str]) -> str:
+    if value not in choices:
+        raise InvalidFramework(f"{where}: {value!r} is none of {', '.join(choices)}")
+    return str(value)

@@ -1,0 +1,131 @@
+"""From the API's own objects to :class:`Observed`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
+    Observed,
+    OwnedObject,
+    PodState,
+    Termination,
+)
+
+Resource = Mapping[str, Any]
+
+
+def build_observed_state(
+    uid: str,
+    container: str,
+    pods: Iterable[Resource],
+    services: Iterable[Resource],
+    others: Mapping[str, Iterable[Resource]] | None = None,
+) -> Observed:
+    """The view of those objects that the job ``uid`` owns; ``container`` is the framework's container name.
+
+    ``others`` are objects by kind: they come without one in the API's lists.
+    """
+    everything = {**(others or {}), "Service": [s for s in services if is_owned_by(s, uid)]}
+    return Observed(
+        pods=tuple(_pod(p, container) for p in pods if is_owned_by(p, uid)),
+        services={s["metadata"]["name"]: s["metadata"].get("uid", "") for s in everything["Service"]},
+        owned_objects={
+            (kind, x["metadata"]["name"]): _held(x["metadata"])
+            for kind, found in everything.items()
+            for x in found
+            if is_owned_by(x, uid)
+        },
+    )
+
+
+def _held(metadata: Mapping[str, Any]) -> OwnedObject:
+    return OwnedObject(metadata.get("uid", ""), (metadata.get("annotations") or {}).get(c.ANNOTATION_SPEC_HASH, ""))
+
+
+def _pod(pod: Resource, container: str) -> PodState:
+    metadata = pod.get("metadata") or {}
+    labels = metadata.get("labels") or {}
+    annotations = metadata.get("annotations") or {}
+    spec = pod.get("spec") or {}
+    status = pod.get("status") or {}
+    statuses = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
+    phase = status.get("phase") or "Pending"
+    subject = _subject(statuses, container, phase)
+    state = subject.get("state") or {}
+    last = subject.get("lastState") or {}
+    ended = state.get("terminated") or last.get("terminated")
+    return PodState(
+        name=metadata.get("name", ""),
+        uid=metadata.get("uid", ""),
+        type=labels.get(c.LABEL_REPLICA_TYPE, ""),
+        index=_number(labels.get(c.LABEL_REPLICA_INDEX)),
+        attempt=_number(labels.get(c.LABEL_ATTEMPT)),
+        phase=phase,
+        created=metadata.get("creationTimestamp") or "",
+        deleting=metadata.get("deletionTimestamp") or "",
+        spec_hash=annotations.get(c.ANNOTATION_SPEC_HASH, ""),
+        shared=annotations.get(c.ANNOTATION_SHARED, ""),
+        node=spec.get("nodeName") or "",
+        restarts=sum(s.get("restartCount") or 0 for s in statuses),
+        restart_policy=spec.get("restartPolicy") or c.RESTART_ALWAYS,
+        container=subject.get("name") or container,
+        ended=_termination(ended) if ended else None,
+        terminated="terminated" in state,
+        is_active=_is_busy(status, phase),
+        reason=status.get("reason") or "",
+        message=status.get("message") or "",
+        waiting=_waiting(statuses, status),
+        disrupted=any(
+            x.get("type") == "DisruptionTarget" and x.get("status") == "True" for x in status.get("conditions") or ()
+        ),
+    )
+
+
+def _subject(statuses: list[Resource], container: str, phase: str) -> Resource:
+    """The container whose end tells how the pod fared: the framework's, or the one that kept it from running.
+
+    As long as the pod has not failed, nobody else's end tells anything: the kubelet may yet start an init container
+    again, and a sidecar is none of our business.
+    """
+    own = next((s for s in statuses if s.get("name") == container), {})
+    ran = {"terminated", "running"} & set(own.get("state") or {}) or own.get("restartCount")
+    if ran or phase != "Failed":
+        return own
+    failed = (s for s in statuses if ((s.get("state") or {}).get("terminated") or {}).get("exitCode"))
+    return next(failed, own)
+
+
+def _is_busy(status: Resource, phase: str) -> bool:
+    if phase in ("Succeeded", "Failed"):
+        return False
+    statuses = status.get("containerStatuses") or ()
+    return not statuses or any("terminated" not in (s.get("state") or {}) for s in statuses)
+
+
+def _termination(state: Resource) -> Termination:
+    return Termination(
+        code=int(state.get("exitCode") or 0),
+        reason=state.get("reason") or "",
+        message=(state.get("message") or "").strip(),
+        finished_at=state.get("finishedAt") or "",
+    )
+
+
+def _waiting(statuses: list[Resource], status: Resource) -> str:
+    """What keeps the pod from starting, in the kubelet's or the scheduler's words."""
+    for container in statuses:
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        reason = waiting.get("reason") or ""
+        if reason and reason not in ("ContainerCreating", "PodInitializing", "CrashLoopBackOff"):
+            return f"{reason}: {waiting['message']}" if waiting.get("message") else str(reason)
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return f"{condition.get('reason') or 'Unschedulable'}: {condition.get('message') or ''}".rstrip(": ")
+    return ""
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() else 0

@@ -1,0 +1,226 @@
+"""The status of a job in the making: the old one, the transitions of this reconcile, and the Events that tell of them.
+
+Every transition is a method; whether anything is new falls out of comparing with the old status at the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic.log_tail import IN_STATUS, log_tail
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import STATUS_V1
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, PodState
+
+FINAL_STATES = (c.STATE_SUCCEEDED, c.STATE_FAILED)
+_MENDABLE = (c.REASON_INVALID, c.REASON_REFUSED)
+"""Failures of a spec that never ran: an edit may cure them, so they end nothing."""
+
+MESSAGE_LIMIT = 1024
+"""Characters of a message, an Event's own limit."""
+
+
+def outcome(status: Mapping[str, Any]) -> str | None:
+    """Succeeded or Failed, ``None`` for a job that is not over.
+
+    A status without a state was written by the peer whose jobs are taken over here: its conditions tell. A job that
+    ended years ago must not run again because the operator was exchanged.
+    """
+    if "state" in status:
+        return status["state"] if status["state"] in FINAL_STATES else None
+    return next(
+        (type_ for type_ in FINAL_STATES if conditions.is_condition_true(conditions.read_conditions(status), type_)),
+        None,
+    )
+
+
+def is_finished(status: Mapping[str, Any], generation: int) -> bool:
+    """Whether the job of that status is over for good."""
+    if outcome(status) is None:
+        return False
+    edited = status.get("observedGeneration") != generation
+    return not (edited and (status.get("failure") or {}).get("reason") in _MENDABLE)
+
+
+class StatusBuilder:
+    """Collects what one reconcile has to say. ``now`` is the time of all of it."""
+
+    def __init__(self, job: DLJob, now: datetime) -> None:
+        old = job.status
+        finished = is_finished(old, job.generation)
+        mended = outcome(old) is not None and not finished
+        self._job = job
+        self._now = clock.stamp(now)
+        self._fields: dict[str, Any] = {} if mended else dict(old)
+        self._events: list[EventNote] = []
+        self._fields["runtimeId"] = job.runtime_id
+        self._fields["observedGeneration"] = job.generation
+        self._fields["conditions"] = conditions.read_conditions(self._fields)
+        if finished:
+            self._fields["state"] = outcome(old)
+
+    # --- what is known so far
+
+    @property
+    def started(self) -> str | None:
+        return self._fields.get("startTime")
+
+    @property
+    def completed_at(self) -> str | None:
+        return self._fields.get("completionTime")
+
+    @property
+    def state(self) -> str | None:
+        """The outcome, once there is one."""
+        return self._fields.get("state")
+
+    @property
+    def conditions(self) -> Sequence[Mapping[str, Any]]:
+        return list(self._fields["conditions"])
+
+    @property
+    def events(self) -> tuple[EventNote, ...]:
+        return tuple(self._events)
+
+    def forget_progress(self, spec_hash: str) -> bool:
+        """Drop what is remembered of replicas of another spec; tells whether there was one."""
+        known = self._fields.get("specHash")
+        self._fields["specHash"] = spec_hash
+        if known in (None, spec_hash):
+            return False
+        for name in ("retries", "completed", "attempt"):
+            self._fields.pop(name, None)
+        return True
+
+    # --- transitions
+
+    def created(self) -> None:
+        if not conditions.is_condition_true(self.conditions, c.CONDITION_CREATED):
+            self._condition(c.CONDITION_CREATED, f"{self._job.kind} {self._job.name} is created.", event=False)
+
+    def taken_up(self, began: str = "") -> None:
+        """``began`` is when its first pod was made, where it has pods before it has a status (RFC 3339)."""
+        self.created()
+        if self.started is None:
+            self._fields["startTime"] = began or self._now
+        if conditions.is_condition_true(self.conditions, c.CONDITION_SUSPENDED):
+            self._condition(c.CONDITION_SUSPENDED, f"{self._job.kind} {self._job.name} is resumed.", "Resumed", "False")
+            self._fields["startTime"] = self._now
+
+    def running(self) -> None:
+        self._condition(c.CONDITION_RUNNING, f"{self._job.kind} {self._job.name} is running.")
+
+    def restarting(self, pods: Sequence[PodState], why: Sequence[Failure]) -> None:
+        names = ", ".join(p.name for p in pods[:3]) + (" ..." if len(pods) > 3 else "")
+        text = f"{self._job.kind} {self._job.name} restarts {len(pods)} failed replicas: {names}"
+        message = f"{text}; {why[0].message}" if why else text
+        self._condition(c.CONDITION_RESTARTING, message, event=False)
+        self.event("Warning", f"{self._job.kind}Restarting", message)
+
+    def restarting_all(self, why: Sequence[Failure]) -> None:
+        cause = why[0].message if why else "a pod of it was taken away"
+        message = f"{self._job.kind} {self._job.name} begins anew with all its replicas: {cause}"
+        self._condition(c.CONDITION_RESTARTING, message, event=False)
+        self.event("Warning", f"{self._job.kind}Restarting", message)
+
+    def respecified(self) -> None:
+        message = f"The spec of {self._job.kind} {self._job.name} was changed: its replicas are started anew."
+        self._condition(c.CONDITION_RESTARTING, message, event=False)
+        self.event("Normal", f"{self._job.kind}Changed", message)
+
+    def suspended(self) -> None:
+        """Its processes start together again one day: none of them may be missing because it was done before."""
+        self.created()
+        self._fields.pop("completed", None)
+        self._condition(c.CONDITION_SUSPENDED, f"{self._job.kind} {self._job.name} is suspended.")
+        self._fields["reason"] = ""
+
+    def succeeded(self) -> None:
+        self._finish(c.CONDITION_SUCCEEDED, f"{self._job.kind} {self._job.name} is successfully completed.")
+        self._fields["reason"] = ""
+        self._fields.pop("failure", None)
+
+    def failed(self, failure: Failure) -> None:
+        message = clip(failure.message)
+        self._finish(c.CONDITION_FAILED, message)
+        self._fields["reason"] = clip(f"{failure.reason}: {failure.message}")
+        self._fields["failure"] = {
+            name: value
+            for name, value in (
+                ("pod", failure.pod),
+                ("container", failure.container),
+                ("exitCode", failure.exit_code),
+                ("reason", failure.reason),
+                ("message", log_tail(failure.words, IN_STATUS) or message),
+            )
+            if value not in (None, "")
+        }
+
+    def _finish(self, type_: str, message: str) -> None:
+        self._condition(type_, message, kind="Warning" if type_ == c.CONDITION_FAILED else "Normal")
+        self._fields["completionTime"] = self._now
+        self._fields["state"] = type_
+
+    def event(self, kind: str, reason: str, message: str) -> None:
+        self._events.append(EventNote(kind, reason, clip(message)))
+
+    def _condition(
+        self, type_: str, message: str, suffix: str = "", status: str = "True", event: bool = True, kind: str = "Normal"
+    ) -> None:
+        reason = f"{self._job.kind}{suffix or type_}"
+        before = self._fields["conditions"]
+        after = conditions.set_condition(before, type_, reason, clip(message), self._now, status)
+        self._fields["conditions"] = after
+        if event and after != before:
+            self.event(kind, reason, message)
+
+    # --- plain fields
+
+    def phase(self, phase: str) -> None:
+        self._fields["phase"] = phase
+
+    def waiting(self, reason: str) -> None:
+        self._fields["reason"] = clip(reason)
+
+    def replicas(self, counts: dict[str, Counter[str]]) -> None:
+        self._fields["replicaStatuses"] = replica_statuses.render(self._job, counts)
+        self._fields["replicas"] = replica_statuses.summary(self._job, counts)
+
+    def progress(self, retries: Mapping[str, int], completed: completed_.Completed, attempt: int = 0) -> None:
+        """What must outlive the pods; ``attempt`` is that of the whole job."""
+        remembered = (("retries", dict(retries)), ("completed", completed_.write(completed)), ("attempt", attempt))
+        for name, value in remembered:
+            if value:
+                self._fields[name] = value
+            else:
+                self._fields.pop(name, None)
+
+    # --- the outcome
+
+    def status(self) -> Mapping[str, Any] | None:
+        """The status to write, ``None`` where it is what the job already has."""
+        fields = dict(self._fields)
+        if fields.get("state") not in FINAL_STATES:
+            fields["state"] = self._state()
+        for name in ("phase", "reason"):
+            fields.setdefault(name, "")
+        return None if fields == self._job.status else fields
+
+    def _state(self) -> str:
+        if self._job.flavor.status != STATUS_V1:
+            return c.STATE_RUNNING
+        held = [x["type"] for x in self._fields["conditions"] if x.get("status") == "True"]
+        return held[-1] if held else c.CONDITION_CREATED
+
+
+def clip(text: str) -> str:
+    """``text`` within the limit of an Event's message."""
+    return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 3] + "..."

@@ -1,0 +1,31 @@
+"""What a run leaves on disk: the part of ansible-runner's artifacts that ansible-operator and its users read."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from pathlib import Path
+
+from dljob_operator.ansible_operator_bridge.command import Command
+
+
+def write(command: Command, output: str, code: int) -> None:
+    """Write artifacts/<ident>/{stdout,rc,status}. Raises OSError."""
+    folder = command.artifacts
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, text in (("stdout", output), ("rc", str(code)), ("status", "successful" if code == 0 else "failed")):
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def rotate(command: Command) -> None:
+    """Remove the oldest runs until `--rotate-artifacts` of them are left; 0 keeps all. Never raises."""
+    if command.rotate < 1:
+        return
+    found: list[tuple[float, Path]] = []
+    with contextlib.suppress(OSError):
+        for folder in command.artifacts.parent.iterdir():
+            with contextlib.suppress(OSError):  # another run of the same job may do the same
+                if folder.is_dir() and not folder.is_symlink():
+                    found.append((folder.stat().st_mtime, folder))
+    for _, folder in sorted(found)[: -command.rotate]:
+        shutil.rmtree(folder, ignore_errors=True)

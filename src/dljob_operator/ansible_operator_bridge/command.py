@@ -1,0 +1,162 @@
+"""The command lines that ansible-operator gives to ansible-runner, and the input directory that they name.
+
+Whatever else is asked for is refused here, by name, and the real ansible-runner does it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+_UNSAFE = "__ansible_unsafe"
+_KUBECONFIGS = frozenset({"KUBECONFIG", "K8S_AUTH_KUBECONFIG"})
+_RESERVED = ("ansible_", "dljob_")
+
+
+class UnsupportedRun(Exception):
+    """A run that the real ansible-runner must do; the message says why."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One `ansible-runner run`. `path` is the role's directory or the playbook's file."""
+
+    folder: Path
+    ident: str
+    path: Path
+    rotate: int = 0
+    facts: bool = False
+    verbosity: int = 0
+
+    @property
+    def artifacts(self) -> Path:
+        return self.folder / "artifacts" / self.ident
+
+
+@dataclass(frozen=True)
+class Input:
+    """What ansible-operator has written for the run.
+
+    `unsafe` are the names of variables with strings that must not be templated; `job` is the object that the
+    run is for, `name` the variable that holds it; `socket` and `path` are where events are posted ("" for nowhere).
+    """
+
+    values: Mapping[str, Any]
+    unsafe: frozenset[str]
+    name: str
+    job: Mapping[str, Any]
+    socket: str = ""
+    path: str = "/"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UnsupportedRun(message)
+
+
+def parse(argv: Sequence[str], cwd: Path) -> Command:
+    """Read a command line. Raises UnsupportedRun for anything but what ansible-operator says."""
+    parser = _Parser(add_help=False, allow_abbrev=False)
+    parser.add_argument("action", choices=["run"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--rotate-artifacts", type=int, default=0)
+    parser.add_argument("-i", "--ident", required=True)
+    parser.add_argument("--role")
+    parser.add_argument("--roles-path", type=Path, default=Path("roles"))
+    parser.add_argument("--hosts", choices=["localhost"], default="localhost")
+    parser.add_argument("--role-skip-facts", action="store_true")
+    parser.add_argument("-p", "--playbook", type=Path)
+    parser.add_argument("-v", action="count", default=0, dest="verbosity")
+    given = parser.parse_args(list(argv))
+    if bool(given.role) == bool(given.playbook):
+        raise UnsupportedRun("either --role or -p is expected")
+    if "/" in given.ident or given.ident in ("", ".", ".."):
+        raise UnsupportedRun(f"the ident {given.ident!r} is no name of a directory")
+    path = given.playbook or given.roles_path / given.role
+    return Command(
+        cwd / given.folder,
+        given.ident,
+        cwd / path,
+        given.rotate_artifacts,
+        bool(given.role) and not given.role_skip_facts,
+        given.verbosity,
+    )
+
+
+def read(command: Command) -> Input:
+    """Read the input directory. Raises UnsupportedRun where it asks for more than ansible-operator does by itself."""
+    env = command.folder / "env"
+    if (env / "cmdline").exists():
+        raise UnsupportedRun("--ansible-args: arguments for ansible-playbook")
+    others = set(_mapping(env / "envvars")) - _KUBECONFIGS
+    if others:
+        raise UnsupportedRun(f"env/envvars sets {', '.join(sorted(others))}")
+    settings = _mapping(env / "settings")
+    socket = str(settings.get("runner_http_url") or "")
+    if socket and not _is_socket(Path(socket)):
+        raise UnsupportedRun(f"runner_http_url is no unix socket: {socket}")
+    values, unsafe = {}, set()
+    for name, value in _mapping(env / "extravars").items():
+        values[name], wrapped = _unwrap(value)
+        if wrapped:
+            unsafe.add(name)
+    name, job = _job(values)
+    return Input(values, frozenset(unsafe), name, job, socket, str(settings.get("runner_http_path") or "/"))
+
+
+def variables(given: Input, job: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the run's variables, with `job` in place of the object that was handed over.
+
+    Keys of the job's spec which begin with `ansible_` or `dljob_` are left out, as the embedded engine leaves
+    them out: as extra variables they would choose the operator's own connection or framework. `fixed` are
+    those that watches.yaml sets, which stay.
+    """
+    spec = given.values.get(f"{given.name}_spec")
+    foreign = {key for key in spec if key.startswith(_RESERVED)} if isinstance(spec, Mapping) else set()
+    kept = {name: value for name, value in given.values.items() if name not in foreign - set(fixed)}
+    new_spec = job.get("spec")
+    return {**kept, given.name: job, f"{given.name}_spec": new_spec if isinstance(new_spec, Mapping) else {}}
+
+
+def _job(values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    for name, value in values.items():
+        if name.startswith("_") and f"{name}_spec" in values and isinstance(value, Mapping) and "metadata" in value:
+            return name, value
+    raise UnsupportedRun("env/extravars holds no object: not a run of ansible-operator's")
+
+
+def _mapping(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UnsupportedRun(f"{path}: {error}") from error
+    if not isinstance(found, dict):
+        raise UnsupportedRun(f"{path} is no mapping")
+    return found
+
+
+def _is_socket(path: Path) -> bool:
+    try:
+        return stat.S_ISSOCK(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def _unwrap(value: Any) -> tuple[Any, bool]:
+    """Take off what `markUnsafe` wraps strings in; return whether there was any of it."""
+    if isinstance(value, dict):
+        if set(value) == {_UNSAFE}:
+            return _unwrap(value[_UNSAFE])[0], True
+        pairs = {key: _unwrap(item) for key, item in value.items()}
+        return {key: item for key, (item, _) in pairs.items()}, any(wrapped for _, wrapped in pairs.values())
+    if isinstance(value, list):
+        items = [_unwrap(item) for item in value]
+        return [item for item, _ in items], any(wrapped for _, wrapped in items)
+    return value, False

@@ -1,0 +1,58 @@
+"""The child's side of a run that stays: batches come in on one pipe, results go out on another, both as frames."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult
+
+LONG_LIVED = "dljob_resident"
+"""The extra variable that tells our task that its run stays."""
+_CHUNK = 256 * 1024
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The same fields as the collection's `worker_protocol.Batch`."""
+
+    jobs: list[dict[str, Any]]
+    owned: Mapping[str, Any] | None
+    cluster_info: Mapping[str, Any] | None
+
+
+class PipeWorkSource:
+    """Reads requests from `work_fd` and writes results to `result_fd`. Used by one thread of one process."""
+
+    def __init__(self, work_fd: int, result_fd: int) -> None:
+        self._work_fd = work_fd
+        self._result_fd = result_fd
+
+    def work(self) -> Iterator[Batch]:
+        reader = FrameReader()
+        while data := os.read(self._work_fd, _CHUNK):
+            for frame in reader.feed(data):
+                request = RunRequest.from_body(frame.body, 0.0)
+                yield Batch(request.values["dljob_batch"], request.snapshot, request.cluster_info)
+
+    def report_partial(self, result: Mapping[str, Any]) -> None:
+        self._send({"is_partial": True}, result)
+
+    def report_final(self, result: Mapping[str, Any]) -> None:
+        self._send({}, result)
+
+    def _send(self, header: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        frame = memoryview(Frame(header, run_result(result).to_body()).encode())
+        while frame:
+            frame = frame[os.write(self._result_fd, frame) :]
+
+
+def run_result(result: Mapping[str, Any]) -> RunResult:
+    """A task's result as that of a run with this one task."""
+    failed = bool(result.get("failed"))
+    failures = (Failure("Reconcile", str(result.get("msg") or "")),) if failed else ()
+    changed = bool(result.get("changed"))
+    stats = {"ok": 0, "failures": 1} if failed else {"ok": 1, "changed": int(changed)}
+    return RunResult(RunOutcome.COMPLETED, failures, stats, (result["dljob"],))

@@ -1,0 +1,477 @@
+"""The process that forks: started once, warm, and single-threaded, so that no fork copies a held lock.
+
+    python -m dljob_operator.runner.fork_server <number of an inherited stream socket>
+
+The engine's first frame is the configuration; then come requests, and answers go back as they arise. The
+end of the stream is the order to end: every running child is killed, and the process exits. See `client`
+for the other side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import math
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from dljob_operator.runner import process_tree
+from dljob_operator.runner.batch_worker import PipeWorkSource
+from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult, Target
+
+if TYPE_CHECKING:
+    from dljob_operator.runner.playbook_runner import PlaybookRunner
+
+_GRACE = 1.0  # seconds from the polite signal of a run that took too long to SIGKILL
+_OUTPUT_KEPT = 16 * 1024
+_CHUNK = 256 * 1024
+# A run that stays is replaced after so many requests or seconds, as any long-lived process wants to be: whatever it has
+# piled up goes with it, and an edited role or renewed credentials come in.
+_MOST_SERVED, _LONGEST_STAY = 2000, 900.0
+_SETTINGS = {
+    "ANSIBLE_RETRY_FILES_ENABLED": "false",
+    "ANSIBLE_LOCALHOST_WARNING": "false",
+    "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
+    "ANSIBLE_NOCOLOR": "true",
+}
+# PEP 302 names of what a reconcile imports at its first use; loaded here, every child has it.
+_PRELOADED = (
+    "kubernetes.client",
+    "kubernetes.config",
+    "kubernetes.dynamic",
+    "yaml",
+    "jinja2.ext",
+    "jmespath",
+)
+
+
+@dataclass
+class _Child:
+    """A running child and the ends of its pipes that the fork_server holds.
+
+    One whose run stays has a `long_lived` target and a pipe for its work; `number` is the request that it is at, None
+    while it waits for one.
+    """
+
+    number: int | None
+    pid: int
+    result_fd: int
+    output_fd: int
+    scratch: Path
+    started: float
+    deadline: float
+    result: bytearray = field(default_factory=bytearray)
+    output: bytearray = field(default_factory=bytearray)
+    doomed: tuple[process_tree.Process, ...] = ()
+    timed_out: bool = False
+    status: int | None = None
+    long_lived: str = ""
+    work_fd: int = -1
+    answers: FrameReader = field(default_factory=FrameReader)
+    served: int = 0
+    born: float = field(default_factory=time.monotonic)
+
+
+class ForkServer:
+    """Serves requests from `control` until its other end closes."""
+
+    def __init__(self, control: socket.socket, playbooks: PlaybookRunner, scratch: Path, concurrency: int) -> None:
+        self._control = control
+        self._plays = playbooks
+        self._scratch = scratch
+        self._concurrency = concurrency
+        self._waiting: deque[tuple[int, float, str, bytes]] = deque()
+        self._forks = 0
+        self._children: dict[int, _Child] = {}
+        self._reader = FrameReader()
+        self._selector = selectors.DefaultSelector()
+        self._wakeup_read, self._wakeup_write = os.pipe()
+
+    def serve(self) -> None:
+        """Return when the engine has gone and every child has been ended."""
+        for fd in (self._wakeup_read, self._wakeup_write):
+            os.set_blocking(fd, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wakeup_write, warn_on_full_buffer=False)
+        self._selector.register(self._control, selectors.EVENT_READ)
+        self._selector.register(self._wakeup_read, selectors.EVENT_READ)
+        try:
+            with contextlib.suppress(ConnectionError):
+                while self._turn():
+                    pass
+        finally:
+            for child in self._children.values():
+                process_tree.kill(process_tree.tree(child.pid))
+                process_tree.kill_group(child.pid, signal.SIGKILL)
+
+    def send(self, header: dict[str, Any], body: bytes = b"") -> None:
+        """Send a frame, however long it takes: the engine has a thread that does nothing but read."""
+        self._control.sendall(Frame(header, body).encode())
+
+    def _turn(self) -> bool:
+        """Wait for something and deal with it; return whether the engine is still there."""
+        for key, _ in self._selector.select(self._patience()):
+            if key.fileobj is self._control:
+                if not self._receive():
+                    return False
+            elif key.fd == self._wakeup_read:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self._wakeup_read, _CHUNK)
+                self._reap()
+            elif key.data.status is None:
+                self._drain(key.data, key.fd)
+        self._end_overdue()
+        while self._waiting and self._busy() < self._concurrency:
+            number, timeout, long_lived, body = self._waiting.popleft()
+            if long_lived:
+                self._give_work(number, timeout, long_lived, body)
+            else:
+                self._fork(number, timeout, body)
+        return True
+
+    def _busy(self) -> int:
+        return sum(child.number is not None for child in self._children.values())
+
+    def _give_work(self, number: int, timeout: float, target: str, body: bytes) -> None:
+        """Give a request to a run of `target` that stays and has nothing to do, or to a new one."""
+        idle = (c for c in self._children.values() if c.long_lived == target and c.number is None and c.work_fd >= 0)
+        child = next(idle, None) or self._fork(None, math.inf, b"", target)
+        child.number, child.started = number, time.monotonic()
+        child.deadline = child.started + timeout
+        self.send({"type": "started", "id": number, "pid": child.pid})
+        frame = memoryview(Frame({}, body).encode())
+        # A child that is gone will be reaped, and the request with it.
+        with contextlib.suppress(BrokenPipeError):
+            while frame:
+                frame = frame[os.write(child.work_fd, frame) :]
+        # Those that the next requests will need start while this one is served.
+        for _ in range(
+            self._concurrency - sum(c.long_lived == target and c.work_fd >= 0 for c in self._children.values())
+        ):
+            self._fork(None, math.inf, b"", target)
+
+    def _answered(self, child: _Child) -> None:
+        """Pass on what a run that stays has answered, and let it go when it has done enough."""
+        for frame in child.answers.feed(bytes(child.result)):
+            if frame.header.get("is_partial"):
+                seconds = time.monotonic() - child.started
+                self.send({"type": "told", "id": child.number, "seconds": seconds}, frame.body)
+                continue
+            child.result[:] = frame.body
+            self._answer(child)
+            child.number, child.deadline = None, math.inf
+            child.output.clear()
+            child.served += 1
+        child.result.clear()
+        if child.number is None and (child.served >= _MOST_SERVED or time.monotonic() - child.born > _LONGEST_STAY):
+            self._dismiss(child)
+
+    def _dismiss(self, child: _Child) -> None:
+        if child.work_fd >= 0:
+            os.close(child.work_fd)
+            child.work_fd = -1
+
+    def _patience(self) -> float | None:
+        """Return the seconds until the next deadline, or None where there is none."""
+        deadlines = [child.deadline for child in self._children.values()]
+        soonest = min(deadlines, default=math.inf)
+        return None if soonest == math.inf else max(0.0, soonest - time.monotonic())
+
+    def _receive(self) -> bool:
+        data = self._control.recv(_CHUNK)
+        for frame in self._reader.feed(data):
+            header = frame.header
+            self._waiting.append((header["id"], header["timeout"], header.get("long_lived", ""), frame.body))
+        return bool(data)
+
+    def _fork(self, number: int | None, timeout: float, body: bytes, long_lived: str = "") -> _Child:
+        """Start the run of a request, or one of `long_lived` that stays and is given its requests later."""
+        result_read, result_write = os.pipe()
+        output_read, output_write = os.pipe()
+        go_read, go_write = os.pipe()
+        self._forks += 1
+        scratch = self._scratch / f"run-{self._forks}"
+        sys.stdout.flush()
+        sys.stderr.flush()
+        fork_server = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            self._become_child(fork_server, (result_read, output_read, go_write), output_write)
+            if long_lived:
+                _leave_after(lambda: _serve_batches(self._plays, scratch, go_read, result_write, long_lived))
+            _leave_after(lambda: _serve_one(self._plays, scratch, go_read, result_write, body, timeout))
+        for fd in (result_write, output_write, go_read):
+            os.close(fd)
+        with contextlib.suppress(OSError):
+            os.setpgid(pid, pid)
+        for fd in (result_read, output_read):
+            os.set_blocking(fd, False)
+        now = time.monotonic()
+        child = _Child(number, pid, result_read, output_read, scratch, now, now + timeout)
+        self._children[pid] = child
+        self._selector.register(result_read, selectors.EVENT_READ, child)
+        self._selector.register(output_read, selectors.EVENT_READ, child)
+        if long_lived:
+            child.long_lived, child.work_fd = long_lived, go_write
+            return child
+        # The engine must know of a child before the child does anything: if this process is killed, the
+        # engine ends the run, and a child that it was not told of reads the end of the pipe and does
+        # nothing.
+        self.send({"type": "started", "id": number, "pid": pid})
+        with contextlib.suppress(BrokenPipeError):
+            os.write(go_write, b"!")
+        os.close(go_write)
+        return child
+
+    def _become_child(self, fork_server: int, close: tuple[int, ...], output: int) -> None:
+        """Keep nothing of the fork_server's: no socket, no signal handler, no other child's pipe.
+
+        The child dies with the fork_server, and Ansible's workers, which leave its process group, die with the
+        child.
+        """
+        os.setpgid(0, 0)
+        process_tree.die_with(fork_server)
+        process_tree.children_die_with_this_process()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for sibling in self._children.values():
+            for fd in (sibling.result_fd, sibling.output_fd, sibling.work_fd):
+                if fd >= 0:
+                    os.close(fd)
+        self._selector.close()
+        self._control.close()
+        for fd in (*close, self._wakeup_read, self._wakeup_write):
+            os.close(fd)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.close(output)
+
+    def _drain(self, child: _Child, fd: int) -> bool:
+        """Read some of what `fd` holds and forget it at its end; return whether there may be more.
+
+        LogDeduplicator per turn only: a run that never stops printing must not keep the fork_server from all else.
+        """
+        try:
+            data = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._forget(child, fd)
+            return False
+        if fd == child.result_fd:
+            child.result += data
+            if child.long_lived:
+                self._answered(child)
+        else:
+            child.output += data
+            del child.output[:-_OUTPUT_KEPT]
+        return True
+
+    def _forget(self, child: _Child, fd: int) -> None:
+        self._selector.unregister(fd)
+        os.close(fd)
+        if fd == child.result_fd:
+            child.result_fd = -1
+        else:
+            child.output_fd = -1
+
+    def _reap(self) -> None:
+        for pid, child in list(self._children.items()):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if not ended:
+                continue
+            # The result has been written to its end; whoever still prints into the output is not waited for.
+            while child.result_fd >= 0 and self._drain(child, child.result_fd):
+                pass
+            if child.output_fd >= 0:
+                self._drain(child, child.output_fd)
+            for fd in (child.result_fd, child.output_fd):
+                if fd >= 0:
+                    self._forget(child, fd)
+            child.status = status
+            del self._children[pid]
+            process_tree.kill(child.doomed)
+            if os.WIFSIGNALED(status):
+                process_tree.kill_group(pid, signal.SIGKILL)
+                process_tree.kill(process_tree.started_below(child.scratch))
+            shutil.rmtree(child.scratch, ignore_errors=True)
+            self._dismiss(child)
+            if child.number is not None:
+                self._answer(child)
+
+    def _answer(self, child: _Child) -> None:
+        ending = (
+            RunOutcome.TIMED_OUT if child.timed_out else RunOutcome.COMPLETED if child.result else RunOutcome.CRASHED
+        )
+        self.send(
+            {
+                "type": "done",
+                "id": child.number,
+                "ending": ending,
+                "exit": 0 if child.status is None else os.waitstatus_to_exitcode(child.status),
+                "seconds": time.monotonic() - child.started,
+                "output": child.output.decode(errors="replace"),
+            },
+            bytes(child.result) if ending is RunOutcome.COMPLETED else b"",
+        )
+
+    def _end_overdue(self) -> None:
+        """Ask a run that takes too long to end, and a second later end it with all that it started."""
+        now = time.monotonic()
+        for child in self._children.values():
+            if now < child.deadline:
+                continue
+            child.deadline = now + _GRACE
+            if not child.timed_out:
+                child.timed_out = True
+                # Ansible's workers leave the group; they are noted while their parent still links to them.
+                child.doomed = process_tree.tree(child.pid)
+                process_tree.kill_group(child.pid, signal.SIGTERM)
+            else:
+                process_tree.kill({*child.doomed, *process_tree.tree(child.pid)})
+                process_tree.kill_group(child.pid, signal.SIGKILL)
+
+
+def _leave_after(work: Callable[[], bool]) -> NoReturn:
+    """Do a child's work and leave, with code 0 where it went well; never return into the fork_server's loop."""
+    code = 1
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        code = 0 if work() else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _serve_one(playbooks: PlaybookRunner, scratch: Path, go: int, result_fd: int, body: bytes, timeout: float) -> bool:
+    """Run one request, once the fork_server says so; whether it did."""
+    if not os.read(go, 1):
+        return False
+    os.close(go)
+    result = _run(playbooks, scratch, RunRequest.from_body(body, timeout))
+    with os.fdopen(result_fd, "wb") as pipe:
+        pipe.write(result.to_body())
+    return True
+
+
+def _serve_batches(playbooks: PlaybookRunner, scratch: Path, work: int, result_fd: int, target: str) -> bool:
+    """Run a target that stays, until there is no more work; whether it ended well."""
+    from ansible_collections.dljob.operator.plugins.module_utils.api import worker_protocol
+
+    from dljob_operator.runner.playbook_runner import use_scratch
+
+    use_scratch(scratch)
+    worker_protocol.publish(PipeWorkSource(work, result_fd))
+    result = playbooks.serve_batches(target)
+    for failure in result.failures:
+        print(failure)
+    return result.ok
+
+
+def _run(playbooks: PlaybookRunner, scratch: Path, request: RunRequest) -> RunResult:
+    from dljob_operator.runner.playbook_runner import use_scratch
+
+    use_scratch(scratch)
+    _publish(request.snapshot, request.cluster_info)
+    return playbooks.run(request)
+
+
+def _publish(snapshot: Any, cluster_info: Any) -> None:
+    """Hand the watch's objects to our collection, where it is installed; other roles have no use for them."""
+    if snapshot is None:
+        return
+    try:
+        from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot
+    except ImportError:
+        return
+    cache_snapshot.publish(snapshot, cluster_info)
+
+
+def main(argv: list[str]) -> int:
+    """Configure, warm and serve; the engine is told when that is done, or why it cannot be."""
+    control = socket.socket(fileno=int(argv[0]))
+    frame = _first_frame(control)
+    if frame is None:
+        return 0
+    config = json.loads(frame.body)
+    scratch = Path(config["scratch"])
+    try:
+        return _serve(control, config, scratch)
+    finally:
+        # The engine does this too, unless it has been killed.
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _serve(control: socket.socket, config: dict[str, Any], scratch: Path) -> int:
+    started = time.monotonic()
+    try:
+        playbooks, failures = _warm(config, scratch)
+    except Exception as error:
+        traceback.print_exc()
+        control.sendall(Frame({"type": "fatal", "message": f"{type(error).__name__}: {error}"}).encode())
+        return 1
+    # Ansible's last play has left handlers for its workers; this process has none.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warnings = [str(failure) for failure in failures]
+    control.sendall(Frame({"type": "ready", "seconds": time.monotonic() - started, "warnings": warnings}).encode())
+    ForkServer(control, playbooks, scratch, config["concurrency"]).serve()
+    return 0
+
+
+def _warm(config: dict[str, Any], scratch: Path) -> tuple[PlaybookRunner, list[Failure]]:
+    # A run's files go to its own directory; what Ansible makes at its import is this process's, and goes
+    # with it.
+    tempfile.tempdir = str(scratch)
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
+    os.environ["ANSIBLE_LOCAL_TEMP"] = str(scratch / "ansible")
+    os.environ["ANSIBLE_STDOUT_CALLBACK"] = "dljob_collect"
+    own = str(Path(__file__).with_name("callbacks"))
+    os.environ["ANSIBLE_CALLBACK_PLUGINS"] = ":".join(filter(None, (own, os.getenv("ANSIBLE_CALLBACK_PLUGINS"))))
+    from dljob_operator.runner.playbook_runner import PlaybookRunner
+
+    for module in _PRELOADED:
+        with contextlib.suppress(ImportError):
+            __import__(module)
+    playbooks = PlaybookRunner(
+        [Target.from_json(data) for data in config["targets"]], scratch, os.getenv("ANSIBLE_INVENTORY")
+    )
+    failures = list(playbooks.warm())
+    if threading.active_count() > 1:
+        names = ", ".join(thread.name for thread in threading.enumerate())
+        raise RuntimeError(f"an import has left threads behind, and forking is not safe: {names}")
+    gc.collect()
+    gc.freeze()
+    return playbooks, failures
+
+
+def _first_frame(control: socket.socket) -> Frame | None:
+    reader = FrameReader()
+    while data := control.recv(_CHUNK):
+        for frame in reader.feed(data):
+            return frame
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

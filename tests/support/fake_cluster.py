@@ -1,0 +1,254 @@
+"""A cluster in memory: carries plans out as the API server would, and lets pods live as the kubelet does."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Plan
+
+from support.builders import MXNET, NOW, MXJob, Resource
+
+DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+DNS_1035 = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def is_quiet(done: Plan) -> bool:
+    """Whether a plan writes nothing at all."""
+    return (
+        not (
+            done.auxiliary_objects
+            or done.services
+            or done.pods
+            or done.deletions
+            or done.ensured_objects
+            or done.delete_job
+        )
+        and done.status is None
+    )
+
+
+class World:
+    """One job and what it owns. Deleted pods that run linger as ``terminating`` until :meth:`kubelet_deletes`."""
+
+    def __init__(self, job: MXJob | Resource, framework: Framework = MXNET) -> None:
+        self.resource: Resource = job.resource() if isinstance(job, MXJob) else copy.deepcopy(job)
+        self.framework = framework
+        self.now = NOW
+        self.pods: dict[str, Resource] = {}
+        self.services: dict[str, Resource] = {}
+        self.others: dict[str, dict[str, Resource]] = {}
+        self.events: list[EventNote] = []
+        self.created: list[str] = []
+        self.is_deleted = False
+        self._serial = 0
+
+    # --- the operator
+
+    def planned(self) -> Plan:
+        """What the operator would do now."""
+        try:
+            job = parse_job(self.resource, self.framework)
+        except InvalidJob as e:
+            return plan_invalid(self.resource, e.problems, self.now)
+        others = {kind: list(held.values()) for kind, held in self.others.items()}
+        seen = build_observed_state(
+            job.uid, self.framework.container, self.pods.values(), self.services.values(), others
+        )
+        return plan(job, self.framework, seen, self.now)
+
+    def step(self, status_gets_lost: bool = False) -> Plan:
+        """One reconcile; with ``status_gets_lost`` the operator dies (or meets a conflict) before the status write."""
+        done = self.planned()
+        self.carry_out(done, status_gets_lost)
+        return done
+
+    def carry_out(self, done: Plan, status_gets_lost: bool = False) -> None:
+        going = {deletion.name for deletion in done.deletions if deletion.kind == "ConfigMap"}
+        needed = {pod["metadata"]["annotations"].get("dljob.operator/shared-environment") for pod in done.pods}
+        assert not going & needed, "what a new pod reads is not taken away"
+        for service in (*done.auxiliary_objects, *done.services):
+            self._create(service, self._held(service["kind"]), DNS_1035)
+        for pod in done.pods:
+            self._create(pod, self.pods, DNS_LABEL)
+        for deletion in done.deletions:
+            self._delete(deletion)
+        for manifest in done.ensured_objects:
+            held = self._held(manifest["kind"])
+            before = held.pop(manifest["metadata"]["name"], None)
+            self._create(manifest, held, DNS_1035)
+            if before:
+                held[manifest["metadata"]["name"]]["metadata"]["uid"] = before["metadata"]["uid"]
+        self._check_ranks()
+        if status_gets_lost:
+            return
+        if done.status is not None:
+            self.resource["status"] = json.loads(json.dumps(done.status))
+            self.events.extend(done.events)
+        self.is_deleted = self.is_deleted or done.delete_job
+
+    def settle(self) -> list[Plan]:
+        """Reconcile, while the kubelet deletes what is to go, until nothing is left to do.
+
+        The time stands still, but for what a succeeded job grants its replicas.
+        """
+        plans = []
+        for _ in range(12):
+            plans.append(self.step())
+            if is_quiet(plans[-1]):
+                if any(self._is_terminating(p) for p in self.pods.values()):
+                    self.kubelet_deletes()
+                elif self.status.get("phase") == "CleanUp" and plans[-1].requeue_after:
+                    self.advance(plans[-1].requeue_after)
+                else:
+                    return plans
+        raise AssertionError(f"no end of it: {plans[-2:]}")
+
+    # --- the user
+
+    def edit(self, change: Callable[[Any], object]) -> None:
+        change(self.resource["spec"])
+        self.resource["metadata"]["generation"] += 1
+
+    def user_deletes(self, name: str) -> None:
+        """As kubectl does, without waiting."""
+        self._delete(Deletion("Pod", name, self.pods[name]["metadata"]["uid"]))
+
+    # --- the kubelet
+
+    def run_all(self) -> None:
+        """Every pod that waits starts."""
+        for pod in self.pods.values():
+            self._run(pod)
+
+    def run(self, type_: str, index: int) -> None:
+        """One pod that waits starts."""
+        self._run(self.pod(type_, index))
+
+    def _run(self, pod: Any) -> None:
+        if pod["status"]["phase"] == "Pending" and not self._is_terminating(pod):
+            self._set(pod, "Running", {"running": {"startedAt": self.time}})
+
+    def start(self) -> None:
+        """From nothing to all replicas running."""
+        self.settle()
+        self.run_all()
+        self.settle()
+
+    def exit(self, type_: str, index: int, code: int, reason: str = "", message: str = "") -> None:
+        """The framework's container ends, and the kubelet does by the pod's restart policy what it does."""
+        pod = self.pod(type_, index)
+        ended = {"exitCode": code, "reason": reason or ("Error" if code else "Completed"), "finishedAt": self.time}
+        state = {"terminated": {**ended, "message": message}}
+        policy = pod["spec"]["restartPolicy"]
+        if policy == "Always" or (policy == "OnFailure" and code):
+            before = pod["status"]["containerStatuses"][0]
+            restarts = before["restartCount"] + 1
+            self._set(pod, "Running", {"running": {"startedAt": self.time}})
+            pod["status"]["containerStatuses"][0] |= {"restartCount": restarts, "lastState": state}
+        else:
+            self._set(pod, "Failed" if code else "Succeeded", state)
+
+    def evict(self, type_: str, index: int) -> None:
+        pod = self.pod(type_, index)
+        pod["status"] |= {
+            "phase": "Failed",
+            "reason": "Evicted",
+            "message": "The node was low on resource: memory.",
+            "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}],
+        }
+
+    def kubelet_deletes(self) -> None:
+        """What is terminating is gone."""
+        self.pods = {name: p for name, p in self.pods.items() if not self._is_terminating(p)}
+
+    def advance(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    # --- looking at it
+
+    @property
+    def time(self) -> str:
+        return clock.stamp(self.now)
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        return self.resource.get("status") or {}
+
+    @property
+    def outcome(self) -> tuple[str, str]:
+        return self.status["phase"], self.status["state"]
+
+    @property
+    def conditions(self) -> list[tuple[str, str]]:
+        return [(c["type"], c["status"]) for c in self.status["conditions"]]
+
+    def pod(self, type_: str, index: int) -> Resource:
+        """The pod of a replica; fails where there is not exactly one."""
+        (found,) = (p for p in self.pods.values() if _replica(p) == (type_, index))
+        return found
+
+    def attempt(self, type_: str, index: int) -> int:
+        return int(self.pod(type_, index)["metadata"]["labels"]["dljob.operator/attempt"])
+
+    def replicas(self) -> list[str]:
+        return sorted(f"{type_}-{index}" for type_, index in map(_replica, self.pods.values()))
+
+    # --- inside
+
+    def _held(self, kind: str) -> dict[str, Resource]:
+        return self.services if kind == "Service" else self.others.setdefault(kind, {})
+
+    def _create(self, manifest: Mapping[str, Any], held: dict[str, Resource], names: re.Pattern[str]) -> None:
+        made = json.loads(json.dumps(manifest))  # what JSON cannot say no plan may hold
+        name = made["metadata"]["name"]
+        assert names.fullmatch(name), name
+        if name in held:
+            return  # AlreadyExists, and ours
+        self._serial += 1
+        made["metadata"] |= {"uid": f"{made['kind']}-{self._serial}", "creationTimestamp": self.time}
+        if made["kind"] == "Pod":
+            made["status"] = {"phase": "Pending"}
+            self.created.append(name)
+        held[name] = made
+
+    def _delete(self, deletion: Deletion) -> None:
+        held = self.pods if deletion.kind == "Pod" else self._held(deletion.kind)
+        found = held.get(deletion.name)
+        if found is None or found["metadata"]["uid"] != deletion.uid:
+            return
+        if deletion.kind == "Pod" and found["status"]["phase"] == "Running":
+            found["metadata"]["deletionTimestamp"] = clock.stamp(self.now + timedelta(seconds=30))
+        else:
+            del held[deletion.name]
+
+    def _check_ranks(self) -> None:
+        ranks = [_replica(p) for p in self.pods.values()]
+        assert len(ranks) == len(set(ranks)), f"two pods of one rank: {sorted(self.pods)}"
+
+    def _set(self, pod: Resource, phase: str, state: Mapping[str, Any]) -> None:
+        status = {"name": self.framework.container, "restartCount": 0, "state": dict(state)}
+        before = pod["status"].get("containerStatuses")
+        if before:
+            status = {**before[0], **status, "restartCount": before[0]["restartCount"]}
+        pod["status"] = {"phase": phase, "containerStatuses": [status]}
+
+    @staticmethod
+    def _is_terminating(pod: Resource) -> bool:
+        return bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def _replica(pod: Mapping[str, Any]) -> tuple[str, int]:
+    labels = pod["metadata"]["labels"]
+    return labels["dljob.operator/replica-type"], int(labels["dljob.operator/replica-index"])
