@@ -11,16 +11,16 @@ from typing import Any
 import yaml
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible.plugins.loader import filter_loader
 from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot, worker_protocol
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, RestClient, connect
 from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
-from ansible_collections.dljob.operator.plugins.module_utils.logic import framework_loader, rbac
+from ansible_collections.dljob.operator.plugins.module_utils.logic import rbac
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import CLOUDS, CONFIG_MAP
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from ansible_collections.dljob.operator.plugins.plugin_utils.framework import build_framework
 
 _ARGUMENTS = {"framework", "jobs", "cluster_domain", "config_map", "cloud", "kubeconfig", "context"}
 
@@ -46,7 +46,7 @@ class ActionModule(ActionBase):
         if unknown:
             raise AnsibleActionFail(f"dljob.operator.reconcile has no argument {unknown[0]!r}")
         try:
-            framework = _framework(arguments.get("framework") or {}, self._read)
+            framework = build_framework(arguments.get("framework") or {}, self._read)
         except InvalidFramework as e:
             raise AnsibleActionFail(f"framework: {e}") from e
         jobs = arguments.get("jobs")
@@ -127,21 +127,6 @@ class ActionModule(ActionBase):
             return reconcile(api, job, framework, self._task.check_mode, domain, operator_settings=here)
         except ApiError as e:
             return _failed(job, rbac.explain_denial(str(e)))
-
-
-def _framework(declared: Mapping[str, Any], read: framework_loader.Read) -> Framework:
-    filters = {
-        key: _filter(key, declared[key]) for key in ("environment", "validation") if isinstance(declared.get(key), str)
-    }
-    return framework_loader.framework({k: v for k, v in declared.items() if k not in filters}, read=read, **filters)
-
-
-def _filter(key: str, name: str) -> Any:
-    """The filter that ``key`` names, from a collection or from the role's own ``filter_plugins``."""
-    found = filter_loader.get(name)
-    if found is None:
-        raise InvalidFramework(f"{key}: there is no filter {name!r}; give its full name, collection included")
-    return found.j2_function
 
 
 def _operator_settings(arguments: Mapping[str, Any]) -> OperatorSettings:
