@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
+from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
+from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, RestClient
 
-from support.builders import UID
+from support.builders import NOW, UID
 
 Resource = dict[str, Any]
 
@@ -42,3 +45,9 @@ class Api(RestClient):
 
     def events(self) -> list[str]:
         return [f"{body['reason']}: {body['message']}" for body in self.made if body["kind"] == "Event"]
+
+
+def context_of(api: RestClient, dry_run: bool = False) -> Context:
+    """With the cache that a test has published, if any, at the time of the other tests."""
+    reader = Reader(api, cache_snapshot.current(), cache_snapshot.cluster_info())
+    return Context(api, reader, dry_run=dry_run, clock=lambda: NOW)

@@ -17,6 +17,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import cache_sn
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators import config, limits
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.presets import preset
+from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
     CONFIG_MAP,
     CONFIG_NAMESPACE,
@@ -35,16 +36,21 @@ _LARGEST_FILE = 512 * 1024
 
 @dataclass(frozen=True)
 class OperatorSettings:
-    """What the operator is told of its cluster_info. ``cloud`` is one of CLOUDS, or ""."""
+    """What the administrator sets: the ConfigMap's name, one of CLOUDS or "", and the cluster's DNS domain."""
 
     config_map: str = CONFIG_MAP
     cloud: str = ""
+    cluster_domain: str = CLUSTER_DOMAIN
 
 
-def read(api: RestClient, needs: RequiredInfo, settings: OperatorSettings) -> tuple[ClusterInfo, tuple[str, ...]]:
+def read(
+    api: RestClient,
+    needs: RequiredInfo,
+    settings: OperatorSettings,
+    published: cache_snapshot.Published | None = None,
+) -> tuple[ClusterInfo, tuple[str, ...]]:
     """The cluster_info, as far as ``needs`` go, and what may not be seen of it, a sentence each."""
     remarks: list[str] = []
-    published = cache_snapshot.cluster_info()
     watched = published is not None and published["config_map"] == settings.config_map
     if published is not None and watched:
         found: Sequence[Resource] = published["config_maps"]

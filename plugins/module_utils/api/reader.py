@@ -1,31 +1,54 @@
-"""What a job owns: from the engine's snapshot where there is one, from the API server where not."""
+"""What a reconcile reads: from the engine's cache where there is one, from the API server otherwise."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot, paths
+from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot, cluster_info, paths
+from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import ClusterInfo, RequiredInfo
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID
 
 Resource = Mapping[str, Any]
-
 
 API_VERSIONS = {"Pod": "v1", "Service": "v1", "ConfigMap": "v1", "Deployment": "apps/v1"}
 """The kinds of objects that a job may own."""
 
 
-def owned_objects(
-    api: RestClient, namespace: str, uid: str, kinds: Collection[str]
-) -> Mapping[str, Sequence[Resource]]:
-    """By kind the objects that carry the job's uid. A request for each of ``kinds``, none with a snapshot."""
-    published = cache_snapshot.current()
-    if published is not None and uid in published:
-        owned = published[uid]
-        return {kind: owned.get(kind, ()) for kind in kinds}
-    query = {"labelSelector": f"{LABEL_JOB_UID}={uid}"}
-    return {
-        kind: api.request("GET", paths.collection(API_VERSIONS[kind], kind, namespace), query=query).get("items", ())
-        for kind in kinds
-    }
+class Reader:
+    """Reads from ``owned`` and ``info``, which an engine took from its cache, and what they lack from the API server.
+
+    Their shapes are those of :mod:`.cache_snapshot`; ``None`` stands for no cache.
+    """
+
+    def __init__(
+        self,
+        client: RestClient,
+        owned: Mapping[str, cache_snapshot.Owned] | None = None,
+        info: cache_snapshot.Published | None = None,
+    ) -> None:
+        self._client = client
+        self._owned = owned
+        self._info = info
+
+    @property
+    def has_watch(self) -> bool:
+        """Whether an engine watches the owned objects, so that a change of one triggers the next reconcile."""
+        return self._owned is not None
+
+    def owned_objects(self, namespace: str, uid: str, kinds: Collection[str]) -> dict[str, Sequence[Resource]]:
+        """By kind the objects that carry the job's uid. One request for each of ``kinds``, none with a cache."""
+        if self._owned is not None and uid in self._owned:
+            return {kind: self._owned[uid].get(kind, ()) for kind in kinds}
+        query = {"labelSelector": f"{LABEL_JOB_UID}={uid}"}
+        found = {
+            kind: self._client.request("GET", paths.collection(API_VERSIONS[kind], kind, namespace), query=query)
+            for kind in kinds
+        }
+        return {kind: listed.get("items", ()) for kind, listed in found.items()}
+
+    def cluster_info(self, required: RequiredInfo, settings: OperatorSettings) -> tuple[ClusterInfo, tuple[str, ...]]:
+        """What the plan needs to know of the cluster, and what the operator may not read of it."""
+        return cluster_info.read(self._client, required, settings, self._info)

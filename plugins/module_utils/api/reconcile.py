@@ -1,22 +1,22 @@
-"""One pass over one job: read, parse, plan, write. The only place where the pure logic meets the API."""
+"""One reconcile of one job: parse -> read -> plan -> resolve -> apply -> conclude -> commit.
+
+The only place where the pure logic meets the API. Each step is a function of the results before it. ``parse`` comes
+before ``read`` because the job and its framework decide which kinds of owned objects are read.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot, cluster_info, reader, routes
-from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, RestClient
-from ansible_collections.dljob.operator.plugins.module_utils.api.writer import (
-    ApplyResult,
-    ObservedVersion,
-    Writer,
-    observed_version,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.api import routes
+from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
+from ansible_collections.dljob.operator.plugins.module_utils.logic import conclude as conclude_
+from ansible_collections.dljob.operator.plugins.module_utils.logic import plan as plan_
 from ansible_collections.dljob.operator.plugins.module_utils.logic import rbac
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.resolve import (
     required_info,
@@ -26,31 +26,27 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment i
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import (
-    mark_degraded,
-    mark_failed,
-    mark_retry,
-    plan,
-)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status
+from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import (
+    ApplyResult,
+    Conclusion,
+    ObservedVersion,
+    Resolution,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, Plan
 
 Resource = Mapping[str, Any]
 
 CONFLICT_REQUEUE = 0.5
-"""Seconds until a look at a job that changed under our hands."""
-RETRY_REQUEUE = 5.0
-"""Seconds until another try of a write that Kubernetes would not do now (quota, a name still being deleted)."""
-PREDECESSOR_REQUEUE = 1.0
-"""Seconds until another try where the garbage collector has yet to remove what a deleted job of this name owned."""
+"""Seconds until the next reconcile of a job that changed between its read and its status write."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one pass did. ``ok`` is false where it must be done again; ``requeue_after`` are seconds, if any."""
+    """What one reconcile did. ``ok`` is false where it must be repeated; ``requeue_after`` are seconds, if any."""
 
     resource: Resource
     plan: Plan
@@ -60,7 +56,9 @@ class Outcome:
     requeue_after: float | None
     wrote: tuple[ObservedVersion, ...] = ()
     warnings: tuple[str, ...] = ()
-    """What the operator may not do or see, for its own log: no job's fault."""
+    """What the operator may not do or read, for its own log: not the fault of the job."""
+    status: Mapping[str, Any] | None = None
+    """The status that was written, or that a dry run would write."""
 
     def as_result(self) -> dict[str, Any]:
         """For the engine: see the RETURN documentation of ``dljob.operator.reconcile``."""
@@ -78,111 +76,158 @@ class Outcome:
         }
 
 
-def reconcile(
-    api: RestClient,
-    resource: Resource,
-    framework: Framework,
-    dry_run: bool = False,
-    cluster_domain: str = "cluster.local",
-    now: datetime | None = None,
-    operator_settings: OperatorSettings | None = None,
-) -> Outcome:
-    """Bring the cluster one step closer to what ``resource`` asks for.
+@dataclass(frozen=True)
+class Parsed:
+    """A job with its framework; ``job`` is ``None`` where ``problems`` keep it from being one."""
 
-    Raises :class:`ApiError` where the API server could not be asked at all.
+    resource: Resource
+    framework: Framework
+    job: DLJob | None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Committed:
+    """The status write: the version that it made, what it lacked permission for, and whether the job had changed."""
+
+    wrote: tuple[ObservedVersion, ...] = ()
+    warnings: tuple[str, ...] = ()
+    conflict: bool = False
+    gone: bool = False
+
+
+def reconcile(context: Context, resource: Resource, framework: Framework) -> Outcome:
+    """Bring the cluster one step closer to the spec of ``resource``.
+
+    Raises :class:`ApiError` where the API server does not answer the reads.
     """
-    moment = now or datetime.now(UTC)
     if resource["metadata"].get("deletionTimestamp"):
         return Outcome(resource, Plan(), True, False, "being deleted", None)  # the garbage collector does the rest
-    writer = Writer(api, resource, dry_run)
-    try:
-        job = parse_job(resource, framework)
-    except InvalidJob as e:
-        began = "" if resource.get("status") else _first_pod(api, resource)
-        planned = plan_invalid(resource, e.problems, moment, began)
-        return _report(writer, resource, planned, ApplyResult(), moment, str(e), dry_run)
-    owned = dict(reader.owned_objects(api, job.namespace, job.uid, _kinds(job, framework)))
-    observed = build_observed_state(job.uid, framework.container, owned.pop("Pod"), owned.pop("Service"), owned)
-    planned = plan(job, framework, observed, moment, cluster_domain)
-    warnings: tuple[str, ...] = ()
-    problems: list[str] = []
-    needs = required_info(planned, job)
-    if needs:
-        here, warnings = cluster_info.read(api, needs, operator_settings or OperatorSettings())
-        planned = resolve_accelerators(planned, job, here)
-    written = writer.objects(planned)
-    if written.refused:
-        planned = mark_failed(planned, job, written.refused, moment)
-    elif written.postponed or written.predecessors:
-        planned = mark_retry(planned, job, [*written.postponed, *_still_there(written.predecessors)])
-    else:
-        problems = [*written.optional_failures, *routes.ensure(api, planned, job.namespace, job.uid, dry_run)]
-        if problems:
-            planned = mark_degraded(planned, job, problems)
+    now = context.clock()
+    writer = Writer(context.client, resource, context.dry_run)
+
+    parsed = parse(resource, framework)
+    observed = read(context, parsed)
+    planned = plan(context, parsed, observed, now)
+    resolution = resolve(context, parsed, planned)
+    result = apply(context, writer, parsed, resolution)
     if planned.delete_job:
         writer.delete_job()
         return Outcome(resource, planned, True, True, "its time to live is over", None)
-    has_next_look = cache_snapshot.current() is not None and not dry_run
-    made = bool(written.created) and not written.incomplete
-    later = has_next_look and made and initial_status.can_defer(job, observed, planned)
-    done = _report(writer, resource, planned, written, moment, "; ".join(written.refused), dry_run, later)
-    lacking = rbac.missing_permissions([*written.refused, *written.postponed, *problems])
-    return dataclasses.replace(done, warnings=(*map(rbac.explain_denial, warnings), *lacking, *done.warnings))
+    concluded = conclude(parsed, resolution, result, now)
+    if may_defer(context, parsed, observed, result, concluded):
+        concluded = conclude_.defer(concluded)
+    committed = commit(context, writer, concluded, now)
+    return _outcome(parsed, resolution, result, concluded, committed)
 
 
-def _kinds(job: DLJob, framework: Framework) -> list[str]:
-    """What a job like this may own: of the rarer kinds only those that its framework ever makes."""
+def parse(resource: Resource, framework: Framework) -> Parsed:
+    """Any API flavor becomes one DLJob."""
+    try:
+        return Parsed(resource, framework, parse_job(resource, framework))
+    except InvalidJob as e:
+        return Parsed(resource, framework, None, tuple(e.problems))
+
+
+def read(context: Context, parsed: Parsed) -> Observed:
+    """The objects that the job owns. Of an invalid job only a first status needs any: when its first pod began."""
+    metadata = parsed.resource["metadata"]
+    kinds = _owned_kinds(parsed.job, parsed.framework) if parsed.job else ["Pod"]
+    if parsed.job is None and parsed.resource.get("status"):
+        return Observed()
+    uid = str(metadata.get("uid") or "")
+    owned = context.reader.owned_objects(metadata["namespace"], uid, kinds)
+    pods, services = owned.pop("Pod"), owned.pop("Service", ())
+    return build_observed_state(uid, parsed.framework.container, pods, services, owned)
+
+
+def _owned_kinds(job: DLJob, framework: Framework) -> list[str]:
+    """What such a job may own; of the rarer kinds only those that its framework ever creates."""
     config_maps = any(group.default_program for group in job.groups) or shared_env_configmap.may_share(job)
     return ["Pod", "Service", *["ConfigMap"] * config_maps, *["Deployment"] * (framework.tensorboard is not None)]
 
 
-def _still_there(names: list[str]) -> list[str]:
-    """One sentence about what a deleted job of the same name still owns; the same one however many objects it is."""
-    if not names:
-        return []
-    return ["objects of the deleted job of this name are still there; new ones follow once Kubernetes has removed them"]
+def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) -> Plan:
+    """What to create, to delete and to report. Pure but for its arguments."""
+    if parsed.job is None:
+        began = min((pod.created for pod in observed.pods if pod.created), default="")
+        return plan_invalid(parsed.resource, parsed.problems, now, began)
+    return plan_.plan(parsed.job, parsed.framework, observed, now, context.settings.cluster_domain)
 
 
-def _first_pod(api: RestClient, resource: Resource) -> str:
-    """When the first of the pods was made that the job has, "" where it has none."""
-    metadata = resource["metadata"]
-    pods = reader.owned_objects(api, metadata["namespace"], metadata.get("uid") or "", ["Pod"])["Pod"]
-    return min((str(pod["metadata"]["creationTimestamp"]) for pod in pods), default="")
+def resolve(context: Context, parsed: Parsed, planned: Plan) -> Resolution:
+    """The plan with what its pods need on nodes with accelerators; most plans need nothing and read nothing."""
+    required = required_info(planned, parsed.job) if parsed.job else None
+    if parsed.job is None or not required:
+        return Resolution(planned)
+    info, warnings = context.reader.cluster_info(required, context.settings)
+    return resolve_accelerators(planned, parsed.job, info, warnings)
 
 
-def _report(
-    writer: Writer,
-    resource: Resource,
-    planned: Plan,
-    written: ApplyResult,
-    now: datetime,
-    message: str,
-    dry_run: bool,
-    later: bool = False,
+def apply(context: Context, writer: Writer, parsed: Parsed, resolution: Resolution) -> ApplyResult:
+    """Write the difference between the plan and the cluster."""
+    result = writer.objects(resolution.plan)
+    if parsed.job is not None and not result.refused and not result.postponed and not result.predecessors:
+        job = parsed.job
+        result.optional_failures += routes.ensure(
+            context.client, resolution.plan, job.namespace, job.uid, context.dry_run
+        )
+    return result
+
+
+def conclude(parsed: Parsed, resolution: Resolution, result: ApplyResult, now: datetime) -> Conclusion:
+    """What to report of it."""
+    if parsed.job is None:
+        return Conclusion(resolution.plan.status, resolution.plan.events, None, "; ".join(parsed.problems))
+    return conclude_.conclude(parsed.job, resolution, result, now)
+
+
+def may_defer(context: Context, parsed: Parsed, observed: Observed, result: ApplyResult, concluded: Conclusion) -> bool:
+    """Whether the next reconcile may write the first status: one follows where an engine watches the new pods."""
+    if parsed.job is None or context.dry_run or not context.reader.has_watch:
+        return False
+    created_pods = any(name.startswith("Pod/") for name in result.created)
+    if not created_pods or result.incomplete:
+        return False
+    return initial_status.can_defer(parsed.job, observed, concluded.status)
+
+
+def commit(context: Context, writer: Writer, concluded: Conclusion, now: datetime) -> Committed:
+    """The one status write of a reconcile, then its Events."""
+    if concluded.status is None or context.dry_run:
+        return Committed()
+    try:
+        version = observed_version(writer.status(concluded.status))
+    except ApiError as e:
+        if e.status not in (404, 409):
+            raise
+        return Committed(conflict=e.status == 409, gone=e.status == 404)
+    return Committed((version,), rbac.missing_permissions(writer.events(concluded.events, now)))
+
+
+def _outcome(
+    parsed: Parsed, resolution: Resolution, result: ApplyResult, concluded: Conclusion, committed: Committed
 ) -> Outcome:
-    requeue = planned.requeue_after
-    unheard: tuple[str, ...] = ()
-    wrote = list(written.versions)
-    if later:
-        requeue = initial_status.LATEST if requeue is None else min(requeue, initial_status.LATEST)
-    elif planned.status is not None and not dry_run:
-        try:
-            wrote.append(observed_version(writer.status(planned.status)))
-        except ApiError as e:
-            if e.status == 404:  # deleted meanwhile
-                return Outcome(resource, planned, True, written.changed, "", None, tuple(wrote))
-            if e.status != 409:
-                raise
-            return Outcome(
-                resource, planned, True, written.changed, "changed meanwhile", CONFLICT_REQUEUE, tuple(wrote)
-            )
-        unheard = rbac.missing_permissions(writer.events(planned.events, now))
-    if written.predecessors:
-        requeue = min(PREDECESSOR_REQUEUE, requeue or PREDECESSOR_REQUEUE)
-    elif written.postponed or written.waiting:
-        message = "; ".join(written.postponed[:3])
-        requeue = min(
-            RETRY_REQUEUE, requeue or RETRY_REQUEUE
-        )  # not at once: what was refused for now would be refused again
-    changed = written.changed or planned.status is not None
-    return Outcome(resource, planned, True, changed, message, requeue, tuple(wrote), unheard)
+    wrote = (*result.versions, *committed.wrote)
+    plan = Plan() if result.refused else resolution.plan
+    if committed.gone:
+        return Outcome(parsed.resource, plan, True, result.changed, "", None, wrote)
+    if committed.conflict:
+        message = "changed meanwhile"
+        return Outcome(parsed.resource, plan, True, result.changed, message, CONFLICT_REQUEUE, wrote)
+    refusals = [*result.refused, *result.postponed, *result.optional_failures]
+    return Outcome(
+        resource=parsed.resource,
+        plan=plan,
+        ok=True,
+        changed=result.changed or concluded.status is not None,
+        message=concluded.message,
+        requeue_after=concluded.requeue_after,
+        wrote=wrote,
+        warnings=(
+            *map(rbac.explain_denial, resolution.warnings),
+            *rbac.missing_permissions(refusals),
+            *committed.warnings,
+        ),
+        status=concluded.status,
+    )

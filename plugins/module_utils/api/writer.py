@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -14,46 +13,13 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
     belongs_to_predecessor,
     is_owned_by,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ApplyResult, ObservedVersion
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Plan
 
 Resource = Mapping[str, Any]
-ObservedVersion = tuple[str, str | None]
-"""(uid, resourceVersion) of an object that was written; ``None`` of one that is gone."""
-
 _WATCHED = ("Pod", "Service", "ConfigMap", "Deployment")
 """Of what is created here, the kinds that an engine's watch shows."""
-
-
-@dataclass
-class ApplyResult:
-    """What became of a plan."""
-
-    created: list[str] = field(default_factory=list)
-    """Objects that were made, or replaced."""
-    deleted: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-    """Objects that Kubernetes refuses for good, in its own words."""
-    postponed: list[str] = field(default_factory=list)
-    """Writes that another try may do and that the user should know of: quota, an admission rule, no answer."""
-    optional_failures: list[str] = field(default_factory=list)
-    """Objects that Kubernetes refuses for good, and that the training does not need."""
-    waiting: list[str] = field(default_factory=list)
-    """Names that are free as soon as an older object of that name is gone."""
-    predecessors: list[str] = field(default_factory=list)
-    """The same, where the older object belongs to a deleted job of this job's name."""
-
-    versions: list[ObservedVersion] = field(default_factory=list)
-    """What the watch will show once it has caught up with these writes."""
-
-    @property
-    def changed(self) -> bool:
-        return bool(self.created or self.deleted)
-
-    @property
-    def incomplete(self) -> bool:
-        """Whether an object that was to be made is not there."""
-        return bool(self.refused or self.postponed or self.waiting or self.predecessors)
 
 
 def observed_version(resource: Resource) -> ObservedVersion:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import auxiliary_objects, rbac, tensorboard
+from ansible_collections.dljob.operator.plugins.module_utils.logic import auxiliary_objects, tensorboard
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, build_pod
@@ -31,14 +31,13 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status import
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
     StatusBuilder,
-    clip,
     is_finished,
     outcome,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Observed, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed, Plan
 
 IMMEDIATE = 0.0
 """Seconds until the next look where a step of this one has to be through first."""
@@ -237,40 +236,3 @@ def _tell_of_pods(job: DLJob, observed: Observed, report: StatusBuilder) -> None
 def _created_text(job: DLJob, names: Sequence[str]) -> str:
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     return f"Created {len(names)} of {job.total} pods: {shown}"
-
-
-def mark_failed(planned: Plan, job: DLJob, problems: Sequence[str], now: datetime) -> Plan:
-    """What follows once Kubernetes has refused an object of ``planned`` for good: the job fails, in its words."""
-    report = StatusBuilder(job, now)
-    report.taken_up()
-    report.failed(Failure(c.REASON_REFUSED, "; ".join(problems[:3])))
-    report.phase(c.PHASE_FAILED)
-    return Plan(status=report.status(), events=report.events, requeue_after=IMMEDIATE)
-
-
-def mark_degraded(planned: Plan, job: DLJob, problems: Sequence[str]) -> Plan:
-    """``planned`` once Kubernetes has refused what is not needed to train: the user is told, and nothing else follows.
-
-    Not in the status of a job that has failed, whose reason is worth more.
-    """
-    if outcome(job.status) == c.STATE_FAILED or outcome(planned.status or {}) == c.STATE_FAILED:
-        return planned
-    return _tell(planned, job, clip(rbac.explain_denial("; ".join(problems[:3]))), c.EVENT_TENSORBOARD_FAILED)
-
-
-def mark_retry(planned: Plan, job: DLJob, problems: Sequence[str]) -> Plan:
-    """``planned`` once Kubernetes would not write an object of it for now (quota, admission): the user is told.
-
-    A next try that fares the same comes to the same status, so nothing is written twice.
-    """
-    events = tuple(e for e in planned.events if e.reason != c.EVENT_CREATED)
-    told = clip(rbac.explain_denial("; ".join(problems[:3])))
-    return _tell(dataclasses.replace(planned, events=events), job, told, c.EVENT_NOT_CREATED)
-
-
-def _tell(planned: Plan, job: DLJob, told: str, event: str) -> Plan:
-    status = {**(job.status if planned.status is None else planned.status), "reason": told}
-    events = planned.events
-    if told != job.status.get("reason"):
-        events += (EventNote("Warning", event, told),)
-    return dataclasses.replace(planned, status=None if status == job.status else status, events=events)

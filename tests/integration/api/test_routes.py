@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api import routes
+from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
+from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient, connect
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants
@@ -63,7 +65,7 @@ def test_made_kept_mended_and_gone_with_the_page(
     openshift: None, api: RestClient, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
 ) -> None:
     made = job()
-    reconcile(api, made, TENSORFLOW)
+    reconcile(Context(api, Reader(api)), made, TENSORFLOW)
     (route,) = read(custom, namespace)
     assert route["metadata"]["name"] == "tensorboard-76no"
     (owner,) = route["metadata"]["ownerReferences"]
@@ -74,14 +76,14 @@ def test_made_kept_mended_and_gone_with_the_page(
     route["spec"] |= {"host": "page.example.com", "to": {**route["spec"]["to"], "weight": 100}}
     custom.replace_namespaced_custom_object(GROUP, VERSION, namespace, "routes", "tensorboard-76no", route)
     (before,) = read(custom, namespace)
-    reconcile(api, fresh(custom, namespace), TENSORFLOW)
+    reconcile(Context(api, Reader(api)), fresh(custom, namespace), TENSORFLOW)
     assert read(custom, namespace) == [before]
 
     # what somebody bent is mended
     bent = copy.deepcopy(before)
     bent["spec"]["port"] = {"targetPort": "other"}
     custom.replace_namespaced_custom_object(GROUP, VERSION, namespace, "routes", "tensorboard-76no", bent)
-    reconcile(api, fresh(custom, namespace), TENSORFLOW)
+    reconcile(Context(api, Reader(api)), fresh(custom, namespace), TENSORFLOW)
     (mended,) = read(custom, namespace)
     assert mended["spec"] == before["spec"]
 
@@ -90,7 +92,7 @@ def test_made_kept_mended_and_gone_with_the_page(
     edited = dict(
         custom.replace_namespaced_custom_object("tensorflow.org", "v1alpha1", namespace, "tfjobs", "shown", edited)
     )
-    reconcile(api, edited, TENSORFLOW)
+    reconcile(Context(api, Reader(api)), edited, TENSORFLOW)
     assert read(custom, namespace) == []
     assert client.AppsV1Api(custom.api_client).list_namespaced_deployment(namespace).items == []
 
@@ -105,7 +107,7 @@ def test_somebody_elses_route_is_left_alone_and_told_of(
         "spec": {"to": {"kind": "Service", "name": "theirs"}},
     }
     custom.create_namespaced_custom_object(GROUP, VERSION, namespace, "routes", theirs)
-    reconcile(api, job(), TENSORFLOW)
+    reconcile(Context(api, Reader(api)), job(), TENSORFLOW)
     (route,) = read(custom, namespace)
     assert route["spec"] == theirs["spec"]
     status = fresh(custom, namespace)["status"]
@@ -116,7 +118,7 @@ def test_somebody_elses_route_is_left_alone_and_told_of(
 def test_a_dry_run_writes_none(
     openshift: None, api: RestClient, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
 ) -> None:
-    reconcile(api, job(), TENSORFLOW, dry_run=True)
+    reconcile(Context(api, Reader(api), dry_run=True), job(), TENSORFLOW)
     assert read(custom, namespace) == []
 
 
@@ -129,7 +131,7 @@ def test_without_the_client_there_is_none_and_nothing_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "openshift.dynamic", None)
-    reconcile(api, job(), TENSORFLOW)
+    reconcile(Context(api, Reader(api)), job(), TENSORFLOW)
     assert read(custom, namespace) == []
     status = fresh(custom, namespace)["status"]
     assert (status["state"], status["reason"]) == ("Running", "")
@@ -145,7 +147,7 @@ def test_where_routes_are_not_served_nothing_is_imported_or_fails(
     """As everywhere but on OpenShift; the definition of the tests above has another group here."""
     monkeypatch.setattr(constants, "ROUTE_API_VERSION", "route.example.com/v1")
     monkeypatch.setattr(routes, "_client", lambda api: pytest.fail("the client is not needed"))
-    reconcile(api, job(), TENSORFLOW)
+    reconcile(Context(api, Reader(api)), job(), TENSORFLOW)
     status = fresh(custom, namespace)["status"]
     assert (status["state"], status["reason"]) == ("Running", "")
     deployments = client.AppsV1Api(custom.api_client).list_namespaced_deployment(namespace).items
@@ -155,7 +157,7 @@ def test_where_routes_are_not_served_nothing_is_imported_or_fails(
 def test_it_goes_with_the_job(
     openshift: None, api: RestClient, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
 ) -> None:
-    reconcile(api, job(), TENSORFLOW)
+    reconcile(Context(api, Reader(api)), job(), TENSORFLOW)
     listed = custom.list_namespaced_custom_object(GROUP, VERSION, namespace, "routes")
     assert len(listed["items"]) == 1
     custom.delete_namespaced_custom_object("tensorflow.org", "v1alpha1", namespace, "tfjobs", "shown")

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api import rest_client
+from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
+from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
 from devtools.olm import csv, sources
 from integration.engine.support import remove_crd, until
@@ -213,6 +215,6 @@ def test_the_rights_in_the_operators_own_namespace_are_used(
         template["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}
         with rest_client.connect(str(operator.kubeconfig)) as connected:
             metadata = {"name": "cold", "namespace": operator.watched, "uid": "u", "resourceVersion": "1"}
-            reconcile(connected, {**job, "metadata": metadata}, MXNET, dry_run=True)
+            reconcile(Context(connected, Reader(connected), dry_run=True), {**job, "metadata": metadata}, MXNET)
         own = {one.right for one in recorder.used if one.namespace == operator.own}
         assert own == granted(rules_of("Role"))

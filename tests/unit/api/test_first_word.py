@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot
-from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import RETRY_REQUEUE, Outcome, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import RETRY_REQUEUE
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.initial_status import LATEST
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
-from support.builders import MXNET, NOW, UID, MXJob, Pod, mxjob, pods_of, stamp
-from support.recording_api import Api
+from support.builders import MXNET, UID, MXJob, Pod, mxjob, pods_of, stamp
+from support.recording_api import Api, context_of
 
 
 def owning(*pods: Pod) -> None:
@@ -32,7 +33,7 @@ def fresh() -> MXJob:
 
 
 def look(api: Api, job: MXJob | None = None, dry_run: bool = False) -> Outcome:
-    return reconcile(api, (job or fresh()).resource(), MXNET, dry_run, now=NOW)
+    return reconcile(context_of(api, dry_run), (job or fresh()).resource(), MXNET)
 
 
 def test_the_look_that_makes_the_pods_leaves_it_to_the_next_one(engine: None) -> None:

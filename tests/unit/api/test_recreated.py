@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import (
-    PREDECESSOR_REQUEUE,
-    Outcome,
-    reconcile,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import PREDECESSOR_REQUEUE
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import belongs_to_predecessor
-from support.builders import MXNET, NOW, mxjob
-from support.recording_api import Api
+from support.builders import MXNET, mxjob
+from support.recording_api import Api, context_of
 
 TAKEN = ApiError(409, "AlreadyExists", "is there")
 JOB = mxjob("digits").v1().workers(2).resource()
@@ -36,7 +33,7 @@ def old(**changes: Any) -> dict[str, Any]:
 
 
 def seen(api: Api, status: dict[str, Any] | None = None) -> Outcome:
-    return reconcile(api, {**JOB, "status": status or {}}, MXNET, now=NOW)
+    return reconcile(context_of(api), {**JOB, "status": status or {}}, MXNET)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +94,7 @@ def test_one_try_asks_for_few_of_many_names() -> None:
             return super().request(method, path, *arguments, **named)
 
     job = mxjob("digits").v1().workers(500).resource()
-    reconcile(Counting({"Pod": TAKEN, "Service": TAKEN}, old()), job, MXNET, now=NOW)
+    reconcile(context_of(Counting({"Pod": TAKEN, "Service": TAKEN}, old())), job, MXNET)
     assert len([1 for method, _ in asked if method == "POST"]) < 20
 
 

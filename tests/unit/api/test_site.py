@@ -54,7 +54,7 @@ def path(namespace: str = "default", name: str = "tf-job-operator-config") -> st
 
 
 def read(api: Api, needs: RequiredInfo, **settings: str) -> ClusterInfo:
-    made, remarks = cluster_info.read(api, needs, OperatorSettings(**settings))
+    made, remarks = cluster_info.read(api, needs, OperatorSettings(**settings), cache_snapshot.cluster_info())
     assert remarks == ()
     return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.
     required_info,
     resolve_accelerators,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import conclude
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
     ALPHA_GPU,
@@ -21,6 +23,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators
     OperatorConfig,
     RequiredInfo,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ApplyResult
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from support.builders import CAFFE2, MXNET, TENSORFLOW, Resource, caffe2job, mxjob, role_file, tf_template, tfjob
@@ -36,7 +39,15 @@ class Cluster(World):
     cluster_info = ClusterInfo()
 
     def planned(self) -> Plan:
-        return resolve_accelerators(super().planned(), parse_job(self.resource, self.framework), self.cluster_info)
+        job = parse_job(self.resource, self.framework)
+        resolution = resolve_accelerators(super().planned(), job, self.cluster_info)
+        concluded = conclude(job, resolution, ApplyResult(), self.now)
+        return dataclasses.replace(
+            resolution.plan,
+            status=concluded.status,
+            events=concluded.events,
+            requeue_after=concluded.requeue_after,
+        )
 
 
 def gpu(name: str = ALPHA_GPU) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import mark_degraded, planned
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import mark_degraded
 from ansible_collections.dljob.operator.plugins.module_utils.logic.tensorboard import build, names
+from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import Conclusion
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from support.builders import ECHO_DECLARATION, TENSORFLOW, UID, Resource, echo_framework, echojob, role_file, tfjob
 from support.fake_cluster import World
 from support.upstream_manifests import from_each_source, load
@@ -197,11 +197,13 @@ def test_a_page_that_kubernetes_refuses_later_is_complained_of_once() -> None:
     world.edit(lambda spec: spec["tensorboard"].update(volumes=[{"name": "Bad"}]))
     world.settle()
     job = parse_job(world.resource, TENSORFLOW)
-    told = mark_degraded(Plan(), job, ["Deployment/x: no such volume"])
+    told = mark_degraded(Conclusion(None), job, ["Deployment/x: no such volume"])
     assert told.status and (told.status["state"], told.status["reason"]) == ("Running", "Deployment/x: no such volume")
     assert [e.reason for e in told.events] == ["FailedPage"]
     world.resource["status"] = told.status
-    again = mark_degraded(world.planned(), parse_job(world.resource, TENSORFLOW), ["Deployment/x: no such volume"])
+    again = mark_degraded(
+        planned(world.planned()), parse_job(world.resource, TENSORFLOW), ["Deployment/x: no such volume"]
+    )
     assert (again.status, again.events) == (None, ())
     world.settle()
     assert world.status["reason"] == "", "once it is as it should be"
@@ -213,7 +215,7 @@ def test_a_failed_job_keeps_its_reason() -> None:
     world.exit("master", 0, 1)
     world.settle()
     job = parse_job(world.resource, TENSORFLOW)
-    assert mark_degraded(Plan(), job, ["x"]) == Plan()
+    assert mark_degraded(Conclusion(None), job, ["x"]) == Conclusion(None)
 
 
 def test_the_route() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import mark_failed, mark_retry, planned
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import mark_failed, mark_retry
+from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import Conclusion
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
 from support.builders import MXNET, MXJob, mxjob
 from support.fake_cluster import World
@@ -16,14 +17,18 @@ def job(flavor: str = "v1") -> MXJob:
     return mxjob("digits").flavor(flavor).workers(1)
 
 
-def refused(world: World) -> Plan:
-    return mark_failed(world.planned(), parse_job(world.resource, MXNET), REFUSED, world.now)
+def refused(world: World) -> Conclusion:
+    return mark_failed(parse_job(world.resource, MXNET), REFUSED, world.now)
+
+
+def as_plan(concluded: Conclusion) -> Plan:
+    """A plan that writes what the conclusion reports, and nothing else."""
+    return Plan(status=concluded.status, events=concluded.events, requeue_after=concluded.requeue_after)
 
 
 def test_refused_for_good_the_job_fails_in_kubernetes_words() -> None:
     world = World(job())
     done = refused(world)
-    assert (done.pods, done.services, done.deletions) == ((), (), ())
     assert done.status
     assert done.status["state"] == done.status["phase"] == "Failed"
     assert done.status["failure"] == {"reason": "RefusedByKubernetes", "message": REFUSED[0]}
@@ -35,14 +40,14 @@ def test_refused_for_good_the_job_fails_in_kubernetes_words() -> None:
 
 def test_only_the_first_of_many_refusals_are_told() -> None:
     world = World(job())
-    done = mark_failed(world.planned(), parse_job(world.resource, MXNET), [f"pod {n}" for n in range(100)], world.now)
+    done = mark_failed(parse_job(world.resource, MXNET), [f"pod {n}" for n in range(100)], world.now)
     assert done.status
     assert done.status["failure"]["message"] == "pod 0; pod 1; pod 2"
 
 
 def test_it_is_not_tried_again() -> None:
     world = World(job())
-    world.carry_out(refused(world))
+    world.carry_out(as_plan(refused(world)))
     world.settle()
     assert world.created == []
 
@@ -51,7 +56,7 @@ def test_what_was_created_before_is_cleaned_up() -> None:
     world = World(job("v1alpha1"))
     done = refused(world)
     world.step(status_gets_lost=True)  # its pods were written
-    world.carry_out(done)
+    world.carry_out(as_plan(done))
     world.settle()
     assert (world.pods, world.services) == ({}, {})
     assert world.outcome == ("Failed", "Failed")
@@ -59,7 +64,7 @@ def test_what_was_created_before_is_cleaned_up() -> None:
 
 def test_an_edit_gives_it_another_chance() -> None:
     world = World(job())
-    world.carry_out(refused(world))
+    world.carry_out(as_plan(refused(world)))
     world.edit(lambda spec: spec["mxReplicaSpecs"]["Worker"]["template"]["spec"].update(nodeName="n1"))
     world.start()
     assert world.outcome == ("Running", "Running")
@@ -71,21 +76,23 @@ def test_an_edit_gives_it_another_chance() -> None:
 
 def test_postponed_the_user_is_told_once() -> None:
     world = World(job())
-    first = mark_retry(world.planned(), parse_job(world.resource, MXNET), QUOTA)
+    first = mark_retry(planned(world.planned()), parse_job(world.resource, MXNET), QUOTA)
     assert first.status
     assert first.status["reason"] == QUOTA[0]
     assert first.status["phase"] == "Creating"
     assert first.events == (EventNote("Warning", "FailedCreatePod", QUOTA[0]),), "and not that they were created"
     world.resource["status"] = dict(first.status)
 
-    again = mark_retry(world.planned(), parse_job(world.resource, MXNET), QUOTA)
+    again = mark_retry(planned(world.planned()), parse_job(world.resource, MXNET), QUOTA)
     assert (again.status, again.events) == (None, ())
-    assert len(again.pods) == 2, "they are tried again"
+    assert len(world.planned().pods) == 2, "they are tried again"
 
 
 def test_once_it_is_written_the_reason_goes() -> None:
     world = World(job())
-    world.resource["status"] = dict(mark_retry(world.planned(), parse_job(world.resource, MXNET), QUOTA).status or {})
+    world.resource["status"] = dict(
+        mark_retry(planned(world.planned()), parse_job(world.resource, MXNET), QUOTA).status or {}
+    )
     world.start()
     assert world.status["reason"] == ""
     assert world.outcome == ("Running", "Running")
@@ -95,7 +102,7 @@ def test_other_news_are_not_held_back() -> None:
     world = World(job())
     world.start()
     world.exit("scheduler", 0, 0)
-    done = mark_retry(world.planned(), parse_job(world.resource, MXNET), QUOTA)
+    done = mark_retry(planned(world.planned()), parse_job(world.resource, MXNET), QUOTA)
     assert done.status
     assert done.status["state"] == "Succeeded"
     assert "MXJobSucceeded" in [e.reason for e in done.events]

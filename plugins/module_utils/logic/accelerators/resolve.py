@@ -13,12 +13,12 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators import limits
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.inject import inject
 from ansible_collections.dljob.operator.plugins.module_utils.logic.auxiliary_objects import program_name
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import mark_retry
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
     ALPHA_GPU,
     ClusterInfo,
     RequiredInfo,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import Resolution
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import DefaultProgram
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
@@ -34,22 +34,24 @@ def required_info(planned: Plan, job: DLJob) -> RequiredInfo:
     return RequiredInfo(config=bool(asked or settings), nodes=ALPHA_GPU in asked, settings=settings)
 
 
-def resolve_accelerators(planned: Plan, job: DLJob, cluster_info: ClusterInfo) -> Plan:
-    """``planned`` with its pods and programs as ``cluster_info`` wants them.
+def resolve_accelerators(
+    planned: Plan, job: DLJob, cluster_info: ClusterInfo, warnings: tuple[str, ...] = ()
+) -> Resolution:
+    """``planned`` with the volumes, variables and programs that ``cluster_info`` gives its pods.
 
-    Where the ConfigMap is wrong about what one of the pods asks for, nothing is created at all and the job says so: a
-    job that runs in part only would hold resources and wait for the rest.
+    Where the ConfigMap is wrong about an accelerator that one of the pods requests, the plan creates nothing at all: a
+    job of which only a part runs would hold resources and wait for the rest.
     """
     problems = _problems(planned, cluster_info)
     if problems:
-        held = dataclasses.replace(planned, auxiliary_objects=(), services=(), pods=())
-        told = mark_retry(held, job, problems)
-        return told if cluster_info.watched else dataclasses.replace(told, requeue_after=_soonest(told.requeue_after))
-    return dataclasses.replace(
+        without = dataclasses.replace(planned, auxiliary_objects=(), services=(), pods=())
+        return Resolution(without, tuple(problems), None if cluster_info.watched else AGAIN, warnings)
+    resolved = dataclasses.replace(
         planned,
         auxiliary_objects=_with_files(planned, job, cluster_info.programs),
         pods=tuple(inject(pod, cluster_info) for pod in planned.pods),
     )
+    return Resolution(resolved, warnings=warnings)
 
 
 def _asked(planned: Plan) -> frozenset[str]:
@@ -82,7 +84,3 @@ def _with_files(planned: Plan, job: DLJob, texts: Mapping[str, str]) -> tuple[Ma
         return {**companion, "data": dict.fromkeys(program.files, texts[program.file_setting])}
 
     return tuple(replaced(companion) for companion in planned.auxiliary_objects)
-
-
-def _soonest(wait: float | None) -> float:
-    return AGAIN if wait is None else min(wait, AGAIN)

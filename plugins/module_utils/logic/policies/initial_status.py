@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
 
 LATEST = 1.0
 """Seconds after which a job is looked at again for its first status, if its pods show no sign of life before: neither
 the scheduler's nor the kubelet's."""
 
 
-def can_defer(job: DLJob, observed: Observed, planned: Plan) -> bool:
+def can_defer(job: DLJob, observed: Observed, status: Mapping[str, Any] | None) -> bool:
     """Whether the first status, and the Event on the pods' creation, may be left to the next look.
 
     That is where an engine watches the pods that are made now. Of a job that owned nothing before, so at most once.
@@ -23,4 +26,4 @@ def can_defer(job: DLJob, observed: Observed, planned: Plan) -> bool:
     """
     if job.status or observed.pods or observed.services:
         return False
-    return bool(planned.pods) and not (planned.status or {}).get("reason")
+    return not (status or {}).get("reason")

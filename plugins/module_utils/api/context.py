@@ -1,0 +1,27 @@
+"""What every step of a reconcile works with, in one record instead of module globals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
+from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Context:
+    """Connections, clock and settings of a reconcile."""
+
+    client: RestClient
+    reader: Reader
+    settings: OperatorSettings = field(default_factory=OperatorSettings)
+    dry_run: bool = False
+    """The API server checks every object and stores none; no status and no Event is written."""
+    clock: Callable[[], datetime] = utc_now

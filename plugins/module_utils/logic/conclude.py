@@ -1,0 +1,112 @@
+"""From a plan and the result of applying it to the status, the Events and the next reconcile. Pure.
+
+The plan has a status for the case that every write succeeds. Only this module changes it, in one order: a permanent
+refusal fails the job; a refusal for now is a reason in the status and is tried again; a refused object that the
+training does not need is a reason and nothing more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from datetime import datetime
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic import rbac
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import IMMEDIATE
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
+    StatusBuilder,
+    clip,
+    outcome,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import (
+    ApplyResult,
+    Conclusion,
+    Resolution,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
+
+RETRY_REQUEUE = 5.0
+"""Seconds until the next try of a write that Kubernetes refused for now: quota, or a name whose object terminates."""
+PREDECESSOR_REQUEUE = 1.0
+"""Seconds until the next try where the garbage collector has yet to remove objects of a deleted job of this name."""
+PREDECESSOR = (
+    "objects of the deleted job of this name are still there; new ones follow once Kubernetes has removed them"
+)
+"""One sentence, however many objects they are."""
+
+
+def planned(plan: Plan) -> Conclusion:
+    """The conclusion where every write of ``plan`` succeeds."""
+    return Conclusion(plan.status, plan.events, plan.requeue_after)
+
+
+def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datetime) -> Conclusion:
+    """What follows for ``job`` from applying the plan of ``resolution``."""
+    concluded = planned(resolution.plan)
+    if resolution.problems:
+        concluded = mark_retry(concluded, job, resolution.problems)
+        concluded = _requeue(concluded, resolution.requeue_after)
+    if result.refused:
+        return mark_failed(job, result.refused, now)
+    if result.postponed or result.predecessors:
+        concluded = mark_retry(concluded, job, [*result.postponed, *([PREDECESSOR] if result.predecessors else [])])
+    elif result.optional_failures:
+        concluded = mark_degraded(concluded, job, result.optional_failures)
+    if result.predecessors:
+        return dataclasses.replace(
+            concluded, requeue_after=min(PREDECESSOR_REQUEUE, concluded.requeue_after or PREDECESSOR_REQUEUE)
+        )
+    if result.postponed or result.waiting:
+        # not sooner than this, even if the plan asks for an immediate requeue: Kubernetes would refuse it again
+        requeue = min(RETRY_REQUEUE, concluded.requeue_after or RETRY_REQUEUE)
+        return dataclasses.replace(concluded, requeue_after=requeue, message="; ".join(result.postponed[:3]))
+    return concluded
+
+
+def defer(concluded: Conclusion) -> Conclusion:
+    """The next reconcile commits the status; the first change of a pod triggers it, or a second's delay."""
+    return _requeue(dataclasses.replace(concluded, status=None, events=()), initial_status.LATEST)
+
+
+def mark_failed(job: DLJob, problems: Sequence[str], now: datetime) -> Conclusion:
+    """Kubernetes refused an object permanently: the job fails with its message, and what was created is deleted."""
+    builder = StatusBuilder(job, now)
+    builder.taken_up()
+    builder.failed(Failure(c.REASON_REFUSED, "; ".join(problems[:3])))
+    builder.phase(c.PHASE_FAILED)
+    return Conclusion(builder.status(), builder.events, IMMEDIATE, "; ".join(problems))
+
+
+def mark_retry(concluded: Conclusion, job: DLJob, problems: Sequence[str]) -> Conclusion:
+    """Kubernetes refused an object for now: reason and Event. The same refusal again changes and writes nothing."""
+    events = tuple(e for e in concluded.events if e.reason != c.EVENT_CREATED)
+    reason = clip(rbac.explain_denial("; ".join(problems[:3])))
+    return _with_reason(dataclasses.replace(concluded, events=events), job, reason, c.EVENT_NOT_CREATED)
+
+
+def mark_degraded(concluded: Conclusion, job: DLJob, problems: Sequence[str]) -> Conclusion:
+    """Kubernetes refused an object that the training does not need: reason and Event, and the job goes on.
+
+    The status of a failed job keeps the reason of its failure, which matters more.
+    """
+    if c.STATE_FAILED in (outcome(job.status), outcome(concluded.status or {})):
+        return concluded
+    return _with_reason(concluded, job, clip(rbac.explain_denial("; ".join(problems[:3]))), c.EVENT_TENSORBOARD_FAILED)
+
+
+def _with_reason(concluded: Conclusion, job: DLJob, reason: str, event: str) -> Conclusion:
+    status = {**(job.status if concluded.status is None else concluded.status), "reason": reason}
+    events = concluded.events
+    if reason != job.status.get("reason"):
+        events += (EventNote("Warning", event, reason),)
+    return dataclasses.replace(concluded, status=None if status == job.status else status, events=events)
+
+
+def _requeue(concluded: Conclusion, seconds: float | None) -> Conclusion:
+    """Requeue after ``seconds`` at the latest."""
+    waits = [wait for wait in (concluded.requeue_after, seconds) if wait is not None]
+    return dataclasses.replace(concluded, requeue_after=min(waits, default=None))

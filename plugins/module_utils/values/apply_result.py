@@ -1,0 +1,68 @@
+"""The result of applying a plan to the API server, and the status that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
+
+ObservedVersion = tuple[str, str | None]
+"""(uid, resourceVersion) of an object that was written; ``None`` of one that is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A plan whose pods have what the cluster's accelerators need."""
+
+    plan: Plan
+    problems: tuple[str, ...] = ()
+    """Why nothing is created: what is wrong in the operator's ConfigMap about an accelerator that a pod requests."""
+    requeue_after: float | None = None
+    """Seconds until another try, where no watch event follows a mended ConfigMap."""
+    warnings: tuple[str, ...] = ()
+    """What the operator may not read, for its own log."""
+
+
+@dataclass
+class ApplyResult:
+    """Which writes of a plan succeeded, and why others did not."""
+
+    created: list[str] = field(default_factory=list)
+    """Objects that were created or replaced."""
+    deleted: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    """Objects that Kubernetes refuses permanently, each with its message."""
+    postponed: list[str] = field(default_factory=list)
+    """Writes that may succeed later and that the user should know of: quota, an admission rule, no answer."""
+    optional_failures: list[str] = field(default_factory=list)
+    """Objects that Kubernetes refuses permanently and that the training does not need."""
+    waiting: list[str] = field(default_factory=list)
+    """Names that an older, terminating object of the job still has."""
+    predecessors: list[str] = field(default_factory=list)
+    """Names that an object of a deleted job with this job's name still has."""
+
+    versions: list[ObservedVersion] = field(default_factory=list)
+    """Versions that the cache will have once it has observed these writes."""
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.created or self.deleted)
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether an object that the plan creates does not exist."""
+        return bool(self.refused or self.postponed or self.waiting or self.predecessors)
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What the reconcile reports: the status to commit, its Events, and when the next reconcile is due."""
+
+    status: Mapping[str, Any] | None
+    """``None`` where the present status is right, or where the next reconcile writes it."""
+    events: tuple[EventNote, ...] = ()
+    requeue_after: float | None = None
+    message: str = ""
+    """For the operator's log."""

@@ -1,0 +1,80 @@
+"""What an engine gets of a batch while some of its jobs are still being reconciled."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api import batch
+from ansible_collections.dljob.operator.plugins.module_utils.api.batch import PARALLEL_JOBS
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError
+
+Part = tuple[list[str], bool]
+
+
+class Reconciles:
+    """Each job's reconcile ends when the test allows it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.allowed = {name: threading.Event() for name in "abcdef"}
+        monkeypatch.setattr(batch, "reconcile", self._reconcile)
+
+    def _reconcile(self, context: Any, job: Mapping[str, Any], framework: Any) -> Any:
+        assert self.allowed[job["name"]].wait(30)
+        if job.get("breaks"):
+            raise job["breaks"]
+        return job["name"]
+
+    def parts(self, names: str, every: float | None, **more: Any) -> Iterator[Part]:
+        jobs = [{"name": name, "metadata": {"name": name}, **more} for name in names]
+        yield from batch.reconcile_all(None, jobs, None, every)  # type: ignore[arg-type, misc]
+
+    def finish(self, names: str) -> None:
+        for name in names:
+            self.allowed[name].set()
+
+
+@pytest.fixture
+def action(monkeypatch: pytest.MonkeyPatch) -> Reconciles:
+    return Reconciles(monkeypatch)
+
+
+def test_finished_jobs_are_reported_before_the_rest(action: Reconciles) -> None:
+    parts = action.parts("abcd", 0.01)
+    action.finish("bd")
+    told: list[str] = []
+    while len(told) < 2:
+        names, is_last = next(parts)
+        assert not is_last
+        told += names
+    assert told == ["b", "d"]
+    action.finish("ac")
+    rest = list(parts)
+    assert sorted(name for names, _ in rest for name in names) == ["a", "c"]
+    assert [is_last for _, is_last in rest] == [False] * (len(rest) - 1) + [True]
+
+
+def test_jobs_beyond_the_concurrency_are_not_lost(action: Reconciles) -> None:
+    action.finish("abcdef")
+    assert len("abcdef") > PARALLEL_JOBS
+    assert [name for names, _ in action.parts("abcdef", 0.01) for name in names] == list("abcdef")
+
+
+@pytest.mark.parametrize("names", ["a", "abcdef"])
+def test_without_an_interval_all_are_reported_at_once(action: Reconciles, names: str) -> None:
+    action.finish(names)
+    assert list(action.parts(names, None)) == [(list(names), True)]
+
+
+def test_an_unexpected_error_is_raised(action: Reconciles) -> None:
+    action.finish("ab")
+    with pytest.raises(RuntimeError, match="a fault of the plugin itself"):
+        list(action.parts("ab", 0.01, breaks=RuntimeError("a fault of the plugin itself")))
+
+
+def test_an_api_server_that_does_not_answer_fails_its_job_alone(action: Reconciles) -> None:
+    action.finish("a")
+    (((failed,), is_last),) = action.parts("a", None, breaks=ApiError(503, "", "no answer"))
+    assert (failed.ok, failed.message, is_last) == (False, "503: no answer", True)  # type: ignore[attr-defined]
