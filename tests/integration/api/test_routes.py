@@ -29,7 +29,7 @@ def openshift(crds: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def api(kubeconfig: Path) -> Iterator[RestClient]:
+def rest_client(kubeconfig: Path) -> Iterator[RestClient]:
     with connect(str(kubeconfig)) as connected:
         yield connected
 
@@ -62,10 +62,14 @@ def fresh(custom: client.CustomObjectsApi, namespace: str) -> Resource:
 
 
 def test_made_kept_mended_and_gone_with_the_page(
-    openshift: None, api: RestClient, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
+    openshift: None,
+    rest_client: RestClient,
+    custom: client.CustomObjectsApi,
+    namespace: str,
+    job: Callable[..., Resource],
 ) -> None:
     made = job()
-    reconcile(Context(api, Reader(api)), made, TENSORFLOW)
+    reconcile(Context(rest_client, Reader(rest_client)), made, TENSORFLOW)
     (route,) = read(custom, namespace)
     assert route["metadata"]["name"] == "tensorboard-76no"
     (owner,) = route["metadata"]["ownerReferences"]
@@ -76,14 +80,14 @@ def test_made_kept_mended_and_gone_with_the_page(
     route["spec"] |= {"host": "page.example.com", "to": {**route["spec"]["to"], "weight": 100}}
     custom.replace_namespaced_custom_object(GROUP, VERSION, namespace, "routes", "tensorboard-76no", route)
     (before,) = read(custom, namespace)
-    reconcile(Context(api, Reader(api)), fresh(custom, namespace), TENSORFLOW)
+    reconcile(Context(rest_client, Reader(rest_client)), fresh(custom, namespace), TENSORFLOW)
     assert read(custom, namespace) == [before]
 
     # what somebody bent is mended
     bent = copy.deepcopy(before)
     bent["spec"]["port"] = {"targetPort": "other"}
     custom.replace_namespaced_custom_object(GROUP, VERSION, namespace, "routes", "tensorboard-76no", bent)
-    reconcile(Context(api, Reader(api)), fresh(custom, namespace), TENSORFLOW)
+    reconcile(Context(rest_client, Reader(rest_client)), fresh(custom, namespace), TENSORFLOW)
     (mended,) = read(custom, namespace)
     assert mended["spec"] == before["spec"]
 
@@ -92,13 +96,17 @@ def test_made_kept_mended_and_gone_with_the_page(
     edited = dict(
         custom.replace_namespaced_custom_object("tensorflow.org", "v1alpha1", namespace, "tfjobs", "shown", edited)
     )
-    reconcile(Context(api, Reader(api)), edited, TENSORFLOW)
+    reconcile(Context(rest_client, Reader(rest_client)), edited, TENSORFLOW)
     assert read(custom, namespace) == []
     assert client.AppsV1Api(custom.api_client).list_namespaced_deployment(namespace).items == []
 
 
 def test_somebody_elses_route_is_left_alone_and_told_of(
-    openshift: None, api: RestClient, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
+    openshift: None,
+    rest_client: RestClient,
+    custom: client.CustomObjectsApi,
+    namespace: str,
+    job: Callable[..., Resource],
 ) -> None:
     theirs = {
         "apiVersion": f"{GROUP}/{VERSION}",
@@ -107,7 +115,7 @@ def test_somebody_elses_route_is_left_alone_and_told_of(
         "spec": {"to": {"kind": "Service", "name": "theirs"}},
     }
     custom.create_namespaced_custom_object(GROUP, VERSION, namespace, "routes", theirs)
-    reconcile(Context(api, Reader(api)), job(), TENSORFLOW)
+    reconcile(Context(rest_client, Reader(rest_client)), job(), TENSORFLOW)
     (route,) = read(custom, namespace)
     assert route["spec"] == theirs["spec"]
     status = fresh(custom, namespace)["status"]
@@ -116,29 +124,33 @@ def test_somebody_elses_route_is_left_alone_and_told_of(
 
 
 def test_a_dry_run_writes_none(
-    openshift: None, api: RestClient, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
+    openshift: None,
+    rest_client: RestClient,
+    custom: client.CustomObjectsApi,
+    namespace: str,
+    job: Callable[..., Resource],
 ) -> None:
-    reconcile(Context(api, Reader(api), dry_run=True), job(), TENSORFLOW)
+    reconcile(Context(rest_client, Reader(rest_client), dry_run=True), job(), TENSORFLOW)
     assert read(custom, namespace) == []
 
 
 def test_without_the_client_there_is_none_and_nothing_fails(
     openshift: None,
-    api: RestClient,
+    rest_client: RestClient,
     custom: client.CustomObjectsApi,
     namespace: str,
     job: Callable[..., Resource],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "openshift.dynamic", None)
-    reconcile(Context(api, Reader(api)), job(), TENSORFLOW)
+    reconcile(Context(rest_client, Reader(rest_client)), job(), TENSORFLOW)
     assert read(custom, namespace) == []
     status = fresh(custom, namespace)["status"]
     assert (status["state"], status["reason"]) == ("Running", "")
 
 
 def test_where_routes_are_not_served_nothing_is_imported_or_fails(
-    api: RestClient,
+    rest_client: RestClient,
     custom: client.CustomObjectsApi,
     namespace: str,
     job: Callable[..., Resource],
@@ -147,7 +159,7 @@ def test_where_routes_are_not_served_nothing_is_imported_or_fails(
     """As everywhere but on OpenShift; the definition of the tests above has another group here."""
     monkeypatch.setattr(constants, "ROUTE_API_VERSION", "route.example.com/v1")
     monkeypatch.setattr(routes, "_client", lambda api: pytest.fail("the client is not needed"))
-    reconcile(Context(api, Reader(api)), job(), TENSORFLOW)
+    reconcile(Context(rest_client, Reader(rest_client)), job(), TENSORFLOW)
     status = fresh(custom, namespace)["status"]
     assert (status["state"], status["reason"]) == ("Running", "")
     deployments = client.AppsV1Api(custom.api_client).list_namespaced_deployment(namespace).items
@@ -155,9 +167,13 @@ def test_where_routes_are_not_served_nothing_is_imported_or_fails(
 
 
 def test_it_goes_with_the_job(
-    openshift: None, api: RestClient, custom: client.CustomObjectsApi, namespace: str, job: Callable[..., Resource]
+    openshift: None,
+    rest_client: RestClient,
+    custom: client.CustomObjectsApi,
+    namespace: str,
+    job: Callable[..., Resource],
 ) -> None:
-    reconcile(Context(api, Reader(api)), job(), TENSORFLOW)
+    reconcile(Context(rest_client, Reader(rest_client)), job(), TENSORFLOW)
     listed = custom.list_namespaced_custom_object(GROUP, VERSION, namespace, "routes")
     assert len(listed["items"]) == 1
     custom.delete_namespaced_custom_object("tensorflow.org", "v1alpha1", namespace, "tfjobs", "shown")

@@ -147,7 +147,7 @@ def test_a_name_without_its_group_may_miss_the_job(
 def test_what_is_generated_is_as_it_should_be() -> None:
     """`make version`, `make crds`, `make bundle` and `make docs` would write nothing."""
     for package in ("stamp", "crds", "olm", "reference"):
-        command = ["python", "-m", package, "--check"]
+        command = ["python", "-m", f"devtools.{package}", "--check"]
         env = environ(PYTHONPATH="hack")
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout

@@ -52,7 +52,13 @@ class Served:
             "WATCH_NAMESPACE": namespace,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         }
-        operator = [sys.executable, str(ROOT / "tests" / "ansible_operator.py"), "run", "--watches-file", str(watches)]
+        operator = [
+            sys.executable,
+            str(ROOT / "tests" / "support" / "ansible_operator.py"),
+            "run",
+            "--watches-file",
+            str(watches),
+        ]
         serve = ["--watches-file", str(watches), "--log-level", "debug", "--", *operator]
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
