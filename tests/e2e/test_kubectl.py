@@ -58,6 +58,8 @@ def test_as_the_documents_print_it(
     assert kubectl(here, "create", "-f", str(file)) == f"{job['kind'].lower()}.{group}/example-job created\n"
     created = here.custom.get_namespaced_custom_object(group, version, here.namespace, plural, "example-job")
     Job(here, (group, version, here.namespace, plural), created).wait_end()
+    waited = kubectl(here, "wait", f"{resource}/example-job", "--for=condition=Succeeded", "--timeout=300s")
+    assert waited.endswith("/example-job condition met\n")
 
     header, row = kubectl(here, "get", resource).splitlines()
     assert header.split() == ["NAME", "STATE", "REPLICAS", "AGE"]

@@ -14,10 +14,12 @@ ROLE_VARS = """
 ---
 echo_framework:
   name: echo
+  kinds: [EchoJob]
   container: echo
   replica_types:
     Leader: {minimum: 1, maximum: 1}
     Follower: {}
+  success_target: [Leader]
   environment:
     ECHO_RANK: "{rank}"
     ECHO_SIZE: "{total}"
@@ -36,6 +38,7 @@ ROLE_TASKS = """
 - name: Reconcile the EchoJob
   ansible.builtin.import_role:
     name: dljob.operator.dljob
+    rolespec_validate: false
   vars:
     dljob_framework: "{{ echo_framework }}"
 """

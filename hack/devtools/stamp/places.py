@@ -16,6 +16,8 @@ class Place:
     file: str
     pattern: str
     value: Callable[[Project], str]
+    repeated: bool = False
+    """The pattern matches any number of times, at least once, and each match is replaced."""
 
 
 def _version(project: Project) -> str:
@@ -43,6 +45,9 @@ PLACES = (
     Place("deploy/kustomize/base/deployment.yaml", r"^ +image: dljob/operator:(.*)$", _version),
     Place("deploy/kustomize/default/kustomization.yaml", r"^# +newTag: (.*)$", _version),
     Place("build/images/operator/image.toml", r'^names = \["dljob/operator:(.*)"\]$', _version),
+    # PyPI and Galaxy show the README without the files beside it, so its links are absolute
+    Place("README.md", r"\]\((https://[^)\s]+)/blob/main/", _url("Repository"), repeated=True),
+    Place("README.md", r"the image `dljob/operator:([^`]+)`", _version),
     Place("docs/deployment.md", r"IMG=registry\.example\.com/dljob-operator:(\S+)", _version),
 )
 
@@ -57,10 +62,12 @@ def stamped(texts: Mapping[str, str], project: Project) -> dict[str, str]:
 
 def _replaced(text: str, place: Place, project: Project) -> str:
     found = list(re.finditer(place.pattern, text, re.MULTILINE))
-    if len(found) != 1:
+    if not found or (len(found) > 1 and not place.repeated):
         raise StampError(
             f"{place.file}: {len(found)} lines match {place.pattern!r}, not one: mend the file, or the entry in "
             "hack/devtools/stamp/places.py"
         )
-    start, end = found[0].span(1)
-    return text[:start] + place.value(project) + text[end:]
+    for match in reversed(found):
+        start, end = match.span(1)
+        text = text[:start] + place.value(project) + text[end:]
+    return text

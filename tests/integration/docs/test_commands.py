@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from devtools.collection.environment import environ
+from devtools.stamp import project
 from support.documents import DOCUMENTS, ROOT, commands
 from support.live_jobs import Cluster, v1_job
 
@@ -15,6 +16,7 @@ LIFECYCLE = "tests/integration/test_cluster_lifecycle.py::test_up_use_kill_up_do
 DEMO = "tests/e2e/test_demo.py::test_demo_trains_and_leaves_nothing"
 HERE = "here"
 DEPLOYED = "tests/e2e/test_deployment.py::test_a_job_runs"
+PRINTED = "tests/e2e/test_kubectl.py::test_as_the_documents_print_it"
 BASE = "a registry or a base image that tests do not have; the same with the base made here is run"
 RELEASE = "it publishes: only a maintainer types it"
 MENTION = "no command to type: the name of a program or of what it does"
@@ -59,7 +61,7 @@ RUN_BY = {
     r"ENGINE=image make molecule": "tests/e2e/test_molecule.py::test_the_image_does_what_the_process_does",
     r"make bench-growth": "tests/e2e/test_bench.py::test_the_growth_in_small",
     r"make bench( .*)?": "tests/e2e/test_bench.py::test_a_quick_run_measures_every_peer_in_every_workload",
-    r"make (image|deploy|undeploy)": DEPLOYED,
+    r"make (image|deploy|undeploy)|kubectl apply --server-side -k deploy/kustomize/default": DEPLOYED,
     r"make image BASE_IMAGE=\S+": BASE,
     r"make deploy OVERLAY=namespaced": (
         "tests/e2e/test_deployment.py::test_a_job_beside_it_runs_and_one_elsewhere_is_left_alone"
@@ -77,6 +79,8 @@ RUN_BY = {
     r"kubectl scale": "tests/e2e/test_pytorch.py::test_a_worker_comes_in_the_middle",
     r"kubectl get mxjobs": "tests/integration/docs/test_commands.py::test_a_name_without_its_group_may_miss_the_job",
     r"kubectl apply -f examples/mxnet-digits\.yaml": "tests/e2e/test_training.py::test_example_trains",
+    r"kubectl wait mxjobs\.kubeflow\.org/mxnet-digits --for=condition=Succeeded --timeout=300s": PRINTED,
+    r"kubectl logs mxnet-digits-worker-0": PRINTED,
     r"kubectl apply --server-side --force-conflicts -f crds/": HERE,
     r"kubectl get (mxjobs\.kubeflow\.org|dljobs( -A)?)": HERE,
     r"kubectl (get|describe) mxjobs\.kubeflow\.org NAME( -o yaml)?": HERE,
@@ -86,6 +90,8 @@ RUN_BY = {
     r"\.venv/bin/pytest tests/e2e -k retryable": "tests/e2e/test_outcomes.py::test_retryable_exit_code_is_tried_again",
 }
 """The whole command, as a pattern, to who runs it."""
+
+REPOSITORY = project.read(ROOT).urls["Repository"]
 
 FOUND = sorted({(command, str(path.relative_to(ROOT))) for path in DOCUMENTS for command in commands(path)})
 
@@ -158,6 +164,8 @@ def test_files_that_a_document_links_to_or_names_exist(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     linked = [link for link in re.findall(r"\]\(([^)#\s]+)\)", text) if "://" not in link]
     assert [link for link in linked if not (document.parent / link).exists()] == []
+    absolute = re.findall(rf"\]\({re.escape(REPOSITORY)}/blob/main/([^)#\s]+)", text)
+    assert [path for path in absolute if not (ROOT / path).exists()] == []
     named = re.findall(
         r"`((?:tests|roles|plugins|docs|examples|build|molecule|runner|playbooks)/[\w./-]+)(?:::\w+)?`", text
     )

@@ -43,13 +43,13 @@ def test_another_version_makes_every_file_that_repeats_it_stale(texts: dict[str,
     assert places.stamped(new, source) == texts
 
 
-def test_other_addresses_make_the_collection_and_the_chart_stale(
+def test_other_addresses_make_the_collection_the_chart_and_the_readme_stale(
     texts: dict[str, str], source: project.Project
 ) -> None:
     moved = replace(source, urls=dict.fromkeys(source.urls, "https://example.com/moved"))
     new = places.stamped(texts, moved)
     changed = {file for file in texts if new[file] != texts[file]}
-    assert changed == {"galaxy.yml", "deploy/helm/dljob-operator/Chart.yaml"}
+    assert changed == {"README.md", "galaxy.yml", "deploy/helm/dljob-operator/Chart.yaml"}
     assert source.urls["Repository"] not in "".join(new[file] for file in changed)
 
 
