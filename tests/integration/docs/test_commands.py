@@ -167,7 +167,7 @@ def test_files_that_a_document_links_to_or_names_exist(document: Path) -> None:
     absolute = re.findall(rf"\]\({re.escape(REPOSITORY)}/blob/main/([^)#\s]+)", text)
     assert [path for path in absolute if not (ROOT / path).exists()] == []
     named = re.findall(
-        r"`((?:tests|roles|plugins|docs|examples|build|molecule|runner|playbooks)/[\w./-]+)(?:::\w+)?`", text
+        r"`((?:tests|roles|plugins|docs|examples|build|molecule|src|hack|deploy|playbooks)/[\w./-]+)(?:::\w+)?`", text
     )
     # a contributor's own files of the chapter on adding a framework
     missing = [name for name in named if not (ROOT / name).exists() and "/echo/" not in name]
