@@ -1,4 +1,4 @@
-"""Puts a job that a play was given into the cluster. Documentation: plugins/modules/apply_job.py."""
+"""Applies the job that is given as play variables. Documentation: plugins/modules/apply_job.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PARTS = ("apiVersion", "kind", "metadata", "spec")
 
 
 class ActionModule(ActionBase):
-    """Reads the job from the play's variables as they are, before any template in them could be evaluated."""
+    """Reads the raw play variables, so that Ansible evaluates no template in them."""
 
     _requires_connection = False
     _supports_check_mode = True
@@ -48,7 +48,7 @@ def _job(task_vars: Mapping[str, Any], namespace: str) -> dict[str, Any]:
     if missing:
         raise AnsibleActionFail(
             f"there is no job: the variable {missing[0]!r} is not set. Give the manifest with -e @job.yaml "
-            "(one document a file)"
+            "(one document per file)"
         )
     resource = {part: to_builtin(task_vars[part]) for part in _PARTS}
     metadata = resource["metadata"]
@@ -59,7 +59,7 @@ def _job(task_vars: Mapping[str, Any], namespace: str) -> dict[str, Any]:
 
 
 def _role(watches_file: Path, resource: Mapping[str, Any]) -> str:
-    """The role that watches.yaml gives this kind. Any served version goes: a CRD is watched at one of them."""
+    """The role of this kind in watches.yaml. The version may differ: watches.yaml names only one of the served ones."""
     group, kind = str(resource["apiVersion"]).partition("/")[0], resource["kind"]
     watches = yaml.safe_load(watches_file.read_text(encoding="utf-8")) or []
     for watch in watches:

@@ -1,4 +1,4 @@
-"""The environment of a Caffe2 process, as a filter."""
+"""Filter for the environment of a Caffe2 process."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ short_description: Environment variables of one worker of a Caffe2 job
 version_added: 0.1.0
 description:
   - Computes what a Caffe2 training program needs to join its job.
-  - C(SHARD_ID), C(NUM_SHARDS) and C(RUN_ID), which the programs hand to Caffe2; C(CAFFE2_CONFIG), the names of all
-    workers in JSON; C(REDIS_HOST) and C(REDIS_PORT), or C(NFS_PATH), where the workers meet.
+  - C(SHARD_ID), C(NUM_SHARDS) and C(RUN_ID) are arguments for Caffe2, C(CAFFE2_CONFIG) has the addresses of all workers
+    in JSON, and C(REDIS_HOST) and C(REDIS_PORT), or C(NFS_PATH), are for the rendezvous of the workers.
   - All of them are always set. C(REDIS_HOST) or C(NFS_PATH) is empty where the job does not use it.
 positional: _input
 options:
   _input:
-    description: The cluster, seen from one task, as M(dljob.operator.reconcile) hands it to every environment filter.
+    description: The cluster spec for one replica, as M(dljob.operator.reconcile) passes it to environment filters.
     type: dict
     required: true
 """
 
 EXAMPLES = r"""
-- name: Show what the second worker would read
+- name: Show the environment of the second worker
   ansible.builtin.debug:
     msg: "{{ cluster | dljob.operator.caffe2_environment }}"
   vars:

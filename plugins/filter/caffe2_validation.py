@@ -1,24 +1,24 @@
-"""What is wrong with a Caffe2 job, as a filter."""
+"""Filter for the validation errors of a Caffe2 job."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: caffe2_validation
-short_description: Faults of how the workers of a Caffe2 job are to meet
+short_description: Validation errors in the rendezvous settings of a Caffe2 job
 version_added: 0.1.0
 description:
   - Checks C(spec.backendSpecs). The backend C(redis) needs C(redisHost), C(nfs) needs C(nfsPath), and C(none) is for a
-    single replica. Without a C(backendType) it is C(none) for a single replica and C(redis) for more.
+    single replica. The default of C(backendType) is C(none) for a single replica and C(redis) for more.
 positional: _input
 options:
   _input:
-    description: The cluster, as M(dljob.operator.reconcile) hands it to a framework's validation filter.
+    description: The cluster spec, as M(dljob.operator.reconcile) passes it to validation filters.
     type: dict
     required: true
 """
 
 EXAMPLES = r"""
-- name: Refuse a job whose workers could not find one another
+- name: Reject a job whose workers have no rendezvous
   ansible.builtin.assert:
     that: cluster | dljob.operator.caffe2_validation == []
   vars:
@@ -29,7 +29,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: One sentence per fault, with the field and the fix. Empty for a good job.
+  description: One sentence per error, with the field and the fix. Empty for a valid job.
   type: list
   elements: str
 """

@@ -1,17 +1,17 @@
-"""The accelerators that the containers of a pod ask for, as a filter."""
+"""Filter for the accelerators that the containers of a pod request."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: gpu_limits
-short_description: Accelerators that a pod's containers ask for, under the cluster's names
+short_description: Accelerators that a pod's containers request, under the cluster's resource names
 version_added: 0.1.0
 description:
   - Collects, from limits and requests of all containers and init containers, the resources that have a domain in their
-    name, such as C(nvidia.com/gpu). Cpu, memory and the like are left out, and so is a count of 0.
-  - A request without a limit counts as one. Devices of a plugin cannot be overcommitted.
+    name, such as C(nvidia.com/gpu). CPU, memory and counts of 0 are left out.
+  - A request without a limit counts as a limit, because devices cannot be overcommitted.
   - C(alpha.kubernetes.io/nvidia-gpu), a name of Kubernetes before 1.10, becomes C(nvidia.com/gpu) where the nodes
-    advertise only the latter. What M(dljob.operator.reconcile) writes into pods is computed by the same function.
+    advertise only the latter. M(dljob.operator.reconcile) uses the same function for the pods that it creates.
 positional: _input
 options:
   _input:
@@ -19,13 +19,13 @@ options:
     type: dict
     required: true
   advertised:
-    description: Resources that the cluster's nodes advertise. Without them no name is changed.
+    description: Resources that the cluster's nodes advertise. Without it, no name is changed.
     type: list
     elements: str
 """
 
 EXAMPLES = r"""
-- name: How many GPUs do the workers of this job want, by container
+- name: Show the number of GPUs of a worker, by container
   ansible.builtin.debug:
     msg: "{{ template | dljob.operator.gpu_limits(['nvidia.com/gpu']) }}"
   vars:
@@ -40,7 +40,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: Container name to resource name to count, the latter as it was written. Empty where none is asked for.
+  description: Container name to resource name to count, as in the manifest. Empty without accelerators.
   type: dict
   sample: {tensorflow: {nvidia.com/gpu: 1}}
 """
@@ -55,7 +55,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.
 def _checked(pod: Any, advertised: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
     spec = pod.get("spec", pod) if isinstance(pod, Mapping) else None
     if not (isinstance(spec, Mapping) and isinstance(spec.get("containers"), (list, tuple))):
-        raise AnsibleFilterError("gpu_limits: give a pod, a pod template or the spec of one: there are no containers")
+        raise AnsibleFilterError(
+            "gpu_limits: the input must be a pod, a pod template or a pod spec: it has no containers"
+        )
     if advertised is not None and (isinstance(advertised, str) or not isinstance(advertised, Iterable)):
         raise AnsibleFilterError(f"gpu_limits: advertised must be a list of resource names, not {advertised!r}")
     return gpu_limits(spec, None if advertised is None else frozenset(advertised))

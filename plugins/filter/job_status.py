@@ -1,4 +1,4 @@
-"""The status of a job, from its pods, as a filter."""
+"""Filter for the status of a job, computed from its pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The environment of an MXNet process, as a filter."""
+"""Filter for the environment of an MXNet process."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ name: mxnet_environment
 short_description: Environment variables of one process of a distributed MXNet job
 version_added: 0.1.0
 description:
-  - Computes what MXNet's parameter server (ps-lite) reads.
+  - Computes the variables of MXNet's parameter server (ps-lite).
   - C(DMLC_ROLE), C(DMLC_PS_ROOT_URI), C(DMLC_PS_ROOT_PORT), C(DMLC_NUM_SERVER), C(DMLC_NUM_WORKER) and
     C(DMLC_USE_KUBERNETES) for every job that has a scheduler.
-  - For jobs in the v1 form also C(MX_CONFIG), the whole cluster in JSON, and for workers C(DMLC_WORKER_ID).
+  - For jobs of a v1 flavor also C(MX_CONFIG), the whole cluster in JSON, and for workers C(DMLC_WORKER_ID).
 positional: _input
 options:
   _input:
-    description: The cluster, seen from one task, as M(dljob.operator.reconcile) hands it to every environment filter.
+    description: The cluster spec for one replica, as M(dljob.operator.reconcile) passes it to environment filters.
     type: dict
     required: true
 """
 
 EXAMPLES = r"""
-- name: Show what the second worker would read
+- name: Show the environment of the second worker
   ansible.builtin.debug:
     msg: "{{ cluster | dljob.operator.mxnet_environment }}"
   vars:

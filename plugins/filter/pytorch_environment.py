@@ -1,4 +1,4 @@
-"""The environment of a PyTorch process, as a filter."""
+"""Filter for the environment of a PyTorch process."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ name: pytorch_environment
 short_description: Environment variables of one process of a distributed PyTorch job
 version_added: 0.1.0
 description:
-  - Computes what C(torch.distributed.init_process_group) reads (C(MASTER_ADDR), C(MASTER_PORT), C(WORLD_SIZE),
-    C(RANK)), and the arguments of C(torchrun) as the variables in which it looks for them (C(PET_NNODES),
-    C(PET_NPROC_PER_NODE) and others).
-  - A job without a master gets torchrun's variables only. With C(elasticPolicy) they name the rendezvous of its
-    workers, and between which numbers of them the training goes on.
+  - Computes the variables of C(torch.distributed.init_process_group) (C(MASTER_ADDR), C(MASTER_PORT), C(WORLD_SIZE),
+    C(RANK)), and the arguments of C(torchrun) as its variables (C(PET_NNODES), C(PET_NPROC_PER_NODE) and others).
+  - A job without a master gets torchrun's variables only. With C(elasticPolicy) they have the rendezvous of its
+    workers, and the least and largest number of workers.
 positional: _input
 options:
   _input:
     description:
-      - The cluster, seen from one task, as M(dljob.operator.reconcile) hands it to every environment filter. Of its
-        C(spec) the fields C(nprocPerNode) and C(elasticPolicy) are read.
+      - The cluster spec for one replica, as M(dljob.operator.reconcile) passes it to environment filters. The filter
+        reads the fields C(nprocPerNode) and C(elasticPolicy) of its C(spec).
     type: dict
     required: true
 """
 
 EXAMPLES = r"""
-- name: Show what the first worker would read
+- name: Show the environment of the first worker
   ansible.builtin.debug:
     msg: "{{ cluster | dljob.operator.pytorch_environment }}"
   vars:

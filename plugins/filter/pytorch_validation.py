@@ -1,24 +1,24 @@
-"""What is wrong with a PyTorch job, as a filter."""
+"""Filter for the validation errors of a PyTorch job."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: pytorch_validation
-short_description: Faults of how the processes of a PyTorch job are to be started
+short_description: Validation errors in the torchrun settings of a PyTorch job
 version_added: 0.1.0
 description:
-  - Checks C(spec.nprocPerNode) and C(spec.elasticPolicy), as the schema does where it is this operator's. The latter
-    needs workers, no more of them than C(maxReplicas), and C(minReplicas) not above that.
+  - Checks C(spec.nprocPerNode) and C(spec.elasticPolicy), like the schema of this operator's CRD. C(elasticPolicy)
+    needs workers, at most C(maxReplicas) of them, and C(minReplicas) must not exceed C(maxReplicas).
 positional: _input
 options:
   _input:
-    description: The cluster, as M(dljob.operator.reconcile) hands it to a framework's validation filter.
+    description: The cluster spec, as M(dljob.operator.reconcile) passes it to validation filters.
     type: dict
     required: true
 """
 
 EXAMPLES = r"""
-- name: Refuse a job whose workers torchrun would not all let in
+- name: Reject a job with more workers than maxReplicas
   ansible.builtin.assert:
     that: cluster | dljob.operator.pytorch_validation == []
   vars:
@@ -30,7 +30,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: One sentence per fault, with the field and the fix. Empty for a good job.
+  description: One sentence per error, with the field and the fix. Empty for a valid job.
   type: list
   elements: str
 """

@@ -1,4 +1,4 @@
-"""The environment of a TensorFlow process, as a filter."""
+"""Filter for the environment of a TensorFlow process."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ name: tensorflow_environment
 short_description: Environment variables of one process of a distributed TensorFlow job
 version_added: 0.1.0
 description:
-  - Computes C(TF_CONFIG), which TensorFlow's cluster resolvers read. It is the whole cluster in JSON, with the task
-    that reads it.
-  - In jobs of the v1 form a process without any peer gets no C(TF_CONFIG).
+  - Computes C(TF_CONFIG), which TensorFlow's cluster resolvers read. It has the whole cluster in JSON, and the
+    replica's own type and index.
+  - In a job of a v1 flavor, a process without any peer gets no C(TF_CONFIG).
 positional: _input
 options:
   _input:
-    description: The cluster, seen from one task, as M(dljob.operator.reconcile) hands it to every environment filter.
+    description: The cluster spec for one replica, as M(dljob.operator.reconcile) passes it to environment filters.
     type: dict
     required: true
 """
 
 EXAMPLES = r"""
-- name: Show what the first parameter server would read
+- name: Show the environment of the first parameter server
   ansible.builtin.debug:
     msg: "{{ cluster | dljob.operator.tensorflow_environment }}"
   vars:
@@ -35,7 +35,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: Variable name to value. Empty for the only process of a job of the v1 form.
+  description: Variable name to value. Empty for the only process of a job of a v1 flavor.
   type: dict
   sample:
     TF_CONFIG: '{"cluster":{"master":["m:2222"],"ps":["p:2222"]},"task":{"type":"ps","index":0},"environment":"cloud"}'

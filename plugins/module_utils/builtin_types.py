@@ -1,4 +1,4 @@
-"""Plain Python values out of Ansible's tagged ones, which carry origin and trust that neither JSON nor YAML want."""
+"""Conversion of Ansible's tagged values to built-in types: JSON and YAML cannot carry the tags (origin, trust)."""
 
 from __future__ import annotations
 

@@ -5,27 +5,27 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: apply_job
-short_description: Put a job given as play variables into the cluster
+short_description: Apply a job that is given as play variables
 version_added: 0.1.0
 description:
   - Takes the variables C(apiVersion), C(kind), C(metadata) and C(spec), which C(-e @job.yaml) sets, and applies them
     as one object, server-side, with the field manager C(dljob-operator).
-  - No string of the job is evaluated as a template.
-  - In check mode the API server validates the object and keeps nothing; a new object's uid is then made up.
+  - Ansible does not evaluate the job's strings as templates.
+  - In check mode the API server validates the object and stores nothing; a new object then has a random uid.
 options:
   watches_file:
-    description: The watches.yaml that names the role of each kind.
+    description: Path of the watches.yaml that names the role of each kind.
     type: path
     required: true
   namespace:
-    description: Namespace of a job that names none.
+    description: Namespace of a job without C(metadata.namespace).
     type: str
     default: default
   kubeconfig:
-    description: Path of a kubeconfig file. Without it E(KUBECONFIG) or the pod's own account is used.
+    description: Path of a kubeconfig file. The default is E(KUBECONFIG), or in a pod its service account.
     type: path
   context:
-    description: Context in the kubeconfig file; its current one by default.
+    description: Context in the kubeconfig file. The default is its current context.
     type: str
 attributes:
   check_mode:
@@ -46,7 +46,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 resource:
-  description: The object as the API server holds it (in check mode, would hold it), without managed fields.
+  description: The object after the request (in check mode, as it would be), without managed fields.
   type: dict
   returned: success
 role:

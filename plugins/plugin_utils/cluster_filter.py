@@ -1,4 +1,4 @@
-"""A filter over a job's cluster, which first sees to it that the cluster has what the filter reads."""
+"""Helper for filters whose input is a cluster spec: it checks that the input has the keys that the filter reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Filter = Callable[[Any], Any]
 
 
 def cluster_filter(name: str, needed: Sequence[str], compute: Filter) -> dict[str, Filter]:
-    """``compute`` as the filter ``name``, as a FilterModule gives it. AnsibleFilterError names the key that lacks."""
+    """The filter ``name`` for a FilterModule. It raises AnsibleFilterError with the name of a missing key."""
 
     def checked(cluster: Any) -> Any:
         missing = [key for key in needed if not isinstance(cluster, Mapping) or key not in cluster]

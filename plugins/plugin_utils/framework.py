@@ -1,4 +1,4 @@
-"""A framework as a role declares it, with the filters that the declaration names."""
+"""Loads a framework from its role's declaration and looks up the filters that the declaration names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROLES = Path(__file__).resolve().parents[2] / "roles"
 
 
 def build_framework(declared: Mapping[str, Any], read: framework_loader.Read) -> Framework:
-    """The framework with the filters it names looked up; raises :class:`InvalidFramework`."""
+    """Build the framework and look up its filters; raises :class:`InvalidFramework`."""
     filters = {
         key: _filter(key, declared[key]) for key in ("environment", "validation") if isinstance(declared.get(key), str)
     }
@@ -24,15 +24,15 @@ def build_framework(declared: Mapping[str, Any], read: framework_loader.Read) ->
 
 
 def _filter(key: str, name: str) -> Any:
-    """The filter that ``key`` names, from a collection or from the role's own ``filter_plugins``."""
+    """Look up the filter ``name`` in collections and in the role's own ``filter_plugins``."""
     found = filter_loader.get(name)
     if found is None:
-        raise InvalidFramework(f"{key}: there is no filter {name!r}; give its full name, collection included")
+        raise InvalidFramework(f"{key}: there is no filter {name!r}; give its fully qualified name")
     return found.j2_function
 
 
 def declaration_of(role: str) -> Mapping[str, Any]:
-    """What the role of this collection declares; raises :class:`InvalidFramework` where there is no such role."""
+    """The declaration of a role of this collection; raises :class:`InvalidFramework` where there is no such role."""
     files = {path.parents[1].name: path for path in _ROLES.glob("*/vars/main.yml")}
     if role not in files:
         known = ", ".join(sorted(files))

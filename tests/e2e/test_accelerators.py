@@ -194,7 +194,7 @@ def test_a_changed_configuration_is_picked_up_by_the_next_pod(here: Cluster, con
     ("broken", "says"),
     [
         (lambda: without_a_mount_path(config_text()), f"accelerators[{ALPHA}].volumes[1].mountPath is missing"),
-        (lambda: "accelerators: [\n", "is no YAML"),
+        (lambda: "accelerators: [\n", "is not valid YAML"),
     ],
     ids=["key", "yaml"],
 )

@@ -1,4 +1,4 @@
-"""Server-side apply of one object, as ``kubectl apply --server-side`` does it."""
+"""Server-side apply of one object, like ``kubectl apply --server-side``."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
 
 @dataclass(frozen=True)
 class Applied:
-    """``before`` is ``None`` where the object is new; ``after`` is what the API server made of it."""
+    """``before`` is ``None`` where the object is new; ``after`` is the API server's response."""
 
     before: Mapping[str, Any] | None
     after: Mapping[str, Any]
 
     @property
     def changed(self) -> bool:
-        """Whether anything but bookkeeping differs."""
+        """Whether anything differs except managedFields, resourceVersion and generation."""
         return self.before is None or _content(self.before) != _content(self.after)
 
 
 def apply(api: RestClient, resource: Mapping[str, Any], dry_run: bool = False) -> Applied:
-    """Create or update ``resource``. With ``dry_run`` the API server checks it and keeps nothing; a new object's uid is
-    then made up. Unknown fields are refused. Raises :class:`ApiError`."""
+    """Create or update ``resource``; the API server rejects unknown fields. Raises :class:`ApiError`.
+
+    With ``dry_run`` the API server validates the object and stores nothing; a new object then has a random uid.
+    """
     try:
         before = api.request("GET", paths.object_path(resource))
     except ApiError as e:

@@ -1,4 +1,4 @@
-"""Several things at a time, for several callers side by side."""
+"""A thread pool that several callers share fairly."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Item = TypeVar("Item")
 
 
 class BoundedExecutor:
-    """``width`` threads that all callers share: to start some anew for each job cost a tenth of what its reconcile did.
+    """``width`` threads that all callers share. Starting threads per job would add a tenth to the cost of a reconcile.
 
-    A caller has no more than twice ``width`` of its items here, enough that no thread waits for the next one, and they
-    are taken as they come. So the thousand pods of one job keep those of another waiting for a few writes only.
+    A caller has at most twice ``width`` items queued at a time, so that no thread idles, and the threads take items in
+    the order of submission. So the thousand pods of one job delay those of another job by a few writes only.
     """
 
     def __init__(self, width: int) -> None:
@@ -22,32 +22,33 @@ class BoundedExecutor:
         self._threads = ThreadPoolExecutor(width, "executor")
 
     def map(self, items: Sequence[Item], do: Callable[[Item], None]) -> None:
-        """``do`` every one of ``items``, begun in their order, and return when all are done.
+        """Call ``do`` for each of ``items``, started in their order, and return when all calls have finished.
 
-        Raises what the first of them raised, when the others are done too. ``do`` must not call this again.
+        Raises the exception of the first item that failed, after all others have finished. ``do`` must not call this
+        method.
         """
         if len(items) < 2:
             for item in items:
                 do(item)
             return
-        room = threading.Semaphore(2 * self._width)
+        slots = threading.Semaphore(2 * self._width)
 
-        def one(item: Item) -> None:
+        def run(item: Item) -> None:
             try:
                 do(item)
             finally:
-                room.release()
+                slots.release()
 
-        begun: list[Future[None]] = []
+        futures: list[Future[None]] = []
         try:
             for item in items:
-                room.acquire()
-                begun.append(self._threads.submit(one, item))
+                slots.acquire()
+                futures.append(self._threads.submit(run, item))
         finally:
-            wait(begun)
-        for future in begun:
+            wait(futures)
+        for future in futures:
             future.result()
 
     def close(self) -> None:
-        """End the threads; what was begun is finished first."""
+        """Stop the threads after they have finished all submitted items."""
         self._threads.shutdown()

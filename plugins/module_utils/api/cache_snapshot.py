@@ -1,15 +1,15 @@
-"""What the engine's watch already knows, handed to the reconcile in memory.
+"""The objects from the engine's cache, passed to the reconcile in memory.
 
-The embedded engine forks a child per run. Before the play starts the child publishes the objects that the jobs of the
-run own, so that the reconcile reads nothing from the API server. Without a snapshot (ansible-playbook, a cold
-ansible-runner) the reconcile reads for itself.
+The engine publishes the objects that the jobs of an Ansible run own before the play starts, so that the reconcile reads
+nothing from the API server. Without a snapshot (ansible-playbook, ansible-runner without the engine) the reconcile
+reads the objects itself.
 
-Shape: ``{job uid: {"Pod": [object, ...], "Service": [object, ...], ...}}`` by kind; the objects are plain dictionaries
-in the API's own form, possibly trimmed to the fields that :mod:`..logic.observe` reads.
+Shape: ``{job uid: {"Pod": [object, ...], "Service": [object, ...], ...}}`` by kind. The objects are dictionaries in the
+API's format, possibly reduced to the fields that :mod:`..logic.observed_state` reads.
 
-Beside them stands what belongs to no job, the cluster_info: ``{"config_map": name, "config_maps": [ConfigMap, ...],
-"resources": [name, ...] or None}``, the ConfigMaps of that name that there are, the most important one first, and the
-names of extended resources on the nodes, ``None`` where the engine may not see these.
+A second part, the cluster info, belongs to no job: ``{"config_map": name, "config_maps": [ConfigMap, ...], "resources":
+[name, ...] or None}``. It has the existing ConfigMaps of that name in order of precedence, and the names of the
+extended resources on the nodes, ``None`` where the engine may not list nodes.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _cluster_info: Published | None = None
 
 
 def publish(objects: Mapping[str, Owned] | None, cluster_info: Published | None = None) -> None:
-    """Make ``objects`` the snapshot of this process and of every process forked from it; ``None`` takes it back."""
+    """Set the snapshot of this process and of every process forked from it; ``None`` removes it."""
     global _published, _cluster_info
     _published, _cluster_info = objects, cluster_info
 
 
 def current() -> Mapping[str, Owned] | None:
-    """The published snapshot, or ``None`` where there is no watch to take one from."""
+    """The published snapshot, or ``None`` where there is none."""
     return _published
 
 
 def cluster_info() -> Published | None:
-    """What the engine knows of the cluster besides the jobs, or ``None`` where it must be asked for."""
+    """The published cluster info, or ``None`` where there is none."""
     return _cluster_info

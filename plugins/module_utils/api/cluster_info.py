@@ -1,7 +1,7 @@
-"""What reconciles know of the cluster besides the job: the operator's ConfigMap and the resources on the nodes.
+"""Reads what a reconcile needs from the cluster besides the job: the operator's ConfigMap and the nodes' resources.
 
-From the engine's watch where there is one; else by GET, and only what a plan needs. Nobody must be able to break the
-operator by taking these rights away from it: it says what it may not see and goes on without.
+They come from the engine's cache where there is one; otherwise by GET, and only what the plan needs. An operator
+without these permissions must still work: it reports what it may not read and goes on without it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators
 Resource = Mapping[str, Any]
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-_PAGE = 500
-_LARGEST_FILE = 512 * 1024
+_PAGE_SIZE = 500
+_MAX_FILE_SIZE = 512 * 1024
 """Bytes; a ConfigMap holds 1 MiB."""
 
 
@@ -49,24 +49,25 @@ def read(
     settings: OperatorSettings,
     published: cache_snapshot.Published | None = None,
 ) -> tuple[ClusterInfo, tuple[str, ...]]:
-    """The cluster_info, as far as ``needs`` go, and what may not be seen of it, a sentence each."""
-    remarks: list[str] = []
+    """The parts of the cluster info that ``needs`` names, and one warning for each part that cannot be read."""
+    warnings: list[str] = []
     watched = published is not None and published["config_map"] == settings.config_map
     if published is not None and watched:
         found: Sequence[Resource] = published["config_maps"]
     else:
-        found = _get_config_maps(api, settings.config_map, remarks) if needs.config else ()
-    made = _config(found[0]) if found else preset(settings.cloud)
+        found = _get_config_maps(api, settings.config_map, warnings) if needs.config else ()
+    operator_config = _config(found[0]) if found else preset(settings.cloud)
     programs = {}
     for setting in needs.settings:
-        text = _file(made.files.get(setting, ""), setting, remarks)
+        text = _file(operator_config.files.get(setting, ""), setting, warnings)
         if text is not None:
             programs[setting] = text
-    return ClusterInfo(made, _advertised(api, needs, published, remarks), programs, watched), tuple(remarks)
+    advertised = _advertised(api, needs, published, warnings)
+    return ClusterInfo(operator_config, advertised, programs, watched), tuple(warnings)
 
 
 def own_namespace(environment: Mapping[str, str], file: Path = NAMESPACE_FILE) -> str:
-    """The namespace that this process runs in, "" outside of a cluster."""
+    """The namespace that this process runs in, "" outside a cluster."""
     named = environment.get("POD_NAMESPACE", "").strip()
     if named:
         return named
@@ -76,35 +77,35 @@ def own_namespace(environment: Mapping[str, str], file: Path = NAMESPACE_FILE) -
         return ""
 
 
-def _get_config_maps(api: RestClient, name: str, remarks: list[str]) -> Sequence[Resource]:
-    """The first that there is: in the operator's own namespace, then in the default one."""
+def _get_config_maps(api: RestClient, name: str, warnings: list[str]) -> Sequence[Resource]:
+    """The first existing ConfigMap: from the operator's own namespace, else from the default one."""
     for namespace in dict.fromkeys(filter(None, (own_namespace(os.environ), CONFIG_NAMESPACE))):
         try:
             return [api.request("GET", f"/api/v1/namespaces/{namespace}/configmaps/{name}")]
         except ApiError as e:
             if e.status == 403:
-                remarks.append(f"{e.message}; without it the accelerators of {namespace}/{name} are not configured")
+                warnings.append(f"{e.message}; without it the accelerators of {namespace}/{name} are not configured")
             elif e.status != 404:
                 raise
     return ()
 
 
 def _advertised(
-    api: RestClient, needs: RequiredInfo, published: cache_snapshot.Published | None, remarks: list[str]
+    api: RestClient, needs: RequiredInfo, published: cache_snapshot.Published | None, warnings: list[str]
 ) -> frozenset[str] | None:
     if not needs.nodes:
         return None
     if published is not None:
         return None if published["resources"] is None else frozenset(published["resources"])
     nodes: list[Resource] = []
-    query: dict[str, Any] = {"limit": _PAGE}
+    query: dict[str, Any] = {"limit": _PAGE_SIZE}
     while True:
         try:
             page = api.request("GET", "/api/v1/nodes", query=query)
         except ApiError as e:
             if e.status != 403:
                 raise
-            remarks.append(f"{e.message}; without it alpha resource names are left as they are")
+            warnings.append(f"{e.message}; without it the operator does not replace alpha resource names")
             return None
         nodes += page.get("items") or ()
         token = (page.get("metadata") or {}).get("continue")
@@ -126,7 +127,7 @@ def _config(config_map: Resource) -> OperatorConfig:
         try:
             document = yaml.safe_load(text)
         except yaml.YAMLError as e:
-            return OperatorConfig(problems={"": f"{where}, data.{key} is no YAML: {_one_line(e)}"})
+            return OperatorConfig(problems={"": f"{where}, data.{key} is not valid YAML: {_one_line(e)}"})
         where = f"{where}, data.{key}"
         data = config.inner_of(document)
     return config.read(document, where)
@@ -138,19 +139,20 @@ def _one_line(error: yaml.YAMLError) -> str:
     return f"{what}, in line {mark.line + 1}" if mark else " ".join(str(what).split())
 
 
-def _file(name: str, setting: str, remarks: list[str]) -> str | None:
-    """The text of a Python program of the operator's own file system; ``None`` where there is none of that name.
+def _file(name: str, setting: str, warnings: list[str]) -> str | None:
+    """The text of a Python program in the operator's own file system; ``None`` where there is no such file.
 
-    Nothing but a program: more people may write the ConfigMap than may read the operator's files, such as its token.
+    Only Python files are read: a user who may write the ConfigMap must not be able to read the operator's other files,
+    such as its token.
     """
     path = Path(name).resolve() if name else None
     if path is None or not path.is_file():
         return None
     try:
-        if path.suffix != ".py" or path.stat().st_size > _LARGEST_FILE:
-            remarks.append(f"{setting}: {name} is no Python file (.py) of up to {_LARGEST_FILE} bytes")
+        if path.suffix != ".py" or path.stat().st_size > _MAX_FILE_SIZE:
+            warnings.append(f"{setting}: {name} is not a Python file (.py) of up to {_MAX_FILE_SIZE} bytes")
             return None
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e:
-        remarks.append(f"{setting}: {name} cannot be read: {e}")
+        warnings.append(f"{setting}: {name} cannot be read: {e}")
         return None

@@ -1,4 +1,4 @@
-"""Where each kind lives in the API. Fixed kinds and custom resources: no discovery, which would cost a request."""
+"""API paths of objects. All kinds are known, so no discovery is needed, which would cost a request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def plural(kind: str) -> str:
-    """The resource name of a kind, as CRDs of job kinds spell it."""
+    """The plural resource name of a kind; it matches the CRDs of the job kinds."""
     lower = kind.lower()
     return lower + ("es" if lower.endswith(("s", "x", "ch", "sh")) else "s")
 

@@ -1,8 +1,8 @@
-"""The connection to the API server: the kubernetes client's configuration and connection pool, and JSON on it.
+"""A REST client for the API server: JSON requests over the kubernetes client's configuration and connection pool.
 
-The client's generated methods are passed by on purpose: they build model objects out of every answer, which costs more
-than the reconcile itself, and their signatures differ between the versions that are supported (33 to 37). What is hard
-to get right stays the library's: kubeconfig, exec plugins, token refresh, TLS, the pool.
+It does not use the kubernetes client's generated methods: they build model objects from every response, which costs
+more than the reconcile itself, and their signatures differ between the supported versions (33 to 37). The kubernetes
+client still does what is hard to get right: kubeconfig, exec plugins, token refresh, TLS, the pool.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ TIMEOUT = 30.0
 """Seconds for one request; the API server's own limit for a write is 60."""
 
 CONNECTIONS = 8
-"""Requests under way at once: what an API server on two cores takes without slowing down (measured, see the design)."""
+"""Number of concurrent requests. An API server on two cores handles that many without slowing down (measured)."""
 
-CREDENTIALS_HOLD = 1.0
-"""Seconds after which the library is asked again for the credentials, which it renews when they get old. Asked at each
-request it would take a twelfth of what a reconcile costs: it then works out anew the whole of its configuration."""
+CREDENTIALS_TTL = 1.0
+"""Seconds for which the credentials are cached. The library renews them when they expire, but it evaluates its whole
+configuration on every query, which at each request would take a twelfth of the cost of a reconcile."""
 
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
@@ -35,7 +35,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 class ApiError(Exception):
-    """The API server's refusal. ``status`` is the HTTP status (0: no answer), ``reason`` its word (AlreadyExists)."""
+    """A failed request. ``status`` is the HTTP status (0: no response), ``reason`` the API's reason (AlreadyExists)."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         self.status = status
@@ -45,27 +45,27 @@ class ApiError(Exception):
 
     @property
     def permanent(self) -> bool:
-        """Whether the same request can only be refused again: the object itself is at fault."""
+        """Whether a retry of the same request cannot succeed, because the object is invalid."""
         return self.status in (400, 422)
 
 
 class RestClient:
-    """JSON requests over a pool of kept connections. May be used by several threads."""
+    """Sends JSON requests over a pool of persistent connections. It is thread-safe."""
 
     def __init__(self, api: client.ApiClient, folder: str) -> None:
         self.client = api
-        """The library's own client, for libraries that want one."""
+        """The kubernetes client, for libraries that need one."""
         self._configuration = api.configuration
         self._pool: urllib3.PoolManager = api.rest_client.pool_manager
-        # One more thread than connections waits for one. By default it would open another and throw it away after a
-        # single request, which costs both sides more than the request does.
+        # A thread that finds no free connection waits for one. By default urllib3 would open another one and discard
+        # it after a single request, which costs both sides more than the request does.
         self._pool.connection_pool_kw["block"] = True
         self._credentials: dict[str, str] = {}
         self._credentials_until = 0.0
         self.executor = BoundedExecutor(api.configuration.connection_pool_maxsize)
-        """For requests that need not wait for each other."""
+        """Runs independent requests in parallel."""
         self.folder = folder
-        """For files that go with the connection."""
+        """Directory for temporary files; :meth:`close` removes it."""
 
     def __enter__(self) -> RestClient:
         return self
@@ -74,7 +74,7 @@ class RestClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections and remove what was written to make them."""
+        """Close the connections and remove the temporary files."""
         self.executor.close()
         self._pool.clear()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -87,7 +87,7 @@ class RestClient:
         query: Mapping[str, Any] | None = None,
         content_type: str = JSON,
     ) -> dict[str, Any]:
-        """One request; the answer as a dictionary. Raises :class:`ApiError`."""
+        """Send one request and return the decoded response. Raises :class:`ApiError`."""
         url = self._configuration.host + path + ("?" + urlencode(query) if query else "")
         headers = {"Accept": JSON, "User-Agent": "dljob-operator", **self._authorization()}
         data = None
@@ -95,17 +95,17 @@ class RestClient:
             headers["Content-Type"] = content_type
             data = json.dumps(body).encode()
         try:
-            answer = self._pool.request(method, url, body=data, headers=headers, timeout=TIMEOUT)
+            response = self._pool.request(method, url, body=data, headers=headers, timeout=TIMEOUT)
         except urllib3.exceptions.HTTPError as e:
             raise ApiError(0, "NoAnswer", f"{method} {path}: {e}") from e
-        return _decode(answer.status, answer.data)
+        return _decode(response.status, response.data)
 
     def _authorization(self) -> dict[str, str]:
         now = time.monotonic()
         if now >= self._credentials_until:
             settings = self._configuration.auth_settings().values()
             self._credentials = {s["key"]: s["value"] for s in settings if s["in"] == "header" and s["value"]}
-            self._credentials_until = now + CREDENTIALS_HOLD
+            self._credentials_until = now + CREDENTIALS_TTL
         return self._credentials
 
 
@@ -120,10 +120,10 @@ def _decode(status: int, data: bytes) -> dict[str, Any]:
 
 
 def connect(kubeconfig: str | None = None, context: str | None = None, connections: int = CONNECTIONS) -> RestClient:
-    """Connect as ``kubectl`` would: the given kubeconfig, else the one that ``KUBECONFIG`` names, else the pod's own.
+    """Connect like ``kubectl``: with the given kubeconfig, else ``KUBECONFIG``, else the pod's service account.
 
-    ``connections`` is how many are kept open at once. To be used as a context manager: the library writes the
-    certificates in a kubeconfig to files, and a forked Ansible worker never gets to its own clean-up at exit.
+    ``connections`` limits the open connections. Use the result as a context manager: the library writes the
+    certificates of a kubeconfig to files, and a forked Ansible worker does not run its exit handlers.
     """
     folder = tempfile.mkdtemp(prefix="dljob-credentials-")
     configuration = client.Configuration()

@@ -1,8 +1,7 @@
-"""A Route to a job's page, where the cluster is OpenShift.
+"""The Route to a job's TensorBoard on OpenShift.
 
-Written through the ``openshift`` client, which nothing else uses and which is imported only once there is a Route to
-write: whoever has no OpenShift needs none of it. Without the client, or on a cluster that serves no Routes, nothing
-happens and nothing fails.
+This module uses the ``openshift`` client and imports it only when there is a Route to write, so other clusters do not
+need it. Without the client, or on a cluster that serves no Routes, the module does nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +18,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 
 def ensure(api: RestClient, plan: Plan, namespace: str, uid: str, dry_run: bool = False) -> list[str]:
-    """Make the Route of ``plan``, or make it as it should be; delete that of a page which the plan deletes.
+    """Create or update the Route of ``plan``; delete the Route of a TensorBoard that the plan deletes.
 
-    Returns what went wrong, a sentence each. One request where there are no Routes, two where all is well.
+    Returns one sentence per error. It takes one request where the cluster serves no Routes, two where the Route is
+    up to date.
     """
     gone = [d.name for d in plan.deletions if d.kind == "Deployment"]
     if dry_run or not (plan.route or gone):
@@ -39,7 +39,7 @@ def ensure(api: RestClient, plan: Plan, namespace: str, uid: str, dry_run: bool 
         return []
     except ApiError as e:
         return [f"Route: {e.message}"]
-    except Exception as e:  # of the client's many libraries; a page without a Route is no reason to fail a training
+    except Exception as e:  # from the client's many libraries; a missing Route must not fail the training
         return [f"Route: {e}"]
     return []
 
@@ -50,9 +50,10 @@ def _ensure_one(api: RestClient, wanted: Mapping[str, Any], namespace: str, uid:
     if present is None:
         _client(api).create(body=dict(wanted), namespace=namespace)
     elif not is_owned_by(present, uid):
-        raise ApiError(409, "AlreadyExists", f"{name}: a Route of that name exists and is not this job's; delete it")
+        message = f"{name}: a Route of that name exists and does not belong to this job; delete it"
+        raise ApiError(409, "AlreadyExists", message)
     elif not _covers(present["spec"], wanted["spec"]):
-        # a merge: what the router or a user has written into it since (a host, a certificate) stays
+        # a merge patch keeps fields that the router or a user has set (a host, a certificate)
         _client(api).patch(body=dict(wanted), namespace=namespace, content_type="application/merge-patch+json")
 
 
@@ -82,7 +83,7 @@ def _read(api: RestClient, namespace: str, name: str) -> Mapping[str, Any] | Non
 
 
 def _client(api: RestClient) -> Any:
-    """The client's view of Routes. Its cache of what the cluster serves goes with the connection."""
+    """The client for Routes. Its discovery cache is removed with the connection."""
     from openshift.dynamic import DynamicClient
 
     client = DynamicClient(api.client, cache_file=str(Path(api.folder) / "discovery.json"))

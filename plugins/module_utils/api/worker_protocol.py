@@ -1,9 +1,9 @@
-"""A run that stays: its one task takes batches of jobs as they come, instead of being started anew for each.
+"""How a long-lived worker gets batches of jobs from the engine.
 
-Starting Ansible, even a warm one, costs more than reconciling a job. Where the engine says so (``dljob_resident`` in
-``watches.yaml``, for roles that are nothing but this task), the task asks the engine for work, answers, and asks
-again, until there is no more. What differs between two batches comes with the batch; what the role said of its
-framework was evaluated once, as in any run.
+Starting Ansible, even from a warm process, costs more than reconciling a job. Where ``watches.yaml`` sets
+``dljob_resident``, for roles that consist of this task only, the task asks the engine for a batch, reports the results,
+and asks again until there are no more. The data that differs between batches comes with the batch; the role's framework
+declaration was evaluated once, as in any Ansible run.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from typing import Any, Protocol
 from ansible_collections.dljob.operator.plugins.module_utils.api.cache_snapshot import Owned, Published
 
 WORKER_VAR = "dljob_resident"
-"""The extra variable of a run that stays."""
+"""The extra variable that marks a worker's Ansible run."""
 
 
 class Batch(Protocol):
-    """One batch."""
+    """One batch of jobs."""
 
     @property
     def jobs(self) -> Sequence[Mapping[str, Any]]:
-        """As the API has them."""
+        """The jobs, as the API server returns them."""
         ...
 
     @property
     def owned(self) -> Mapping[str, Owned] | None:
-        """What they own, as in :mod:`.snapshot`."""
+        """The objects that they own, as in :mod:`.cache_snapshot`."""
         ...
 
     @property
     def cluster_info(self) -> Published | None:
-        """What belongs to no job, as there."""
+        """The cluster info, as in :mod:`.cache_snapshot`."""
         ...
 
 
 class WorkSource(Protocol):
-    """Where the batches come from, and where each one's result goes."""
+    """Delivers batches and receives their results."""
 
     def work(self) -> Iterator[Batch]:
-        """Wait for the next batch; end when there will be none."""
+        """Wait for each next batch; the iterator ends when there are no more."""
         ...
 
     def report_partial(self, result: Mapping[str, Any]) -> None:
-        """What some jobs of the batch have come to, shaped as a task's result, while others still go on."""
+        """Report the task result of the jobs of the batch that are finished while others are in progress."""
         ...
 
     def report_final(self, result: Mapping[str, Any]) -> None:
-        """The end of the batch that ``work`` gave last: what those jobs came to of which nothing was told yet."""
+        """Report the task result of all jobs of the batch that were not reported yet; this ends the batch."""
         ...
 
 
@@ -56,11 +56,11 @@ _published: WorkSource | None = None
 
 
 def publish(work_source: WorkSource | None) -> None:
-    """Make ``work_source`` that of this process and of every process forked from it; ``None`` takes it back."""
+    """Set the work source of this process and of every process forked from it; ``None`` removes it."""
     global _published
     _published = work_source
 
 
 def current() -> WorkSource | None:
-    """The work_source, or ``None`` in a run like any other."""
+    """The work source, or ``None`` in an ordinary Ansible run."""
     return _published

@@ -1,4 +1,4 @@
-"""Carries a plan out: Services and the like first, then pods in parallel, then deletions; last status and Events."""
+"""Applies a plan: auxiliary objects, then Services and pods in parallel, then deletions; last status and Events."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _WATCHED = ("Pod", "Service", "ConfigMap", "Deployment")
 
 
 def observed_version(resource: Resource) -> ObservedVersion:
-    """The object's uid and the version that this answer shows it at."""
+    """The uid and the resource version of an object from a response."""
     metadata = resource["metadata"]
     return str(metadata["uid"]), str(metadata["resourceVersion"])
 
 
 class Writer:
-    """Writes for one job. With ``dry_run`` the API server checks every write and keeps none."""
+    """Writes the objects of one job. With ``dry_run`` the API server validates every write and stores none."""
 
     def __init__(self, api: RestClient, resource: Resource, dry_run: bool = False) -> None:
         self._api = api
@@ -41,14 +41,14 @@ class Writer:
         self._lock = threading.Lock()
 
     def objects(self, plan: Plan) -> ApplyResult:
-        """Create and delete what ``plan`` says. Never raises for a single object: what failed is told in the result."""
+        """Create, replace and delete the objects of ``plan``. Errors of single objects are part of the result."""
         written = ApplyResult()
-        for companion in plan.auxiliary_objects:
-            self._create(companion, written)
+        for manifest in plan.auxiliary_objects:
+            self._create(manifest, written)
         if written.incomplete:
-            return written  # they are made together with the pods that need them, and only then
-        # Services first, but nobody waits for them: a pod needs its names once it runs, which takes longer than these
-        # writes. Where a Service is refused, the pods go with all else that the job has.
+            return written  # the pods need these objects
+        # Services start first, but the pods do not wait for them: a pod needs DNS names once it runs, which takes
+        # longer than these writes. Where the API server rejects a Service, the job fails and its pods are deleted.
         executor = self._api.executor
         executor.map([*plan.services, *plan.pods], lambda manifest: self._create(manifest, written))
         executor.map(plan.deletions, lambda deletion: self._delete(deletion, written))
@@ -58,11 +58,11 @@ class Writer:
 
     def _create(self, manifest: Resource, written: ApplyResult) -> None:
         if written.predecessors:
-            return  # the rest of the job's names are as likely taken: one request a try, not one for each pod
+            return  # the job's other names are probably taken too: try one request, not one for each pod
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         path = paths.collection(manifest["apiVersion"], manifest["kind"], self._namespace)
         try:
-            answer = self._api.request("POST", path, manifest, self._query)
+            response = self._api.request("POST", path, manifest, self._query)
         except ApiError as e:
             if e.reason == "AlreadyExists":
                 self._check_owner(manifest, name, written)
@@ -71,31 +71,31 @@ class Writer:
         else:
             self._add(written.created, name)
             if not self._dry_run and manifest["kind"] in _WATCHED:
-                self._add(written.versions, observed_version(answer))
+                self._add(written.versions, observed_version(response))
 
     def _ensure(self, manifest: Resource, written: ApplyResult) -> None:
-        """Make the object, or replace it where it is there and the job's."""
-        tried = ApplyResult()
-        self._create(manifest, tried)
-        if not tried.changed and not tried.incomplete:
+        """Create the object, or replace it where it exists and belongs to the job."""
+        result = ApplyResult()
+        self._create(manifest, result)
+        if not result.changed and not result.incomplete:
             name = f"{manifest['kind']}/{manifest['metadata']['name']}"
             try:
-                answer = self._api.request("PUT", paths.object_path(manifest), manifest, self._query)
+                response = self._api.request("PUT", paths.object_path(manifest), manifest, self._query)
             except ApiError as e:
-                self._note(e, f"{name}: {e.message}", tried)
+                self._note(e, f"{name}: {e.message}", result)
             else:
-                tried.created.append(name)
+                result.created.append(name)
                 if not self._dry_run:
-                    tried.versions.append(observed_version(answer))
-        written.created += tried.created
-        written.versions += tried.versions
-        written.optional_failures += tried.refused
-        written.postponed += tried.postponed
-        written.waiting += tried.waiting
-        written.predecessors += tried.predecessors
+                    result.versions.append(observed_version(response))
+        written.created += result.created
+        written.versions += result.versions
+        written.optional_failures += result.refused
+        written.postponed += result.postponed
+        written.waiting += result.waiting
+        written.predecessors += result.predecessors
 
     def _check_owner(self, manifest: Resource, name: str, written: ApplyResult) -> None:
-        """The name is taken: by an earlier try of ours, which is as good as success, or by a stranger, which is not."""
+        """Check who owns an existing object of that name; one from an earlier reconcile of this job is a success."""
         try:
             present = self._api.request("GET", paths.object_path(manifest))
         except ApiError as e:
@@ -108,7 +108,7 @@ class Writer:
         elif not is_owned_by(present, self._uid):
             self._add(
                 written.refused,
-                f"{name}: an object of that name exists and is not this job's; rename the job or delete it",
+                f"{name}: an object of that name exists and does not belong to this job; rename the job or delete it",
             )
 
     def _delete(self, deletion: Deletion, written: ApplyResult) -> None:
@@ -120,16 +120,16 @@ class Writer:
         if self._dry_run:
             body["dryRun"] = ["All"]  # type: ignore[assignment]
         try:
-            answer = self._api.request("DELETE", path, body)
+            response = self._api.request("DELETE", path, body)
         except ApiError as e:
-            if e.status not in (404, 409):  # gone, or already another one of that name
+            if e.status not in (404, 409):  # 404: already deleted; 409: a newer object has that name
                 self._note(e, f"{name}: {e.message}", written)
         else:
             self._add(written.deleted, name)
             if not self._dry_run:
-                # an object that still terminates comes back as itself, one that is gone as a Status
-                gone = answer.get("kind") == "Status"
-                self._add(written.versions, (deletion.uid, None) if gone else observed_version(answer))
+                # the response is the object where it still terminates, a Status where it is gone
+                gone = response.get("kind") == "Status"
+                self._add(written.versions, (deletion.uid, None) if gone else observed_version(response))
 
     def _note(self, error: ApiError, text: str, written: ApplyResult) -> None:
         self._add(written.refused if error.permanent else written.postponed, text)
@@ -139,7 +139,7 @@ class Writer:
             target.append(item)
 
     def status(self, status: Mapping[str, Any]) -> dict[str, Any]:
-        """Replace the status. Fails with Conflict where the job has changed since it was read: then look again."""
+        """Replace the status. Raises a Conflict where the job has changed since it was read; the caller requeues it."""
         patch = [
             {
                 "op": "replace",
@@ -151,7 +151,7 @@ class Writer:
         return self._api.request("PATCH", paths.object_path(self._resource, "status"), patch, self._query, JSON_PATCH)
 
     def events(self, notes: Iterable[EventNote], now: datetime) -> list[str]:
-        """Write Events on the job. One that fails is not tried again: the status says the same. What went wrong."""
+        """Create Events on the job and return the errors. Nothing is retried: the status has the same information."""
         problems = []
         metadata = self._resource["metadata"]
         moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -184,7 +184,7 @@ class Writer:
         return problems
 
     def delete_job(self) -> None:
-        """Delete the job itself, and with it all that it owns."""
+        """Delete the job; the garbage collector deletes the objects that it owns."""
         body: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",

@@ -1,7 +1,7 @@
-"""A job's status from its pods, in one form for every flavor.
+"""A job's status from its pods, in one format for every flavor.
 
-The plan of a reconcile computes it. Added here is the reading around that plan: which of many pods are the job's, and
-how the status that the plan would write, whose form differs by flavor, is read back.
+The plan of a reconcile computes the status. This module selects the job's pods and converts the status of the plan,
+whose format differs by flavor.
 """
 
 from __future__ import annotations
@@ -103,14 +103,14 @@ def _uid_by_name(pod: Resource, resource: Resource, labels: Mapping[str, str]) -
         unidentified = {**resource, "metadata": {"name": name, "uid": ""}}
         owned = belongs_to_predecessor(pod, unidentified)
         return next(str(r.get("uid", "")) for r in references if r.get("controller")) if owned else ""
-    held = as_mapping(metadata.get("labels"))
+    pod_labels = as_mapping(metadata.get("labels"))
     expected = {
         label: text.replace("{job}", name).replace("{namespace}", metadata.get("namespace") or "")
         for label, text in labels.items()
         if "{job}" in text
     }
-    has_name = any(held.get(label) == text for label, text in expected.items())
-    return str(held.get(c.LABEL_JOB_UID) or "") if has_name else ""
+    has_name = any(pod_labels.get(label) == text for label, text in expected.items())
+    return str(pod_labels.get(c.LABEL_JOB_UID) or "") if has_name else ""
 
 
 def _with_owner(pod: Resource, uid: str) -> Resource:
@@ -138,15 +138,15 @@ def replica_counts(job: DLJob, status: Mapping[str, Any]) -> dict[str, dict[str,
 
 def _entry(job: DLJob, group: ReplicaGroup, status: Mapping[str, Any]) -> dict[str, int]:
     """How many replicas of ``group`` are active, have succeeded and have failed."""
-    held = status.get("replicaStatuses")
+    statuses = status.get("replicaStatuses")
     if job.flavor.status != STATUS_V1:
         field = job.flavor.status_type_field
-        entries = (as_mapping(x) for x in held) if isinstance(held, list) else ()
+        entries = (as_mapping(x) for x in statuses) if isinstance(statuses, list) else ()
         entry = next((x for x in entries if str(x.get(field)).upper() == group.type.upper()), {})
         states = as_mapping(entry.get("ReplicasStates"))
         return {name: _number(states.get(state)) for name, state in _STATES.items()}
     is_single = job.flavor.replicas_layout == LAYOUT_SINGLE
-    entry = as_mapping(held if is_single else as_mapping(held).get(group.type))
+    entry = as_mapping(statuses if is_single else as_mapping(statuses).get(group.type))
     read = {name: _number(entry.get(name)) for name in _STATES}
     up = str(status.get("replicas") or "").partition("/")[0]
     if is_single and up.isdecimal():
@@ -156,20 +156,20 @@ def _entry(job: DLJob, group: ReplicaGroup, status: Mapping[str, Any]) -> dict[s
 
 
 def _failure(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Why the job failed, empty where it has not. ``log`` is what the container or Kubernetes wrote."""
+    """Why the job failed, empty where it has not. ``log`` is the text from the container or from Kubernetes."""
     if outcome(status) != c.STATE_FAILED:
         return {}
-    held = as_mapping(status.get("failure"))
+    failure = as_mapping(status.get("failure"))
     failed = next((x for x in conditions.read_conditions(status) if x.get("type") == c.CONDITION_FAILED), {})
-    words = held.get("message") or ""
-    message = failed.get("message") or words
+    log = failure.get("message") or ""
+    message = failed.get("message") or log
     return {
-        "pod": held.get("pod") or "",
-        "container": held.get("container") or "",
-        "exitCode": held.get("exitCode"),
-        "reason": held.get("reason") or failed.get("reason") or "",
+        "pod": failure.get("pod") or "",
+        "container": failure.get("container") or "",
+        "exitCode": failure.get("exitCode"),
+        "reason": failure.get("reason") or failed.get("reason") or "",
         "message": message,
-        "log": words if words != message else "",
+        "log": log if log != message else "",
     }
 
 

@@ -1,7 +1,7 @@
-"""What a job owns besides pods and Services.
+"""The objects that a job owns besides pods and Services.
 
-Such objects are made together with the pods that need them, as often as such a pod is: a name that is taken by the
-job's own object is as good as made. One that somebody deleted comes back as soon as that is seen.
+Every plan that creates a pod also creates the objects that the pod needs; where the object already exists, the writer
+keeps it. A reconcile creates a deleted object again.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 
 
 def of_pods(job: DLJob, types: Collection[str]) -> tuple[Mapping[str, Any], ...]:
-    """What pods of these replica types need to start."""
+    """The objects that pods of these replica types need to start."""
     programs = (group.default_program for group in job.groups if group.type in types)
     return tuple(_config_map(job, program) for program in programs if program)
 
 
 def metadata(job: DLJob, name: str) -> dict[str, Any]:
-    """The metadata of an object that goes with ``job``."""
+    """The metadata of an object that ``job`` owns."""
     return {
         "name": name,
         "namespace": job.namespace,
@@ -33,7 +33,7 @@ def metadata(job: DLJob, name: str) -> dict[str, Any]:
 
 
 def program_name(job: DLJob, program: DefaultProgram) -> str:
-    """The name of the ConfigMap that carries a role's own program."""
+    """The name of the ConfigMap that holds a role's own program."""
     return fill(program.config_map, {"job": job.name, "runtime_id": job.runtime_id})
 
 

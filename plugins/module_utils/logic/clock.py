@@ -1,4 +1,4 @@
-"""Points in time as the API writes them. Nothing here reads the clock: the time comes in as an argument."""
+"""Conversion of timestamps. Only ``api/`` reads the clock; here the time is an argument."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 
 def stamp(moment: datetime) -> str:
-    """RFC 3339 in UTC with whole seconds, as every Kubernetes status has it."""
+    """RFC 3339 in UTC with whole seconds, the format of every Kubernetes status."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parse(text: str | None) -> datetime | None:
-    """The point in time, or ``None`` where the text is absent or no time."""
+    """The point in time, or ``None`` where the text is missing or not a timestamp."""
     if not text:
         return None
     try:
@@ -22,6 +22,6 @@ def parse(text: str | None) -> datetime | None:
 
 
 def seconds_since(text: str | None, now: datetime) -> float | None:
-    """Seconds from ``text`` to ``now``; ``None`` where ``text`` is no time."""
+    """Seconds from ``text`` to ``now``; ``None`` where ``text`` is not a timestamp."""
     moment = parse(text)
     return None if moment is None else (now - moment).total_seconds()

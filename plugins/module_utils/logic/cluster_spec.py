@@ -1,4 +1,4 @@
-"""A job's cluster as plain data: the one argument of every environment filter.
+"""The cluster spec: a job's replicas as plain data, the argument of every environment filter.
 
 Shape::
 
@@ -9,10 +9,11 @@ Shape::
      "total": 4, "attempt": 0,
      "task": {"type": "Worker", "index": 0, "rank": 3}}
 
-``form`` is the API whose users the job is written for, ``v1`` or ``v1alpha1``. ``spec`` holds those of the flavor's
-``spec_fields`` that the job has; nobody has looked at what the user wrote there.
-``attempt`` counts how often all replicas were begun anew together (``restartScope: Job``).
-Ranks number all replicas through, in the order in which the framework declares its types.
+``form`` is the status format of the job's flavor, ``v1`` or ``v1alpha1``. ``spec`` holds those of the flavor's
+``spec_fields`` that the job has; their values are not validated.
+``attempt`` counts how often all replicas restarted together (``restartScope: Job``).
+Ranks number all replicas, in the order in which the framework declares its types. ``task`` is the replica for which a
+filter computes the environment.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Cluster = Mapping[str, Any]
 
 
 def build_cluster_spec(job: DLJob, framework: Framework, attempt: int = 0) -> Cluster:
-    """Everything that is the same for all tasks of ``job``."""
+    """The cluster spec without ``task``: the part that is the same for all replicas of ``job``."""
     rank = 0
     replicas: dict[str, list[dict[str, Any]]] = {}
     templates: dict[str, dict[str, Any]] = {}
@@ -63,7 +64,7 @@ def build_cluster_spec(job: DLJob, framework: Framework, attempt: int = 0) -> Cl
 
 
 def for_replica(cluster: Cluster, type_: str, index: int) -> Cluster:
-    """The same cluster, seen from one task."""
+    """The cluster spec with one replica as its ``task``."""
     return {**cluster, "task": {"type": type_, "index": index, "rank": cluster["replicas"][type_][index]["rank"]}}
 
 
@@ -78,9 +79,9 @@ PLACEHOLDERS = frozenset(
 
 
 def placeholders(cluster: Cluster) -> dict[str, object]:
-    """What a declared label or variable may name in braces, for the task that ``cluster`` is seen from."""
+    """The values of the placeholders in declared labels and variables, for the replica ``cluster["task"]``."""
     task, job, replicas = cluster["task"], cluster["job"], cluster["replicas"]
-    first = next(member for members in replicas.values() for member in members)  # they stand in rank order
+    first = next(member for members in replicas.values() for member in members)  # they are in rank order
     own = replicas[task["type"]][task["index"]]
     return {
         "job": job["name"],

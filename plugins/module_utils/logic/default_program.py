@@ -1,4 +1,4 @@
-"""The role's own program in replicas that the job gives none: seed 003's default parameter server."""
+"""The role's own program, for replicas without a container of the framework: tf-operator's default parameter server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLUSTER_SPEC = "cluster_spec"
 
 
 def program_of(flavor: ApiFlavor, type_: str, entry: Mapping[str, Any], container: str) -> DefaultProgram | None:
-    """The program that the replicas of ``entry`` run, ``None`` where they bring their own."""
+    """The role's program that the replicas of ``entry`` run, ``None`` where the job brings its own."""
     program = flavor.default_program.get(type_)
     if program is None or entry.get(program.flag) is True:
         return program
@@ -22,14 +22,14 @@ def program_of(flavor: ApiFlavor, type_: str, entry: Mapping[str, Any], containe
 
 
 def complete(template: Any, program: DefaultProgram, container: str, options: Mapping[str, Any]) -> Any:
-    """``template`` with the container that runs ``program``; of a wrong shape it is left for validation to refuse."""
+    """``template`` with the container that runs ``program``. A malformed template is returned as is, for validation."""
     template = {} if template is None else template
     spec = (template.get("spec") or {}) if isinstance(template, Mapping) else None
     if not isinstance(spec, Mapping) or not isinstance(spec.get("containers") or [], list):
         return template
     image = options.get(program.image_field) or program.image
-    containers = [{"image": image, **c} if _is(c, container) else c for c in spec.get("containers") or ()]
-    if not any(_is(c, container) for c in containers):
+    containers = [{"image": image, **c} if _is_named(c, container) else c for c in spec.get("containers") or ()]
+    if not any(_is_named(c, container) for c in containers):
         containers.append({"name": container, "image": image})
     return {**template, "spec": {**spec, "containers": containers}}
 
@@ -42,7 +42,7 @@ def inject_program(spec: dict[str, Any], program: DefaultProgram, container: str
     if all(v.get("name") != program.volume for v in volumes):
         spec["volumes"] = [*volumes, {"name": program.volume, "configMap": {"name": name}}]
     for candidate in spec["containers"]:
-        if not _is(candidate, container):
+        if not _is_named(candidate, container):
             continue
         mounts = candidate.get("volumeMounts") or []
         if all(m.get("mountPath") != program.mount_path for m in mounts):
@@ -53,11 +53,11 @@ def inject_program(spec: dict[str, Any], program: DefaultProgram, container: str
 
 def _containers(template: Any) -> list[Mapping[str, Any]]:
     spec = template.get("spec") if isinstance(template, Mapping) else None
-    held = spec.get("containers") if isinstance(spec, Mapping) else None
-    return [c for c in held if isinstance(c, Mapping)] if isinstance(held, list) else []
+    containers = spec.get("containers") if isinstance(spec, Mapping) else None
+    return [c for c in containers if isinstance(c, Mapping)] if isinstance(containers, list) else []
 
 
-def _is(candidate: Any, container: str) -> bool:
+def _is_named(candidate: Any, container: str) -> bool:
     return isinstance(candidate, Mapping) and candidate.get("name") == container
 
 

@@ -1,4 +1,4 @@
-"""From the data that a role declares to a :class:`Framework`, with errors that tell the role's author what to mend."""
+"""Builds a :class:`Framework` from a role's declaration, with errors that tell the role's author what to fix."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _CHOICES: Mapping[str, Sequence[str]] = {
     "fails_by": (f.FAILS_BY_TARGET, f.FAILS_BY_ANY),
     "environment_in": ("named", "all"),
 }
-_STANDARD_TEXTS = ("image", "config_map", "mount_path", "volume", "image_field", "flag", "file_setting")
+_PROGRAM_TEXTS = ("image", "config_map", "mount_path", "volume", "image_field", "flag", "file_setting")
 Read = Callable[[str], str]
-"""From the name of a file that the role brings along to its text."""
+"""Reads a file of the role: file name to text."""
 _CODES = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
 
 
 def _no_files(name: str) -> str:
-    raise InvalidFramework(f"there is nobody to read the file {name!r}")
+    raise InvalidFramework(f"the declaration names the file {name!r}, and no reader was given")
 
 
 def framework(
@@ -45,9 +45,9 @@ def framework(
 ) -> f.Framework:
     """Build the framework; raises :class:`InvalidFramework`.
 
-    ``declared`` is the role's data, see the documentation of ``dljob.operator.reconcile``. ``environment`` and
-    ``validation`` are the filters that it names, already looked up and taken out of it; without an environment the
-    declared mapping of variables, if any, is filled in. ``read`` gives the texts of the files that it names.
+    ``declared`` is the role's declaration, see the documentation of ``dljob.operator.reconcile``, without the names of
+    the filters: the caller has looked them up and passes them as ``environment`` and ``validation``. Without an
+    environment filter, the declared mapping of variables is used. ``read`` returns the text of a file of the role.
     """
     _known("the framework", declared, _KEYS)
     if declared.get("validation"):
@@ -89,7 +89,7 @@ def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
     least, most = bounds.get("minimum", 0), bounds.get("maximum")
     for key, value in (("minimum", least), ("maximum", most)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-            raise InvalidFramework(f"{where}.{key}: {value!r} is no number of replicas")
+            raise InvalidFramework(f"{where}.{key}: {value!r} is not a number of replicas")
     if most is not None and least > most:
         raise InvalidFramework(f"{where}: the minimum {least} is above the maximum {most}")
     if not isinstance(bounds.get("long_running", False), bool):
@@ -175,9 +175,9 @@ def _default_program(declared: Mapping[str, Any], where: str, read: Read) -> f.D
     if declared.get("file_setting"):
         _choice(f"{where}.file_setting", declared["file_setting"], (GRPC_SERVER_FILE,))
         if len(files) != 1:
-            raise InvalidFramework(f"{where}.file_setting is for a program of one file, and this has {len(files)}")
+            raise InvalidFramework(f"{where}.file_setting needs a program of one file, and this one has {len(files)}")
     return f.DefaultProgram(
-        **{key: str(declared[key]) for key in _STANDARD_TEXTS if key in declared},
+        **{key: str(declared[key]) for key in _PROGRAM_TEXTS if key in declared},
         command=command,
         files={name: read(str(file)) for name, file in files.items()},
     )
@@ -215,7 +215,7 @@ def _exit_codes(declared: Mapping[str, Any], where: str) -> f.ExitCodes:
 
 
 def _declared_environment(variables: Mapping[str, Any]) -> f.Environment:
-    """An environment that needs no computing: fixed texts with placeholders."""
+    """An environment of fixed texts with placeholders."""
     for name, text in variables.items():
         _check_placeholders(f"environment.{name}", text, PLACEHOLDERS)
 
@@ -227,7 +227,7 @@ def _declared_environment(variables: Mapping[str, Any]) -> f.Environment:
 
 
 def _check_placeholders(where: str, text: object, known: Iterable[str]) -> None:
-    """Now, and not when the first job comes."""
+    """Check the placeholders when the framework is loaded, not when the first job is reconciled."""
     try:
         fill(str(text), dict.fromkeys(known, ""))
     except InvalidFramework as e:
@@ -248,13 +248,13 @@ def _mapping(where: str, value: Any) -> Mapping[str, Any]:
 
 def _texts(where: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-        raise InvalidFramework(f"{where} must be a list of texts, not {value!r}")
+        raise InvalidFramework(f"{where} must be a list of strings, not {value!r}")
     return tuple(value)
 
 
 def _text(where: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise InvalidFramework(f"{where} must be a text, not {value!r}")
+        raise InvalidFramework(f"{where} must be a string, not {value!r}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Reading what somebody else wrote, whose shape nobody has vouched for."""
+"""Helpers to read unvalidated input."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from typing import Any
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
-    """``value`` where it is a mapping, an empty one where it is anything else."""
+    """``value`` if it is a mapping, otherwise an empty mapping."""
     return value if isinstance(value, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Names: functions of what they name, so that creating twice is AlreadyExists and never a second rank."""
+"""Deterministic object names: a second creation fails with AlreadyExists and cannot make a second pod of one rank."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 
 _ALPHABET = string.digits + string.ascii_lowercase
 RUNTIME_ID_LENGTH = 8
-"""36**8: among 10,000 jobs of a namespace two alike are a chance of 2 in 100,000 (with four characters: certain)."""
+"""With 36**8 ids, a collision among 10,000 jobs of a namespace has a probability of 2 in 100,000 (with four characters
+it is certain)."""
 _SUFFIX_LENGTH = 5
 
 
 def _digest(parts: Iterable[object], length: int) -> str:
-    """A short, stable name part of lower-case letters and digits."""
+    """A short, stable hash of lower-case letters and digits."""
     number = int.from_bytes(hashlib.sha256("/".join(map(str, parts)).encode()).digest()[:16], "big")
     out = []
     for _ in range(length):
@@ -27,19 +28,19 @@ def _digest(parts: Iterable[object], length: int) -> str:
 
 
 def runtime_id(uid: str) -> str:
-    """The runtime id of a job that names none: derived from its uid, so that it survives the operator."""
+    """The default runtime id. It is derived from the uid, so it stays the same when the operator restarts."""
     return _digest((uid,), RUNTIME_ID_LENGTH)
 
 
 def host_name(job: DLJob, type_: str, index: int) -> str:
-    """The pod's hostname, the same for every attempt: peers keep one name to connect to."""
+    """The pod's hostname. It is the same for every attempt, so that the other replicas can reconnect to it."""
     stem = job.name if job.flavor.names == NAMES_JOB else None
     kind = type_.lower()
     return f"{stem}-{kind}-{index}" if stem else f"{kind}-{job.runtime_id}-{index}"
 
 
 def pod_name(job: DLJob, type_: str, index: int, attempt: int, spec_hash: str) -> str:
-    """v1: the hostname itself; v1alpha1: the hostname and five characters that differ by attempt, as users know it."""
+    """v1: the hostname; v1alpha1: the hostname and five characters that differ by attempt, like mx-operator's names."""
     host = host_name(job, type_, index)
     if job.flavor.names == NAMES_JOB:
         return host
@@ -47,23 +48,23 @@ def pod_name(job: DLJob, type_: str, index: int, attempt: int, spec_hash: str) -
 
 
 def service_name(job: DLJob) -> str:
-    """The one headless Service of the job, the subdomain of its pods."""
+    """The name of the job's headless Service, which is the subdomain of its pods."""
     return f"{job.kind.lower()}-{job.runtime_id}"
 
 
 def address(job: DLJob, type_: str, index: int) -> str:
-    """The name by which the job's own pods reach a replica, whatever the cluster's domain."""
+    """The DNS name by which the job's pods reach a replica, independent of the cluster's domain."""
     host = host_name(job, type_, index)
     return host if job.flavor.names == NAMES_JOB else f"{host}.{service_name(job)}"
 
 
 def too_long(job: DLJob) -> list[str]:
-    """Complaints about names that would not fit, one per replica type; empty where all fit."""
-    optional_failures = []
+    """One error per name that exceeds its limit; empty where all names fit."""
+    errors = []
     runtime_id_field = f"spec.{job.flavor.runtime_id_fields[0]}"
     service = service_name(job)
     if len(service) > NAME_LIMIT:
-        optional_failures.append(
+        errors.append(
             f"{runtime_id_field} is {len(service) - NAME_LIMIT} characters too long: the job's Service is named "
             f"{service}, and a Service's name has at most {NAME_LIMIT} characters"
         )
@@ -72,13 +73,13 @@ def too_long(job: DLJob) -> list[str]:
         name = pod_name(job, group.type, last, 0, "")
         if len(name) > NAME_LIMIT:
             source = "metadata.name" if job.flavor.names == NAMES_JOB else runtime_id_field
-            optional_failures.append(
+            errors.append(
                 f"{source} is {len(name) - NAME_LIMIT} characters too long: its pods are named like {name}, "
                 f"and a pod's hostname has at most {NAME_LIMIT} characters"
             )
     if len(job.name) > NAME_LIMIT:
-        optional_failures.append(
+        errors.append(
             f"metadata.name has {len(job.name)} characters: it is also a label of the pods, "
             f"which has at most {NAME_LIMIT}"
         )
-    return optional_failures
+    return errors

@@ -1,4 +1,4 @@
-"""From the API's own objects to :class:`Observed`."""
+"""Builds :class:`Observed` from API objects."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def build_observed_state(
     services: Iterable[Resource],
     others: Mapping[str, Iterable[Resource]] | None = None,
 ) -> Observed:
-    """The view of those objects that the job ``uid`` owns; ``container`` is the framework's container name.
+    """The state of those objects that the job ``uid`` owns; ``container`` is the framework's container name.
 
-    ``others`` are objects by kind: they come without one in the API's lists.
+    ``others`` are objects by kind: the items of the API's lists have no kind.
     """
     everything = {**(others or {}), "Service": [s for s in services if is_owned_by(s, uid)]}
     return Observed(
         pods=tuple(_pod(p, container) for p in pods if is_owned_by(p, uid)),
         services={s["metadata"]["name"]: s["metadata"].get("uid", "") for s in everything["Service"]},
         owned_objects={
-            (kind, x["metadata"]["name"]): _held(x["metadata"])
+            (kind, x["metadata"]["name"]): _owned_object(x["metadata"])
             for kind, found in everything.items()
             for x in found
             if is_owned_by(x, uid)
@@ -41,7 +41,7 @@ def build_observed_state(
     )
 
 
-def _held(metadata: Mapping[str, Any]) -> OwnedObject:
+def _owned_object(metadata: Mapping[str, Any]) -> OwnedObject:
     return OwnedObject(metadata.get("uid", ""), (metadata.get("annotations") or {}).get(c.ANNOTATION_SPEC_HASH, ""))
 
 
@@ -53,9 +53,9 @@ def _pod(pod: Resource, container: str) -> PodState:
     status = pod.get("status") or {}
     statuses = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
     phase = status.get("phase") or "Pending"
-    subject = _subject(statuses, container, phase)
-    state = subject.get("state") or {}
-    last = subject.get("lastState") or {}
+    main = _main_container(statuses, container, phase)
+    state = main.get("state") or {}
+    last = main.get("lastState") or {}
     ended = state.get("terminated") or last.get("terminated")
     return PodState(
         name=metadata.get("name", ""),
@@ -71,10 +71,10 @@ def _pod(pod: Resource, container: str) -> PodState:
         node=spec.get("nodeName") or "",
         restarts=sum(s.get("restartCount") or 0 for s in statuses),
         restart_policy=spec.get("restartPolicy") or c.RESTART_ALWAYS,
-        container=subject.get("name") or container,
+        container=main.get("name") or container,
         ended=_termination(ended) if ended else None,
         terminated="terminated" in state,
-        is_active=_is_busy(status, phase),
+        is_active=_is_active(status, phase),
         reason=status.get("reason") or "",
         message=status.get("message") or "",
         waiting=_waiting(statuses, status),
@@ -84,11 +84,11 @@ def _pod(pod: Resource, container: str) -> PodState:
     )
 
 
-def _subject(statuses: list[Resource], container: str, phase: str) -> Resource:
-    """The container whose end tells how the pod fared: the framework's, or the one that kept it from running.
+def _main_container(statuses: list[Resource], container: str, phase: str) -> Resource:
+    """The container whose state describes the pod: the framework's, or the one that kept it from starting.
 
-    As long as the pod has not failed, nobody else's end tells anything: the kubelet may yet start an init container
-    again, and a sidecar is none of our business.
+    While the pod has not failed, only the framework's container counts: the kubelet may restart an init container, and
+    the state of a sidecar does not matter.
     """
     own = next((s for s in statuses if s.get("name") == container), {})
     ran = {"terminated", "running"} & set(own.get("state") or {}) or own.get("restartCount")
@@ -98,7 +98,7 @@ def _subject(statuses: list[Resource], container: str, phase: str) -> Resource:
     return next(failed, own)
 
 
-def _is_busy(status: Resource, phase: str) -> bool:
+def _is_active(status: Resource, phase: str) -> bool:
     if phase in ("Succeeded", "Failed"):
         return False
     statuses = status.get("containerStatuses") or ()
@@ -115,7 +115,7 @@ def _termination(state: Resource) -> Termination:
 
 
 def _waiting(statuses: list[Resource], status: Resource) -> str:
-    """What keeps the pod from starting, in the kubelet's or the scheduler's words."""
+    """Why the pod does not start: the reason and message of the kubelet or of the scheduler."""
     for container in statuses:
         waiting = (container.get("state") or {}).get("waiting") or {}
         reason = waiting.get("reason") or ""

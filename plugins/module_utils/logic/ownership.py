@@ -1,4 +1,4 @@
-"""Who owns what: the reference by which Kubernetes deletes a job's objects with the job."""
+"""Owner references, by which the garbage collector deletes a job's objects with the job."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_owned_by(resource: Mapping[str, Any], uid: str) -> bool:
 def belongs_to_predecessor(resource: Mapping[str, Any], job: Mapping[str, Any]) -> bool:
     """Whether ``resource`` belongs to a deleted job of the same group, kind and name as ``job``.
 
-    A job that is deleted and created again at once meets them: the garbage collector has yet to remove them.
+    They exist where a job was deleted and created again before the garbage collector has removed its objects.
     """
     metadata = job["metadata"]
     wanted = (_group(job["apiVersion"]), job["kind"], metadata["name"])

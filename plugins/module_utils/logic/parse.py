@@ -1,7 +1,7 @@
-"""From any flavor to one :class:`DLJob`.
+"""Parses a job of any API flavor into a :class:`DLJob`.
 
-The API server has already refused what the CRD's schema can say; everything is checked here again all the same, for
-jobs that never met the schema (``ansible-playbook`` in check mode, a CRD of somebody else's).
+The parser checks everything again that the CRD's schema already checks, because not every job has passed that schema
+(``ansible-playbook`` in check mode, CRDs of another operator).
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ Entry = tuple[str, str, Any]
 
 
 def flavor_of(resource: Mapping[str, Any], framework: Framework) -> ApiFlavor:
-    """The flavor that ``resource`` is written in, told by its group and by which field it uses.
+    """The flavor of ``resource``, determined by its API group and by the replicas field that it uses.
 
-    By the shape and not by the version: a CRD that serves two versions of one object shows the other version's too.
-    Where no field tells, the group's last flavor (its newest) is taken, so that a complaint is made in its terms.
+    The version does not matter, because a CRD may serve the same object in several versions. Without a known field the
+    result is the group's last flavor (its newest), so that errors name its fields.
     """
     group = str(resource.get("apiVersion", "")).partition("/")[0]
     candidates = [d for d in framework.flavors if group in d.groups]
     if not candidates:
-        known = sorted({g for d in framework.flavors for g in d.groups})
-        raise InvalidJob(f"apiVersion: {framework.name} knows no group {group!r}; it knows {', '.join(known)}")
+        known = ", ".join(sorted({g for d in framework.flavors for g in d.groups}))
+        raise InvalidJob(f"apiVersion: {framework.name} has no jobs of the group {group!r}; its groups are {known}")
     spec = resource.get("spec")
     used = {name: d for d in reversed(candidates) for name in d.replicas_fields if _holds(spec, name)}
     if len(used) > 1:
-        raise InvalidJob(f"spec has {' and '.join(sorted(used))}, which say the same: keep one of them")
+        raise InvalidJob(f"spec has {' and '.join(sorted(used))}, which are spellings of one field: keep one of them")
     return next(iter(used.values()), candidates[-1])
 
 
@@ -61,14 +61,15 @@ def _holds(spec: Any, name: str) -> bool:
 
 
 def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
-    """Read ``resource``, a job as the API server holds it.
+    """Parse ``resource``, a job as the API server returns it.
 
-    Raises :class:`InvalidJob` with every fault that can be found in one pass.
+    Raises :class:`InvalidJob` with as many errors as can be found at once.
     """
     flavor = flavor_of(resource, framework)
     kind = str(resource.get("kind") or "")
     if framework.kinds and kind not in framework.kinds:
-        raise InvalidJob(f"kind: {kind!r} is no job of {framework.name}; its kinds are: {', '.join(framework.kinds)}")
+        kinds = ", ".join(framework.kinds)
+        raise InvalidJob(f"kind: {kind!r} is not a kind of {framework.name}; its kinds are: {kinds}")
     metadata = as_mapping(resource.get("metadata"))
     spec = resource.get("spec")
     options = as_mapping(spec)
@@ -117,25 +118,25 @@ def _entries(spec: Any, flavor: ApiFlavor, framework: Framework, errors: list[st
         )
         return
     path = f"spec.{field}" if field else "spec"
-    held = spec[field] if field else spec
+    replicas = spec[field] if field else spec
     if flavor.replicas_layout == LAYOUT_LIST:
-        if not isinstance(held, list):
+        if not isinstance(replicas, list):
             errors.append(f"{path} must be a list of replica specs")
             return
-        for number, entry in enumerate(held):
+        for number, entry in enumerate(replicas):
             spelling = entry.get(flavor.type_field) if isinstance(entry, Mapping) else None
             default = framework.replica_types[0].name if len(framework.replica_types) == 1 else ""
             yield f"{path}[{number}]", str(spelling or default), entry
-    elif not isinstance(held, Mapping):
+    elif not isinstance(replicas, Mapping):
         errors.append(
             f"{path} must be a map"
             + (" of replica type to replica spec" if flavor.replicas_layout == LAYOUT_MAP else "")
         )
     elif flavor.replicas_layout == LAYOUT_MAP:
-        for spelling, entry in held.items():
+        for spelling, entry in replicas.items():
             yield f"{path}.{spelling}", str(spelling), entry
     else:
-        yield path, framework.replica_types[0].name, held
+        yield path, framework.replica_types[0].name, replicas
 
 
 def _group(
@@ -158,7 +159,7 @@ def _group(
         return None
     type_ = framework.type_named(spelling)
     if type_ is None or type_.name not in names:
-        errors.append(f"{where}: {spelling!r} is no replica type of {framework.name}; it must be one of {known}")
+        errors.append(f"{where}: {spelling!r} is not a replica type of {framework.name}; it must be one of {known}")
         return None
     replicas = _integer(entry.get("replicas"), 1, f"{path}.replicas", 0, 1_000_000, errors)
     port = flavor.default_port
@@ -180,7 +181,7 @@ def _group(
 def _restart_policy(
     path: str, entry: Mapping[str, Any], template: Mapping[str, Any], flavor: ApiFlavor, errors: list[str]
 ) -> str:
-    """v1's map has it in its entries (the template's is overruled, as the peer does); older forms in the template."""
+    """v1 has it in the entries of its map and ignores the template's, like training-operator; older flavors use it."""
     own = entry.get("restartPolicy")
     if flavor.replicas_layout != LAYOUT_MAP and own is None:
         own = as_mapping(template.get("spec")).get("restartPolicy")
@@ -194,7 +195,7 @@ def _restart_policy(
 def _named_port(
     template: Mapping[str, Any], container: str, name: str, path: str, default: int, errors: list[str]
 ) -> int:
-    """The port that the template itself gives the framework's container under ``name``, as v1 does it."""
+    """The containerPort called ``name`` of the framework's container in the template, like in v1."""
     containers = as_mapping(template.get("spec")).get("containers")
     for candidate in containers if name and isinstance(containers, list) else ():
         ports = as_mapping(candidate).get("ports")
@@ -219,7 +220,7 @@ def _integer(value: Any, default: int, path: str, least: int, most: int, errors:
 
 def _text(value: Any, path: str, errors: list[str]) -> str | None:
     if value is not None and not isinstance(value, str):
-        errors.append(f"{path} must be a text, not {value!r}")
+        errors.append(f"{path} must be a string, not {value!r}")
         return None
     return value
 
@@ -227,7 +228,7 @@ def _text(value: Any, path: str, errors: list[str]) -> str | None:
 def _runtime_id(options: Mapping[str, Any], flavor: ApiFlavor, uid: str, errors: list[str]) -> str:
     given = {name: str(options[name]) for name in flavor.runtime_id_fields if options.get(name)}
     if len(set(given.values())) > 1:
-        errors.append(f"spec has {' and '.join(given)}, which say the same and differ: keep one of them")
+        errors.append(f"spec has {' and '.join(given)}, which are spellings of one field and differ: keep one of them")
     return next(iter(given.values()), naming.runtime_id(uid))
 
 
@@ -268,9 +269,9 @@ def _succeeds_by(
     framework: Framework,
     errors: list[str],
 ) -> str:
-    """v1's successPolicy asks for all replicas of a type. Where another type decides it means nothing, as there.
+    """v1's successPolicy asks for all replicas of a type. It has no effect where another type is the success target.
 
-    Before it comes what the flavor says of replicas that are made for coming and going, even where these do not.
+    The flavor's setting for elastic replicas takes precedence wherever the job has the elastic field.
     """
     elastic = flavor.elastic
     requested = elastic is not None and options.get(elastic.field) not in (None, False)
@@ -308,7 +309,7 @@ def _run_policy(options: Mapping[str, Any], flavor: ApiFlavor, errors: list[str]
         errors.append(f"{path} must be a map")
     policy = as_mapping(policy)
     clean = policy.get("cleanPodPolicy")
-    for name in ("cleanPodPolicy", "cleanupPodPolicy"):  # v1beta's place, and seed 001's spelling
+    for name in ("cleanPodPolicy", "cleanupPodPolicy"):  # v1beta's field, and mx-operator's spelling
         clean = options.get(name) if clean is None else clean
     clean = flavor.default_clean_pod_policy if clean in (None, "") else clean
     if clean not in CLEAN_POLICIES:

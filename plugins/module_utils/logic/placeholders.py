@@ -1,4 +1,5 @@
-"""``{index}`` and the like in what a role declares: plain substitution, never a template that a job could bring in."""
+"""Substitutes placeholders such as ``{index}`` in a role's declaration, without a template engine that a job could
+abuse."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z0-9_]+)\}")
 
 
 def fill(text: str, values: Mapping[str, object]) -> str:
-    """``text`` with each ``{name}`` replaced; an unknown name is the role author's mistake and says what there is."""
+    """``text`` with each ``{name}`` replaced. An unknown name raises InvalidFramework, which lists the known ones."""
 
     def value(match: re.Match[str]) -> str:
         try:

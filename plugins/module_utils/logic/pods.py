@@ -1,4 +1,4 @@
-"""A replica's pod: the user's template with what makes it a member of the cluster added, and nothing taken away."""
+"""Builds the pod of a replica: the user's template with the additions that make it a member of the job's cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def build_pod(
     cluster_domain: str = CLUSTER_DOMAIN,
     shared: Shared | None = None,
 ) -> Mapping[str, Any]:
-    """The Pod manifest of one replica's ``attempt`` (0 is the first). What is ``shared`` it only refers to."""
+    """The Pod manifest of one replica's ``attempt`` (0 is the first). It refers to the ConfigMap of ``shared``."""
     replica = for_replica(cluster, group.type, index)
     metadata = copy.deepcopy(dict(group.template.get("metadata") or {}))
     spec = copy.deepcopy(dict(group.template["spec"]))
@@ -58,20 +58,20 @@ def build_pod(
     _join_network(spec, job, group, index, cluster_domain)
     _configure_containers(spec, framework, job, group, framework.environment(replica), shared)
     for container in (*spec["containers"], *(spec.get("initContainers") or ())):
-        # a container that fails without a message of its own is quoted: the kubelet puts its log's end into the status
+        # the kubelet then copies the end of a failed container's log into the pod's status, where it has no message
         container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
-    spec["restartPolicy"] = _kubelets_policy(job, group)
+    spec["restartPolicy"] = _pod_restart_policy(job, group)
     if job.run_policy.scheduler_name:
         spec.setdefault("schedulerName", job.run_policy.scheduler_name)
     if job.run_policy.priority_class:
         spec.setdefault("priorityClassName", job.run_policy.priority_class)
-    # a namespace's Services as variables: slow with thousands of them, and they may clash with a framework's own
+    # variables for all Services of the namespace: slow with thousands of them, and they may clash with a framework's
     spec.setdefault("enableServiceLinks", False)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}
 
 
-def _kubelets_policy(job: DLJob, group: ReplicaGroup) -> str:
-    """Never, wherever it is for this program to say what becomes of a container that has ended."""
+def _pod_restart_policy(job: DLJob, group: ReplicaGroup) -> str:
+    """The pod's restartPolicy: Never where the operator, not the kubelet, decides about restarts."""
     ours = group.restart_policy == c.RESTART_EXIT_CODE or job.run_policy.restart_scope == c.RESTART_SCOPE_JOB
     return c.RESTART_NEVER if ours else group.restart_policy
 
@@ -83,7 +83,7 @@ def _labels(job: DLJob, group: ReplicaGroup, index: int, attempt: int, replica: 
     }
     declared = {name: fill(text, values) for name, text in job.flavor.labels.items()}
     return {
-        # a label whose text comes out empty by a placeholder says nothing of this replica; a declared "" does
+        # omit labels that are empty because of a placeholder, keep those declared as ""
         **{name: text for name, text in declared.items() if text or job.flavor.labels[name] == ""},
         c.LABEL_MANAGED_BY: c.MANAGER,
         c.LABEL_JOB_UID: job.uid,
@@ -98,10 +98,10 @@ def _join_network(spec: dict[str, Any], job: DLJob, group: ReplicaGroup, index: 
     spec["hostname"] = naming.host_name(job, group.type, index)
     spec["subdomain"] = subdomain
     if spec.get("hostNetwork"):
-        # otherwise the pod asks the node's resolver, which knows no pod by name
+        # otherwise the pod uses the node's resolver, which does not resolve names of pods
         spec.setdefault("dnsPolicy", "ClusterFirstWithHostNet")
     if job.flavor.names == NAMES_JOB:
-        # v1's short names had a Service each; a search path makes all of them resolve through the one headless Service
+        # v1 has a Service for each short name; with a search path, all names resolve through one headless Service
         dns = spec.get("dnsConfig") or {}
         ours = f"{subdomain}.{job.namespace}.svc.{cluster_domain}"
         spec["dnsConfig"] = {**dns, "searches": [*(dns.get("searches") or ()), ours]}
@@ -120,10 +120,10 @@ def _configure_containers(
         if named or job.flavor.environment_in == "all":
             own = container.get("env") or []
             taken = [e.get("name") for e in own]
-            # ours first: the container's own variables may refer to them as $(NAME), and win where both are set
+            # first, so that the container's own variables may refer to them as $(NAME) and take precedence
             container["env"] = [*variables(environment, taken, shared), *own]
         if named and job.flavor.port_name and not spec.get("hostNetwork"):
-            # never with hostNetwork: it would become a port of the node, and two replicas no longer fit one node
+            # not with hostNetwork: it would become a hostPort, so that two replicas would no longer fit on one node
             ports = container.get("ports") or []
             if all(p.get("name") != job.flavor.port_name for p in ports):
                 container["ports"] = [*ports, {"name": job.flavor.port_name, "containerPort": group.port}]

@@ -1,16 +1,16 @@
-"""What the API server says of a right that is missing, with the rule that would give it."""
+"""Explains a permission error of the API server with the RBAC rule that grants the missing permission."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-# the words within quotes may come quoted once more, where a client's exception shows the answer as it came
+# the quotes may be escaped, where a client's exception contains the raw response
 _DENIED = re.compile(r'cannot (\w+) resource \\*"([^"\\]+)\\*" in API group \\*"([^"\\]*)\\*"')
 
 
 def explain_denial(text: str) -> str:
-    """``text`` with a rule for each right that it says is missing, to be added to the operator's role as it stands."""
+    """``text`` with the RBAC rule for each missing permission that it names."""
     denied = dict.fromkeys(_DENIED.findall(text))
     rules = [
         f'{{apiGroups: ["{group}"], resources: [{resource}], verbs: [{verb}]}}' for verb, resource, group in denied
@@ -19,8 +19,10 @@ def explain_denial(text: str) -> str:
 
 
 def missing_permissions(texts: Sequence[str]) -> tuple[str, ...]:
-    """Those of ``texts`` that are about a missing right, explained: the operator's administrator must know them, not
-    only the job's user. The same right is told once: of a job with a thousand pods one refusal is enough."""
+    """Those of ``texts`` that are about a missing permission, explained, for the operator's administrator.
+
+    Each permission is listed once, however many pods of a job it concerns.
+    """
     first: dict[tuple[tuple[str, str, str], ...], str] = {}
     for text in texts:
         denied = tuple(_DENIED.findall(text))

@@ -1,4 +1,4 @@
-"""The job's Services: one headless Service for all replicas, and v1's short name of the chief."""
+"""Builds the job's Services: a headless Service for all replicas, and in v1 one with the success target's name."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 
 
 def build_services(job: DLJob) -> tuple[Mapping[str, Any], ...]:
-    """Every Service that ``job`` needs, however many replicas it has."""
-    everyone = _headless(job, naming.service_name(job), {c.LABEL_JOB_UID: job.uid})
+    """All Services of ``job``. Their number does not depend on the number of replicas."""
+    all_replicas = _headless(job, naming.service_name(job), {c.LABEL_JOB_UID: job.uid})
     if job.flavor.names != NAMES_JOB:
-        return (everyone,)
-    chief = {
+        return (all_replicas,)
+    target = {
         c.LABEL_JOB_UID: job.uid,
         c.LABEL_REPLICA_TYPE: job.success_target.type.lower(),
         c.LABEL_REPLICA_INDEX: str(job.success_target.index),
     }
-    return (everyone, _headless(job, naming.host_name(job, job.success_target.type, job.success_target.index), chief))
+    name = naming.host_name(job, job.success_target.type, job.success_target.index)
+    return (all_replicas, _headless(job, name, target))
 
 
 def _headless(job: DLJob, name: str, selector: Mapping[str, str]) -> Mapping[str, Any]:
@@ -37,7 +38,7 @@ def _headless(job: DLJob, name: str, selector: Mapping[str, str]) -> Mapping[str
         },
         "spec": {
             "clusterIP": "None",
-            # processes look each other up while they start: their names must not wait for readiness
+            # processes resolve each other's names while they start, so DNS must not wait for readiness
             "publishNotReadyAddresses": True,
             "selector": dict(selector),
         },

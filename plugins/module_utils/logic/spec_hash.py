@@ -1,4 +1,4 @@
-"""A fingerprint of what a pod was made from, to tell a pod of an older spec from a current one."""
+"""The spec hash: it tells a pod of an older spec from a current one."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 
 
 def spec_hash(job: DLJob, group: ReplicaGroup) -> str:
-    """The fingerprint, 16 characters.
+    """The spec hash of the pods of ``group``, 16 characters.
 
-    It covers what the user wrote and nothing that this program adds: the template, and the shape of the whole cluster
-    (with what else of the spec the environment is made from), which every process read when it started. So a new
-    release of the operator leaves running pods alone, and a change of the number of replicas restarts them all, since
-    a parameter-server cluster cannot learn of it any other way.
+    It covers the user's template, the size and ports of all groups, and the other fields of the spec from which the
+    environment is computed, which every process reads when it starts. It covers nothing that the operator adds. So a
+    new release of the operator leaves running pods alone, and a change of the number of replicas restarts all of them,
+    because a parameter-server cluster cannot learn of the change in another way.
     """
     source: dict[str, Any] = {
         "template": group.template,
         "mode": job.mode,
-        "runtime_id": job.runtime_id,  # part of the names by which the processes find one another
-        # of a dynamic type the others know no member, so that its number is free to change
+        "runtime_id": job.runtime_id,  # part of the DNS names of the replicas
+        # the other replicas do not know the members of an elastic type, so that its number may change
         "cluster": [[g.type, None if g.type == job.elastic_type else g.replicas, g.port] for g in job.groups],
     }
-    if job.run_policy.restart_scope == RESTART_SCOPE_JOB:  # the pods are then not restarted in place
+    if job.run_policy.restart_scope == RESTART_SCOPE_JOB:  # the kubelet then does not restart containers in place
         source["restart_scope"] = True
     if group.default_program:
         source["standard"] = True  # the same container may run its own program or the role's
-    if job.options:  # only then: jobs without any keep the fingerprint that their pods have
+    if job.options:  # only if there are any, so that pods without options keep their hash
         source["options"] = job.options
     text = json.dumps(source, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What must hold between the fields of a job, each fault a sentence with the field and the fix."""
+"""Validates a parsed job. Each error is a sentence with the field and the fix."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 def validation_errors(job: DLJob, framework: Framework) -> list[str]:
-    """Every fault of ``job``; empty for a good one."""
+    """All errors of ``job``; empty for a valid one."""
     found = [*_counts(job, framework), *_names(job), *_restarts(job), *_templates(job, framework)]
     if found:
-        return found  # what follows stands on it
+        return found  # the following checks need a job that passes these
     return [*_labels(job, framework), *framework.validation(build_cluster_spec(job, framework))]
 
 
@@ -38,9 +38,10 @@ def _counts(job: DLJob, framework: Framework) -> list[str]:
     errors = [*_repeated(job), *_out_of_bounds(job, framework)]
     if job.total == 0:
         errors.insert(0, "the job has no replicas: give at least one replica type a count above 0")
-    chief = job.group(job.success_target.type)
-    if not errors and (chief is None or chief.replicas == 0):
-        errors.append(f"the job has no replica that could end it: it needs a {' or '.join(framework.success_target)}")
+    target = job.group(job.success_target.type)
+    if not errors and (target is None or target.replicas == 0):
+        wanted = " or ".join(framework.success_target)
+        errors.append(f"the job has no replica that decides when it succeeds: add a {wanted}")
     return errors
 
 
@@ -57,7 +58,7 @@ def _out_of_bounds(job: DLJob, framework: Framework) -> Iterator[str]:
     for type_ in framework.replica_types:
         group = job.group(type_.name)
         count = group.replicas if group else 0
-        # a local job trains in one process and needs nobody to coordinate it
+        # a local job trains in one process and needs no coordinator
         minimum = 0 if job.mode == MODE_LOCAL else max(type_.minimum, int(type_.name in job.flavor.required))
         if count < minimum:
             yield f"the job has {count} {type_.name} replicas: it needs {_exactly(minimum, type_.maximum)} {type_.name}"
@@ -89,19 +90,19 @@ def _restarts(job: DLJob) -> Iterator[str]:
         return
     if job.elastic_type:
         yield (
-            f"spec.runPolicy.restartScope is Job, and replicas of {job.elastic_type} may come and go without the "
-            "others: keep one of the two"
+            f"spec.runPolicy.restartScope is Job, but the replicas of {job.elastic_type} are elastic and do "
+            "not restart together: remove one of the two settings"
         )
     for group in job.groups:
         if group.restart_policy == RESTART_ALWAYS:
             yield (
-                f"{group.path}: restartPolicy Always would begin a job of spec.runPolicy.restartScope Job anew even "
-                "after success; use OnFailure or ExitCode"
+                f"{group.path}: with restartPolicy Always, a job of spec.runPolicy.restartScope Job would restart "
+                "even after success; use OnFailure or ExitCode"
             )
 
 
 def _templates(job: DLJob, framework: Framework) -> Iterator[str]:
-    """What is read of a template or written into it must have its shape; all else is for Kubernetes to judge."""
+    """Check the types of the fields that the operator reads or extends; Kubernetes validates the others."""
     for group in job.groups:
         path = f"{group.path}.template"
         metadata, spec = group.template.get("metadata"), group.template.get("spec")
@@ -123,13 +124,13 @@ def _templates(job: DLJob, framework: Framework) -> Iterator[str]:
         names = [str(c.get("name")) for c in containers or ()]
         if framework.container not in names:
             yield (
-                f"{path}.spec.containers: a container named {framework.container!r} is needed, "
+                f"{path}.spec.containers: a container named {framework.container!r} is required, "
                 f"the one that runs {framework.name}; there are: {', '.join(names) or 'none'}"
             )
 
 
 def _labels(job: DLJob, framework: Framework) -> Iterator[str]:
-    """Labels are put together from several names: each may be short enough, and all of them too long."""
+    """Check the length of labels, which consist of several names that are each short enough."""
     cluster = build_cluster_spec(job, framework)
     for group in job.groups:
         if not group.replicas:

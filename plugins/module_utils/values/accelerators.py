@@ -1,4 +1,4 @@
-"""What pods that ask for an accelerator need besides, and what the operator knows of its cluster's accelerators."""
+"""Configuration of accelerators: what the operator adds to pods that request one, and what it knows of the cluster."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 ALPHA_GPU = "alpha.kubernetes.io/nvidia-gpu"
-"""The name that Kubernetes itself gave a GPU until 1.10."""
+"""The resource name of a GPU in Kubernetes before 1.10."""
 GPU = "nvidia.com/gpu"
-"""The name that the device plugin gives it since."""
+"""The resource name that NVIDIA's device plugin advertises."""
 
 CONFIG_MAP = "tf-job-operator-config"
 CONFIG_NAMESPACE = "default"
-"""Where seed 003 keeps that ConfigMap; the operator's own namespace comes first."""
+"""The namespace in which tf-operator keeps that ConfigMap. The operator's own namespace takes precedence."""
 CONFIG_KEYS = ("controller_config_file.yaml", "controller-config-file.yaml")
-"""The seed's key of it, and that of the charts from 2018 on."""
+"""The ConfigMap key that tf-operator uses, and the one that its charts use since 2018."""
 GRPC_SERVER_FILE = "grpcServerFilePath"
 
 CLOUDS = ("gke", "azure")
@@ -22,7 +22,7 @@ CLOUDS = ("gke", "azure")
 
 @dataclass(frozen=True, slots=True)
 class HostVolume:
-    """A path of the node that containers see."""
+    """A path of the node that is mounted into containers."""
 
     name: str
     mount_path: str
@@ -39,7 +39,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """What containers that ask for a resource are given."""
+    """The volumes and variables that the operator adds to a container that requests the resource."""
 
     volumes: tuple[HostVolume, ...] = ()
     variables: tuple[Variable, ...] = ()
@@ -47,26 +47,26 @@ class Accelerator:
 
 @dataclass(frozen=True, slots=True)
 class OperatorConfig:
-    """The operator's ConfigMap, or the preset of a cloud that stands in for it."""
+    """The content of the operator's ConfigMap, or a cloud's preset where there is no ConfigMap."""
 
     accelerators: Mapping[str, Accelerator] = field(default_factory=dict)
     """By resource name."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Settings that name a file of the operator's own file system, such as grpcServerFilePath: setting to path."""
+    """Paths of files in the operator's own file system, by setting, such as grpcServerFilePath."""
     problems: Mapping[str, str] = field(default_factory=dict)
-    """What is wrong with it, by resource name; under "" what concerns all of them."""
+    """Configuration errors by resource name. The key "" holds an error that concerns all resources."""
     preset: bool = False
-    """A cloud's; it describes nodes that have no device plugin, which would bring the driver along by itself."""
+    """Whether this is a cloud's preset. A preset is for nodes without a device plugin, which would mount the driver."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequiredInfo:
-    """What a plan has to know of the cluster_info before it can be carried out. False where that is nothing."""
+    """The parts of :class:`ClusterInfo` that a plan needs before the writer can apply it. False where it needs none."""
 
     config: bool = False
     nodes: bool = False
     settings: frozenset[str] = frozenset()
-    """The settings of :attr:`OperatorConfig.files` whose file is needed."""
+    """The settings of :attr:`OperatorConfig.files` whose file the plan needs."""
 
     def __bool__(self) -> bool:
         return self.config or self.nodes or bool(self.settings)
@@ -74,12 +74,12 @@ class RequiredInfo:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """The cluster that jobs run on, as far as accelerators go."""
+    """What a reconcile knows of the cluster besides the job's own objects."""
 
     config: OperatorConfig = OperatorConfig()
     advertised: frozenset[str] | None = None
-    """The resources DOMAIN/NAME that some node has; ``None`` where nobody may look at the nodes."""
+    """The resources DOMAIN/NAME that the nodes advertise; ``None`` where the operator may not list nodes."""
     programs: Mapping[str, str] = field(default_factory=dict)
-    """By setting, the text of the file that it names; only of those that are there."""
+    """The text of each existing file of :attr:`OperatorConfig.files`, by setting."""
     watched: bool = False
-    """An engine watches the ConfigMap and looks at waiting jobs again as soon as it changes."""
+    """Whether an engine watches the ConfigMap and requeues waiting jobs when it changes."""

@@ -1,4 +1,4 @@
-"""Every name that crosses a boundary: labels, annotations, states, reasons. Nothing here has behaviour."""
+"""Names that are part of the API: labels, annotations, states, reasons."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ LABEL_JOB_UID = "dljob.operator/job-uid"
 LABEL_REPLICA_TYPE = "dljob.operator/replica-type"
 LABEL_REPLICA_INDEX = "dljob.operator/replica-index"
 LABEL_TENSORBOARD_OF = "dljob.operator/page-of"
-"""On the pods of a job's web page, the job's uid. Not the job-uid label: they are none of its processes."""
+"""Label with the job's uid on TensorBoard's pods. They have no job-uid label, because they are no replicas."""
 LABEL_ATTEMPT = "dljob.operator/attempt"
 ANNOTATION_SPEC_HASH = "dljob.operator/spec-hash"
 ANNOTATION_SHARED = "dljob.operator/shared-environment"
-"""On a pod, the name of the ConfigMap from which it takes what all of a large job's processes read alike."""
+"""Annotation of a pod of a large job: the ConfigMap with the part of the environment that all its pods share."""
 
 NAME_LIMIT = 63
 """Longest label value, pod hostname and Service name (RFC 1123/1035)."""
 
-# phases and states of the v1alpha1 documents (seeds 001 and 003)
+# phases and states of the v1alpha1 status (mx-operator and tf-operator)
 PHASE_CREATING = "Creating"
 PHASE_RUNNING = "Running"
 PHASE_CLEANUP = "CleanUp"
@@ -38,9 +38,9 @@ CONDITION_SUSPENDED = "Suspended"
 CONDITION_SUCCEEDED = "Succeeded"
 CONDITION_FAILED = "Failed"
 
-# restart policies; ExitCode is ours to carry out, the others are Kubernetes' own
 SERVICE_TYPES = ("ClusterIP", "NodePort", "LoadBalancer")
 
+# restart policies: this operator implements ExitCode, Kubernetes implements the others
 RESTART_ALWAYS = "Always"
 RESTART_ON_FAILURE = "OnFailure"
 RESTART_NEVER = "Never"
@@ -56,21 +56,21 @@ CLEAN_RUNNING = "Running"
 CLEAN_NONE = "None"
 CLEAN_POLICIES = (CLEAN_ALL, CLEAN_RUNNING, CLEAN_NONE)
 
-# reasons that a failed job carries, besides what the kubelet says of the pod (Error, OOMKilled, Evicted ...)
+# reasons of a failed job, besides those that the kubelet sets on the pod (Error, OOMKilled, Evicted ...)
 REASON_INVALID = "FailedValidation"
 REASON_REFUSED = "RefusedByKubernetes"
 REASON_DEADLINE = "DeadlineExceeded"
 REASON_BACKOFF = "BackoffLimitExceeded"
 REASON_OOM = "OOMKilled"
-"""The kubelet's word for a container that was killed for want of memory."""
+"""The kubelet's reason for a container that was killed because it ran out of memory."""
 
-# reasons of Events that are not a condition's
+# Event reasons that are not also condition reasons
 EVENT_CREATED = "SuccessfulCreatePod"
 EVENT_NOT_CREATED = "FailedCreatePod"
 EVENT_TENSORBOARD_FAILED = "FailedPage"
 
 MANAGED_BY_US = (None, "", "kubeflow.org/training-operator", "dljob.operator/dljob-operator")
-"""Values of runPolicy.managedBy that leave the job to this operator; any other is somebody else's job."""
+"""Values of runPolicy.managedBy for which this operator reconciles the job; it ignores jobs with any other value."""
 
 MODE_LOCAL = "local"
 MODE_DISTRIBUTED = "dist"

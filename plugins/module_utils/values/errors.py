@@ -1,12 +1,12 @@
-"""The two ways in which a reconcile cannot do what was asked."""
+"""The errors of invalid input: an invalid job, and an invalid framework declaration."""
 
 from __future__ import annotations
 
 
 class InvalidJob(ValueError):
-    """The job itself is wrong and stays wrong until somebody edits it: no retry helps.
+    """The job's spec is invalid. A retry does not help before the user edits the spec.
 
-    ``problems`` holds one sentence per fault, each naming the field and the fix.
+    ``problems`` holds one sentence per error, which names the field and the fix.
     """
 
     def __init__(self, *problems: str) -> None:
@@ -15,4 +15,4 @@ class InvalidJob(ValueError):
 
 
 class InvalidFramework(ValueError):
-    """A role's framework declaration is wrong: the role's author must mend it."""
+    """A role's framework declaration is invalid. The author of the role must fix it."""

@@ -1,4 +1,4 @@
-"""What makes a framework that framework: the values which a role declares and the common reconcile reads."""
+"""The declaration of a framework: the values that a role declares and the reconcile reads."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Environment = Callable[[Mapping[str, Any]], Mapping[str, str]]
-"""From a task's cluster (see :func:`..logic.cluster.build_cluster_spec`) to the variables its process reads."""
+"""Maps the cluster spec for a replica (:mod:`..logic.cluster_spec`) to the environment variables of its process."""
 
 Validation = Callable[[Mapping[str, Any]], Iterable[str]]
-"""From a job's cluster, seen from no task, to its errors: a sentence each, with the field and the fix."""
+"""Maps a job's cluster spec to the job's errors, one sentence each, with the field and the fix."""
 
 LAYOUT_LIST = "list"
 LAYOUT_MAP = "map"
@@ -33,20 +33,20 @@ FAILS_BY_ANY = "any"
 
 @dataclass(frozen=True, slots=True)
 class ReplicaType:
-    """A role that a process plays, by its canonical (v1) spelling, with the number of replicas that make sense."""
+    """A replica type in its canonical (v1) spelling, with the bounds of its number of replicas."""
 
     name: str
     minimum: int = 0
     maximum: int | None = None
     long_running: bool = False
-    """Its processes go on until somebody ends them."""
+    """Whether its processes run until they are terminated, as parameter servers do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExitCodes:
-    """Which exit codes of a container end the job (permanent) and which are worth another try (retryable).
+    """The retryable exit codes of a container.
 
-    Codes in neither set are permanent: retrying what nobody vouches for hides errors.
+    All other nonzero codes are permanent: a retry after an unknown code would hide errors.
     """
 
     retryable: frozenset[int]
@@ -55,23 +55,23 @@ class ExitCodes:
 
 @dataclass(frozen=True, slots=True)
 class DefaultProgram:
-    """What replicas of a type run where the job gives them no container of the framework's: a program of the role's."""
+    """A program that the role brings, for replicas whose job declares no container of the framework."""
 
     image: str
     config_map: str
-    """Name of the ConfigMap that carries the program; may name {job} and {runtime_id}."""
+    """Name of the ConfigMap that holds the program; may contain {job} and {runtime_id}."""
     files: Mapping[str, str]
-    """What it holds: file name to text."""
+    """The data of the ConfigMap: file name to text."""
     mount_path: str
     volume: str
     command: tuple[str, ...] = ()
-    """In the placeholders of :mod:`..logic.placeholders`, and {cluster_spec}."""
+    """May contain the placeholders of :mod:`..logic.cluster_spec`, and {cluster_spec}."""
     image_field: str = ""
-    """Field of the job's spec that names another image."""
+    """Field of the job's spec that overrides the image."""
     flag: str = ""
-    """Field of a replica spec that asks for the program even though there is a container."""
+    """Field of a replica spec that requests the program even where the job declares a container."""
     file_setting: str = ""
-    """Setting of the operator's ConfigMap that may name a file to be taken for the program's only one."""
+    """Setting of the operator's ConfigMap that may name a file to replace the program's only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +83,15 @@ class Elastic:
     type: str
     """The replica type that becomes elastic."""
     when_any: tuple[str, ...] = ()
-    """Settings in that map of which one at least must be given."""
+    """Settings of that map; the type is elastic where the map has at least one of them."""
     succeeds_by: str = ""
-    """any: where the field is given and that type is the success target, the first of its replicas that succeeds ends
-    the job; "": no difference."""
+    """any: where the field is given and that type is the success target, the job succeeds with its first replica;
+    "": the field does not change when the job succeeds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiFlavor:
-    """One way of writing a job of this framework: where things stand in its spec, and what its users expect back."""
+    """An API flavor: one layout of a framework's jobs, with its defaults, pod names and status format."""
 
     groups: tuple[str, ...]
     """API groups that use it."""
@@ -99,60 +99,60 @@ class ApiFlavor:
     """list: ``replicas_field`` holds a list (the spec itself where the field is ""); map: type to replica spec;
     single: one replica spec, whose type is the framework's only one."""
     replicas_fields: tuple[str, ...]
-    """Spellings of the field, the first is the one that messages name; ("",) means that the spec itself is the list."""
+    """Spellings of the field; messages use the first. ("",) means that the spec itself is the list."""
     type_field: str = "replicaType"
     types: tuple[str, ...] = ()
-    """Replica types that it knows; all of the framework's where empty."""
+    """Replica types of this flavor; all types of the framework where empty."""
     required: tuple[str, ...] = ()
-    """Types of which a job needs a replica, besides those with a minimum."""
+    """Types of which a job needs at least one replica, besides those with a minimum."""
     port_fields: tuple[str, ...] = ()
     default_port: int = 2222
     port_name: str = ""
-    """Name of the containerPort that is added where the template has none of that name; "" adds none."""
+    """Name of the containerPort that the operator adds where the template has none of that name; "" adds none."""
     names: str = NAMES_RUNTIME_ID
     """How pods are named: runtime-id ``<type>-<runtime id>-<index>-<hash>`` or job ``<job>-<type>-<index>``."""
     status: str = STATUS_V1ALPHA1
     status_type_field: str = "replica_type"
-    """The key that names the type in a v1alpha1 replica status."""
+    """Key of the replica type in a v1alpha1 replica status."""
     fails_by: str = FAILS_BY_TARGET
-    """target: only the success target's exit fails the job, all others restart; any: each replica by its restart
-    policy."""
+    """target: only the success target's exit fails the job, and all other replicas restart; any: each replica's restart
+    policy decides whether its exit fails the job."""
     default_restart_policy: str = "OnFailure"
     default_clean_pod_policy: str = "Running"
     exit_codes: ExitCodes = ExitCodes(frozenset(range(128, 256)))
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels of the pods, values in the placeholders of :mod:`..logic.placeholders`."""
+    """Labels of the pods. The values may contain the placeholders of :mod:`..logic.cluster_spec`."""
     default_program: Mapping[str, DefaultProgram] = field(default_factory=dict)
-    """By type: what its replicas run without a container of the framework's. Other types need one."""
+    """By type, the program of replicas without a container of the framework. Replicas of other types need one."""
     runtime_id_fields: tuple[str, ...] = ("RuntimeId",)
-    """Spellings of the spec's runtime id, the first is the one that messages name."""
+    """Spellings of the spec's runtime id; messages use the first."""
     spec_fields: tuple[str, ...] = ()
-    """Fields of the spec that the framework's own filters get to see, as the user wrote them."""
+    """Fields of the spec that are passed to the framework's filters, unvalidated."""
     success_policies: Mapping[str, str] = field(default_factory=dict)
-    """Values of the spec's successPolicy, each with the type all of whose replicas must then succeed."""
+    """Maps each value of the spec's successPolicy to the replica type of which then all replicas must succeed."""
     elastic: Elastic | None = None
-    """Which replicas may join, leave and fail without the others; ``None`` where none may."""
+    """Which replicas may be elastic; ``None`` where none may."""
     environment_in: str = "named"
     """named: only the framework's container gets the environment; all: every container of the pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorBoardSpec:
-    """A web page about a job, which the job may ask for: a Deployment and a Service that live as long as the job."""
+    """The TensorBoard that a job may request: a Deployment and a Service that exist as long as the job."""
 
     spec_field: str
-    """The field of the job's spec that asks for it, with ``logDir`` and what is mounted to reach that."""
+    """The field of the job's spec that requests it, with ``logDir`` and the volumes to mount."""
     name: str
-    """Of Deployment and Service; may name {job} and {runtime_id}."""
+    """Name of the Deployment and the Service; may contain {job} and {runtime_id}."""
     image: str
     command: tuple[str, ...]
-    """May name {log_dir} besides, and {program}."""
+    """May also contain {log_dir} and {program}."""
     port: int
-    """Where the page is served; the Service offers it at 80."""
+    """The container's port; the Service listens on port 80."""
     program: str = ""
-    """The text of a file of the role's, for an interpreter's command line."""
+    """The text of a file of the role, for the command line of an interpreter."""
     image_field: str = ""
-    """Field of the job's spec that names another image."""
+    """Field of the job's spec that overrides the image."""
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -165,18 +165,19 @@ class Framework:
     container: str
     replica_types: tuple[ReplicaType, ...]
     success_target: tuple[str, ...]
-    """Types whose replica 0 decides the outcome; the first that the job has does."""
+    """Types whose replica 0 decides the outcome; the first of them that the job has is used."""
     succeeds_by: str
-    """target: when the success target's container exits with 0; all: when every replica of its type has."""
+    """target: the job succeeds when the success target's container exits with 0; all: when all replicas of its type
+    have succeeded."""
     modes: Mapping[str, str]
-    """The user's spelling of spec.jobMode to ``local`` or ``dist``."""
+    """Maps values of spec.jobMode to ``local`` or ``dist``."""
     flavors: tuple[ApiFlavor, ...]
     environment: Environment
     tensorboard: TensorBoardSpec | None = None
     validation: Validation = lambda cluster: ()
-    """What must hold of a job beyond what all frameworks have in common."""
+    """The framework's own validation, in addition to what all frameworks have in common."""
 
     def type_named(self, spelling: str) -> ReplicaType | None:
-        """The replica type of that name, whatever its case; ``None`` where the framework has none such."""
+        """The replica type of that name, in any case; ``None`` where the framework has no such type."""
         folded = spelling.casefold()
         return next((t for t in self.replica_types if t.name.casefold() == folded), None)

@@ -1,4 +1,4 @@
-"""A job in one form, whatever flavor it was written in."""
+"""A parsed job, independent of its API flavor."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class ReplicaGroup:
     """Canonical spelling, as the framework declares it (``Worker``)."""
     replicas: int
     template: Mapping[str, Any]
-    """The PodTemplateSpec as the user wrote it."""
+    """The user's PodTemplateSpec."""
     restart_policy: str
     port: int
     path: str
-    """Where it stands in the job, for messages (``spec.replicaSpecs[0]``)."""
+    """Path of the replica spec in the job, for messages (``spec.replicaSpecs[0]``)."""
     default_program: DefaultProgram | None = None
-    """The role's own program, where these replicas run that; ``template`` then has its container already."""
+    """The role's own program where these replicas run it; ``template`` then already has its container."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunPolicy:
-    """When a job ends besides by its own doing, and what is left of it then. Durations in seconds."""
+    """The job's runPolicy, with the fields that other flavors keep elsewhere. Durations are in seconds."""
 
     clean_pod_policy: str = "Running"
     ttl_seconds_after_finished: int | None = None
@@ -43,12 +43,12 @@ class RunPolicy:
     scheduler_name: str | None = None
     priority_class: str | None = None
     restart_scope: str = "Replica"
-    """Replica: a failed replica restarts alone; Job: all of them do."""
+    """Replica: a failed replica restarts alone; Job: all replicas restart with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuccessTarget:
-    """The replica whose end is the job's end."""
+    """The replica whose exit decides the outcome of the job."""
 
     type: str
     index: int = 0
@@ -56,7 +56,7 @@ class SuccessTarget:
 
 @dataclass(frozen=True, slots=True)
 class TensorBoard:
-    """The web page about the job that its spec asks for."""
+    """The TensorBoard that the job's spec requests."""
 
     log_dir: str
     image: str
@@ -82,13 +82,14 @@ class DLJob:
     run_policy: RunPolicy
     flavor: ApiFlavor
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The spec's fields that the flavor passes on to the framework's filters, as the user wrote them."""
+    """The fields of the spec that the flavor passes to the framework's filters, unvalidated."""
     status: Mapping[str, Any] = field(default_factory=dict)
     tensorboard: TensorBoard | None = None
     succeeds_by: str = SUCCEEDS_BY_TARGET
-    """target: when the success target's container exits with 0; all: when every replica of its type has."""
+    """target: the job succeeds when the success target's container exits with 0; all: when all replicas of its type
+    have succeeded; any: when one has."""
     elastic_type: str = ""
-    """The type whose replicas join, leave and fail without the others, "" where there is none."""
+    """The type whose replicas join, leave and fail independently of the others; "" where no type is elastic."""
 
     @property
     def api_group(self) -> str:

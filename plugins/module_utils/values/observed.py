@@ -1,4 +1,4 @@
-"""What the cluster shows of a job, reduced to what decisions need."""
+"""The observed state of a job's objects, reduced to what a plan needs, and the plan itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Termination:
-    """How a container ended. ``code`` is the process' exit code; ``reason`` the kubelet's word (Error, OOMKilled)."""
+    """A container's ``terminated`` state. ``reason`` is set by the kubelet (Error, OOMKilled)."""
 
     code: int
     reason: str
@@ -24,40 +24,40 @@ class PodState:
     name: str
     uid: str
     type: str
-    """Lower case, as the label has it."""
+    """Replica type in lower case, the value of the label."""
     index: int
     attempt: int
     phase: str
     created: str
     """RFC 3339."""
     deleting: str
-    """Until when it may take to go (RFC 3339), "" where nobody has deleted it."""
+    """The deletionTimestamp (RFC 3339), "" where the pod is not being deleted."""
     spec_hash: str
     shared: str
-    """Name of the ConfigMap that holds a part of its environment, "" where the pod says it all."""
+    """Name of the ConfigMap that holds a part of its environment, "" where it has none."""
     node: str
     restarts: int
-    """Restarts in place, by the kubelet, of all its containers."""
+    """Sum of the restart counts of all its containers (restarts in place, by the kubelet)."""
     restart_policy: str
     container: str
-    """The container that ``ended`` and ``stopped`` speak of: the framework's, or one that kept it from starting."""
+    """The container that ``ended`` and ``terminated`` describe: the framework's, or one that kept it from starting."""
     ended: Termination | None
-    """Its last end, be it restarted since or not."""
+    """The last termination of the container, even if it was restarted since."""
     terminated: bool
-    """It is not running now and has ended."""
+    """Whether the container is terminated now."""
     is_active: bool
-    """Some container of the pod runs, or is to run (again): the pod still costs something."""
+    """Whether a container of the pod runs or will run (again), so that the pod still uses resources."""
     reason: str
     message: str
     waiting: str
-    """Why its container cannot start (ImagePullBackOff ...), "" where nothing holds it up."""
+    """Why its container cannot start (ImagePullBackOff ...), "" where it can."""
     disrupted: bool
-    """The cluster ended it (preemption, eviction, node loss), not the program."""
+    """Whether the cluster ended the pod (preemption, eviction, node loss), not the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedObject:
-    """An object that there is. ``hash`` tells what it was made from, "" where that was not written down."""
+    """An existing owned object. ``hash`` is the value of its spec-hash annotation, "" where it has none."""
 
     uid: str
     hash: str = ""
@@ -65,13 +65,13 @@ class OwnedObject:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The objects that a job owns."""
+    """The observed state: the objects that a job owns."""
 
     pods: tuple[PodState, ...] = ()
     services: Mapping[str, str] = field(default_factory=dict)
     """Service name to uid."""
     owned_objects: Mapping[tuple[str, str], OwnedObject] = field(default_factory=dict)
-    """By kind and name: all that is not a pod."""
+    """All owned objects except pods, by kind and name."""
 
     def pods_of(self, type_: str) -> list[PodState]:
         folded = type_.lower()
@@ -80,7 +80,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class EventNote:
-    """An Event to be written on the job, once its status is."""
+    """An Event on the job. The writer creates it after it has written the status."""
 
     type: str
     reason: str
@@ -89,7 +89,7 @@ class EventNote:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """An object to delete: only that very one, hence the uid."""
+    """An object to delete. The uid protects a newer object of the same name."""
 
     kind: str
     name: str
@@ -99,21 +99,21 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one reconcile does. Empty where there is nothing to do."""
+    """The writes of one reconcile. Empty where there is nothing to do."""
 
     auxiliary_objects: tuple[Mapping[str, Any], ...] = ()
-    """Objects that the pods of this plan need besides Services, made before anything else."""
+    """Objects besides Services that the pods of this plan need. The writer creates them first."""
     services: tuple[Mapping[str, Any], ...] = ()
     pods: tuple[Mapping[str, Any], ...] = ()
     deletions: tuple[Deletion, ...] = ()
     ensured_objects: tuple[Mapping[str, Any], ...] = ()
-    """Objects to be as they stand here, made where missing and replaced where not. Their refusal is told, and fails
-    nothing: the training goes on without them."""
+    """Objects to create or to replace. Where the API server rejects one, the user is informed and the job goes on,
+    because the training does not need them."""
     route: Mapping[str, Any] | None = None
-    """The way in from outside to the job's page, for clusters that have such."""
+    """The OpenShift Route to the job's TensorBoard, for clusters that serve Routes."""
     status: Mapping[str, Any] | None = None
-    """The status to write, ``None`` where the present one holds."""
+    """The status to write, ``None`` where the current one is up to date."""
     events: tuple[EventNote, ...] = ()
     requeue_after: float | None = None
-    """Seconds until the job must be looked at even though nothing happened; 0 is at once."""
+    """Seconds until the next reconcile if no watch event triggers one earlier; 0 is immediate."""
     delete_job: bool = False

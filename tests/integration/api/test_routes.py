@@ -119,7 +119,7 @@ def test_somebody_elses_route_is_left_alone_and_told_of(
     (route,) = read(custom, namespace)
     assert route["spec"] == theirs["spec"]
     status = fresh(custom, namespace)["status"]
-    assert "exists and is not this job's" in status["reason"]
+    assert "exists and does not belong to this job" in status["reason"]
     assert status["state"] == "Running"
 
 

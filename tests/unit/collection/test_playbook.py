@@ -19,7 +19,7 @@ def play(tmp_path: Path, *arguments: str) -> str:
 
 
 def test_without_a_job_the_playbook_says_how_to_give_one(tmp_path: Path) -> None:
-    assert "Give the manifest with -e @job.yaml (one document a file)" in play(tmp_path)
+    assert "Give the manifest with -e @job.yaml (one document per file)" in play(tmp_path)
 
 
 def test_a_kind_that_no_role_takes_is_told_which_there_are(tmp_path: Path) -> None:

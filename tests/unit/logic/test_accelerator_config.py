@@ -78,43 +78,46 @@ A = f"accelerators[{ALPHA_GPU}]"
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"volume": []}, f"{A} has the unknown key 'volume': there are volumes, envVars"),
-        ({"volumes": LIBS}, f"{A}.volumes must be a list, one item a '-'"),
+        ({"volume": []}, f"{A} has the unknown key 'volume': the known keys are volumes, envVars"),
+        ({"volumes": LIBS}, f"{A}.volumes must be a list: start each item with '-'"),
         ({"volumes": ["libs"]}, f"{A}.volumes[0] must be a map, not 'libs'"),
-        ({"volumes": [{**LIBS, "hostPath": None}]}, f"{A}.volumes[0].hostPath is missing: give it"),
+        ({"volumes": [{**LIBS, "hostPath": None}]}, f"{A}.volumes[0].hostPath is missing: add it"),
         (
             {"volumes": [LIBS, {**LIBS, "path": "/x"}]},
-            f"{A}.volumes[1] has the unknown key 'path': there are name, mountPath, hostPath",
+            f"{A}.volumes[1] has the unknown key 'path': the known keys are name, mountPath, hostPath",
         ),
         (
             {"volumes": [{**LIBS, "mountPath": "usr"}]},
-            f"{A}.volumes[0].mountPath: 'usr' is no absolute path without '..': begin it with '/'",
+            f"{A}.volumes[0].mountPath: 'usr' is not an absolute path without '..': start it with '/'",
         ),
         (
             {"volumes": [{**LIBS, "hostPath": "/usr/../root"}]},
-            f"{A}.volumes[0].hostPath: '/usr/../root' is no absolute path without '..': begin it with '/'",
+            f"{A}.volumes[0].hostPath: '/usr/../root' is not an absolute path without '..': start it with '/'",
         ),
         (
             {"volumes": [{**LIBS, "mountPath": "/a:b"}]},
-            f"{A}.volumes[0].mountPath: '/a:b' has a ':', which no mount may have",
+            f"{A}.volumes[0].mountPath: '/a:b' has a ':', which Kubernetes does not allow: remove it",
         ),
         (
             {"volumes": [{**LIBS, "name": "Nvidia_Libs"}]},
-            f"{A}.volumes[0].name: 'Nvidia_Libs' cannot name a volume: use up to 63 of a-z, 0-9 and '-'",
+            f"{A}.volumes[0].name: 'Nvidia_Libs' is not a valid volume name: use up to 63 of a-z, 0-9 and '-'",
         ),
-        ({"volumes": [{**LIBS, "name": 7}]}, f"{A}.volumes[0].name: 7 is no text: put it in quotes"),
+        ({"volumes": [{**LIBS, "name": 7}]}, f"{A}.volumes[0].name: 7 is not a string: put it in quotes"),
         (
             {"volumes": [LIBS, {**LIBS, "name": "other", "mountPath": LIBS["mountPath"] + "/"}]},
-            f"{A}.volumes: the mountPath '/usr/local/nvidia/lib64' stands there twice: give each its own",
+            f"{A}.volumes: the mountPath '/usr/local/nvidia/lib64' occurs twice: use each mountPath once",
         ),
         (
             {"volumes": [LIBS, {**LIBS, "mountPath": "/b", "hostPath": "/c"}]},
-            f"{A}.volumes: the name 'libs' stands there twice: give each its own",
+            f"{A}.volumes: the name 'libs' occurs twice: use each name once",
         ),
-        ({"envVars": [{"value": "x"}]}, f"{A}.envVars[0].name is missing: give it"),
-        ({"envVars": [{"name": "A=B"}]}, f"{A}.envVars[0].name: 'A=B' cannot name an environment variable"),
-        ({"envVars": [{"name": "A", "value": 1}]}, f"{A}.envVars[0].value: 1 is no text: put it in quotes"),
-        ({"envVars": [PATH, PATH]}, f"{A}.envVars: the name 'LD_LIBRARY_PATH' stands there twice: give each its own"),
+        ({"envVars": [{"value": "x"}]}, f"{A}.envVars[0].name is missing: add it"),
+        (
+            {"envVars": [{"name": "A=B"}]},
+            f"{A}.envVars[0].name: 'A=B' is not a valid name of an environment variable: use letters, digits, '-', '.' and '_', and no digit first",
+        ),
+        ({"envVars": [{"name": "A", "value": 1}]}, f"{A}.envVars[0].value: 1 is not a string: put it in quotes"),
+        ({"envVars": [PATH, PATH]}, f"{A}.envVars: the name 'LD_LIBRARY_PATH' occurs twice: use each name once"),
     ],
 )
 def test_a_fault_in_an_entry_is_its_own(fields: dict[str, Any], problem: str) -> None:
@@ -131,17 +134,17 @@ def test_a_fault_in_an_entry_is_its_own(fields: dict[str, Any], problem: str) ->
         ("accelerators", "the file must be a map, not 'accelerators'"),
         (
             {"accelerator": {}},
-            "the file has the unknown key 'accelerator': there are accelerators, grpcServerFilePath, tfImage",
+            "the file has the unknown key 'accelerator': the known keys are accelerators, grpcServerFilePath, tfImage",
         ),
         ({"accelerators": []}, None),
         ({"accelerators": ["x"]}, "accelerators must be a map, not ['x']"),
         (
             {"accelerators": {"gpu": {}}},
-            "accelerators: 'gpu' is no resource: name it as pods do, e.g. nvidia.com/gpu",
+            "accelerators: 'gpu' is not a resource: use the name that pods request, e.g. nvidia.com/gpu",
         ),
         (
             {"accelerators": {"grpcServerFilePath": 5}},
-            "accelerators.grpcServerFilePath: 5 is no absolute path without '..': begin it with '/'",
+            "accelerators.grpcServerFilePath: 5 is not an absolute path without '..': start it with '/'",
         ),
     ],
 )

@@ -141,7 +141,7 @@ def test_two_spellings_of_the_runtime_id(field: str) -> None:
 def test_two_runtime_ids() -> None:
     assert parsed(caffe2job(RuntimeID="aycw", RuntimeId="aycw")).runtime_id == "aycw"
     assert problem(caffe2job(RuntimeID="aycw", RuntimeId="76no")) == (
-        "spec has RuntimeID and RuntimeId, which say the same and differ: keep one of them"
+        "spec has RuntimeID and RuntimeId, which are spellings of one field and differ: keep one of them"
     )
     assert problem(caffe2job(RuntimeID="AYCW")).startswith("spec.RuntimeID: 'AYCW' must hold only")
 

@@ -128,7 +128,7 @@ def test_the_failure_of_a_container() -> None:
 
 def test_the_failure_of_a_pod_that_never_ran() -> None:
     pod = pod_of(NEVER, "worker").refused_by_node("OutOfcpu", "no room").view()
-    assert describe(pod) == Failure("OutOfcpu", f"pod {pod.name} failed: OutOfcpu: no room", pod.name, words="no room")
+    assert describe(pod) == Failure("OutOfcpu", f"pod {pod.name} failed: OutOfcpu: no room", pod.name, log="no room")
 
 
 @pytest.mark.parametrize(
@@ -148,14 +148,14 @@ def test_who_ended_the_pod_comes_before_the_kubelets_error(
     if pod_reason:
         pod.change(lambda p: p["status"].update(reason=pod_reason, message="low on memory"))
     found = describe(pod.view())
-    assert (found.reason, found.words, found.exit_code) == (told, words, 137)
+    assert (found.reason, found.log, found.exit_code) == (told, words, 137)
     assert f"exited with 137 ({told}): " in found.message
 
 
 def test_of_many_words_the_message_quotes_the_end() -> None:
     lines = "\n".join(f"line {n}" for n in range(200))
     found = describe(pod_of(NEVER, "worker").failed(1, message=lines).view())
-    assert found.words == lines
+    assert found.log == lines
     assert found.message.endswith("line 198\nline 199")
     assert len(found.message) < 600
 

@@ -73,7 +73,7 @@ def test_a_running_job_goes_on_with_its_last_good_spec() -> None:
     world.edit(lambda spec: spec["mxReplicaSpecs"]["Worker"].update(replicas=-1))
     world.settle()
     assert world.outcome == ("Running", "Running")
-    assert world.status["reason"].startswith("the spec is invalid, the pods of the last good one go on: ")
+    assert world.status["reason"].startswith("the spec is invalid, the pods of the last valid spec keep running: ")
     assert world.replicas() == before
     assert world.events[-1].reason == "MXJobFailedValidation"
     world.edit(lambda spec: spec["mxReplicaSpecs"]["Worker"].update(replicas=1))

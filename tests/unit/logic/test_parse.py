@@ -230,18 +230,23 @@ def test_a_bare_list_is_needed_where_it_is_the_spec() -> None:
 def test_two_dialects_at_once() -> None:
     resource = mxjob().v1().resource()
     resource["spec"]["replicaSpecs"] = []
-    assert problem(resource) == "spec has mxReplicaSpecs and replicaSpecs, which say the same: keep one of them"
+    assert (
+        problem(resource)
+        == "spec has mxReplicaSpecs and replicaSpecs, which are spellings of one field: keep one of them"
+    )
 
 
 def test_an_unknown_group() -> None:
     text = problem({**mxjob().resource(), "apiVersion": "example.com/v1"})
     assert text == (
-        "apiVersion: mxnet knows no group 'example.com'; it knows fioravanzo.org, kubeflow.org, mpba.fbk.eu"
+        "apiVersion: mxnet has no jobs of the group 'example.com'; its groups are fioravanzo.org, kubeflow.org, mpba.fbk.eu"
     )
 
 
 def test_a_kind_of_another_framework() -> None:
-    assert problem({**mxjob().resource(), "kind": "TFJob"}) == "kind: 'TFJob' is no job of mxnet; its kinds are: MXJob"
+    assert (
+        problem({**mxjob().resource(), "kind": "TFJob"}) == "kind: 'TFJob' is not a kind of mxnet; its kinds are: MXJob"
+    )
 
 
 def test_one_replica_spec_where_the_framework_has_one_type() -> None:
@@ -292,7 +297,7 @@ def test_misspelt_type_in_a_list() -> None:
     resource = mxjob().v1alpha1().workers(1).resource()
     resource["spec"]["replicaSpecs"][1]["mxReplicaType"] = "WROKER"
     assert problem(resource) == (
-        "spec.replicaSpecs[1].mxReplicaType: 'WROKER' is no replica type of mxnet; it must be one of "
+        "spec.replicaSpecs[1].mxReplicaType: 'WROKER' is not a replica type of mxnet; it must be one of "
         "SCHEDULER, SERVER, WORKER, TUNERTRACKER, TUNERSERVER, TUNER"
     )
 
@@ -300,7 +305,7 @@ def test_misspelt_type_in_a_list() -> None:
 def test_misspelt_type_in_a_map() -> None:
     text = problem(mxjob().v1().replicas("Wroker", 1).resource())
     assert text.startswith(
-        "spec.mxReplicaSpecs.Wroker: 'Wroker' is no replica type of mxnet; it must be one of Scheduler"
+        "spec.mxReplicaSpecs.Wroker: 'Wroker' is not a replica type of mxnet; it must be one of Scheduler"
     )
 
 
@@ -314,7 +319,7 @@ def test_type_left_out() -> None:
 def test_no_container_of_the_framework(flavor: str) -> None:
     text = problem(mxjob().flavor(flavor).container("Scheduler", name="main").resource())
     assert text.endswith(
-        ".template.spec.containers: a container named 'mxnet' is needed, the one that runs mxnet; there are: main"
+        ".template.spec.containers: a container named 'mxnet' is required, the one that runs mxnet; there are: main"
     )
 
 
@@ -361,8 +366,8 @@ def test_named_port_out_of_range() -> None:
         ({"runPolicy": {"ttlSecondsAfterFinished": "1h"}}, "must be a whole number, not '1h'"),
         ({"runPolicy": {"suspend": "true"}}, "spec.runPolicy.suspend must be true or false, not 'true'"),
         ({"runPolicy": {"suspend": 1}}, "spec.runPolicy.suspend must be true or false, not 1"),
-        ({"runPolicy": {"managedBy": []}}, "spec.runPolicy.managedBy must be a text, not []"),
-        ({"schedulerName": 1}, "spec.schedulerName must be a text, not 1"),
+        ({"runPolicy": {"managedBy": []}}, "spec.runPolicy.managedBy must be a string, not []"),
+        ({"schedulerName": 1}, "spec.schedulerName must be a string, not 1"),
         ({"RuntimeId": "No_Label"}, "spec.RuntimeId: 'No_Label' must hold only lower-case letters, digits and '-'"),
         ({"RuntimeId": "newline\n"}, "must hold only lower-case letters, digits and '-'"),
     ],

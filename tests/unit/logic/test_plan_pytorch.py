@@ -64,7 +64,7 @@ def test_a_policy_that_is_no_map_is_named() -> None:
 def test_elastic_workers_do_not_begin_anew_as_one() -> None:
     job = pytorchjob(worker=2, elasticPolicy={"maxReplicas": 3}, runPolicy={"restartScope": "Job"})
     with pytest.raises(
-        InvalidJob, match=r"spec\.runPolicy\.restartScope is Job, and replicas of Worker may come and go"
+        InvalidJob, match=r"spec\.runPolicy\.restartScope is Job, but the replicas of Worker are elastic"
     ):
         parse_job(job, PYTORCH)
 

@@ -40,7 +40,7 @@ def test_v1_name_of_63_characters_says_how_much_is_too_much() -> None:
         ({"containers": None}, ".template.spec.containers must be a list of containers"),
         ({"containers": {}}, ".template.spec.containers must be a list of containers"),
         ({"containers": ["mxnet"]}, ".template.spec.containers must be a list of containers"),
-        ({"containers": []}, "a container named 'mxnet' is needed, the one that runs mxnet; there are: none"),
+        ({"containers": []}, "a container named 'mxnet' is required, the one that runs mxnet; there are: none"),
         ({"initContainers": {}}, ".template.spec.initContainers must be a list of containers"),
         ({"dnsConfig": []}, ".template.spec.dnsConfig must be a map"),
         ({"dnsConfig": {"searches": "a"}}, ".template.spec.dnsConfig.searches must be a list of domains"),
@@ -78,7 +78,7 @@ def test_what_is_left_empty_is_left_out() -> None:
 
 def test_a_job_that_nobody_could_end() -> None:
     text = problem(mxjob().v1alpha1().scheduler(0).servers(2).option(jobMode="local"))
-    assert text.startswith("the job has no replica that could end it: it needs a Scheduler or Worker or ")
+    assert text.startswith("the job has no replica that decides when it succeeds: add a Scheduler or Worker or ")
 
 
 @pytest.mark.parametrize(

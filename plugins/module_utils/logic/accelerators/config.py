@@ -1,4 +1,4 @@
-"""Seed 003's ``controller_config_file.yaml``: from the loaded YAML to values, every fault by its path and its fix.
+"""Parses tf-operator's ``controller_config_file.yaml``. Each error names the path in the file and the fix.
 
 Shape::
 
@@ -8,7 +8,7 @@ Shape::
         volumes: [{name: nvidia-libs, mountPath: /usr/local/nvidia/lib64, hostPath: /usr/lib/nvidia}]
         envVars: [{name: LD_LIBRARY_PATH, value: /usr/local/nvidia/lib64}]
 
-What the API server would refuse in a pod is refused here: there it would end the job, which is not at fault.
+The parser rejects values that the API server would reject in a pod: that would fail the job, whose spec is valid.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ T = TypeVar("T")
 
 
 class _ConfigError(ValueError):
-    """One sentence: the path within the file, and what to do about it."""
+    """An error of the configuration: one sentence with the path in the file and the fix."""
 
 
 def text_of(data: Mapping[str, Any]) -> tuple[str, str]:
-    """(key, text) of the ConfigMap's one file; raises ValueError where there is no telling which that is.
+    """(key, text) of the ConfigMap's configuration file; raises ValueError where it is ambiguous.
 
-    ``kubectl create configmap --from-file`` names the key after the file, so a lone key of any name is taken.
+    ``kubectl create configmap --from-file`` names the key after the file, so a single key may have any name.
     """
     for key in CONFIG_KEYS:
         if key in data:
@@ -54,7 +54,7 @@ def text_of(data: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def inner_of(document: Any) -> Mapping[str, Any] | None:
-    """The data of a ConfigMap manifest that was itself made a ConfigMap's file, as the seed's command line does it."""
+    """The data of a ConfigMap manifest that is itself a file in the ConfigMap, as tf-operator's documents create it."""
     if isinstance(document, Mapping) and document.get("kind") == "ConfigMap":
         data = document.get("data")
         return data if isinstance(data, Mapping) else {}
@@ -62,9 +62,9 @@ def inner_of(document: Any) -> Mapping[str, Any] | None:
 
 
 def read(document: Any, where: str) -> OperatorConfig:
-    """The configuration that ``document`` holds. Never raises: what is wrong stands in ``problems``, after ``where``.
+    """The configuration in ``document``. Errors do not raise; they are in ``problems``, prefixed with ``where``.
 
-    A fault in one resource's entry leaves the others good.
+    An error in the entry of one resource does not affect the others.
     """
     accelerators: dict[str, Accelerator] = {}
     problems: dict[str, str] = {}
@@ -75,7 +75,8 @@ def read(document: Any, where: str) -> OperatorConfig:
         for name in entries:
             if not (isinstance(name, str) and is_accelerator(name) and _RESOURCE_NAME.fullmatch(name)):
                 raise _ConfigError(
-                    f"accelerators: {reprlib.repr(name)} is no resource: name it as pods do, e.g. nvidia.com/gpu"
+                    f"accelerators: {reprlib.repr(name)} is not a resource: use the name that pods request, "
+                    "e.g. nvidia.com/gpu"
                 )
     except _ConfigError as e:
         return OperatorConfig(problems={"": f"{where}: {e}"})
@@ -88,7 +89,7 @@ def read(document: Any, where: str) -> OperatorConfig:
 
 
 def _files(top: Mapping[str, Any], entries: dict[str, Any]) -> Mapping[str, str]:
-    """The seed prints the setting among the resources; its own program read it beside them. Both are taken."""
+    """tf-operator's documents put the setting among the resources, its program reads it beside them. Both are valid."""
     inner = entries.pop(GRPC_SERVER_FILE, None)
     path = inner if inner is not None else top.get(GRPC_SERVER_FILE)
     if path is None:
@@ -111,10 +112,12 @@ def _volume(entry: Mapping[str, Any], where: str) -> HostVolume:
     _known(entry, where, ("name", "mountPath", "hostPath"))
     name = _text(entry, "name", where)
     if not _VOLUME_NAME.fullmatch(name):
-        raise _ConfigError(f"{where}.name: {reprlib.repr(name)} cannot name a volume: use up to 63 of a-z, 0-9 and '-'")
+        raise _ConfigError(
+            f"{where}.name: {reprlib.repr(name)} is not a valid volume name: use up to 63 of a-z, 0-9 and '-'"
+        )
     mount_path = _path(_text(entry, "mountPath", where), f"{where}.mountPath")
     if ":" in mount_path:
-        raise _ConfigError(f"{where}.mountPath: {mount_path!r} has a ':', which no mount may have")
+        raise _ConfigError(f"{where}.mountPath: {mount_path!r} has a ':', which Kubernetes does not allow: remove it")
     return HostVolume(name, mount_path, _path(_text(entry, "hostPath", where), f"{where}.hostPath"))
 
 
@@ -122,10 +125,13 @@ def _variable(entry: Mapping[str, Any], where: str) -> Variable:
     _known(entry, where, ("name", "value"))
     name = _text(entry, "name", where)
     if not _VARIABLE_NAME.fullmatch(name):
-        raise _ConfigError(f"{where}.name: {reprlib.repr(name)} cannot name an environment variable")
+        raise _ConfigError(
+            f"{where}.name: {reprlib.repr(name)} is not a valid name of an environment variable: "
+            "use letters, digits, '-', '.' and '_', and no digit first"
+        )
     value = entry.get("value", "")
     if not isinstance(value, str):
-        raise _ConfigError(f"{where}.value: {reprlib.repr(value)} is no text: put it in quotes")
+        raise _ConfigError(f"{where}.value: {reprlib.repr(value)} is not a string: put it in quotes")
     return Variable(name, value)
 
 
@@ -133,7 +139,7 @@ def _each(listed: Any, where: str, make: Callable[[Mapping[str, Any], str], T]) 
     if listed is None:
         return ()
     if not isinstance(listed, list):
-        raise _ConfigError(f"{where} must be a list, one item a '-'")
+        raise _ConfigError(f"{where} must be a list: start each item with '-'")
     return tuple(make(_mapping(item, f"{where}[{n}]"), f"{where}[{n}]") for n, item in enumerate(listed))
 
 
@@ -146,22 +152,22 @@ def _mapping(value: Any, where: str) -> Mapping[str, Any]:
 def _known(entry: Mapping[str, Any], where: str, keys: tuple[str, ...]) -> Mapping[str, Any]:
     unknown = next((key for key in entry if key not in keys), None)
     if unknown is not None:
-        raise _ConfigError(f"{where} has the unknown key {reprlib.repr(unknown)}: there are {', '.join(keys)}")
+        raise _ConfigError(f"{where} has the unknown key {reprlib.repr(unknown)}: the known keys are {', '.join(keys)}")
     return entry
 
 
 def _text(entry: Mapping[str, Any], key: str, where: str) -> str:
     value = entry.get(key)
     if value is None or value == "":
-        raise _ConfigError(f"{where}.{key} is missing: give it")
+        raise _ConfigError(f"{where}.{key} is missing: add it")
     if not isinstance(value, str):
-        raise _ConfigError(f"{where}.{key}: {reprlib.repr(value)} is no text: put it in quotes")
+        raise _ConfigError(f"{where}.{key}: {reprlib.repr(value)} is not a string: put it in quotes")
     return value
 
 
 def _path(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value.startswith("/") or ".." in value.split("/"):
-        raise _ConfigError(f"{where}: {reprlib.repr(value)} is no absolute path without '..': begin it with '/'")
+        raise _ConfigError(f"{where}: {reprlib.repr(value)} is not an absolute path without '..': start it with '/'")
     return value
 
 
@@ -169,5 +175,5 @@ def _differ(names: Iterable[str], where: str, key: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise _ConfigError(f"{where}: the {key} {reprlib.repr(name)} stands there twice: give each its own")
+            raise _ConfigError(f"{where}: the {key} {reprlib.repr(name)} occurs twice: use each {key} once")
         seen.add(name)

@@ -1,7 +1,7 @@
-"""A pod made fit for the accelerators that it asks for: the node's paths, variables, and the cluster's resource names.
+"""Adds to a pod what its accelerators need: volumes of the node, variables, and the cluster's resource names.
 
-Whatever the user wrote stays: a variable or a mount at the same path wins over the configured one, and a volume keeps
-its name. What has no shape that a pod can have is passed on as it is, for the API server to refuse in its own words.
+The user's settings take precedence: a variable of the same name or a mount at the same path is kept, and volumes keep
+their names. Malformed parts of a pod are passed on unchanged, and the API server rejects them.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ NAME_LIMIT = 63
 
 
 def inject(pod: Mapping[str, Any], cluster_info: ClusterInfo) -> Mapping[str, Any]:
-    """``pod`` itself where it asks for no accelerator, else a copy with what its containers need."""
+    """``pod`` itself where it requests no accelerator, else a copy with what its containers need."""
     if not limits.of_pod(pod["spec"]):
         return pod
-    made = copy.deepcopy(dict(pod))
-    spec = made["spec"]
+    copied = copy.deepcopy(dict(pod))
+    spec = copied["spec"]
     for container in limits.containers(spec):
         for accelerator in _accelerators(limits.of_container(container), cluster_info):
             for volume in accelerator.volumes:
                 _mount(spec, container, volume)
             _set(container, accelerator)
         _rename(container, cluster_info)
-    return made
+    return copied
 
 
-def _accelerators(asked: Mapping[str, Any], cluster_info: ClusterInfo) -> list[Accelerator]:
-    """The entries for what a container asks for, under the name it uses and under the cluster's."""
+def _accelerators(requested: Mapping[str, Any], cluster_info: ClusterInfo) -> list[Accelerator]:
+    """The configured accelerators of a container's requests, by the requested name and by the cluster's name."""
     found: dict[str, Accelerator] = {}
-    for name in asked:
+    for name in requested:
         real = limits.alias(name, cluster_info.advertised)
         for each in (name, real):
-            # a preset is for nodes that have the alpha name; elsewhere the device plugin mounts the driver, and the
-            # preset's paths, which are not there, would hide it
+            # a preset is for nodes with the alpha name; on others the device plugin mounts the driver, and the preset's
+            # paths, which do not exist there, would hide it
             if each in cluster_info.config.accelerators and not (cluster_info.config.preset and each != real):
                 found.setdefault(each, cluster_info.config.accelerators[each])
     return list(found.values())
@@ -59,7 +59,7 @@ def _mount(spec: dict[str, Any], container: dict[str, Any], volume: HostVolume) 
 
 
 def _volume(spec: dict[str, Any], volume: HostVolume) -> str:
-    """The name of the pod's volume for that path: one that is there already, or a new one under a free name."""
+    """The name of the pod's volume for that path: an existing volume, or a new one with an unused name."""
     volumes = spec.get("volumes") or []
     taken = {str(v.get("name")): v.get("hostPath") for v in limits.maps(volumes)}
     name, number = volume.name, 1
@@ -84,7 +84,7 @@ def _set(container: dict[str, Any], accelerator: Accelerator) -> None:
 
 
 def _rename(container: dict[str, Any], cluster_info: ClusterInfo) -> None:
-    """Ask under the cluster's names. A plugin's device needs a limit, and a request must equal it."""
+    """Request the cluster's resource names. An extended resource needs a limit, and a request must equal it."""
     wanted = limits.limits_of(container, cluster_info.advertised)
     for old in limits.of_container(container):
         new = limits.alias(old, cluster_info.advertised)
@@ -97,8 +97,8 @@ def _rename(container: dict[str, Any], cluster_info: ClusterInfo) -> None:
         resources["limits"] = {**_without(resources.get("limits"), old), new: wanted[new]}
 
 
-def _without(held: Any, name: str) -> dict[str, Any]:
-    return {key: value for key, value in held.items() if key != name} if isinstance(held, Mapping) else {}
+def _without(resources: Any, name: str) -> dict[str, Any]:
+    return {key: value for key, value in resources.items() if key != name} if isinstance(resources, Mapping) else {}
 
 
 def _same_path(one: object, other: str) -> bool:

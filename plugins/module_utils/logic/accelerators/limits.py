@@ -1,7 +1,7 @@
-"""Which accelerators a pod's containers ask for, and by which name the cluster has them.
+"""Which accelerators a pod's containers request, and under which name the cluster advertises them.
 
-An accelerator is any resource called DOMAIN/NAME: Kubernetes' own that pods can ask for have no domain, but for the
-alpha GPU of its first years.
+An accelerator is any resource called DOMAIN/NAME: Kubernetes' own resources have no domain, except the alpha GPU of
+releases before 1.10.
 """
 
 from __future__ import annotations
@@ -12,40 +12,40 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import ALPHA_GPU, GPU
 
 Quantity = Any
-"""As the user wrote it: 4 or "4"."""
+"""As in the manifest: 4 or "4"."""
 
 
 def is_accelerator(resource: object) -> bool:
-    """Whether a resource of that name is a device and not cpu, memory or the like."""
+    """Whether a resource of that name is a device, unlike cpu and memory."""
     return isinstance(resource, str) and "/" in resource
 
 
 def containers(spec: Mapping[str, Any]) -> Iterator[Any]:
-    """All containers of a pod spec, those that only initialise it included. What is none the API server refuses."""
+    """All containers and init containers of a pod spec, without malformed ones, which the API server rejects."""
     for field in ("initContainers", "containers"):
         yield from maps(spec.get(field))
 
 
 def maps(listed: Any) -> list[Any]:
-    """The maps in a list that a user wrote; none where it is no list."""
+    """The maps in an unvalidated list; empty where it is not a list."""
     return [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
 
 
 def of_container(container: Mapping[str, Any]) -> dict[str, Quantity]:
-    """Accelerator to how many of it; a request without a limit counts as one, since devices cannot be overcommitted."""
+    """Accelerators and their counts. A request without a limit counts too, since devices cannot be overcommitted."""
     resources = container.get("resources")
-    held = [resources.get(field) for field in ("requests", "limits")] if isinstance(resources, Mapping) else []
-    asked = {name: count for one in held if isinstance(one, Mapping) for name, count in one.items()}
-    return {name: count for name, count in asked.items() if is_accelerator(name) and str(count) != "0"}
+    given = [resources.get(field) for field in ("requests", "limits")] if isinstance(resources, Mapping) else []
+    requested = {name: count for one in given if isinstance(one, Mapping) for name, count in one.items()}
+    return {name: count for name, count in requested.items() if is_accelerator(name) and str(count) != "0"}
 
 
 def of_pod(spec: Mapping[str, Any]) -> frozenset[str]:
-    """The accelerators that any container of a pod spec asks for."""
+    """The accelerators that the containers of a pod spec request."""
     return frozenset(name for container in containers(spec) for name in of_container(container))
 
 
 def alias(resource: str, advertised: Collection[str] | None) -> str:
-    """The name by which the cluster has ``resource``: another one only where no node has it and some have that.
+    """The cluster's name of ``resource``: nvidia.com/gpu for the alpha name, where nodes advertise only the former.
 
     ``advertised`` are the names on the nodes, ``None`` where they are not known.
     """
@@ -55,20 +55,20 @@ def alias(resource: str, advertised: Collection[str] | None) -> str:
 
 
 def limits_of(container: Mapping[str, Any], advertised: Collection[str] | None = None) -> dict[str, Quantity]:
-    """What a container asks for under the cluster's names; where it does so under both, what it wrote under those."""
-    asked = of_container(container)
-    renamed = {alias(name, advertised): count for name, count in asked.items()}
-    return renamed | {name: count for name, count in asked.items() if name in renamed}
+    """A container's accelerators under the cluster's names. A count under the cluster's name takes precedence."""
+    requested = of_container(container)
+    renamed = {alias(name, advertised): count for name, count in requested.items()}
+    return renamed | {name: count for name, count in requested.items() if name in renamed}
 
 
 def gpu_limits(spec: Mapping[str, Any], advertised: Collection[str] | None = None) -> dict[str, dict[str, Quantity]]:
-    """``{container: {accelerator: count}}`` of a pod spec, under the cluster's names; others are left out."""
+    """``{container: {accelerator: count}}`` of a pod spec, under the cluster's names; other containers are left out."""
     found = {str(one.get("name", "")): limits_of(one, advertised) for one in containers(spec)}
     return {name: limits for name, limits in found.items() if limits}
 
 
 def advertised(nodes: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """The accelerators that some of these Node objects has, be they free or not."""
+    """The accelerators that these Node objects advertise, whether in use or not."""
     return frozenset(
         name
         for node in nodes

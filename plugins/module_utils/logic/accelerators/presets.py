@@ -1,8 +1,8 @@
-"""What pods need on the GPU nodes of a cloud, where nobody has said it in a ConfigMap: seed 003's ``cloud`` value.
+"""Accelerator presets of clouds, used where there is no ConfigMap, like the ``cloud`` value of tf-operator's chart.
 
-Paths as the tf-job-operator-chart of the seed's operator had them, each cloud's last ones with volumes (GKE's of
-November 2017, Azure's of December 2017). They are for nodes that advertise the alpha name and leave the driver to the
-pod. Where a device plugin advertises ``nvidia.com/gpu`` it mounts the driver too; GKE's entry was dropped for that.
+The paths are those of the tf-job-operator-chart, for each cloud the last ones with volumes (GKE: November 2017, Azure:
+December 2017). They are for nodes that advertise the alpha name and leave it to the pod to mount the driver. Where a
+device plugin advertises ``nvidia.com/gpu``, the plugin mounts the driver, so the chart dropped GKE's entry.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators
     OperatorConfig,
 )
 
-_LIBRARIES = "/usr/local/nvidia/lib64"  # NVIDIA's images have it in their library path
+_LIBRARIES = "/usr/local/nvidia/lib64"  # on the library path of NVIDIA's images
 _LIBCUDA = "/usr/lib/x86_64-linux-gnu/libcuda.so.1"
 
 _PRESETS: Mapping[str, Accelerator] = {

@@ -1,7 +1,7 @@
-"""A plan made fit for the cluster's accelerators, between its making and its carrying out.
+"""Adapts a plan to the cluster's accelerators before the writer applies it.
 
-Only what is created is touched, so neither a changed ConfigMap nor a new node restarts a pod: the next one that is
-made has it.
+It changes only objects that the plan creates, so neither a changed ConfigMap nor a new node restarts a pod; the next
+created pod uses the new configuration.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 
 AGAIN = 30.0
-"""Seconds until another look at a job that waits for the ConfigMap, where nobody watches it."""
+"""Seconds until the next reconcile of a job that waits for a fix of the ConfigMap, where no engine watches it."""
 
 
 def required_info(planned: Plan, job: DLJob) -> RequiredInfo:
-    """What must be known before ``planned`` is carried out; nothing for a plan without accelerators and programs."""
-    asked = _asked(planned)
+    """The cluster info that ``planned`` needs; nothing for a plan without accelerators and programs."""
+    requested = _requested(planned)
     settings = frozenset(program.file_setting for program in _programs(planned, job).values() if program.file_setting)
-    return RequiredInfo(config=bool(asked or settings), nodes=ALPHA_GPU in asked, settings=settings)
+    return RequiredInfo(config=bool(requested or settings), nodes=ALPHA_GPU in requested, settings=settings)
 
 
 def resolve_accelerators(
@@ -54,33 +54,33 @@ def resolve_accelerators(
     return Resolution(resolved, warnings=warnings)
 
 
-def _asked(planned: Plan) -> frozenset[str]:
+def _requested(planned: Plan) -> frozenset[str]:
     return frozenset().union(*(limits.of_pod(pod["spec"]) for pod in planned.pods))
 
 
 def _problems(planned: Plan, cluster_info: ClusterInfo) -> list[str]:
-    asked = _asked(planned)
-    names = {*asked, *(limits.alias(name, cluster_info.advertised) for name in asked)}
+    requested = _requested(planned)
+    names = {*requested, *(limits.alias(name, cluster_info.advertised) for name in requested)}
     found = cluster_info.config.problems
-    return [found[name] for name in ("", *sorted(names)) if name in found] if asked else []
+    return [found[name] for name in ("", *sorted(names)) if name in found] if requested else []
 
 
 def _programs(planned: Plan, job: DLJob) -> dict[str, DefaultProgram]:
-    """The role's programs among the plan's companions, by the name of their ConfigMap."""
+    """The role's programs among the plan's auxiliary objects, by the name of their ConfigMap."""
     programs = {
         program_name(job, group.default_program): group.default_program for group in job.groups if group.default_program
     }
-    made = {c["metadata"]["name"] for c in planned.auxiliary_objects if c["kind"] == "ConfigMap"}
-    return {name: program for name, program in programs.items() if name in made}
+    created = {c["metadata"]["name"] for c in planned.auxiliary_objects if c["kind"] == "ConfigMap"}
+    return {name: program for name, program in programs.items() if name in created}
 
 
 def _with_files(planned: Plan, job: DLJob, texts: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
     programs = _programs(planned, job)
 
-    def replaced(companion: Mapping[str, Any]) -> Mapping[str, Any]:
-        program = programs.get(companion["metadata"]["name"]) if companion["kind"] == "ConfigMap" else None
+    def replaced(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+        program = programs.get(manifest["metadata"]["name"]) if manifest["kind"] == "ConfigMap" else None
         if program is None or program.file_setting not in texts:
-            return companion
-        return {**companion, "data": dict.fromkeys(program.files, texts[program.file_setting])}
+            return manifest
+        return {**manifest, "data": dict.fromkeys(program.files, texts[program.file_setting])}
 
-    return tuple(replaced(companion) for companion in planned.auxiliary_objects)
+    return tuple(replaced(manifest) for manifest in planned.auxiliary_objects)

@@ -1,7 +1,7 @@
-"""The environment of a Caffe2 worker, and what must hold of how its job's workers meet.
+"""The environment of a Caffe2 worker, and the validation of the workers' rendezvous.
 
-Source: seed 004. Caffe2 has no parameter server: the workers find one another through a Redis server or a directory
-that all of them share, and then exchange gradients directly (Gloo).
+Source: caffe2-operator. Caffe2 has no parameter server: the workers discover one another through a Redis server or a
+shared directory, and then exchange gradients directly (Gloo).
 """
 
 from __future__ import annotations
@@ -13,46 +13,46 @@ from typing import Any
 REDIS, NFS, NONE = "redis", "nfs", "none"
 BACKENDS = (REDIS, NFS, NONE)
 REDIS_PORT = 6379
-"""Redis' own port, where the job gives none."""
+"""Redis' default port, used where the job has none."""
 
 _FIELD = "backendSpecs"
 
 
 def backend_of(cluster: Mapping[str, Any]) -> str:
-    """How the workers of ``cluster`` meet: what the job says, else Redis, else (of a single worker) not at all."""
+    """The rendezvous of the workers of ``cluster``: the job's backendType; by default redis, or none for one worker."""
     return str(_given(cluster).get("backendType") or (REDIS if cluster["total"] > 1 else NONE))
 
 
 def caffe2_validation(cluster: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with ``spec.backendSpecs``, a sentence each."""
+    """The errors of ``spec.backendSpecs``, one sentence each."""
     path = f"spec.{_FIELD}"
-    held = cluster["spec"].get(_FIELD)
-    if held is not None and not isinstance(held, Mapping):
-        yield f"{path} must be a map with backendType and what that needs"
+    specs = cluster["spec"].get(_FIELD)
+    if specs is not None and not isinstance(specs, Mapping):
+        yield f"{path} must be a map with backendType and the fields of that backend"
         return
     given, backend = _given(cluster), backend_of(cluster)
     if backend not in BACKENDS:
         yield f"{path}.backendType: {backend!r} is none of {', '.join(BACKENDS)}"
     elif backend == NONE and cluster["total"] > 1:
         yield (
-            f"{path}.backendType is none, and the job has {cluster['total']} replicas, which could not find one "
-            "another: choose redis or nfs, or 1 replica"
+            f"{path}.backendType is none, and the job has {cluster['total']} replicas, which need a rendezvous: "
+            "choose redis or nfs, or 1 replica"
         )
     elif backend == REDIS:
         if not _is_text(given.get("redisHost")):
             yield (
-                f"{path}.redisHost is missing: name the Redis server at which the replicas meet, "
+                f"{path}.redisHost is missing: name the Redis server for the replicas' rendezvous, "
                 "or choose backendType nfs (or, for 1 replica, none)"
             )
         port = given.get("redisPort", REDIS_PORT)
         if isinstance(port, bool) or not isinstance(port, int) or not 1 <= port <= 65535:
             yield f"{path}.redisPort is {port!r}: it must be a whole number between 1 and 65535"
     elif backend == NFS and not _is_text(given.get("nfsPath")):
-        yield f"{path}.nfsPath is missing: name the directory, mounted in all replicas, in which they meet"
+        yield f"{path}.nfsPath is missing: name the directory, mounted in all replicas, for their rendezvous"
 
 
 def caffe2_config(cluster: Mapping[str, Any]) -> str:
-    """CAFFE2_CONFIG: the cluster as JSON, ``host:port`` by type in lower case, and which of them this task is."""
+    """CAFFE2_CONFIG: the cluster as JSON, ``host:port`` by type in lower case, and the replica's own type and index."""
     task = cluster["task"]
     config = {
         "cluster": {
@@ -67,8 +67,8 @@ def caffe2_config(cluster: Mapping[str, Any]) -> str:
 def caffe2_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
     """SHARD_ID, NUM_SHARDS, RUN_ID, CAFFE2_CONFIG, REDIS_HOST, REDIS_PORT and NFS_PATH of ``cluster``'s task.
 
-    All of them are always set, so that a command line may name each; those of a backend that the job does not use are
-    empty (the port, which programs read as a number, is Redis' own): which one is not empty tells how to meet.
+    All of them are always set, so that a command line may refer to each. Those of a backend that the job does not use
+    are empty; only the port, which programs parse as a number, has Redis' default.
     """
     given, backend = _given(cluster), backend_of(cluster)
     redis = given if backend == REDIS else {}
@@ -85,15 +85,15 @@ def caffe2_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _run_id(cluster: Mapping[str, Any]) -> str:
-    """The key under which the shards meet. What an attempt has left there would mislead the next one."""
+    """The key of the rendezvous. It differs by attempt, so that data of an earlier attempt has no effect."""
     runtime_id, attempt = cluster["job"]["runtime_id"], cluster.get("attempt", 0)
     return f"{runtime_id}-{attempt}" if attempt else str(runtime_id)
 
 
 def _given(cluster: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The job's ``backendSpecs`` without what it leaves empty."""
-    held = cluster["spec"].get(_FIELD)
-    return {k: v for k, v in held.items() if v not in (None, "")} if isinstance(held, Mapping) else {}
+    """The job's ``backendSpecs`` without empty fields."""
+    specs = cluster["spec"].get(_FIELD)
+    return {k: v for k, v in specs.items() if v not in (None, "")} if isinstance(specs, Mapping) else {}
 
 
 def _is_text(value: Any) -> bool:

@@ -1,7 +1,7 @@
 """The environment of MXNet's parameter server (ps-lite).
 
-Sources: seed 001 (DMLC_* for every role), and the training operator's v1 MXJob, which adds
-MX_CONFIG and, for workers, DMLC_WORKER_ID.
+Sources: mx-operator (DMLC_* for every replica type), and training-operator's v1 MXJob, which adds MX_CONFIG and, for
+workers, DMLC_WORKER_ID.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.memoize import MemoizedPerCluster
 
 TUNER_SERVER_KEY = "tuner-server-key"
-"""The template annotation whose value v1 hands to all replicas in MX_CONFIG's labels."""
+"""The template annotation whose value v1 passes to all replicas in MX_CONFIG's labels."""
 
 
 def dmlc_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
     """DMLC_ROLE, _PS_ROOT_URI, _PS_ROOT_PORT, _NUM_SERVER, _NUM_WORKER and _USE_KUBERNETES of ``cluster``'s task.
 
-    A local job has no scheduler and gets none of them: MXNet would otherwise wait for one.
+    A local job has no scheduler, so it gets none of them: with them MXNet would wait for a scheduler.
     """
     replicas, task = cluster["replicas"], cluster["task"]
     schedulers = replicas.get("Scheduler") or []
@@ -60,7 +60,7 @@ def _json(value: Any) -> str:
 
 
 def mxnet_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
-    """What an MXJob's process reads: the DMLC variables; in v1's form MX_CONFIG and a worker's number (BytePS) too."""
+    """The environment of an MXJob's process: the DMLC variables; in v1 also MX_CONFIG and DMLC_WORKER_ID (BytePS)."""
     task = cluster["task"]
     if cluster["job"].get("form") != "v1":
         return dmlc_environment(cluster)

@@ -1,7 +1,7 @@
-"""The variables that PyTorch's processes meet by: those of ``init_process_group``, and torchrun's own (``PET_*``).
+"""The variables for the rendezvous of PyTorch's processes: those of ``init_process_group`` and torchrun's (``PET_*``).
 
-Source: the training operator's v1 PyTorchJob (1.8), which gives them to every container of a pod; torchrun reads each
-of its arguments from the variable ``PET_<ARGUMENT>``.
+Source: training-operator's v1 PyTorchJob (1.8), which sets them in every container of a pod; torchrun reads each of its
+arguments from the variable ``PET_<ARGUMENT>``.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 MASTER, WORKER = "Master", "Worker"
 AUTO = "auto"
-"""As many processes in a pod as torchrun finds accelerators for, or else processors."""
+"""torchrun starts one process per accelerator of the pod, or else one per processor."""
 BACKEND = "c10d"
 _PROCESSES = re.compile(r"[a-z][a-z0-9_]*|[1-9][0-9]{0,3}")
 
 
 def pytorch_validation(cluster: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with ``spec.nprocPerNode`` and ``spec.elasticPolicy``, a sentence each."""
+    """The errors of ``spec.nprocPerNode`` and ``spec.elasticPolicy``, one sentence each."""
     spec = cluster["spec"]
     processes, policy = spec.get("nprocPerNode"), spec.get("elasticPolicy")
     if processes is not None and not (isinstance(processes, str) and _PROCESSES.fullmatch(processes)):
@@ -27,15 +27,15 @@ def pytorch_validation(cluster: Mapping[str, Any]) -> Iterator[str]:
         return
     path = "spec.elasticPolicy"
     if not isinstance(policy, Mapping):
-        yield f"{path} must be a map with minReplicas, maxReplicas and how torchrun's processes meet"
+        yield f"{path} must be a map with minReplicas, maxReplicas and the rendezvous of torchrun"
         return
     workers = len(cluster["replicas"].get(WORKER) or ())
     if not workers:
-        yield f"{path} is about workers, of which the job has none: add Worker, or remove elasticPolicy"
+        yield f"{path} needs workers, of which the job has none: add Worker, or remove elasticPolicy"
     if processes is not None and policy.get("nProcPerNode") is not None:
         yield f"spec.nprocPerNode and {path}.nProcPerNode are one setting: keep nprocPerNode, remove the other"
     if policy.get("metrics"):
-        yield f"{path}.metrics makes no autoscaler here: remove it, and write a HorizontalPodAutoscaler"
+        yield f"{path}.metrics is not supported: remove it, and create a HorizontalPodAutoscaler instead"
     counts = {name: policy.get(name) for name in ("minReplicas", "maxReplicas", "nProcPerNode")}
     wrong = {name: given for name, given in counts.items() if given is not None and not _is_count(given)}
     for name, given in wrong.items():
@@ -46,7 +46,7 @@ def pytorch_validation(cluster: Mapping[str, Any]) -> Iterator[str]:
     if least is not None and most is not None and least > most:
         yield f"{path}.minReplicas is {least}, and maxReplicas {most}: lower it, or raise maxReplicas"
     elif most is not None and workers > most:
-        yield f"the job has {workers} workers, and {path}.maxReplicas is {most}: torchrun would let none in beyond it"
+        yield f"the job has {workers} workers, and {path}.maxReplicas is {most}: remove workers, or raise maxReplicas"
 
 
 def _is_count(value: Any) -> bool:
@@ -54,7 +54,7 @@ def _is_count(value: Any) -> bool:
 
 
 def pytorch_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
-    """What the task's process reads: where the master is, its own rank, and how many there are of what."""
+    """The environment of the task's process: the master's address, its own rank, and the numbers of processes."""
     spec = cluster["spec"]
     elastic = spec.get("elasticPolicy")
     processes = str(spec.get("nprocPerNode") or (elastic or {}).get("nProcPerNode") or AUTO)
@@ -65,12 +65,12 @@ def pytorch_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _master(cluster: Mapping[str, Any]) -> dict[str, str]:
-    """Of a job without a master nothing: its workers meet at an address that elasticPolicy gives, or their program."""
+    """The master's variables. They are empty without a master: elasticPolicy or the program has the address then."""
     masters = cluster["replicas"].get(MASTER)
     if not masters:
         return {}
     host, port, rank = masters[0]["host"], str(masters[0]["port"]), str(cluster["task"]["rank"])
-    # of auto, cpu and gpu only the pod itself can tell the number: torchrun sets the processes' own WORLD_SIZE then
+    # for auto, cpu and gpu only the pod knows the number; torchrun then sets the WORLD_SIZE of its processes
     given = str(cluster["spec"].get("nprocPerNode") or "")
     each = int(given) if given.isdecimal() else 1
     return {
@@ -85,7 +85,7 @@ def _master(cluster: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _elastic(workers: Sequence[Mapping[str, Any]], policy: Mapping[str, Any]) -> dict[str, str]:
-    """Where workers that come and go meet, and between which numbers of them they go on."""
+    """The rendezvous of elastic workers, with their least and largest number."""
     least = policy.get("minReplicas", policy.get("maxReplicas", len(workers)))
     most = policy.get("maxReplicas", policy.get("minReplicas", len(workers)))
     host = policy.get("rdzvHost") or workers[0]["host"]
@@ -94,12 +94,12 @@ def _elastic(workers: Sequence[Mapping[str, Any]], policy: Mapping[str, Any]) ->
     given = {
         "PET_RDZV_ENDPOINT": f"{host}:{port}",
         "PET_RDZV_BACKEND": policy.get("rdzvBackend") or BACKEND,
-        # a pod that trains for itself would else wait at its own rendezvous for the others
+        # a standalone pod would otherwise wait for the others at its own rendezvous
         "PET_NNODES": "1:1" if policy.get("standalone") else f"{least}:{most}",
         "PET_MAX_RESTARTS": policy.get("maxRestarts"),
         "PET_RDZV_ID": policy.get("rdzvId"),
         "PET_RDZV_CONF": details or None,
-        # the peer writes "", of which torchrun makes no number and ends
+        # training-operator sets "", which torchrun cannot parse as a number, so that it exits
         "PET_STANDALONE": 1 if policy.get("standalone") else None,
     }
     return {name: str(value) for name, value in given.items() if value is not None}

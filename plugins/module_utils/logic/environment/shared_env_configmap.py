@@ -1,12 +1,12 @@
-"""What all processes of a large job read alike, kept once in a ConfigMap instead of in every pod.
+"""Stores the common part of a large job's environment in one ConfigMap instead of in every pod.
 
-A cluster's description names every process, and every process gets it: the pods of n replicas carry n * n names. Of
-1,000 replicas that is 60 MB in etcd, which holds 2 GB, and most of what making the pods costs. Only the end of such a
-text differs, the process' own place. So the pod takes the beginning from a ConfigMap and adds its own end, in
-Kubernetes' own notation ``$(NAME)``; the process finds the same text as ever in its environment.
+The environment of every process lists all processes, so the pods of n replicas contain n * n names. For 1,000 replicas
+these are 60 MB in etcd, which holds 2 GB, and most of the cost of creating the pods. The values differ only at their
+end, which has the process's own type and index. So the pod takes the common prefix from a ConfigMap and appends its own
+end with Kubernetes' notation ``$(NAME)``; the process gets the same value as before.
 
-Pure. It knows no variable's meaning: it compares what an environment gives to the first and to the last replica of
-each type, and whatever else does not begin that way is written out as usual.
+Pure. The module does not interpret variables: it compares the values for the first and the last replica of each type.
+A pod whose value does not start with the common prefix gets its whole value as usual.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 KIND = "ConfigMap"
 FROM_REPLICAS = 50
-"""Below, a pod says all of it itself: what is lost is small, and what a person reads in the pod is whole."""
+"""Number of replicas from which the ConfigMap is used. Pods of smaller jobs contain the whole environment, which is
+easier to read and costs little."""
 SHORTEST = 1024
-"""Characters of a beginning that is worth it."""
+"""Minimal length of a common prefix, in characters."""
 LARGEST = 1_000_000
-"""Bytes of all beginnings together: a ConfigMap holds 1 MiB."""
+"""Bytes of all common prefixes together. A ConfigMap holds 1 MiB."""
 PREFIX = "DLJOB_SHARED_"
-"""Before the name of the variable whose beginning it is."""
+"""Prefix of the name of the variable that holds a common prefix."""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """By variable the beginning of its text, and the name of the ConfigMap that has them, which is made from them."""
+    """The common prefixes by variable, and the ConfigMap that holds them, whose name is derived from them."""
 
     config_map: str
-    beginnings: Mapping[str, str]
+    prefixes: Mapping[str, str]
     digest: str
 
 
@@ -52,57 +53,57 @@ def may_share(job: DLJob) -> bool:
 def due(
     job: DLJob, environment: Environment, cluster: Cluster, observed: Observed, starts: bool
 ) -> tuple[Shared | None, tuple[Mapping[str, Any], ...]]:
-    """What pods that start now read alike, and the ConfigMap to be made for them or for those that lost theirs."""
-    needy = lost(observed)
-    if not starts and not needy:
+    """The shared environment of new pods, and the ConfigMap to create for them or for pods that lack theirs."""
+    missing = lost(observed)
+    if not starts and not missing:
         return None, ()
     shared = shared_by(job, environment, cluster)
     if (
         shared is None
         or (KIND, shared.config_map) in observed.owned_objects
-        or not (starts or shared.config_map in needy)
+        or not (starts or shared.config_map in missing)
     ):
         return shared, ()
     return shared, (_config_map(job, shared),)
 
 
 def shared_by(job: DLJob, environment: Environment, cluster: Cluster) -> Shared | None:
-    """What the replicas of ``job`` read alike; ``None`` where that is not worth an object of its own."""
+    """The shared environment of the replicas of ``job``; ``None`` where a ConfigMap is not worthwhile."""
     if not may_share(job):
         return None
-    seen = [environment(for_replica(cluster, *task)) for task in _outermost(cluster)]
-    # character by character is what is meant
-    common = {name: os.path.commonprefix([one.get(name, "") for one in seen]) for name in seen[0]}  # noqa: RUF071
-    # Kubernetes reads $ in a variable that it is given, and not in what it takes from a ConfigMap
-    beginnings = {name: text for name, text in common.items() if len(text) >= SHORTEST and "$" not in text}
-    if not beginnings or sum(len(text.encode()) for text in beginnings.values()) > LARGEST:
+    found = [environment(for_replica(cluster, *task)) for task in _outermost(cluster)]
+    # a comparison by characters is intended
+    common = {name: os.path.commonprefix([one.get(name, "") for one in found]) for name in found[0]}  # noqa: RUF071
+    # Kubernetes expands $(NAME) in values of the pod spec, but not in values from a ConfigMap
+    prefixes = {name: text for name, text in common.items() if len(text) >= SHORTEST and "$" not in text}
+    if not prefixes or sum(len(text.encode()) for text in prefixes.values()) > LARGEST:
         return None
-    # named by what it says: whoever says something else leaves alone what running pods refer to
-    said = "\0".join(f"{name}={text}" for name, text in sorted(beginnings.items()))
-    digest = hashlib.sha256(said.encode()).hexdigest()[:16]
-    return Shared(f"{naming.service_name(job)}-{digest[:10]}", beginnings, digest)
+    # the name has a hash of the content, so that other content does not change the ConfigMap of running pods
+    content = "\0".join(f"{name}={text}" for name, text in sorted(prefixes.items()))
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+    return Shared(f"{naming.service_name(job)}-{digest[:10]}", prefixes, digest)
 
 
 def _outermost(cluster: Cluster) -> Iterator[tuple[str, int]]:
-    """Type and index of the first and the last replica of each type: their indices begin with different digits."""
+    """Type and index of the first and the last replica of each type. Their indices start with different digits."""
     for type_, members in cluster["replicas"].items():
         yield from ((type_, index) for index in sorted({0, len(members) - 1}) if members)
 
 
 def lost(observed: Observed) -> frozenset[str]:
-    """ConfigMaps that pods refer to and that somebody has deleted: a container of theirs could not start again."""
+    """Missing ConfigMaps that pods refer to. Without them, the kubelet cannot restart the pods' containers."""
     return frozenset(p.shared for p in observed.pods if p.shared and (KIND, p.shared) not in observed.owned_objects)
 
 
 def _config_map(job: DLJob, shared: Shared) -> Mapping[str, Any]:
     metadata = auxiliary_objects.metadata(job, shared.config_map)
     metadata["annotations"] = {c.ANNOTATION_SPEC_HASH: shared.digest}
-    manifest = {"apiVersion": "v1", "kind": KIND, "metadata": metadata, "data": dict(shared.beginnings)}
+    manifest = {"apiVersion": "v1", "kind": KIND, "metadata": metadata, "data": dict(shared.prefixes)}
     return {**manifest, "immutable": True}  # so that the kubelet need not watch it
 
 
 def surplus(job: DLJob, observed: Observed) -> tuple[Deletion, ...]:
-    """Those to which no pod refers any more. A replica that has no pod may get one that does."""
+    """The ConfigMaps that no pod uses; none while pods are missing, because a new pod may use any of them."""
     if len(observed.pods) < job.total:
         return ()
     in_use = {p.shared for p in observed.pods}
@@ -110,7 +111,7 @@ def surplus(job: DLJob, observed: Observed) -> tuple[Deletion, ...]:
 
 
 def deletions(observed: Observed) -> tuple[Deletion, ...]:
-    """All of them. A role's program, the other kind of ConfigMap, does not say what it was made from."""
+    """Deletions of all these ConfigMaps. ConfigMaps with a role's program have no hash and are kept."""
     return tuple(
         Deletion(kind, name, h.uid) for (kind, name), h in observed.owned_objects.items() if kind == KIND and h.hash
     )
@@ -119,15 +120,15 @@ def deletions(observed: Observed) -> tuple[Deletion, ...]:
 def variables(
     environment: Mapping[str, str], taken: Collection[object], shared: Shared | None
 ) -> Iterator[dict[str, Any]]:
-    """A container's ``env`` entries for ``environment``, without the names that it has ``taken`` itself."""
-    beginnings = shared.beginnings if shared else {}
+    """A container's ``env`` entries for ``environment``, without the names that the template has ``taken``."""
+    prefixes = shared.prefixes if shared else {}
     for name, text in environment.items():
         if name in taken:
             continue
-        beginning = beginnings.get(name)
-        if shared is None or not beginning or not text.startswith(beginning):
+        prefix = prefixes.get(name)
+        if shared is None or not prefix or not text.startswith(prefix):
             yield {"name": name, "value": text}
             continue
         source = {"configMapKeyRef": {"name": shared.config_map, "key": name}}
         yield {"name": PREFIX + name, "valueFrom": source}
-        yield {"name": name, "value": f"$({PREFIX}{name}){text[len(beginning) :]}"}
+        yield {"name": name, "value": f"$({PREFIX}{name}){text[len(prefix) :]}"}

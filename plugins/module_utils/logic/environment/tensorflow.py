@@ -1,7 +1,7 @@
-"""TF_CONFIG, the variable in which every TensorFlow process reads the whole cluster and its own place in it.
+"""TF_CONFIG, from which every TensorFlow process reads the whole cluster and its own type and index.
 
-Sources: seed 003 and the operator that it describes, and the training operator's v1 TFJob. Both wrote it from a Go map:
-types in lower case and sorted, no blanks, ``environment`` last.
+Sources: tf-operator, and training-operator's v1 TFJob. Both marshal it from a Go map: types in lower case and sorted,
+no blanks, ``environment`` last.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.memoize import MemoizedPerCluster
 
-DYNAMIC = "enableDynamicWorker"
-"""The field of a v1 job's spec that lets workers come and go."""
+ELASTIC_FIELD = "enableDynamicWorker"
+"""The field of a v1 job's spec that makes its workers elastic."""
 
 
 def tf_config(cluster: Mapping[str, Any]) -> str:
-    """TF_CONFIG's text for the task: ``{"cluster":{"ps":["host:port"]},"task":{...},"environment":"cloud"}``."""
-    if cluster["spec"].get(DYNAMIC) is True:
+    """TF_CONFIG for the task: ``{"cluster":{"ps":["host:port"]},"task":{...},"environment":"cloud"}``."""
+    if cluster["spec"].get(ELASTIC_FIELD) is True:
         return _sparse(cluster)
     task = {"type": cluster["task"]["type"].lower(), "index": cluster["task"]["index"]}
     return f'{{"cluster":{_members_json(cluster["replicas"])},"task":{_json(task)},"environment":"cloud"}}'
@@ -35,10 +35,10 @@ def _json(value: Any) -> str:
 
 
 def _sparse(cluster: Mapping[str, Any]) -> str:
-    """v1's form for workers that come and go: each knows itself and the parameter servers, nobody else knows it.
+    """v1's format for elastic workers: a worker gets its own address and those of the parameter servers only.
 
-    Where there is nobody to name the list is empty (v1 wrote null for a worker without parameter servers, which
-    TensorFlow refuses).
+    An absent type is an empty list (training-operator wrote null for a worker without parameter servers, which
+    TensorFlow rejects).
     """
     task = cluster["task"]
     type_, index = task["type"], task["index"]
@@ -62,8 +62,8 @@ def _address(member: Mapping[str, Any]) -> str:
 
 
 def tensorflow_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
-    """What a TensorFlow process reads. In v1's form a job of a single process gets nothing, as it always was there:
-    TensorFlow would otherwise take it for a cluster."""
+    """The environment of a TensorFlow process. In v1 the only process of a job gets no TF_CONFIG, like in
+    training-operator: TensorFlow would otherwise treat it as a cluster."""
     if cluster["job"].get("form") == "v1" and cluster["total"] == 1:
         return {}
     return {"TF_CONFIG": tf_config(cluster)}

@@ -1,4 +1,4 @@
-"""What is left of a finished job's pods and Services, and of what the pods of a large one read alike."""
+"""Cleanup of a finished job: which of its pods, Services and shared ConfigMaps to delete, and when."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed
 
 GRACE_PERIOD = 5.0
-"""Seconds that the replicas of a succeeded job have to end by themselves."""
+"""Seconds that the replicas of a succeeded job have to exit by themselves."""
 
 
 def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[str] = ()) -> tuple[Deletion, ...]:
-    """What ``cleanPodPolicy`` says to delete of a finished job; under Running, pods that ended stay for their logs.
+    """The objects that ``cleanPodPolicy`` deletes of a finished job. Running keeps terminated pods for their logs.
 
     Services named in ``kept`` outlive the training.
     """
@@ -32,13 +32,13 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[str] = ()) 
     pods = tuple(
         Deletion("Pod", p.name, p.uid) for p in observed.pods if not p.deleting and (policy == CLEAN_ALL or p.is_active)
     )
-    # nothing is left that the names could lead to, or that reads what was told to all
+    # no running pod needs these Services or the shared environment any more
     services = tuple(Deletion("Service", name, uid) for name, uid in observed.services.items() if name not in kept)
     return pods + services + shared_env_configmap.deletions(observed)
 
 
 def is_clean(job: DLJob, observed: Observed, kept: Collection[str] = ()) -> bool:
-    """Whether nothing is left to delete or to wait for."""
+    """Whether there is nothing left to delete, and no pod is terminating."""
     if job.run_policy.clean_pod_policy == CLEAN_NONE:
         return True
     waiting = any(p.deleting for p in observed.pods)
@@ -48,19 +48,19 @@ def is_clean(job: DLJob, observed: Observed, kept: Collection[str] = ()) -> bool
 def grace_period(
     job: DLJob, framework: Framework, observed: Observed, succeeded_at: str | None, now: datetime
 ) -> float | None:
-    """Seconds for which a succeeded job is left as it is, ``None`` where nobody's own end is waited for.
+    """Seconds by which to delay the cleanup of a succeeded job, ``None`` where no replica is about to exit.
 
-    The replica that decides is often the first to be through: ps-lite's scheduler ends together with the workers, and
-    the kubelet reports one of them before the others. A worker deleted then would take along the log which Running is
-    to keep. Until they have ended, workers need their servers, and the names of all.
+    The success target is often the first to exit: ps-lite's scheduler exits together with the workers, and the kubelet
+    reports one of them before the others. Deleting a worker then would delete the log that Running keeps. Until they
+    have exited, workers need their servers and the DNS names of all replicas.
     """
     ago = clock.seconds_since(succeeded_at, now)
-    # a clock may be behind the one that said when
+    # abs(): the clock of this process may be behind the one that set the time
     if job.run_policy.clean_pod_policy != CLEAN_RUNNING or ago is None or abs(ago) >= GRACE_PERIOD:
         return None
     for pod in observed.pods:
         type_ = framework.type_named(pod.type)
-        ends = type_ is not None and not type_.long_running and pod.restart_policy != RESTART_ALWAYS
-        if ends and pod.phase == "Running" and pod.is_active and not pod.deleting:
+        exits = type_ is not None and not type_.long_running and pod.restart_policy != RESTART_ALWAYS
+        if exits and pod.phase == "Running" and pod.is_active and not pod.deleting:
             return GRACE_PERIOD - ago
     return None

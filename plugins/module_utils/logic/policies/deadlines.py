@@ -1,4 +1,4 @@
-"""The two clocks of a job: how long it may run, and how long it is kept once finished."""
+"""activeDeadlineSeconds and ttlSecondsAfterFinished of a job."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 
 
 def time_left(job: DLJob, started: str | None, now: datetime) -> float | None:
-    """Seconds until ``activeDeadlineSeconds`` is over (0 or less: it is), ``None`` where there is no deadline."""
+    """Seconds until ``activeDeadlineSeconds`` has passed (0 or less: it has), ``None`` where there is no deadline."""
     limit = job.run_policy.active_deadline_seconds
     ran = clock.seconds_since(started, now)
     return None if limit is None or ran is None else limit - ran
 
 
 def time_to_live(job: DLJob, completed: str | None, now: datetime) -> float | None:
-    """Seconds until the finished job is to be deleted (0 or less: now), ``None`` where it is kept for good."""
+    """Seconds until the operator deletes the finished job (0 or less: now), ``None`` where it keeps the job."""
     ttl = job.run_policy.ttl_seconds_after_finished
     ago = clock.seconds_since(completed, now)
     return None if ttl is None or ago is None else ttl - ago

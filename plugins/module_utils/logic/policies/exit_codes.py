@@ -1,4 +1,4 @@
-"""What a container's end means for the job."""
+"""Classification of a container's exit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 
 class ExitCodeClass(Enum):
-    """Success, an error that another try may cure, or one that it will not."""
+    """Success, an error for which a retry may help, or a permanent error."""
 
     SUCCESS = "success"
     RETRYABLE = "retryable"
@@ -18,7 +18,7 @@ class ExitCodeClass(Enum):
 
 
 def classify_exit_code(end: Termination, codes: ExitCodes) -> ExitCodeClass:
-    """Judge ``end``. A process killed for want of memory is permanent: the next one wants as much."""
+    """Classify ``end``. OOMKilled is permanent by default, because a new process would need as much memory."""
     if end.code == 0:
         return ExitCodeClass.SUCCESS
     if end.reason == REASON_OOM and not codes.oom_retryable:

@@ -1,4 +1,4 @@
-"""Which pods have failed, and whether that is the job's failure."""
+"""Which pods have failed, and whether the job fails with them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a job failed: what its user asks first."""
+    """Why a job failed."""
 
     reason: str
     message: str
     pod: str = ""
     container: str = ""
     exit_code: int | None = None
-    words: str = ""
-    """What the container, or who ended the pod, said last; its end is in the message too."""
+    log: str = ""
+    """The end of the container's log or its termination message, or the message of the component that ended the pod.
+    ``message`` quotes its last lines."""
 
 
 def has_failed(pod: PodState) -> bool:
-    """Whether this pod will not run again: the kubelet has given it up, or its main container under policy Never.
+    """Whether the pod has failed and will not run again: its phase is Failed, or its container failed under Never.
 
-    Not where the framework's container had succeeded: a sidecar's failure does not undo its work.
+    A pod whose framework container has succeeded has not failed, even if a sidecar has.
     """
     if pod.phase == "Failed":
         return not has_succeeded(pod)
@@ -44,8 +45,9 @@ def has_failed(pod: PodState) -> bool:
 def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int]] | None = None) -> Failure | None:
     """The failure that ends ``job``, or ``None`` while it can still succeed.
 
-    A replica of the dynamic type fails for itself, and the job with the last of them: once all have ended and the job
-    has not succeeded (``completed`` are those that have), unless another type decides.
+    A permanent failure of an elastic replica does not fail the job. Where the elastic type is the success target, the
+    job fails once all its replicas have ended without success of the job. ``completed`` are the replicas that have
+    succeeded.
     """
     for group in job.groups:
         if group.type == job.elastic_type:
@@ -57,12 +59,12 @@ def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int
     if not lost or job.success_target.type != job.elastic_type:
         return None
     ended = {p.index for p in lost} | (completed or {}).get(job.elastic_type.lower(), set())
-    dynamic = job.group(job.elastic_type)
-    return describe(lost[0]) if dynamic and ended.issuperset(range(dynamic.replicas)) else None
+    elastic = job.group(job.elastic_type)
+    return describe(lost[0]) if elastic and ended.issuperset(range(elastic.replicas)) else None
 
 
 def lost_pods(job: DLJob, observed: Observed) -> list[PodState]:
-    """Of the dynamic type, the pods that have failed for good: nobody starts them again, and the others go on."""
+    """The permanently failed pods of the elastic type. The operator does not restart them, and the others go on."""
     group = job.group(job.elastic_type)
     if group is None:
         return []
@@ -70,15 +72,15 @@ def lost_pods(job: DLJob, observed: Observed) -> list[PodState]:
 
 
 def is_fatal(job: DLJob, group: ReplicaGroup, pod: PodState) -> bool:
-    """Whether ``pod`` has failed in a way that, by the restart policy of its ``group``, no restart follows."""
+    """Whether ``pod`` has failed permanently, by the restart policy of its ``group`` and the flavor's ``fails_by``."""
     if job.flavor.fails_by == FAILS_BY_TARGET:
-        # the replicas of a local job know nothing of one another: each one's result counts
-        chief = group.type == job.success_target.type and (
+        # the replicas of a local job are independent, so the result of each counts
+        is_target = group.type == job.success_target.type and (
             pod.index == job.success_target.index or job.mode == c.MODE_LOCAL
         )
-        if not chief:
+        if not is_target:
             return False
-        # the container's last end counts even where the kubelet, by the template's OnFailure, has restarted it since
+        # the last termination counts even where the kubelet, by the template's OnFailure, has restarted the container
         if pod.ended is not None and pod.ended.code != 0 and not pod.disrupted:
             return classify_exit_code(pod.ended, job.flavor.exit_codes) is ExitCodeClass.PERMANENT
         return False
@@ -92,49 +94,49 @@ def is_fatal(job: DLJob, group: ReplicaGroup, pod: PodState) -> bool:
 
 
 def describe(pod: PodState) -> Failure:
-    """The failure of ``pod`` in one sentence: pod, container, exit code, reason and the program's last words.
+    """The failure of ``pod`` in one sentence: pod, container, exit code, reason and the end of the program's log.
 
-    What the kubelet or a controller says of the pod as a whole (Evicted, DeadlineExceeded) comes before the reason of
-    the container that was ended by it, which is only Error.
+    The reason of the pod (Evicted, DeadlineExceeded) takes precedence over the container's reason, which is then only
+    Error.
     """
     if pod.ended is None or pod.ended.code == 0:
         reason = pod.reason or "Error"
-        return _told(Failure(reason, f"pod {pod.name} failed: {reason}", pod.name, words=pod.message))
+        return _with_log_tail(Failure(reason, f"pod {pod.name} failed: {reason}", pod.name, log=pod.message))
     reason = pod.ended.reason if pod.ended.reason == c.REASON_OOM else pod.reason or pod.ended.reason or "Error"
-    said = [pod.message, pod.ended.message] if reason == pod.reason else [pod.ended.message or pod.message]
-    return _told(
+    logs = [pod.message, pod.ended.message] if reason == pod.reason else [pod.ended.message or pod.message]
+    return _with_log_tail(
         Failure(
             reason,
             f"container {pod.container} of pod {pod.name} exited with {pod.ended.code} ({reason})",
             pod.name,
             pod.container,
             pod.ended.code,
-            "\n".join(filter(None, said)),
+            "\n".join(filter(None, logs)),
         )
     )
 
 
-def _told(failure: Failure) -> Failure:
-    words = log_tail(failure.words, IN_SENTENCE)
-    return dataclasses.replace(failure, message=f"{failure.message}: {words}") if words else failure
+def _with_log_tail(failure: Failure) -> Failure:
+    tail = log_tail(failure.log, IN_SENTENCE)
+    return dataclasses.replace(failure, message=f"{failure.message}: {tail}") if tail else failure
 
 
 def retries_of(job: DLJob) -> dict[str, int]:
-    """Replacement pods made so far, by ``<type>-<index>``: kept in the status, so that the count outlives the pods."""
-    held = job.status.get("retries")
-    return {str(k): v for k, v in held.items() if isinstance(v, int)} if isinstance(held, Mapping) else {}
+    """Number of replacement pods by ``<type>-<index>``. The status stores it, because it must outlive the pods."""
+    retries = job.status.get("retries")
+    return {str(k): v for k, v in retries.items() if isinstance(v, int)} if isinstance(retries, Mapping) else {}
 
 
 def over_backoff_limit(job: DLJob, retries: Mapping[str, int], pods: Sequence[PodState]) -> Failure | None:
-    """The failure of a job that was restarted more often than ``backoffLimit`` allows, in place or by a new pod."""
+    """The failure of a job with more restarts than ``backoffLimit`` allows, in place or by a new pod."""
     limit = job.run_policy.backoff_limit
     if limit is None:
         return None
-    spent = sum(retries.values()) + sum(p.restarts for p in pods)
-    if spent <= limit:
+    restarts = sum(retries.values()) + sum(p.restarts for p in pods)
+    if restarts <= limit:
         return None
     message = (
-        f"the job's replicas ended {spent} times with an error, spec.runPolicy.backoffLimit allows {limit} restarts"
+        f"the job's replicas ended {restarts} times with an error, spec.runPolicy.backoffLimit allows {limit} restarts"
     )
     last = max(
         (p for p in pods if p.ended and p.ended.code),
@@ -143,5 +145,7 @@ def over_backoff_limit(job: DLJob, retries: Mapping[str, int], pods: Sequence[Po
     )
     if last is None:
         return Failure(c.REASON_BACKOFF, message)
-    told = describe(last)
-    return dataclasses.replace(told, reason=c.REASON_BACKOFF, message=f"{message}; last: {told.message}")
+    last_failure = describe(last)
+    return dataclasses.replace(
+        last_failure, reason=c.REASON_BACKOFF, message=f"{message}; last: {last_failure.message}"
+    )

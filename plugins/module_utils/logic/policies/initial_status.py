@@ -1,4 +1,4 @@
-"""Who says the first word on a job, in its status and by an Event: the look that makes its pods, or the next one."""
+"""Whether the reconcile that creates a job's pods defers the initial status and Event to the next reconcile."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
 
 LATEST = 1.0
-"""Seconds after which a job is looked at again for its first status, if its pods show no sign of life before: neither
-the scheduler's nor the kubelet's."""
+"""Seconds until the next reconcile of a job whose initial status was deferred, if no status change of its pods triggers
+one earlier."""
 
 
 def can_defer(job: DLJob, observed: Observed, status: Mapping[str, Any] | None) -> bool:
-    """Whether the first status, and the Event on the pods' creation, may be left to the next look.
+    """Whether the reconcile may defer the initial status and the Event on the pods' creation to the next reconcile.
 
-    That is where an engine watches the pods that are made now. Of a job that owned nothing before, so at most once.
+    This needs an engine that watches the new pods. It applies only to a job that owned nothing before, so at most once.
 
-    A status costs the API server as much as four pods do, an Event half of one (measured: 8 to 10 and 1.3 ms of a
-    processor against a pod's 2.3). In a burst, the pods of jobs that still wait are worth more than the word that
-    others have theirs; and of a job whose pods start at once, the first status is then already that it runs. Whatever
-    is more than that pods were made is said at once. What others find the job by is not put off: a Service whose name
-    is taken ends a job before its pods have worked in vain.
+    A status write costs the API server as much as four pods, an Event half of one (measured: 8 to 10 ms and 1.3 ms of
+    processor time, against 2.3 ms for a pod). In a burst, creating the pods of waiting jobs is more urgent than
+    reporting those of others. The first status of a job whose pods start immediately is then already Running. A status
+    with a reason is not deferred. Services are not deferred either: a Service whose name is taken fails the job, before
+    its pods do work in vain.
     """
     if job.status or observed.pods or observed.services:
         return False

@@ -1,4 +1,4 @@
-"""Which pods to create and which to delete so that every replica has its one pod."""
+"""Which pods to create and to delete so that every replica has exactly one pod."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class PodToCreate:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaActions:
-    """The next steps. ``retries`` is the whole new count, ``restarted`` the failed pods that it newly counts, and those
-    that were disrupted, which it does not."""
+    """The next steps. ``retries`` is the complete new count. ``restarted`` has the failed pods that it newly counts,
+    and the disrupted pods, which it does not count."""
 
     starts: tuple[PodToCreate, ...]
     deletions: tuple[Deletion, ...]
@@ -32,11 +32,11 @@ class ReplicaActions:
     restarted: tuple[PodState, ...]
     wait: float | None
     begins: int = 0
-    """The attempt as which the whole job begins again, what its replicas had done counting no more; 0: it does not."""
+    """The new attempt where all replicas restart together and their completion is reset; 0 where they do not."""
 
 
 def key(type_: str, index: int) -> str:
-    """How the status names a replica: ``worker-0``."""
+    """The key of a replica in the status: ``worker-0``."""
     return f"{type_.lower()}-{index}"
 
 
@@ -50,9 +50,9 @@ def next_actions(
 ) -> ReplicaActions:
     """Compare the job with its pods.
 
-    A replica whose old pod is still there, even if only terminating, gets no new one: two pods of one rank would both
-    answer to its name. A failed pod is counted first, and deleted by a later pass that finds it counted: whatever goes
-    wrong between the two, the count stands. ``hashes`` holds the current spec hash by type.
+    A replica gets no new pod while its old one exists, even if that is terminating: two pods of one rank would have the
+    same DNS name. One reconcile counts a failed pod in the status and a later one deletes it, so that the count is
+    correct whatever fails in between. ``hashes`` holds the current spec hash by type.
     """
     starts: list[PodToCreate] = []
     deletions: list[Deletion] = []
@@ -77,15 +77,15 @@ def next_actions(
         if current.spec_hash != hashes[group.type]:
             deletions.append(delete(current))
         elif group.type == job.elastic_type and is_fatal(job, group, current):
-            continue  # it failed for good, and its log may be wanted
+            continue  # it failed permanently; keep it for its log
         elif has_failed(current) and current.disrupted:
-            # the cluster took it away: nothing to wait for, and nothing that a budget of errors should count
+            # the cluster ended it: no delay, and backoffLimit does not count it
             restarted.append(current)
             deletions.append(delete(current))
         elif has_failed(current):
             wait = restart.remaining_delay(current, now)
             if counts.get(name, 0) <= current.attempt:
-                # from the pod's own attempt: counting again on a stale view comes to the same number
+                # based on the pod's attempt, so that counting again from a stale cache gives the same number
                 counts[name] = current.attempt + 1
                 restarted.append(current)
                 waits.append(wait)
@@ -93,11 +93,11 @@ def next_actions(
                 waits.append(wait)
             else:
                 deletions.append(delete(current))
-    # replicas that the job no longer has
+    # pods of replicas that the job no longer has
     deletions.extend(delete(p) for pods in by_replica.values() for p in pods if not p.deleting)
     return ReplicaActions(tuple(starts), tuple(deletions), counts, tuple(restarted), min(waits, default=None))
 
 
 def delete(pod: PodState) -> Deletion:
-    """Of that very pod, not of one that has taken its name."""
+    """The deletion of this pod, by uid, not of a newer pod of its name."""
     return Deletion("Pod", pod.name, pod.uid)

@@ -9,7 +9,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 FIRST_DELAY = 1.0
 LONGEST_DELAY = 300.0
-"""Seconds; the delay doubles from the first to the longest, which is the kubelet's own for a crashing container."""
+"""Seconds. The delay doubles from the first to the longest, which is the kubelet's limit for CrashLoopBackOff."""
 
 
 def delay(attempt: int) -> float:
@@ -18,9 +18,9 @@ def delay(attempt: int) -> float:
 
 
 def remaining_delay(pod: PodState, now: datetime) -> float:
-    """Seconds still to wait before the failed ``pod`` is replaced; 0 when it is time.
+    """Seconds left before the operator replaces the failed ``pod``; 0 when the delay is over.
 
-    Counted from its container's end, or where that never ran (a node that would not take it) from the pod's creation.
+    The delay starts when its container ended, or with the pod's creation where that never ran (the node rejected it).
     """
     ended = clock.seconds_since((pod.ended.finished_at if pod.ended else "") or pod.created, now)
     if ended is None:

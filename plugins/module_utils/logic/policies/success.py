@@ -9,9 +9,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 
 def has_succeeded(pod: PodState) -> bool:
-    """Whether the framework's container ended with 0, by itself; a sidecar that goes on is no reason to wait.
+    """Whether the framework's container exited with 0. A sidecar that still runs does not matter.
 
-    A program that is told to go may well exit with 0: in a pod that is deleted or evicted this says nothing.
+    The exit code of a pod that is being deleted or evicted does not count: a terminated program may exit with 0.
     """
     if pod.deleting:
         return False
@@ -26,9 +26,9 @@ def is_done(pod: PodState) -> bool:
 
 
 def succeeded(job: DLJob, observed: Observed, completed: dict[str, set[int]]) -> bool:
-    """Whether ``job`` is done: its chief, or every replica of the chief's type where framework, policy or mode say so.
+    """Whether ``job`` has succeeded: its success target has, or by ``succeeds_by`` or mode all replicas of its type.
 
-    ``completed`` remembers replicas (by lower-case type) whose pods succeeded and may be gone since.
+    ``completed`` has the replicas (by lower-case type) that have succeeded, whose pods may no longer exist.
     """
     done = set(completed.get(job.success_target.type.lower(), ()))
     done.update(p.index for p in observed.pods_of(job.success_target.type) if has_succeeded(p))

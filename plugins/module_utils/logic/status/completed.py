@@ -1,6 +1,6 @@
-"""Which replicas have succeeded, remembered beyond their pods: a deleted pod of a finished replica is not run again.
+"""The replicas that have succeeded, stored in the status, so that a replica does not run again when its pod is deleted.
 
-ApplyResult like a batch Job's completedIndexes: ``{"worker": "0-2,5"}``.
+The format is that of a batch Job's completedIndexes: ``{"worker": "0-2,5"}``.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Mapping
 Completed = dict[str, set[int]]
 
 _RANGE = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
-"""No more digits than the highest index can have."""
+"""The highest index has at most six digits."""
 
 
-def read(held: object) -> Completed:
-    """From the status; what cannot be read counts as nothing, which only means that a replica may run again."""
-    if not isinstance(held, Mapping):
+def read(value: object) -> Completed:
+    """Read the status field. Malformed parts are ignored, so that at most a replica runs again."""
+    if not isinstance(value, Mapping):
         return {}
-    return {str(type_): _indexes(str(text)) for type_, text in held.items()}
+    return {str(type_): _indexes(str(text)) for type_, text in value.items()}
 
 
 def _indexes(text: str) -> set[int]:
@@ -31,15 +31,15 @@ def _indexes(text: str) -> set[int]:
 
 
 def write(completed: Completed) -> dict[str, str]:
-    """For the status; types without a completed replica are left out."""
+    """The status field, without types that have no completed replica."""
     return {type_: _ranges(indexes) for type_, indexes in sorted(completed.items()) if indexes}
 
 
 def _ranges(indexes: set[int]) -> str:
-    runs: list[list[int]] = []
+    ranges: list[list[int]] = []
     for index in sorted(indexes):
-        if runs and index == runs[-1][1] + 1:
-            runs[-1][1] = index
+        if ranges and index == ranges[-1][1] + 1:
+            ranges[-1][1] = index
         else:
-            runs.append([index, index])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+            ranges.append([index, index])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)

@@ -1,7 +1,7 @@
-"""The v1 conditions: an ordered list, the newest last, with the peer's own algebra.
+"""The v1 conditions: an ordered list, the newest last, with training-operator's rules.
 
-Source: the training operator's documented behaviour (release 1.9): Restarting and Running exclude each other;
-a finished job's Running turns False and stays; an unchanged condition is left as it is.
+Source: the documented behaviour of training-operator (release 1.9): Restarting and Running exclude each other; Running
+becomes False when the job finishes; an unchanged condition keeps its place and times.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _ENDS = (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED, c.CONDITION_SUSPENDED)
 
 
 def read_conditions(status: Mapping[str, Any]) -> list[Condition]:
-    """The conditions of a status; operators before this one left ``null`` there."""
-    held = status.get("conditions")
-    return [x for x in held if isinstance(x, Mapping)] if isinstance(held, list) else []
+    """The conditions of a status; other operators wrote ``null`` there."""
+    found = status.get("conditions")
+    return [x for x in found if isinstance(x, Mapping)] if isinstance(found, list) else []
 
 
 def is_condition_true(conditions: Iterable[Condition], type_: str) -> bool:
@@ -31,7 +31,7 @@ def is_condition_true(conditions: Iterable[Condition], type_: str) -> bool:
 def set_condition(
     conditions: Iterable[Condition], type_: str, reason: str, message: str, now: str, status: str = "True"
 ) -> list[Condition]:
-    """The list with the condition set, and with what it excludes taken out or turned False."""
+    """The list with the condition set; conditions that it excludes are removed or set to False."""
     old = list(conditions)
     present = next((x for x in old if x.get("type") == type_), None)
     if present and (present.get("status"), present.get("reason")) == (status, reason):
@@ -43,8 +43,8 @@ def set_condition(
     for other in old:
         if other.get("type") in (type_, _EXCLUDES.get(type_)):
             continue
-        ends = type_ in _ENDS and status == "True"
-        if ends and other.get("type") == c.CONDITION_RUNNING and other.get("status") == "True":
+        is_end = type_ in _ENDS and status == "True"
+        if is_end and other.get("type") == c.CONDITION_RUNNING and other.get("status") == "True":
             other = {**other, "status": "False", "lastUpdateTime": now, "lastTransitionTime": now}
         kept.append(other)
     kept.append(

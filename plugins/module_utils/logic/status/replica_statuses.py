@@ -1,4 +1,4 @@
-"""How many replicas of each type are in which state, in the two forms that the flavors know."""
+"""Counts the replicas of each type by state, and renders the counts in the status format of the flavor."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def state_of(pod: PodState) -> str:
 
 
 def count(job: DLJob, observed: Observed, completed: dict[str, set[int]]) -> dict[str, Counter[str]]:
-    """By type: state to number of replicas. A replica whose pod is missing is Pending, or Succeeded once it was."""
+    """Number of replicas by type and state. A replica without a pod is Succeeded if it is completed, else Pending."""
     counts: dict[str, Counter[str]] = {}
     for group in job.groups:
         states: dict[int, str] = {}
@@ -40,7 +40,7 @@ def count(job: DLJob, observed: Observed, completed: dict[str, set[int]]) -> dic
 
 
 def render(job: DLJob, counts: dict[str, Counter[str]]) -> Any:
-    """``replicaStatuses`` in the job's flavor: v1alpha1's list (seeds 001, 003), v1's map, or one entry (seed 004)."""
+    """``replicaStatuses`` in the flavor's format: v1alpha1's list, v1's map, or the only entry (caffe2-operator)."""
     if job.flavor.status == STATUS_V1 and job.flavor.replicas_layout == LAYOUT_SINGLE:
         return {name: number for states in counts.values() for name, number in _single(states).items() if number}
     if job.flavor.status == STATUS_V1:
@@ -67,13 +67,13 @@ def _v1(job: DLJob, group: ReplicaGroup, states: Counter[str]) -> dict[str, Any]
 
 
 def _single(states: Counter[str]) -> dict[str, int]:
-    """Where there is one type there is one count, and it takes a replica that waits to start for active."""
+    """The counts of the only type, in caffe2-operator's format: a pending replica counts as active."""
     active = states[RUNNING] + states[PENDING]
     return {"active": active, "succeeded": states[SUCCEEDED], "failed": states[FAILED]}
 
 
 def settled(job: DLJob, counts: dict[str, Counter[str]]) -> dict[str, Counter[str]]:
-    """The last counts of a job that has succeeded: v1 takes the replicas that still ran for done, v1alpha1 does not."""
+    """The final counts of a succeeded job: v1 counts replicas that still run as succeeded, v1alpha1 does not."""
     if job.flavor.status != STATUS_V1:
         return counts
     return {
@@ -83,16 +83,16 @@ def settled(job: DLJob, counts: dict[str, Counter[str]]) -> dict[str, Counter[st
 
 
 def summary(job: DLJob, counts: dict[str, Counter[str]]) -> str:
-    """``running-or-done/all``, for the printer column."""
+    """``<running or succeeded>/<total>``, for the printer column."""
     up = sum(states[RUNNING] + states[SUCCEEDED] for states in counts.values())
     return f"{up}/{job.total}"
 
 
 def all_up(job: DLJob, counts: dict[str, Counter[str]]) -> bool:
-    """Whether every replica runs or has succeeded; of a dynamic type one is enough, or all have failed."""
+    """Whether every replica runs or has succeeded. Of an elastic type one is enough, or all have failed."""
     return not any(_waits(type_ == job.elastic_type, states) for type_, states in counts.items())
 
 
-def _waits(dynamic: bool, states: Counter[str]) -> bool:
+def _waits(elastic: bool, states: Counter[str]) -> bool:
     up, failed = states[RUNNING] + states[SUCCEEDED], states[FAILED]
-    return up == 0 and failed < states.total() if dynamic else up < states.total()
+    return up == 0 and failed < states.total() if elastic else up < states.total()

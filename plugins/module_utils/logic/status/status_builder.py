@@ -1,6 +1,6 @@
-"""The status of a job in the making: the old one, the transitions of this reconcile, and the Events that tell of them.
+"""Builds a job's new status from the old one and the transitions of this reconcile, with the Events that report them.
 
-Every transition is a method; whether anything is new falls out of comparing with the old status at the end.
+Every transition is a method. At the end, a comparison with the old status shows whether there is anything to write.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, PodState
 
 FINAL_STATES = (c.STATE_SUCCEEDED, c.STATE_FAILED)
-_MENDABLE = (c.REASON_INVALID, c.REASON_REFUSED)
-"""Failures of a spec that never ran: an edit may cure them, so they end nothing."""
+_RETRY_AFTER_EDIT = (c.REASON_INVALID, c.REASON_REFUSED)
+"""Reasons of failures that an edit of the spec may fix. A job that failed by one of them starts again after an edit."""
 
 MESSAGE_LIMIT = 1024
 """Characters of a message, an Event's own limit."""
 
 
 def outcome(status: Mapping[str, Any]) -> str | None:
-    """Succeeded or Failed, ``None`` for a job that is not over.
+    """Succeeded or Failed, ``None`` for a job that is not finished.
 
-    A status without a state was written by the peer whose jobs are taken over here: its conditions tell. A job that
-    ended years ago must not run again because the operator was exchanged.
+    training-operator wrote a status without a state, so its conditions are used: a job that finished under
+    training-operator must not run again under this operator.
     """
     if "state" in status:
         return status["state"] if status["state"] in FINAL_STATES else None
@@ -43,23 +43,23 @@ def outcome(status: Mapping[str, Any]) -> str | None:
 
 
 def is_finished(status: Mapping[str, Any], generation: int) -> bool:
-    """Whether the job of that status is over for good."""
+    """Whether the job with that status has finished and cannot start again."""
     if outcome(status) is None:
         return False
     edited = status.get("observedGeneration") != generation
-    return not (edited and (status.get("failure") or {}).get("reason") in _MENDABLE)
+    return not (edited and (status.get("failure") or {}).get("reason") in _RETRY_AFTER_EDIT)
 
 
 class StatusBuilder:
-    """Collects what one reconcile has to say. ``now`` is the time of all of it."""
+    """Collects the status changes and Events of one reconcile, all with the time ``now``."""
 
     def __init__(self, job: DLJob, now: datetime) -> None:
         old = job.status
         finished = is_finished(old, job.generation)
-        mended = outcome(old) is not None and not finished
+        starts_again = outcome(old) is not None and not finished
         self._job = job
         self._now = clock.stamp(now)
-        self._fields: dict[str, Any] = {} if mended else dict(old)
+        self._fields: dict[str, Any] = {} if starts_again else dict(old)
         self._events: list[EventNote] = []
         self._fields["runtimeId"] = job.runtime_id
         self._fields["observedGeneration"] = job.generation
@@ -67,7 +67,7 @@ class StatusBuilder:
         if finished:
             self._fields["state"] = outcome(old)
 
-    # --- what is known so far
+    # --- current values
 
     @property
     def started(self) -> str | None:
@@ -79,7 +79,7 @@ class StatusBuilder:
 
     @property
     def state(self) -> str | None:
-        """The outcome, once there is one."""
+        """The outcome of a finished job."""
         return self._fields.get("state")
 
     @property
@@ -91,7 +91,7 @@ class StatusBuilder:
         return tuple(self._events)
 
     def forget_progress(self, spec_hash: str) -> bool:
-        """Drop what is remembered of replicas of another spec; tells whether there was one."""
+        """Drop the progress of the replicas of another spec; returns whether the spec has changed."""
         known = self._fields.get("specHash")
         self._fields["specHash"] = spec_hash
         if known in (None, spec_hash):
@@ -106,11 +106,11 @@ class StatusBuilder:
         if not conditions.is_condition_true(self.conditions, c.CONDITION_CREATED):
             self._condition(c.CONDITION_CREATED, f"{self._job.kind} {self._job.name} is created.", event=False)
 
-    def taken_up(self, began: str = "") -> None:
-        """``began`` is when its first pod was made, where it has pods before it has a status (RFC 3339)."""
+    def taken_up(self, first_pod_created: str = "") -> None:
+        """``first_pod_created`` is the creation time (RFC 3339) of the first pod of a job without a status."""
         self.created()
         if self.started is None:
-            self._fields["startTime"] = began or self._now
+            self._fields["startTime"] = first_pod_created or self._now
         if conditions.is_condition_true(self.conditions, c.CONDITION_SUSPENDED):
             self._condition(c.CONDITION_SUSPENDED, f"{self._job.kind} {self._job.name} is resumed.", "Resumed", "False")
             self._fields["startTime"] = self._now
@@ -118,26 +118,26 @@ class StatusBuilder:
     def running(self) -> None:
         self._condition(c.CONDITION_RUNNING, f"{self._job.kind} {self._job.name} is running.")
 
-    def restarting(self, pods: Sequence[PodState], why: Sequence[Failure]) -> None:
+    def restarting(self, pods: Sequence[PodState], failures: Sequence[Failure]) -> None:
         names = ", ".join(p.name for p in pods[:3]) + (" ..." if len(pods) > 3 else "")
         text = f"{self._job.kind} {self._job.name} restarts {len(pods)} failed replicas: {names}"
-        message = f"{text}; {why[0].message}" if why else text
+        message = f"{text}; {failures[0].message}" if failures else text
         self._condition(c.CONDITION_RESTARTING, message, event=False)
         self.event("Warning", f"{self._job.kind}Restarting", message)
 
-    def restarting_all(self, why: Sequence[Failure]) -> None:
-        cause = why[0].message if why else "a pod of it was taken away"
-        message = f"{self._job.kind} {self._job.name} begins anew with all its replicas: {cause}"
+    def restarting_all(self, failures: Sequence[Failure]) -> None:
+        cause = failures[0].message if failures else "one of its pods was deleted"
+        message = f"{self._job.kind} {self._job.name} restarts all its replicas: {cause}"
         self._condition(c.CONDITION_RESTARTING, message, event=False)
         self.event("Warning", f"{self._job.kind}Restarting", message)
 
     def respecified(self) -> None:
-        message = f"The spec of {self._job.kind} {self._job.name} was changed: its replicas are started anew."
+        message = f"The spec of {self._job.kind} {self._job.name} was changed: its replicas restart."
         self._condition(c.CONDITION_RESTARTING, message, event=False)
         self.event("Normal", f"{self._job.kind}Changed", message)
 
     def suspended(self) -> None:
-        """Its processes start together again one day: none of them may be missing because it was done before."""
+        """Suspend the job. All its replicas restart when it is resumed, so the completed ones are forgotten."""
         self.created()
         self._fields.pop("completed", None)
         self._condition(c.CONDITION_SUSPENDED, f"{self._job.kind} {self._job.name} is suspended.")
@@ -159,7 +159,7 @@ class StatusBuilder:
                 ("container", failure.container),
                 ("exitCode", failure.exit_code),
                 ("reason", failure.reason),
-                ("message", log_tail(failure.words, IN_STATUS) or message),
+                ("message", log_tail(failure.log, IN_STATUS) or message),
             )
             if value not in (None, "")
         }
@@ -195,9 +195,9 @@ class StatusBuilder:
         self._fields["replicas"] = replica_statuses.summary(self._job, counts)
 
     def progress(self, retries: Mapping[str, int], completed: completed_.Completed, attempt: int = 0) -> None:
-        """What must outlive the pods; ``attempt`` is that of the whole job."""
-        remembered = (("retries", dict(retries)), ("completed", completed_.write(completed)), ("attempt", attempt))
-        for name, value in remembered:
+        """Store what must outlive the pods; ``attempt`` is that of the whole job."""
+        progress = (("retries", dict(retries)), ("completed", completed_.write(completed)), ("attempt", attempt))
+        for name, value in progress:
             if value:
                 self._fields[name] = value
             else:
@@ -206,7 +206,7 @@ class StatusBuilder:
     # --- the outcome
 
     def status(self) -> Mapping[str, Any] | None:
-        """The status to write, ``None`` where it is what the job already has."""
+        """The status to write, ``None`` where it equals the job's current status."""
         fields = dict(self._fields)
         if fields.get("state") not in FINAL_STATES:
             fields["state"] = self._state()
@@ -217,10 +217,10 @@ class StatusBuilder:
     def _state(self) -> str:
         if self._job.flavor.status != STATUS_V1:
             return c.STATE_RUNNING
-        held = [x["type"] for x in self._fields["conditions"] if x.get("status") == "True"]
-        return held[-1] if held else c.CONDITION_CREATED
+        current = [x["type"] for x in self._fields["conditions"] if x.get("status") == "True"]
+        return current[-1] if current else c.CONDITION_CREATED
 
 
 def clip(text: str) -> str:
-    """``text`` within the limit of an Event's message."""
+    """``text``, truncated to the limit of an Event's message."""
     return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 3] + "..."

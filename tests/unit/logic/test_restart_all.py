@@ -83,7 +83,7 @@ def test_the_status_and_an_event_say_why() -> None:
     world.exit("worker", 1, 3, message="loss is not a number")
     world.step()
     (condition,) = [c for c in world.status["conditions"] if c["type"] == "Restarting"]
-    assert "begins anew with all its replicas" in condition["message"]
+    assert "restarts all its replicas" in condition["message"]
     assert "worker-1 exited with 3" in condition["message"]
     assert "loss is not a number" in condition["message"]
     assert [e.type for e in world.events if e.reason == "MXJobRestarting"] == ["Warning"]

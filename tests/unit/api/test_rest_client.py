@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api import rest_client
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import CREDENTIALS_HOLD, RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import CREDENTIALS_TTL, RestClient
 from kubernetes import client
 
 
@@ -72,7 +72,7 @@ def transport(server: str, renewed: list[str], tmp_path_factory: pytest.TempPath
 
 def test_the_token_is_renewed_by_the_library(transport: RestClient, clock: Clock) -> None:
     assert transport.request("GET", "/")["authorization"] == "Bearer 0"
-    clock.now += CREDENTIALS_HOLD
+    clock.now += CREDENTIALS_TTL
     assert transport.request("GET", "/")["authorization"] == "Bearer 1"
 
 

@@ -107,13 +107,13 @@ def test_the_elastic_policys_processes_are_torchruns_only() -> None:
     [
         (1, {"nprocPerNode": 2}, "spec.nprocPerNode is 2: it must be auto, cpu, gpu or a number in quotes"),
         (1, {"nprocPerNode": "\u00b2"}, "spec.nprocPerNode is '\u00b2': it must be"),
-        (0, {"elasticPolicy": {"minReplicas": 1}}, "spec.elasticPolicy is about workers, of which the job has none"),
+        (0, {"elasticPolicy": {"minReplicas": 1}}, "spec.elasticPolicy needs workers, of which the job has none"),
         (
             1,
             {"nprocPerNode": "2", "elasticPolicy": {"nProcPerNode": 2}},
             "spec.nprocPerNode and spec.elasticPolicy.nProcPerNode are one setting",
         ),
-        (1, {"elasticPolicy": {"metrics": [{}]}}, "spec.elasticPolicy.metrics makes no autoscaler here"),
+        (1, {"elasticPolicy": {"metrics": [{}]}}, "spec.elasticPolicy.metrics is not supported"),
         (
             1,
             {"elasticPolicy": {"minReplicas": "1"}},

@@ -106,7 +106,7 @@ class TestTheConfigMap:
         [
             (
                 {"controller_config_file.yaml": "accelerators:\n  a: [b\nc: d\n"},
-                "ConfigMap default/tf-job-operator-config, data.controller_config_file.yaml is no YAML: expected ',' or "
+                "ConfigMap default/tf-job-operator-config, data.controller_config_file.yaml is not valid YAML: expected ',' or "
                 "']', but got ':', in line 3",
             ),
             ({"controller_config_file.yaml": "- a\n"}, f"{HERE}: the file must be a map, not ['a']"),
@@ -155,7 +155,9 @@ class TestTheNodes:
         api = Api({"/api/v1/nodes": ApiError(403, "Forbidden", 'cannot list resource "nodes"')})
         made, remarks = cluster_info.read(api, NODES, OperatorSettings())
         assert made.advertised is None
-        assert remarks == ('cannot list resource "nodes"; without it alpha resource names are left as they are',)
+        assert remarks == (
+            'cannot list resource "nodes"; without it the operator does not replace alpha resource names',
+        )
 
 
 class TestAnEngineThatWatches:
@@ -204,7 +206,7 @@ class TestTheServersFile:
         for given in (file, link):
             made, remarks = cluster_info.read(self.api(given), SERVER, OperatorSettings())
             assert made.programs == {}
-            assert remarks == (f"grpcServerFilePath: {given} is no Python file (.py) of up to 524288 bytes",)
+            assert remarks == (f"grpcServerFilePath: {given} is not a Python file (.py) of up to 524288 bytes",)
 
     def test_what_is_no_text_is_told(self, tmp_path: Path) -> None:
         file = tmp_path / "server.py"

@@ -19,4 +19,4 @@ def test_only_the_latest_are_kept() -> None:
     once = MemoizedPerCluster(lambda replicas: str(replicas["n"]))
     clusters = [{"n": n} for n in range(20)]
     assert [once(c) for c in clusters] == [str(n) for n in range(20)]
-    assert len(once._known) == 8
+    assert len(once._cached) == 8
