@@ -1,4 +1,4 @@
-"""Jobs and pods in the API's own form, in a few words: ``mxjob("digits").v1().servers(2).workers(2).resource()``."""
+"""Builders for manifests of jobs and pods: ``mxjob("digits").v1().servers(2).workers(2).resource()``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 UID = "e800b1ed-9c6c-11e8-962f-704d7b2c0a63"
 OWN_OPERATOR = {"dljob-test/operator": "own"}
-"""Labels of a job that its test reconciles by itself: an operator that runs for many tests leaves such jobs alone."""
+"""Labels of a job that its test reconciles by itself: the operator that many tests share ignores such jobs."""
 
 
 def at(seconds: float) -> datetime:
@@ -48,7 +48,7 @@ def stamp(seconds: float = 0) -> str:
 
 
 def declaration(name: str) -> dict[str, Any]:
-    """What the role of that name declares, the filters taken out."""
+    """The framework declaration of that role, without its filters."""
     declared = yaml.safe_load((ROOT / f"roles/{name}/vars/main.yml").read_text())[f"{name}_framework"]
     return {key: value for key, value in declared.items() if key not in ("environment", "validation")}
 
@@ -58,7 +58,7 @@ CAFFE2: Framework = framework_loader.framework(declaration("caffe2"), caffe2_env
 
 
 def role_file(role: str, name: str) -> str:
-    """The text of a file that a role brings along."""
+    """The text of a file of a role."""
     return (ROOT / "roles" / role / "files" / name).read_text(encoding="utf-8")
 
 
@@ -84,7 +84,7 @@ ECHO_DECLARATION: Mapping[str, Any] = {
         }
     ],
 }
-"""The smallest framework: all that may be left out is."""
+"""The smallest framework: it has no optional keys."""
 
 
 def echo_framework(**changes: Any) -> Framework:
@@ -176,7 +176,7 @@ class MXJob:
         return self
 
     def restart(self, policy: str, *types: str) -> Self:
-        """The restart policy of the types (of all that there are), where the flavor has it."""
+        """The restart policy of the types (of all types by default), where the flavor has it."""
         for type_ in types or self._counts:
             self._restart_policy[type_] = policy
         return self
@@ -276,7 +276,7 @@ def tf_template(**container: Any) -> Resource:
 
 
 def tfjob(api_version: str = "tensorflow.org/v1alpha1", field: str = "replicaSpecs", **counts: int) -> Resource:
-    """``tfjob(master=1, ps=2)``: in the list form, parameter servers bring no template; in v1's everyone does."""
+    """``tfjob(master=1, ps=2)``: in v1alpha1 the parameter servers have no template, in v1 all types have one."""
     entries: Any
     if field == "tfReplicaSpecs":
         names = {"ps": "PS"}
@@ -295,7 +295,7 @@ def tfjob(api_version: str = "tensorflow.org/v1alpha1", field: str = "replicaSpe
 
 
 def caffe2job(workers: int | None = 2, pod: Mapping[str, Any] | None = None, **spec: Any) -> Resource:
-    """A Caffe2Job whose workers meet at a Redis server, unless ``spec`` says otherwise."""
+    """A Caffe2Job with a Redis server for the rendezvous, unless ``spec`` sets another backend."""
     replicas: Resource = {"template": {"spec": {"containers": [{"name": "caffe2", "image": "c2:1"}], **(pod or {})}}}
     if workers is not None:
         replicas["replicas"] = workers
@@ -309,7 +309,7 @@ def caffe2job(workers: int | None = 2, pod: Mapping[str, Any] | None = None, **s
 
 
 def pytorchjob(master: int = 0, worker: int = 0, **spec: Any) -> Resource:
-    """With no entry for a type that has no replicas."""
+    """The map of replica specs, without types that have no replicas."""
     template = {"spec": {"containers": [{"name": "pytorch", "image": "train:1"}]}}
     counts = {"Master": master, "Worker": worker}
     return {
@@ -326,7 +326,7 @@ def pytorchjob(master: int = 0, worker: int = 0, **spec: Any) -> Resource:
 
 
 class Pod:
-    """A pod as the operator makes it, in whatever state the kubelet has brought it to."""
+    """A pod of the operator, with a status that the methods set."""
 
     def __init__(self, manifest: Mapping[str, Any], container: str = "mxnet") -> None:
         self._made: Resource = copy.deepcopy(dict(manifest))
@@ -343,11 +343,11 @@ class Pod:
         return self._in("Succeeded", _terminated(0, "Completed", "", seconds))
 
     def failed(self, code: int = 1, reason: str = "Error", message: str = "", seconds: float = 0) -> Self:
-        """Given up by the kubelet: phase Failed."""
+        """The phase is Failed."""
         return self._in("Failed", _terminated(code, reason, message, seconds))
 
     def exited(self, code: int, reason: str = "Error", seconds: float = 0) -> Self:
-        """The framework's container has ended, another of the pod still runs."""
+        """The framework's container has exited, another container of the pod still runs."""
         self._in("Running", _terminated(code, reason, "", seconds))
         self._made["status"]["containerStatuses"].append(
             {"name": "sidecar", "restartCount": 0, "state": {"running": {"startedAt": stamp()}}}
@@ -355,7 +355,7 @@ class Pod:
         return self
 
     def restarted(self, code: int, times: int = 1, reason: str = "Error", seconds: float = 0) -> Self:
-        """It runs again, started anew in place by the kubelet."""
+        """The kubelet has restarted the container in place, and it runs."""
         self.running()
         status = self._made["status"]["containerStatuses"][0]
         status |= {"restartCount": times, "lastState": _terminated(code, reason, "", seconds)}
@@ -426,17 +426,17 @@ def pods_of(job: DLJob, framework: Framework = MXNET) -> list[Pod]:
 
 
 def observed(job: DLJob, pods: Iterable[Pod] = (), services: bool = True) -> Observed:
-    """These pods, and all Services of the job."""
+    """The observed state with these pods and all Services of the job."""
     made = [{**s, "metadata": {**s["metadata"], "uid": f"uid-of-{s['metadata']['name']}"}} for s in build_services(job)]
     return build_observed_state(job.uid, MXNET.container, [p.resource() for p in pods], made if services else [])
 
 
 def environment_of(pod: Mapping[str, Any], container: str = "mxnet") -> dict[str, str]:
-    """The variables of a pod's container; where one is set twice the last wins, as in the kubelet."""
+    """The variables of a pod's container. Of duplicates the last one takes precedence, like in the kubelet."""
     found = next(c for c in pod["spec"]["containers"] if c["name"] == container)
     return {e["name"]: e.get("value", "") for e in found.get("env", ())}
 
 
 def seen_from(job: DLJob, type_: str, index: int = 0, framework: Framework = MXNET) -> Mapping[str, Any]:
-    """The cluster as an environment filter gets it."""
+    """The cluster spec for a replica, the input of environment filters."""
     return for_replica(build_cluster_spec(job, framework), type_, index)

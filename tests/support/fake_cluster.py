@@ -1,4 +1,4 @@
-"""A cluster in memory: carries plans out as the API server would, and lets pods live as the kubelet does."""
+"""An in-memory cluster: it applies plans like the API server and simulates pods like the kubelet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DNS_1035 = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def is_quiet(done: Plan) -> bool:
-    """Whether a plan writes nothing at all."""
+    """Whether a plan writes nothing."""
     return (
         not (
             done.auxiliary_objects
@@ -39,8 +39,8 @@ def is_quiet(done: Plan) -> bool:
     )
 
 
-class World:
-    """One job and what it owns. Deleted pods that run linger as ``terminating`` until :meth:`kubelet_deletes`."""
+class FakeCluster:
+    """One job and its owned objects. Deleted running pods terminate until :meth:`kubelet_deletes`."""
 
     def __init__(self, job: MXJob | Resource, framework: Framework = MXNET) -> None:
         self.resource: Resource = job.resource() if isinstance(job, MXJob) else copy.deepcopy(job)
@@ -57,39 +57,39 @@ class World:
     # --- the operator
 
     def planned(self) -> Plan:
-        """What the operator would do now."""
+        """The plan of the next reconcile."""
         try:
             job = parse_job(self.resource, self.framework)
         except InvalidJob as e:
             return plan_invalid(self.resource, e.problems, self.now)
-        others = {kind: list(held.values()) for kind, held in self.others.items()}
-        seen = build_observed_state(
+        others = {kind: list(objects.values()) for kind, objects in self.others.items()}
+        observed = build_observed_state(
             job.uid, self.framework.container, self.pods.values(), self.services.values(), others
         )
-        return plan(job, self.framework, seen, self.now)
+        return plan(job, self.framework, observed, self.now)
 
     def step(self, status_gets_lost: bool = False) -> Plan:
-        """One reconcile; with ``status_gets_lost`` the operator dies (or meets a conflict) before the status write."""
+        """One reconcile. With ``status_gets_lost`` the operator crashes, or gets a conflict, before the status write."""
         done = self.planned()
         self.carry_out(done, status_gets_lost)
         return done
 
     def carry_out(self, done: Plan, status_gets_lost: bool = False) -> None:
-        going = {deletion.name for deletion in done.deletions if deletion.kind == "ConfigMap"}
+        deleted = {deletion.name for deletion in done.deletions if deletion.kind == "ConfigMap"}
         needed = {pod["metadata"]["annotations"].get("dljob.operator/shared-environment") for pod in done.pods}
-        assert not going & needed, "what a new pod reads is not taken away"
+        assert not deleted & needed, "a plan does not delete a ConfigMap that its new pods need"
         for service in (*done.auxiliary_objects, *done.services):
-            self._create(service, self._held(service["kind"]), DNS_1035)
+            self._create(service, self._objects(service["kind"]), DNS_1035)
         for pod in done.pods:
             self._create(pod, self.pods, DNS_LABEL)
         for deletion in done.deletions:
             self._delete(deletion)
         for manifest in done.ensured_objects:
-            held = self._held(manifest["kind"])
-            before = held.pop(manifest["metadata"]["name"], None)
-            self._create(manifest, held, DNS_1035)
+            objects = self._objects(manifest["kind"])
+            before = objects.pop(manifest["metadata"]["name"], None)
+            self._create(manifest, objects, DNS_1035)
             if before:
-                held[manifest["metadata"]["name"]]["metadata"]["uid"] = before["metadata"]["uid"]
+                objects[manifest["metadata"]["name"]]["metadata"]["uid"] = before["metadata"]["uid"]
         self._check_ranks()
         if status_gets_lost:
             return
@@ -99,9 +99,9 @@ class World:
         self.is_deleted = self.is_deleted or done.delete_job
 
     def settle(self) -> list[Plan]:
-        """Reconcile, while the kubelet deletes what is to go, until nothing is left to do.
+        """Reconcile until there is nothing to do; the kubelet removes terminating pods.
 
-        The time stands still, but for what a succeeded job grants its replicas.
+        The clock advances only by the grace period of a succeeded job's replicas.
         """
         plans = []
         for _ in range(12):
@@ -113,7 +113,7 @@ class World:
                     self.advance(plans[-1].requeue_after)
                 else:
                     return plans
-        raise AssertionError(f"no end of it: {plans[-2:]}")
+        raise AssertionError(f"the job does not settle: {plans[-2:]}")
 
     # --- the user
 
@@ -122,18 +122,18 @@ class World:
         self.resource["metadata"]["generation"] += 1
 
     def user_deletes(self, name: str) -> None:
-        """As kubectl does, without waiting."""
+        """Delete a pod like ``kubectl delete --wait=false``."""
         self._delete(Deletion("Pod", name, self.pods[name]["metadata"]["uid"]))
 
     # --- the kubelet
 
     def run_all(self) -> None:
-        """Every pod that waits starts."""
+        """Start all pending pods."""
         for pod in self.pods.values():
             self._run(pod)
 
     def run(self, type_: str, index: int) -> None:
-        """One pod that waits starts."""
+        """Start one pending pod."""
         self._run(self.pod(type_, index))
 
     def _run(self, pod: Any) -> None:
@@ -141,13 +141,13 @@ class World:
             self._set(pod, "Running", {"running": {"startedAt": self.time}})
 
     def start(self) -> None:
-        """From nothing to all replicas running."""
+        """Reconcile a new job until all its replicas run."""
         self.settle()
         self.run_all()
         self.settle()
 
     def exit(self, type_: str, index: int, code: int, reason: str = "", message: str = "") -> None:
-        """The framework's container ends, and the kubelet does by the pod's restart policy what it does."""
+        """The framework's container exits, and the kubelet applies the pod's restart policy."""
         pod = self.pod(type_, index)
         ended = {"exitCode": code, "reason": reason or ("Error" if code else "Completed"), "finishedAt": self.time}
         state = {"terminated": {**ended, "message": message}}
@@ -170,13 +170,13 @@ class World:
         }
 
     def kubelet_deletes(self) -> None:
-        """What is terminating is gone."""
+        """Remove the terminating pods."""
         self.pods = {name: p for name, p in self.pods.items() if not self._is_terminating(p)}
 
     def advance(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
 
-    # --- looking at it
+    # --- inspection
 
     @property
     def time(self) -> str:
@@ -195,7 +195,7 @@ class World:
         return [(c["type"], c["status"]) for c in self.status["conditions"]]
 
     def pod(self, type_: str, index: int) -> Resource:
-        """The pod of a replica; fails where there is not exactly one."""
+        """The pod of a replica; fails unless there is exactly one."""
         (found,) = (p for p in self.pods.values() if _replica(p) == (type_, index))
         return found
 
@@ -205,33 +205,33 @@ class World:
     def replicas(self) -> list[str]:
         return sorted(f"{type_}-{index}" for type_, index in map(_replica, self.pods.values()))
 
-    # --- inside
+    # --- implementation
 
-    def _held(self, kind: str) -> dict[str, Resource]:
+    def _objects(self, kind: str) -> dict[str, Resource]:
         return self.services if kind == "Service" else self.others.setdefault(kind, {})
 
-    def _create(self, manifest: Mapping[str, Any], held: dict[str, Resource], names: re.Pattern[str]) -> None:
-        made = json.loads(json.dumps(manifest))  # what JSON cannot say no plan may hold
+    def _create(self, manifest: Mapping[str, Any], objects: dict[str, Resource], names: re.Pattern[str]) -> None:
+        made = json.loads(json.dumps(manifest))  # a plan must be serializable
         name = made["metadata"]["name"]
         assert names.fullmatch(name), name
-        if name in held:
-            return  # AlreadyExists, and ours
+        if name in objects:
+            return  # AlreadyExists, and owned by the job
         self._serial += 1
         made["metadata"] |= {"uid": f"{made['kind']}-{self._serial}", "creationTimestamp": self.time}
         if made["kind"] == "Pod":
             made["status"] = {"phase": "Pending"}
             self.created.append(name)
-        held[name] = made
+        objects[name] = made
 
     def _delete(self, deletion: Deletion) -> None:
-        held = self.pods if deletion.kind == "Pod" else self._held(deletion.kind)
-        found = held.get(deletion.name)
+        objects = self.pods if deletion.kind == "Pod" else self._objects(deletion.kind)
+        found = objects.get(deletion.name)
         if found is None or found["metadata"]["uid"] != deletion.uid:
             return
         if deletion.kind == "Pod" and found["status"]["phase"] == "Running":
             found["metadata"]["deletionTimestamp"] = clock.stamp(self.now + timedelta(seconds=30))
         else:
-            del held[deletion.name]
+            del objects[deletion.name]
 
     def _check_ranks(self) -> None:
         ranks = [_replica(p) for p in self.pods.values()]

@@ -1,4 +1,4 @@
-"""An API server that keeps what is written to it and lists nothing, for tests of a whole reconcile."""
+"""A fake API server that records writes and lists nothing, for tests of a whole reconcile."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Resource = dict[str, Any]
 
 
 class Api(RestClient):
-    """Takes every write, keeps it by kind of request, and lists nothing. ``refuses`` a kind with an answer of its own."""
+    """Accepts and records every write, and lists nothing. ``refuses`` maps a kind to the error of its creation."""
 
     def __init__(self, refuses: Mapping[str, ApiError] | None = None, present: Resource | None = None) -> None:
         self.executor = BoundedExecutor(2)

@@ -1,4 +1,4 @@
-"""Writes of several jobs share a few threads, and a large job keeps nobody waiting for long."""
+"""The bounded executor: several jobs share a few threads, and a large job does not delay the others for long."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executo
 
 WIDTH = 3
 LONG = 20.0
-"""Seconds after which something that should happen at once is taken not to happen."""
+"""Timeout in seconds for something that should happen immediately."""
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def executor() -> Iterator[BoundedExecutor]:
     made.close()
 
 
-def test_all_are_done_and_as_many_at_a_time_as_it_is_wide(executor: BoundedExecutor) -> None:
+def test_all_items_run_with_full_concurrency(executor: BoundedExecutor) -> None:
     meeting = threading.Barrier(WIDTH, timeout=LONG)
     done = []
 
@@ -53,22 +53,22 @@ def test_never_more_at_a_time(executor: BoundedExecutor) -> None:
     assert most == WIDTH
 
 
-def test_one_alone_is_done_by_the_caller_itself(executor: BoundedExecutor) -> None:
+def test_a_single_item_runs_in_the_callers_thread(executor: BoundedExecutor) -> None:
     names: list[str] = []
     executor.map(["only"], lambda item: names.append(threading.current_thread().name))
     assert names == [threading.current_thread().name]
 
 
-def test_they_are_begun_in_their_order() -> None:
+def test_items_start_in_their_order() -> None:
     one_by_one = BoundedExecutor(1)
-    begun: list[int] = []
-    one_by_one.map(range(20), begun.append)
+    started: list[int] = []
+    one_by_one.map(range(20), started.append)
     one_by_one.close()
-    assert begun == list(range(20))
+    assert started == list(range(20))
 
 
 class Handed(list[int]):
-    """Says when the first ``count`` of its items have been handed over."""
+    """A sequence that signals when its first ``count`` items have been taken."""
 
     def __init__(self, items: Iterable[int], count: int) -> None:
         super().__init__(items)
@@ -83,12 +83,12 @@ class Handed(list[int]):
         self.over.set()
 
 
-def test_a_caller_with_many_does_not_keep_one_with_few_waiting(executor: BoundedExecutor) -> None:
+def test_a_caller_with_many_items_does_not_delay_one_with_few(executor: BoundedExecutor) -> None:
     let_go = threading.Semaphore(0)
-    begun: list[int] = []
+    started: list[int] = []
 
     def held_up(item: int) -> None:
-        begun.append(item)
+        started.append(item)
         assert let_go.acquire(timeout=LONG)
 
     of_many, of_few = Handed(range(1000), 2 * WIDTH), Handed(range(2), 2)
@@ -98,18 +98,18 @@ def test_a_caller_with_many_does_not_keep_one_with_few_waiting(executor: Bounded
     few = threading.Thread(target=executor.map, args=(of_few, lambda item: None))
     few.start()
     assert of_few.over.wait(LONG)
-    for _ in range(4 * WIDTH):  # those under way, those that were before it in the queue, and some
+    for _ in range(4 * WIDTH):  # those in progress, those queued before it, and some more
         let_go.release()
     few.join(LONG)
-    waited_for = len(begun)
+    waited_for = len(started)
     for _ in range(1000):
         let_go.release()
     many.join(LONG)
     assert waited_for <= 5 * WIDTH
-    assert sorted(begun) == list(range(1000))
+    assert sorted(started) == list(range(1000))
 
 
-def test_what_one_raises_is_raised_when_the_others_are_done(executor: BoundedExecutor) -> None:
+def test_an_exception_is_raised_after_the_others_have_finished(executor: BoundedExecutor) -> None:
     done = []
 
     def do(item: int) -> None:

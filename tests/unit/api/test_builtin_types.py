@@ -1,4 +1,4 @@
-"""Plain values out of Ansible's tagged ones."""
+"""Conversion of Ansible's tagged values to built-in types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.builtin_types impor
 
 try:
     from ansible.template import trust_as_template as marked
-except ImportError:  # ansible-core 2.18, which marks what is not to be trusted instead
+except ImportError:  # ansible-core 2.18, which marks untrusted values instead
     from ansible.utils.unsafe_proxy import wrap_var as marked
 
 TEMPLATED = "{{ 6 * 7 }}"
@@ -40,7 +40,7 @@ def test_tagged_values_become_plain_ones() -> None:
     assert yaml.safe_load(yaml.safe_dump(made)) == json.loads(json.dumps(made)) == made
 
 
-def test_no_mark_stays_and_not_even_a_trusted_template_is_evaluated() -> None:
+def test_no_tag_is_kept_and_no_template_is_evaluated() -> None:
     made = to_builtin({"x": marked(TEMPLATED)})
     assert made == {"x": TEMPLATED}
     assert type(made["x"]) is str

@@ -1,4 +1,4 @@
-"""What a reconcile reads of the cluster besides the job: as little as it can, and what becomes of a refusal."""
+"""The cluster info that a reconcile reads: only what it needs, and how it reports missing permissions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def resources(*names: str) -> str:
 
 
 class Api(RestClient):
-    """Answers by path (and by the token of a page); what it has not is not found. Remembers what it was asked."""
+    """A fake API server with responses by path (and continue token). Unknown paths are 404. It records the requests."""
 
     def __init__(self, answers: Mapping[str, Any] | None = None) -> None:
         self._answers = dict(answers or {})
@@ -74,7 +74,7 @@ class TestTheConfigMap:
         assert list(read(api, CONFIG).config.accelerators) == [GPU]
         assert api.asked == [path("ml")]
 
-    def test_then_the_default_namespaces(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_default_namespace_is_second(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("POD_NAMESPACE", "ml")
         api = Api({path(): config_map(resources(ALPHA_GPU))})
         assert list(read(api, CONFIG).config.accelerators) == [ALPHA_GPU]
@@ -85,7 +85,7 @@ class TestTheConfigMap:
         assert (list(made.accelerators), made.preset) == ([ALPHA_GPU], True)
         assert read(Api(), CONFIG) == ClusterInfo()
 
-    def test_it_wins_over_the_preset(self) -> None:
+    def test_takes_precedence_over_the_preset(self) -> None:
         made = read(Api({path(): config_map("accelerators: {}")}), CONFIG, cloud="gke").config
         assert (made.accelerators, made.preset) == ({}, False)
 
@@ -121,7 +121,7 @@ class TestTheConfigMap:
             ),
         ],
     )
-    def test_what_is_wrong_with_it(self, data: Any, problem: str) -> None:
+    def test_errors_are_reported(self, data: Any, problem: str) -> None:
         api = Api({path(): {**config_map(""), "data": data}})
         assert read(api, CONFIG).config.problems == {"": problem}
 
@@ -172,7 +172,7 @@ class TestAnEngineThatWatches:
         assert (list(made.config.accelerators), made.advertised, made.watched) == ([GPU], {GPU}, True)
         assert api.asked == []
 
-    def test_may_see_nothing(self) -> None:
+    def test_an_engine_without_permissions(self) -> None:
         self.published()
         assert read(Api(), NODES, cloud="azure").config.preset
         assert read(Api(), NODES).advertised is None
@@ -198,7 +198,7 @@ class TestTheServersFile:
         assert read(self.api("/opt/mlkube/grpc_tensorflow_server/grpc_tensorflow_server.py"), SERVER).programs == {}
 
     @pytest.mark.parametrize(("name", "text"), [("token", "secret"), ("large.py", "#" * (512 * 1024 + 1))])
-    def test_is_no_way_to_other_files_of_the_operator(self, tmp_path: Path, name: str, text: str) -> None:
+    def test_other_files_of_the_operator_are_not_read(self, tmp_path: Path, name: str, text: str) -> None:
         file = tmp_path / name
         file.write_text(text)
         link = tmp_path / "link.py"
@@ -208,7 +208,7 @@ class TestTheServersFile:
             assert made.programs == {}
             assert remarks == (f"grpcServerFilePath: {given} is not a Python file (.py) of up to 524288 bytes",)
 
-    def test_what_is_no_text_is_told(self, tmp_path: Path) -> None:
+    def test_a_binary_file_is_reported(self, tmp_path: Path) -> None:
         file = tmp_path / "server.py"
         file.write_bytes(b"\xff")
         made, remarks = cluster_info.read(self.api(file), SERVER, OperatorSettings())

@@ -1,4 +1,4 @@
-"""The first word on a job, its first status and Event: with the look that makes its pods, or with the next one."""
+"""The initial status and Event of a job: written by the reconcile that creates its pods, or deferred to the next one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.recording_api import Api, context_of
 
 
 def owning(*pods: Pod) -> None:
-    """An engine watches, and has seen these pods of the job and nothing else."""
+    """Publish a cache snapshot with these pods of the job and nothing else."""
     owned = {"Pod": [pod.resource() for pod in pods], "Service": [], "ConfigMap": [], "Deployment": []}
     cache_snapshot.publish({UID: owned})
 
@@ -36,7 +36,7 @@ def look(api: Api, job: MXJob | None = None, dry_run: bool = False) -> Outcome:
     return reconcile(context_of(api, dry_run), (job or fresh()).resource(), MXNET)
 
 
-def test_the_look_that_makes_the_pods_leaves_it_to_the_next_one(engine: None) -> None:
+def test_the_reconcile_that_creates_the_pods_defers_the_initial_status(engine: None) -> None:
     api = Api()
     outcome = look(api)
     assert (api.status, api.kinds()) == (None, ["Pod", "Service"])
@@ -50,7 +50,7 @@ def test_it_makes_every_name_by_which_others_find_the_job(engine: None) -> None:
     assert sorted(names) == sorted(service["metadata"]["name"] for service in build_services(fresh().job()))
 
 
-def test_the_next_look_tells_of_all_pods(engine: None) -> None:
+def test_the_next_reconcile_reports_all_pods(engine: None) -> None:
     pods = pods_of(fresh().job())
     owning(*(pod.running() for pod in pods))
     api = Api()
@@ -61,7 +61,7 @@ def test_the_next_look_tells_of_all_pods(engine: None) -> None:
     assert running.startswith("MXJobRunning: ")
 
 
-def test_of_pods_that_are_through_by_then_it_tells_that_they_were_made_too(engine: None) -> None:
+def test_the_next_reconcile_also_reports_finished_pods(engine: None) -> None:
     owning(*(pod.succeeded() for pod in pods_of(fresh().job())))
     api = Api()
     look(api)
@@ -82,14 +82,14 @@ def test_once_there_is_a_status_the_event_has_been_written(engine: None) -> None
         pytest.param(fresh().container("Worker", image="another:1"), ["SuccessfulCreatePod"], id="other pods wanted"),
     ],
 )
-def test_an_edit_between_the_two_looks_hides_no_pod_that_was_made(engine: None, edited: MXJob, told: list[str]) -> None:
+def test_an_edit_between_the_two_reconciles_hides_no_created_pod(engine: None, edited: MXJob, told: list[str]) -> None:
     owning(*pods_of(fresh().job()))
     api = Api()
     look(api, edited)
     assert [event.split(":")[0] for event in api.events()][: len(told)] == told
 
 
-def test_nor_does_an_invalid_one_that_is_mended_then(engine: None) -> None:
+def test_an_invalid_edit_that_is_fixed_hides_no_created_pod(engine: None) -> None:
     owning(*(pod.running() for pod in pods_of(fresh().job())))
     api = Api()
     look(api, fresh().container("Worker", name="another"))
@@ -99,7 +99,7 @@ def test_nor_does_an_invalid_one_that_is_mended_then(engine: None) -> None:
     assert [event.split(":")[0] for event in api.events()][1:] == ["SuccessfulCreatePod", "MXJobRunning"]
 
 
-def test_the_next_look_tells_all_of_it_even_if_nothing_has_become_of_the_pods(engine: None) -> None:
+def test_the_next_reconcile_reports_even_if_the_pods_are_unchanged(engine: None) -> None:
     owning(*(pod.created(-7 + n) for n, pod in enumerate(pods_of(fresh().job()))))
     api = Api()
     look(api)
@@ -108,7 +108,7 @@ def test_the_next_look_tells_all_of_it_even_if_nothing_has_become_of_the_pods(en
     assert api.status["startTime"] == stamp(-7), "the clock of activeDeadlineSeconds began with the first pod"
 
 
-def test_of_pods_that_run_by_then_it_tells_in_the_same_status(engine: None) -> None:
+def test_the_first_status_includes_that_the_pods_run(engine: None) -> None:
     owning(*(pod.running() for pod in pods_of(fresh().job())))
     api = Api()
     look(api)
@@ -116,8 +116,8 @@ def test_of_pods_that_run_by_then_it_tells_in_the_same_status(engine: None) -> N
     assert [c["type"] for c in api.status["conditions"]] == ["Created", "Running"]
 
 
-def test_it_is_put_off_once_only(engine: None) -> None:
-    """Though the next look finds a pod gone, and makes another."""
+def test_it_is_deferred_only_once(engine: None) -> None:
+    """The next reconcile finds a pod missing and creates another one."""
     owning(*pods_of(fresh().job())[1:])
     api = Api()
     look(api)
@@ -125,8 +125,8 @@ def test_it_is_put_off_once_only(engine: None) -> None:
     assert api.status is not None
 
 
-def test_it_is_not_put_off_by_a_look_that_makes_nothing(engine: None) -> None:
-    """Whose watch has not shown what an earlier one made."""
+def test_it_is_not_deferred_by_a_reconcile_that_creates_nothing(engine: None) -> None:
+    """The cache does not yet contain the pods of the earlier reconcile."""
     ours = {"metadata": {"uid": "pod", "ownerReferences": [{"uid": UID, "controller": True}]}}
     taken = ApiError(409, "AlreadyExists", "is there")
     api = Api({"Pod": taken, "Service": taken}, ours)
@@ -135,7 +135,7 @@ def test_it_is_not_put_off_by_a_look_that_makes_nothing(engine: None) -> None:
     assert api.kinds() == ["Event"]
 
 
-def test_a_dry_run_has_no_next_look(engine: None) -> None:
+def test_a_dry_run_does_not_defer_it(engine: None) -> None:
     assert look(Api(), dry_run=True).requeue_after is None
 
 
@@ -155,7 +155,7 @@ def test_a_job_that_is_invalid_from_the_start_fails_all_the_same(engine: None) -
     assert api.status["state"] == "Failed"
 
 
-def test_without_an_engine_there_may_be_no_next_look() -> None:
+def test_without_an_engine_it_is_not_deferred() -> None:
     api = Api()
     assert look(api).requeue_after is None
     assert api.status is not None
@@ -163,7 +163,7 @@ def test_without_an_engine_there_may_be_no_next_look() -> None:
     assert api.kinds() == ["Event", "Pod", "Service"]
 
 
-def test_a_job_that_was_told_of_before_is_told_of_at_once(engine: None) -> None:
+def test_a_job_with_a_status_is_reported_immediately(engine: None) -> None:
     api = Api()
     look(api, fresh().status(phase="Creating", reason="", conditions=[]))
     assert api.status is not None
@@ -176,15 +176,15 @@ def test_a_job_that_was_told_of_before_is_told_of_at_once(engine: None) -> None:
         pytest.param(ApiError(422, "Invalid", "no such thing"), "no such thing", id="never"),
     ],
 )
-def test_what_kubernetes_would_not_do_is_told_at_once(engine: None, answer: ApiError, told: str) -> None:
+def test_rejected_writes_are_reported_immediately(engine: None, answer: ApiError, told: str) -> None:
     api = Api({"Pod": answer})
     look(api)
     assert api.status is not None
     assert told in api.status["reason"]
 
 
-def test_a_job_that_waits_for_its_names_is_told_of_at_once(engine: None) -> None:
-    """Those of an earlier job that takes its time to end."""
+def test_a_job_that_waits_for_its_names_is_reported_immediately(engine: None) -> None:
+    """The names belong to objects of an earlier job that still terminate."""
     ending = {"metadata": {"uid": "another", "deletionTimestamp": "2026-01-02T12:00:00Z"}}
     api = Api({"Pod": ApiError(409, "AlreadyExists", "is there")}, ending)
     assert look(api).requeue_after == RETRY_REQUEUE

@@ -1,4 +1,4 @@
-"""Where each kind lives in the API."""
+"""API paths of objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job that is deleted and created again at once: what the first one owned is still there."""
+"""A job that is deleted and created again immediately, while objects of the first one still exist."""
 
 from __future__ import annotations
 

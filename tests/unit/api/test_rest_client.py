@@ -1,4 +1,4 @@
-"""What goes with every request: the credentials, as the library last renewed them."""
+"""The credentials of requests, which the kubernetes client renews."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    """Answers every request with its own headers."""
+    """Responds to every request with the request's headers."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -53,7 +53,7 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def renewed() -> list[str]:
-    """The tokens that were given out."""
+    """The tokens that were issued."""
     return []
 
 

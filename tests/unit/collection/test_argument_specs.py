@@ -1,4 +1,4 @@
-"""Each role says what it takes, a playbook that gives it something else is told, and an engine pays nothing for it."""
+"""The roles' argument specs: they reject wrong arguments of a playbook, and cost an engine nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def play(tmp_path: Path, role: str, **variables: Any) -> subprocess.CompletedPro
     playbook = tmp_path / "play.yml"
     playbook.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]))
     command = ["ansible-playbook", "-i", "localhost,", "-c", "local", str(playbook)]
-    # a kubeconfig that is not there: a run that got as far as the cluster would say so
+    # with a missing kubeconfig, an Ansible run that connects to the cluster fails
     env = environ(KUBECONFIG=str(tmp_path / "none"), ANSIBLE_COLLECTIONS_PATH=str(COLLECTIONS))
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
@@ -47,26 +47,26 @@ def test_frameworks_take_what_the_common_role_takes(role: str) -> None:
     assert specification(role)["options"]["dljob_cluster_domain"] == common["dljob_cluster_domain"]
 
 
-def test_a_wrong_argument_is_told(tmp_path: Path) -> None:
+def test_a_wrong_argument_is_reported(tmp_path: Path) -> None:
     done = play(tmp_path, "mxnet", dljob_jobs=["digits"])
     assert done.returncode == 2
     assert "Validation of arguments failed" in done.stdout
     assert "dljob_jobs" in done.stdout
 
 
-def test_a_missing_argument_is_told(tmp_path: Path) -> None:
+def test_a_missing_argument_is_reported(tmp_path: Path) -> None:
     done = play(tmp_path, "dljob")
     assert done.returncode == 2
     assert "missing required arguments: dljob_framework" in done.stdout
 
 
-def test_a_good_argument_passes(tmp_path: Path) -> None:
+def test_a_valid_argument_passes(tmp_path: Path) -> None:
     done = play(tmp_path, "mxnet", dljob_jobs=[])
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("role", FRAMEWORKS)
 def test_a_framework_imports_the_reconcile_unchecked(role: str) -> None:
-    """The check is a task, and a task is a fork: about as much time as the whole reconcile takes."""
+    """The validation is a task and so a fork, which takes about as long as the whole reconcile."""
     (task,) = yaml.safe_load((ROOT / f"roles/{role}/tasks/main.yml").read_text())
     assert task["ansible.builtin.import_role"] == {"name": "dljob.operator.dljob", "rolespec_validate": False}

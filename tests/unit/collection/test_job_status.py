@@ -1,4 +1,4 @@
-"""The filter ``job_status``: a job's status from its pods, as the operator itself would report it."""
+"""The filter ``job_status``: a job's status from its pods, equal to the one that the operator reports."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from support.builders import (
     stamp,
     tfjob,
 )
-from support.fake_cluster import World
+from support.fake_cluster import FakeCluster
 
 ROOT = Path(__file__).resolve().parents[3]
 job_status: Callable[..., Any] = plugin.FilterModule().filters()["job_status"]
@@ -64,7 +64,7 @@ def _filters(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def of_role(name: str) -> dict[str, Any]:
-    """What the role declares, filters included."""
+    """The role's declaration, with its filters."""
     return dict(yaml.safe_load((ROOT / f"roles/{name}/vars/main.yml").read_text())[f"{name}_framework"])
 
 
@@ -204,17 +204,17 @@ def test_what_keeps_a_pod_from_running() -> None:
 def test_a_replica_of_the_only_type_that_waits_is_not_active() -> None:
     """The status of a Caffe2Job counts it so."""
     resource = caffe2job(3)
-    world = World(resource, CAFFE2)
-    world.settle()
-    world.run("worker", 0)
-    status = job_status(list(world.pods.values()), resource, of_role("caffe2"))
+    fake_cluster = FakeCluster(resource, CAFFE2)
+    fake_cluster.settle()
+    fake_cluster.run("worker", 0)
+    status = job_status(list(fake_cluster.pods.values()), resource, of_role("caffe2"))
     assert status["replicaStatuses"] == {"Worker": counts(3, active=1, pending=2)}
 
 
 def test_a_finished_job_keeps_its_outcome_when_its_pods_are_gone() -> None:
-    world = finished(World(digits()))
-    assert status_for(world, pods=[]) == status_for(world)
-    assert status_for(world, pods=[])["replicaStatuses"]["Worker"] == counts(2, succeeded=2)
+    fake_cluster = finished(FakeCluster(digits()))
+    assert status_for(fake_cluster, pods=[]) == status_for(fake_cluster)
+    assert status_for(fake_cluster, pods=[])["replicaStatuses"]["Worker"] == counts(2, succeeded=2)
 
 
 def test_the_status_of_a_peer_that_names_no_state() -> None:
@@ -284,12 +284,12 @@ def test_a_manifest_without_a_uid(flavor: str, owned: bool, namespace: str | Non
 
 
 def test_a_manifest_without_a_uid_whose_labels_join_namespace_and_name() -> None:
-    world = World(caffe2job(2), CAFFE2)
-    world.settle()
-    world.run_all()
-    written = copy.deepcopy(world.resource)
+    fake_cluster = FakeCluster(caffe2job(2), CAFFE2)
+    fake_cluster.settle()
+    fake_cluster.run_all()
+    written = copy.deepcopy(fake_cluster.resource)
     del written["metadata"]["uid"], written["status"]
-    pods = copy.deepcopy(list(world.pods.values()))
+    pods = copy.deepcopy(list(fake_cluster.pods.values()))
     for pod in pods:
         del pod["metadata"]["ownerReferences"]
     assert job_status(pods, written, "caffe2")["replicaStatuses"] == {"Worker": counts(2, active=2)}
@@ -315,56 +315,56 @@ def test_the_namespace_of_a_manifest_without_a_uid() -> None:
 # --- agreement with the operator
 
 
-def started(world: World) -> World:
-    world.start()
-    return world
+def started(fake_cluster: FakeCluster) -> FakeCluster:
+    fake_cluster.start()
+    return fake_cluster
 
 
-def begun(world: World) -> World:
-    world.settle()
-    first, *_ = world.replicas()
-    world.run(*_replica(first))
-    return world
+def begun(fake_cluster: FakeCluster) -> FakeCluster:
+    fake_cluster.settle()
+    first, *_ = fake_cluster.replicas()
+    fake_cluster.run(*_replica(first))
+    return fake_cluster
 
 
-def failing(code: int, message: str = "") -> Callable[[World], World]:
-    def fail(world: World) -> World:
-        world.start()
-        world.exit(*_replica(world.replicas()[-1]), code, message=message)
-        return world
+def failing(code: int, message: str = "") -> Callable[[FakeCluster], FakeCluster]:
+    def fail(fake_cluster: FakeCluster) -> FakeCluster:
+        fake_cluster.start()
+        fake_cluster.exit(*_replica(fake_cluster.replicas()[-1]), code, message=message)
+        return fake_cluster
 
     return fail
 
 
-def evicted(world: World) -> World:
-    world.start()
-    world.evict(*_replica(world.replicas()[-1]))
-    return world
+def evicted(fake_cluster: FakeCluster) -> FakeCluster:
+    fake_cluster.start()
+    fake_cluster.evict(*_replica(fake_cluster.replicas()[-1]))
+    return fake_cluster
 
 
-def ended(world: World) -> World:
-    world.start()
-    for name in world.replicas():
-        world.exit(*_replica(name), 0)
-    return world
+def ended(fake_cluster: FakeCluster) -> FakeCluster:
+    fake_cluster.start()
+    for name in fake_cluster.replicas():
+        fake_cluster.exit(*_replica(name), 0)
+    return fake_cluster
 
 
-def finished(world: World) -> World:
-    ended(world).settle()
-    return world
+def finished(fake_cluster: FakeCluster) -> FakeCluster:
+    ended(fake_cluster).settle()
+    return fake_cluster
 
 
-def suspended(world: World) -> World:
-    world.start()
-    world.edit(lambda spec: spec.setdefault("runPolicy", {}).update(suspend=True))
-    world.settle()
-    return world
+def suspended(fake_cluster: FakeCluster) -> FakeCluster:
+    fake_cluster.start()
+    fake_cluster.edit(lambda spec: spec.setdefault("runPolicy", {}).update(suspend=True))
+    fake_cluster.settle()
+    return fake_cluster
 
 
-def edited(world: World) -> World:
-    world.start()
-    world.edit(lambda spec: spec.update(RuntimeId="another", RuntimeID="another"))
-    return world
+def edited(fake_cluster: FakeCluster) -> FakeCluster:
+    fake_cluster.start()
+    fake_cluster.edit(lambda spec: spec.update(RuntimeId="another", RuntimeID="another"))
+    return fake_cluster
 
 
 def _replica(name: str) -> tuple[str, int]:
@@ -372,8 +372,8 @@ def _replica(name: str) -> tuple[str, int]:
     return type_, int(index)
 
 
-STATES: dict[str, Callable[[World], World]] = {
-    "new": lambda world: world,
+STATES: dict[str, Callable[[FakeCluster], FakeCluster]] = {
+    "new": lambda fake_cluster: fake_cluster,
     "begun": begun,
     "started": started,
     "retryable": failing(137),
@@ -395,21 +395,23 @@ JOBS: dict[str, tuple[Resource, Framework]] = {
 }
 
 
-def status_for(world: World, **changes: Any) -> Any:
+def status_for(fake_cluster: FakeCluster, **changes: Any) -> Any:
     pods = changes.pop("pods", None)
-    given = list(world.pods.values()) if pods is None else pods
-    return job_status(given, {**world.resource, **changes}, of_role(world.framework.name), now=world.time)
+    given = list(fake_cluster.pods.values()) if pods is None else pods
+    return job_status(
+        given, {**fake_cluster.resource, **changes}, of_role(fake_cluster.framework.name), now=fake_cluster.time
+    )
 
 
-def agrees(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def agrees(fake_cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The filter gives what the operator's plan writes, and the counts from which that renders ``replicaStatuses``."""
     rendered: list[dict[str, Any]] = []
     with monkeypatch.context() as patch:
         render = replica_statuses.render
         patch.setattr(replica_statuses, "render", lambda job, made: rendered.append(made) or render(job, made))
-        written = world.planned().status
-    expected = world.status if written is None else written
-    status = status_for(world)
+        written = fake_cluster.planned().status
+    expected = fake_cluster.status if written is None else written
+    status = status_for(fake_cluster)
     assert {key: status[key] for key in ("state", "phase", "reason")} == {
         key: expected[key] for key in ("state", "phase", "reason")
     }
@@ -429,19 +431,23 @@ def agrees(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("job", JOBS)
 def test_the_operators_own_status(job: str, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = STATES[state](World(*JOBS[job]))
-    agrees(world, monkeypatch)
-    if state not in ("finished", "ended", "failed"):  # there is more to come: a pass later it agrees still
-        world.step()
-        agrees(world, monkeypatch)
+    fake_cluster = STATES[state](FakeCluster(*JOBS[job]))
+    agrees(fake_cluster, monkeypatch)
+    if state not in (
+        "finished",
+        "ended",
+        "failed",
+    ):  # the job is not finished: they still agree after the next reconcile
+        fake_cluster.step()
+        agrees(fake_cluster, monkeypatch)
 
 
 @pytest.mark.parametrize("change", [suspended, edited])
 @pytest.mark.parametrize("job", ["v1", "v1alpha1", "TFJob", "Caffe2Job"])
 def test_the_operators_own_status_after_an_edit(
-    job: str, change: Callable[[World], World], monkeypatch: pytest.MonkeyPatch
+    job: str, change: Callable[[FakeCluster], FakeCluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agrees(change(World(*JOBS[job])), monkeypatch)
+    agrees(change(FakeCluster(*JOBS[job])), monkeypatch)
 
 
 # --- input that is wrong
@@ -531,7 +537,7 @@ def test_the_input_is_left_as_it_is() -> None:
 
 
 def test_in_a_playbook(tmp_path: Path) -> None:
-    """By the role's name and by its declaration; and a string of a pod is no template."""
+    """By the role's name and by its declaration. Strings of a pod are not evaluated as templates."""
     *others, last = pods_of(digits().job())
     pods = [*(pod.running().resource() for pod in others), last.failed(1, message="{{ 6 * 7 }}").resource()]
     given = {"pods": pods, "job": digits().resource(), "caffe2": caffe2job(2), "now": stamp(60)}

@@ -1,4 +1,4 @@
-"""The lists of what the project stands on say the same: requirements*.txt, requirements.yml, galaxy.yml and meta/."""
+"""The lists of dependencies agree: requirements*.txt, requirements.yml, galaxy.yml and meta/."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_an_execution_environment_is_made_of_these_files() -> None:
 
 
 def test_the_collections_are_those_of_the_pinned_package() -> None:
-    """`make venv` put them here, out of PyPI; requirements.yml is what Galaxy's users get."""
+    """`make venv` installs them from PyPI; users of Galaxy get those of requirements.yml."""
     import sysconfig
 
     site = Path(sysconfig.get_path("purelib"))
@@ -57,7 +57,7 @@ def test_the_collections_are_those_of_the_pinned_package() -> None:
 
 
 def test_the_collection_needs_no_other() -> None:
-    """Else `ansible-galaxy collection install` of the tarball would want Galaxy."""
+    """With dependencies, `ansible-galaxy collection install` of the tarball would need access to Galaxy."""
     assert document("galaxy.yml")["dependencies"] == {}
     used = re.compile(r"\bkubernetes\.core\.\w+")
     files = [p for folder in ("roles", "plugins", "playbooks") for p in (ROOT / folder).rglob("*.yml")]

@@ -1,4 +1,4 @@
-"""The operator's ConfigMap: what it may say, and what is said of what it may not."""
+"""The operator's ConfigMap: valid configurations, and the errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ A = f"accelerators[{ALPHA_GPU}]"
         ({"envVars": [PATH, PATH]}, f"{A}.envVars: the name 'LD_LIBRARY_PATH' occurs twice: use each name once"),
     ],
 )
-def test_a_fault_in_an_entry_is_its_own(fields: dict[str, Any], problem: str) -> None:
+def test_an_error_in_an_entry_does_not_affect_others(fields: dict[str, Any], problem: str) -> None:
     document = entry(**fields)
     document["accelerators"][GPU] = {"envVars": [PATH]}
     made = read(document)
@@ -148,7 +148,7 @@ def test_a_fault_in_an_entry_is_its_own(fields: dict[str, Any], problem: str) ->
         ),
     ],
 )
-def test_a_fault_of_the_whole_concerns_every_resource(document: Any, problem: str | None) -> None:
+def test_an_error_of_the_file_concerns_every_resource(document: Any, problem: str | None) -> None:
     assert read(document).problems == ({"": f"{WHERE}: {problem}"} if problem else {})
 
 
@@ -157,7 +157,7 @@ def test_a_fault_of_the_whole_concerns_every_resource(document: Any, problem: st
     [
         ({"controller_config_file.yaml": "a", "other": "b"}, "controller_config_file.yaml"),
         ({"controller-config-file.yaml": "a", "other": "b"}, "controller-config-file.yaml"),
-        # as `kubectl create configmap --from-file my-settings.yaml` calls it
+        # the key of `kubectl create configmap --from-file my-settings.yaml`
         ({"my-settings.yaml": "a"}, "my-settings.yaml"),
     ],
 )
@@ -166,18 +166,18 @@ def test_the_key(data: dict[str, str], key: str) -> None:
 
 
 @pytest.mark.parametrize("data", [{}, {"a": "1", "b": "2"}])
-def test_no_key_to_be_told(data: dict[str, str]) -> None:
+def test_no_key_of_the_configuration(data: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"data\.controller_config_file\.yaml is missing"):
         config.text_of(data)
 
 
 @pytest.mark.parametrize("path", from_each_source("tf-job-operator-config.yaml"))
-def test_a_manifest_within_the_file_is_looked_into(path: Path) -> None:
-    """tf-operator's documented command makes a ConfigMap of a file that is a ConfigMap's manifest itself."""
+def test_a_manifest_within_the_file_is_unwrapped(path: Path) -> None:
+    """tf-operator's documented command creates a ConfigMap from a file that is itself the manifest of a ConfigMap."""
     assert config.inner_of(load(path)) == load(path)["data"]
 
 
-def test_what_is_no_manifest_is_not_looked_into() -> None:
+def test_other_content_is_not_unwrapped() -> None:
     assert config.inner_of({"accelerators": {}}) is None
     assert config.inner_of({"kind": "ConfigMap"}) == {}
 
@@ -197,7 +197,7 @@ JSON = st.recursive(
 
 
 @given(JSON | st.fixed_dictionaries({"accelerators": st.dictionaries(st.sampled_from([ALPHA_GPU, GPU, "x"]), JSON)}))
-def test_whatever_somebody_writes_is_understood_or_named(document: Any) -> None:
+def test_any_content_is_parsed_or_reported(document: Any) -> None:
     made = read(document)
     assert all(problem.startswith(f"{WHERE}: ") for problem in made.problems.values())
     assert not set(made.problems) & set(made.accelerators)
@@ -217,7 +217,7 @@ HOST_PATH = st.from_regex(r"/([a-z]+/){0,3}[a-z]+", fullmatch=True)
     ),
     st.dictionaries(st.from_regex(r"[A-Z_][A-Z0-9_]{0,9}", fullmatch=True), st.text(max_size=9), max_size=3),
 )
-def test_a_good_one_survives_yaml(volumes: list[HostVolume], variables: dict[str, str]) -> None:
+def test_a_valid_configuration_round_trips_through_yaml(volumes: list[HostVolume], variables: dict[str, str]) -> None:
     document = entry(
         volumes=[{"name": v.name, "mountPath": v.mount_path, "hostPath": v.host_path} for v in volumes],
         envVars=[{"name": name, "value": value} for name, value in variables.items()],

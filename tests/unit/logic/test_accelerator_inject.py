@@ -1,4 +1,4 @@
-"""What is put into a pod that asks for an accelerator, and what is not."""
+"""What is injected into a pod that requests an accelerator."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def injected(given: dict[str, Any], where: ClusterInfo) -> dict[str, Any]:
     return dict(made["spec"])
 
 
-def test_only_the_container_that_asks_gets_it() -> None:
+def test_only_requesting_containers_are_changed() -> None:
     spec = injected(pod({"resources": ONE_ALPHA}, {}), cluster_info(alpha=LIBS))
     asking, other = spec["containers"]
     assert spec["volumes"] == [LIBS_VOLUME]
@@ -69,7 +69,7 @@ def test_init_containers_too() -> None:
 
 
 @pytest.mark.parametrize("resources", [None, {"limits": {"cpu": 1}}, {"limits": {"rdma/hca": 1}}])
-def test_who_asks_for_nothing_known_is_left_as_it_is(resources: Any) -> None:
+def test_unknown_accelerators_change_nothing(resources: Any) -> None:
     given = pod({"resources": resources})
     assert inject(given, cluster_info(GPU, alpha=LIBS)) == given
 
@@ -80,7 +80,7 @@ def test_two_containers_share_one_volume() -> None:
     assert [c["volumeMounts"] for c in spec["containers"]] == [[LIBS_MOUNT], [LIBS_MOUNT]]
 
 
-def test_the_users_variable_wins_and_may_refer_to_others_of_ours() -> None:
+def test_the_users_variable_takes_precedence_and_may_refer_to_configured_ones() -> None:
     config = Accelerator(variables=(*LIBS.variables, Variable("CUDA_HOME", "/cuda")))
     own = [{"name": "LD_LIBRARY_PATH", "value": "$(CUDA_HOME)/lib"}]
     spec = injected(pod({"resources": ONE_ALPHA, "env": own}), cluster_info(alpha=config))
@@ -88,14 +88,14 @@ def test_the_users_variable_wins_and_may_refer_to_others_of_ours() -> None:
 
 
 @pytest.mark.parametrize("path", ["/nvidia/lib", "/nvidia/lib/"])
-def test_the_users_mount_at_the_same_path_wins(path: str) -> None:
+def test_the_users_mount_at_the_same_path_takes_precedence(path: str) -> None:
     own = [{"name": "mine", "mountPath": path}]
     volumes = [{"name": "mine", "emptyDir": {}}]
     spec = injected(pod({"resources": ONE_ALPHA, "volumeMounts": own}, volumes=volumes), cluster_info(alpha=LIBS))
     assert (spec["volumes"], spec["containers"][0]["volumeMounts"]) == (volumes, own)
 
 
-def test_the_users_volume_of_that_name_stays_what_it_is() -> None:
+def test_the_users_volume_of_that_name_is_kept() -> None:
     volumes = [{"name": "libs", "emptyDir": {}}, {"name": "libs-2", "emptyDir": {}}]
     spec = injected(pod({"resources": ONE_ALPHA}, volumes=volumes), cluster_info(alpha=LIBS))
     assert spec["volumes"] == [*volumes, {**LIBS_VOLUME, "name": "libs-3"}]
@@ -138,13 +138,13 @@ def test_two_accelerators_in_one_container() -> None:
         ({"limits": {ALPHA_GPU: 1, GPU: 2}}, {"limits": {GPU: 2}}),
     ],
 )
-def test_the_alpha_name_becomes_the_clusters(resources: Any, mapped: Any) -> None:
+def test_the_alpha_name_is_replaced_by_the_clusters_name(resources: Any, mapped: Any) -> None:
     spec = injected(pod({"resources": resources}, {"resources": {"limits": {"cpu": 1}}}), cluster_info(GPU))
     assert [c["resources"] for c in spec["containers"]] == [mapped, {"limits": {"cpu": 1}}]
 
 
 @pytest.mark.parametrize("where", [cluster_info(ALPHA_GPU, GPU), cluster_info(), cluster_info(nodes=False)])
-def test_or_is_left_alone(where: ClusterInfo) -> None:
+def test_the_alpha_name_is_kept_where_nodes_have_it(where: ClusterInfo) -> None:
     given = pod({"resources": ONE_ALPHA})
     assert inject(given, where) == given
 
@@ -217,8 +217,8 @@ CONTAINER = st.fixed_dictionaries(
     st.fixed_dictionaries({}, optional={"initContainers": SHAPES, "volumes": SHAPES}),
     st.sampled_from([cluster_info(GPU, alpha=LIBS, gpu=LIBS), cluster_info(alpha=LIBS), cluster_info(ALPHA_GPU)]),
 )
-def test_no_shape_breaks_the_pass(containers: list[Any], more: dict[str, Any], where: ClusterInfo) -> None:
-    """Kubernetes refuses such a pod, and the job fails in its words; a pass that breaks would be tried for ever."""
+def test_malformed_pods_do_not_raise(containers: list[Any], more: dict[str, Any], where: ClusterInfo) -> None:
+    """The API server rejects such a pod and the job fails with its message. An exception would be retried forever."""
     given_pod = {"spec": {"containers": containers, **more}}
     before = copy.deepcopy(given_pod)
     made = inject(given_pod, where)

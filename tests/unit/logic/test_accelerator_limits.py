@@ -1,4 +1,4 @@
-"""Which accelerators containers ask for, and by which name."""
+"""Which accelerators containers request, and under which name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def spec(*resources: Any, init: Any = None) -> dict[str, Any]:
         (spec({"limits": {GPU: 0}}, {"limits": {GPU: "0"}}), {}),
         (spec({"limits": {"cpu": 1}}, {"limits": {GPU: 1, "rdma/hca": 1}}), {"c1": {GPU: 1, "rdma/hca": 1}}),
         (spec({}, init={"limits": {GPU: 1}}), {"first": {GPU: 1}}),
-        # what the API server will refuse anyway must not break the pass
+        # malformed containers, which the API server rejects, must not raise
         (spec("lots", {"limits": ["gpu"]}), {}),
     ],
 )
@@ -46,7 +46,7 @@ def test_what_containers_ask_for(pod: Any, found: Any) -> None:
 @pytest.mark.parametrize(
     ("advertised", "name"),
     [
-        (None, ALPHA_GPU),  # nobody may look at the nodes
+        (None, ALPHA_GPU),  # the operator may not list nodes
         (set(), ALPHA_GPU),
         ({"rdma/hca"}, ALPHA_GPU),
         ({ALPHA_GPU}, ALPHA_GPU),
@@ -54,14 +54,14 @@ def test_what_containers_ask_for(pod: Any, found: Any) -> None:
         ({GPU}, GPU),
     ],
 )
-def test_the_alpha_name_is_mapped_only_where_nobody_has_it(advertised: set[str] | None, name: str) -> None:
+def test_the_alpha_name_is_replaced_only_where_no_node_has_it(advertised: set[str] | None, name: str) -> None:
     assert limits.gpu_limits(spec({"limits": {ALPHA_GPU: 1}}), advertised) == {"c0": {name: 1}}
     assert limits.alias("rdma/hca", advertised) == "rdma/hca"
     assert limits.alias(GPU, advertised) == GPU
 
 
 @pytest.mark.parametrize("order", [(ALPHA_GPU, GPU), (GPU, ALPHA_GPU)])
-def test_who_asks_by_both_names_gets_what_the_clusters_own_says(order: tuple[str, str]) -> None:
+def test_with_both_names_the_clusters_name_takes_precedence(order: tuple[str, str]) -> None:
     counts = {ALPHA_GPU: 1, GPU: 2}
     asked = spec({"limits": {name: counts[name] for name in order}})
     assert limits.gpu_limits(asked, {GPU}) == {"c0": {GPU: 2}}
@@ -86,7 +86,7 @@ def test_the_filter_takes_a_pod_a_template_or_a_spec(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("given", "message"), [([], "no containers"), ({"spec": {}}, "no containers")])
-def test_the_filter_says_what_it_wants(given: Any, message: str) -> None:
+def test_the_filter_rejects_other_input(given: Any, message: str) -> None:
     with pytest.raises(AnsibleFilterError, match=message):
         gpu_limits(given)
     with pytest.raises(AnsibleFilterError, match="must be a list"):

@@ -1,4 +1,4 @@
-"""A plan before it is carried out: what it must know, what it gets, and when it waits."""
+"""Accelerators in a plan: the cluster info that it needs, what is added to its pods, and when the job waits."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from support.builders import CAFFE2, MXNET, TENSORFLOW, Resource, caffe2job, mxjob, role_file, tf_template, tfjob
-from support.fake_cluster import World
+from support.fake_cluster import FakeCluster
 
 CONFIG = OperatorConfig({ALPHA_GPU: Accelerator((HostVolume("libs", "/nvidia", "/usr/lib/nvidia"),))})
 BROKEN = OperatorConfig(problems={ALPHA_GPU: "ConfigMap default/c, data.k: accelerators[a].volumes must be a list"})
 
 
-class Cluster(World):
-    """A world whose operator knows its cluster_info."""
+class Cluster(FakeCluster):
+    """A fake cluster whose operator has a cluster info."""
 
     cluster_info = ClusterInfo()
 
@@ -68,7 +68,7 @@ def cluster(job: Resource, cluster_info: ClusterInfo, framework: Framework = TEN
 
 
 def needs(job: Resource, framework: Framework) -> RequiredInfo:
-    planned = World(job, framework).planned()
+    planned = FakeCluster(job, framework).planned()
     return required_info(planned, parse_job(job, framework))
 
 
@@ -88,10 +88,10 @@ class TestNeeds:
     def test_a_default_parameter_server_needs_the_setting_of_its_file(self) -> None:
         assert needs(tfjob(master=1, ps=1), TENSORFLOW) == RequiredInfo(True, False, frozenset({GRPC_SERVER_FILE}))
 
-    def test_a_pass_that_creates_nothing_needs_nothing(self) -> None:
-        world = World(tensorflow(), TENSORFLOW)
-        world.start()
-        assert not required_info(world.planned(), parse_job(world.resource, TENSORFLOW))
+    def test_a_plan_that_creates_nothing_needs_nothing(self) -> None:
+        fake_cluster = FakeCluster(tensorflow(), TENSORFLOW)
+        fake_cluster.start()
+        assert not required_info(fake_cluster.planned(), parse_job(fake_cluster.resource, TENSORFLOW))
 
 
 @pytest.mark.parametrize(
@@ -103,56 +103,62 @@ class TestNeeds:
     ],
     ids=["tensorflow", "mxnet", "caffe2"],
 )
-def test_every_framework_and_exactly_the_replicas_that_ask(job: Resource, framework: Framework, type_: str) -> None:
-    world = cluster(job, ClusterInfo(CONFIG), framework)
-    world.start()
-    with_it = {replica.rpartition("-")[0] for replica in world.replicas() if "libs" in volumes(_pod(world, replica))}
+def test_in_every_framework_only_requesting_replicas_are_changed(
+    job: Resource, framework: Framework, type_: str
+) -> None:
+    fake_cluster = cluster(job, ClusterInfo(CONFIG), framework)
+    fake_cluster.start()
+    with_it = {
+        replica.rpartition("-")[0]
+        for replica in fake_cluster.replicas()
+        if "libs" in volumes(_pod(fake_cluster, replica))
+    }
     assert with_it == {type_}
 
 
-def test_a_changed_configuration_restarts_nothing_and_is_there_for_the_next_pod() -> None:
+def test_a_changed_configuration_applies_to_new_pods_only() -> None:
     job = mxjob().v1alpha1().container("Worker", **gpu()).workers(2).resource()
-    world = cluster(job, ClusterInfo(CONFIG), MXNET)
-    world.start()
-    world.cluster_info = ClusterInfo(
+    fake_cluster = cluster(job, ClusterInfo(CONFIG), MXNET)
+    fake_cluster.start()
+    fake_cluster.cluster_info = ClusterInfo(
         OperatorConfig({ALPHA_GPU: Accelerator((HostVolume("newer", "/nvidia", "/opt"),))})
     )
-    before = set(world.pods)
-    world.settle()
-    assert set(world.pods) == before
-    world.evict("worker", 1)
-    world.settle()
-    assert volumes(world.pod("worker", 0)) == ["libs"]
-    assert volumes(world.pod("worker", 1)) == ["newer"]
-    assert len(world.pods) == 3
+    before = set(fake_cluster.pods)
+    fake_cluster.settle()
+    assert set(fake_cluster.pods) == before
+    fake_cluster.evict("worker", 1)
+    fake_cluster.settle()
+    assert volumes(fake_cluster.pod("worker", 0)) == ["libs"]
+    assert volumes(fake_cluster.pod("worker", 1)) == ["newer"]
+    assert len(fake_cluster.pods) == 3
 
 
 class TestTheConfigurationIsWrong:
-    def test_the_job_waits_and_says_which_key_is_wrong(self) -> None:
-        world = cluster(tensorflow(), ClusterInfo(BROKEN, watched=True))
-        first = world.step()
+    def test_the_job_waits_and_its_status_names_the_invalid_key(self) -> None:
+        fake_cluster = cluster(tensorflow(), ClusterInfo(BROKEN, watched=True))
+        first = fake_cluster.step()
         assert (first.pods, first.services, first.auxiliary_objects, first.requeue_after) == ((), (), (), None)
-        assert world.status["reason"] == BROKEN.problems[ALPHA_GPU]
-        assert world.outcome == ("Creating", "Running")
-        assert [(e.type, e.reason, e.message) for e in world.events] == [
+        assert fake_cluster.status["reason"] == BROKEN.problems[ALPHA_GPU]
+        assert fake_cluster.outcome == ("Creating", "Running")
+        assert [(e.type, e.reason, e.message) for e in fake_cluster.events] == [
             ("Warning", "FailedCreatePod", BROKEN.problems[ALPHA_GPU])
         ]
 
-    def test_it_says_so_once(self) -> None:
-        world = cluster(tensorflow(), ClusterInfo(BROKEN, watched=True))
-        world.step()
-        assert world.step().status is None
-        assert len(world.events) == 1
+    def test_the_event_is_written_once(self) -> None:
+        fake_cluster = cluster(tensorflow(), ClusterInfo(BROKEN, watched=True))
+        fake_cluster.step()
+        assert fake_cluster.step().status is None
+        assert len(fake_cluster.events) == 1
 
-    def test_and_goes_on_once_it_is_mended(self) -> None:
-        world = cluster(tensorflow(), ClusterInfo(BROKEN, watched=True))
-        world.settle()
-        world.cluster_info = ClusterInfo(CONFIG, watched=True)
-        world.start()
-        assert world.replicas() == ["master-0", "ps-0"]
-        assert (world.status["reason"], world.outcome) == ("", ("Running", "Running"))
+    def test_the_job_continues_once_the_config_map_is_fixed(self) -> None:
+        fake_cluster = cluster(tensorflow(), ClusterInfo(BROKEN, watched=True))
+        fake_cluster.settle()
+        fake_cluster.cluster_info = ClusterInfo(CONFIG, watched=True)
+        fake_cluster.start()
+        assert fake_cluster.replicas() == ["master-0", "ps-0"]
+        assert (fake_cluster.status["reason"], fake_cluster.outcome) == ("", ("Running", "Running"))
 
-    def test_where_nobody_watches_it_is_looked_at_again(self) -> None:
+    def test_without_a_watch_the_job_is_requeued(self) -> None:
         assert cluster(tensorflow(), ClusterInfo(BROKEN)).step().requeue_after == AGAIN
         job = mxjob().workers(1).container("Worker", **gpu()).run_policy(activeDeadlineSeconds=5).resource()
         assert cluster(job, ClusterInfo(BROKEN), MXNET).step().requeue_after == 5
@@ -163,7 +169,7 @@ class TestTheConfigurationIsWrong:
         assert (cluster(job, ClusterInfo(BROKEN)).step().pods == ()) == waits
 
     @pytest.mark.parametrize(("name", "waits"), [(GPU, True), ("", False)])
-    def test_a_file_that_nobody_can_read_may_be_about_any_resource(self, name: str, waits: bool) -> None:
+    def test_an_unreadable_file_concerns_every_resource(self, name: str, waits: bool) -> None:
         job = tensorflow(name) if name else tfjob(master=1, ps=1)
         broken = OperatorConfig(problems={"": "no YAML"})
         assert (cluster(job, ClusterInfo(broken)).step().pods == ()) == waits
@@ -176,12 +182,12 @@ class TestTheConfigurationIsWrong:
 
 @pytest.mark.parametrize(("texts", "program"), [({}, None), ({GRPC_SERVER_FILE: "print()\n"}, "print()\n")])
 def test_the_setting_replaces_the_parameter_servers_program(texts: dict[str, str], program: str | None) -> None:
-    world = cluster(tfjob(master=1, ps=2), ClusterInfo(programs=texts))
-    world.start()
+    fake_cluster = cluster(tfjob(master=1, ps=2), ClusterInfo(programs=texts))
+    fake_cluster.start()
     wanted = program or role_file("tensorflow", "parameter_server.py")
-    assert world.others["ConfigMap"]["cm-ps-76no"]["data"] == {"grpc_tensorflow_server.py": wanted}
+    assert fake_cluster.others["ConfigMap"]["cm-ps-76no"]["data"] == {"grpc_tensorflow_server.py": wanted}
 
 
-def _pod(world: World, replica: str) -> Any:
+def _pod(fake_cluster: FakeCluster, replica: str) -> Any:
     type_, _, index = replica.rpartition("-")
-    return world.pod(type_, int(index))
+    return fake_cluster.pod(type_, int(index))

@@ -1,4 +1,4 @@
-"""What Caffe2's processes read, in golden strings, and which jobs could never meet."""
+"""Caffe2: golden strings of the environment, and validation of the rendezvous."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def test_the_second_of_two_workers_that_meet_at_redis() -> None:
 
 
 def test_of_two_workers_that_meet_in_a_directory() -> None:
-    # what is written of the other backend has no effect: a program that saw both would not know which to take
+    # fields of another backend have no effect: with both, a program would not know which backend to use
     found = environment(caffe2job(backendSpecs={**NFS, "redisHost": "left-over", "redisPort": 1}))
     assert (found["NFS_PATH"], found["REDIS_HOST"], found["REDIS_PORT"]) == ("/shared/digits", "", "6379")
 
 
-def test_a_single_worker_meets_nobody() -> None:
+def test_a_single_worker_needs_no_rendezvous() -> None:
     resource = caffe2job(workers=None)
     del resource["spec"]["backendSpecs"]
     found = environment(resource)
@@ -81,7 +81,7 @@ def test_redis_own_port_is_the_default() -> None:
     assert environment(caffe2job(backendSpecs={"redisHost": "r", "redisPort": 7000}))["REDIS_PORT"] == "7000"
 
 
-def test_all_containers_get_it_and_their_own_wins() -> None:
+def test_all_containers_get_it_and_their_own_variables_take_precedence() -> None:
     containers = [
         {"name": "caffe2", "image": "c2:1", "env": [{"name": "REDIS_HOST", "value": "mine"}]},
         {"name": "board", "image": "board:1"},
@@ -95,7 +95,7 @@ def test_the_names_in_the_config_are_those_of_the_pods() -> None:
     made = [pod(caffe2job(), index) for index in (0, 1)]
     named = json.loads(environment_of(made[0], "caffe2")["CAFFE2_CONFIG"])["cluster"]["worker"]
     assert [f"{p['spec']['hostname']}:2222" for p in made] == named
-    # and the pods look them up where the Service, whose name is their subdomain, publishes them
+    # the pods resolve them in the domain of the Service, whose name is their subdomain
     for p in made:
         assert p["spec"]["dnsConfig"]["searches"] == [f"{p['spec']['subdomain']}.default.svc.cluster.local"]
 
@@ -122,11 +122,11 @@ def test_no_port_that_could_keep_two_replicas_off_one_node(host_network: bool) -
 
 
 @pytest.mark.parametrize("policy", ["Always", "OnFailure", "Never"])
-def test_the_template_says_who_restarts(policy: str) -> None:
+def test_the_restart_policy_is_the_templates(policy: str) -> None:
     assert pod(caffe2job(pod={"restartPolicy": policy}))["spec"]["restartPolicy"] == policy
 
 
-def test_nobody_restarts_by_default() -> None:
+def test_the_default_restart_policy_is_never() -> None:
     assert pod(caffe2job())["spec"]["restartPolicy"] == "Never"
 
 
@@ -163,14 +163,14 @@ def test_two_runtime_ids() -> None:
         (2, ["redis"], "spec.backendSpecs must be a map"),
     ],
 )
-def test_backends_at_which_nobody_could_meet(workers: int, backend: Any, said: str) -> None:
+def test_invalid_backends(workers: int, backend: Any, said: str) -> None:
     assert problem(caffe2job(workers, backendSpecs=backend)).startswith(said)
 
 
 @pytest.mark.parametrize(
     ("workers", "backend"), [(1, NONE), (1, None), (1, {}), (1, NFS), (2, NFS), (64, {"redisHost": "r"})]
 )
-def test_good_backends(workers: int, backend: Any) -> None:
+def test_valid_backends(workers: int, backend: Any) -> None:
     assert parsed(caffe2job(workers, backendSpecs=backend)).total == workers
 
 
@@ -186,7 +186,7 @@ def test_a_label_of_two_names_may_get_too_long() -> None:
     assert text.startswith("metadata.name is 8 characters too long: the pods' label caffe2_job_key would be nnn")
 
 
-def test_an_edit_of_the_backend_starts_all_anew() -> None:
+def test_an_edit_of_the_backend_restarts_all_replicas() -> None:
     before, after = (pod(caffe2job(backendSpecs={"redisHost": host}))["metadata"] for host in ("one", "two"))
     assert before["annotations"] != after["annotations"]
     assert before["ownerReferences"][0]["uid"] == UID

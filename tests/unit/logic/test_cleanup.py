@@ -1,4 +1,4 @@
-"""What is left of a finished job."""
+"""Cleanup of a finished job."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def finished(policy: str) -> tuple[DLJob, Observed]:
         ("None", set()),
     ],
 )
-def test_which_pods_go(policy: str, deleted: set[str]) -> None:
+def test_pods_to_delete(policy: str, deleted: set[str]) -> None:
     job, seen = finished(policy)
     going = cleanup_targets(job, seen)
     assert {d.name.removeprefix("digits-") for d in going if d.kind == "Pod"} == deleted
@@ -49,7 +49,7 @@ def test_which_pods_go(policy: str, deleted: set[str]) -> None:
 
 
 def test_a_pod_whose_program_has_just_ended_keeps_its_log() -> None:
-    """The kubelet says so of the container before it says so of the pod."""
+    """The kubelet reports the termination of the container before the phase of the pod."""
     job, _ = finished("Running")
     pod = pod_of(job, "scheduler").succeeded().change(lambda p: p["status"].update(phase="Running"))
     assert cleanup_targets(job, observed(job, [pod], services=False)) == ()
@@ -68,7 +68,7 @@ def test_nothing_left() -> None:
     assert not is_clean(job, observed(job, []))
 
 
-# --- what is waited for after a success
+# --- the grace period after a success
 
 UNFINISHED = {
     "runs": (lambda worker: worker.running(), True),
@@ -89,7 +89,7 @@ def waits(job: DLJob, *pods: Pod, after: float = 0) -> float | None:
 
 
 @pytest.mark.parametrize("state", UNFINISHED)
-def test_whose_end_is_waited_for(state: str) -> None:
+def test_which_replicas_delay_the_cleanup(state: str) -> None:
     change, waited = UNFINISHED[state]
     job, _ = finished("Running")
     scheduler = pod_of(job, "scheduler").succeeded()
@@ -97,7 +97,7 @@ def test_whose_end_is_waited_for(state: str) -> None:
 
 
 @pytest.mark.parametrize(("policy", "waited"), [("All", None), ("Running", GRACE_PERIOD), ("None", None)])
-def test_only_logs_that_will_be_there_are_waited_for(policy: str, waited: float | None) -> None:
+def test_only_clean_pod_policy_running_delays_the_cleanup(policy: str, waited: float | None) -> None:
     job, _ = finished(policy)
     assert waits(job, pod_of(job, "worker").running()) == waited
 
@@ -108,13 +108,13 @@ def test_how_long(after: float, left: float | None) -> None:
     assert waits(job, pod_of(job, "worker").running(), after=after) == left
 
 
-def test_a_job_of_the_peers_that_tells_no_time_is_not_waited_for() -> None:
+def test_a_job_without_a_completion_time_is_cleaned_up_at_once() -> None:
     job, _ = finished("Running")
     assert grace_period(job, MXNET, observed(job, [pod_of(job, "worker").running()]), None, at(0)) is None
 
 
 @pytest.mark.parametrize(("type_", "waited"), [("ps", None), ("worker", GRACE_PERIOD), ("evaluator", GRACE_PERIOD)])
-def test_who_serves_goes_on_for_ever(type_: str, waited: float | None) -> None:
+def test_long_running_replicas_do_not_delay_the_cleanup(type_: str, waited: float | None) -> None:
     resource = tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=1, ps=1, evaluator=1)
     resource["spec"]["runPolicy"] = {"cleanPodPolicy": "Running"}
     job = parse_job(resource, TENSORFLOW)

@@ -1,4 +1,4 @@
-"""Points in time as the API writes them."""
+"""Conversion of timestamps."""
 
 from __future__ import annotations
 

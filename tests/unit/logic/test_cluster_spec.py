@@ -1,4 +1,4 @@
-"""A job's cluster as every environment filter gets it."""
+"""The cluster spec, the input of every environment filter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which replicas are done, in few words."""
+"""The compact format of the completed replicas."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def test_types_without_one_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("held", [None, "0-2", [], 3])
-def test_what_is_no_map_says_nothing(held: object) -> None:
+def test_other_values_than_a_map_are_ignored(held: object) -> None:
     assert completed.read(held) == {}
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1-", "5-3", "1..3", "0-99999999999999999999", None, {}])
-def test_what_is_no_range_says_nothing(text: object) -> None:
+def test_malformed_ranges_are_ignored(text: object) -> None:
     assert completed.read({"worker": text}) == {"worker": set()}
 
 
-def test_what_can_be_read_beside_it_counts() -> None:
+def test_valid_ranges_beside_malformed_ones_are_read() -> None:
     assert completed.read({"worker": "0,x,3-4"}) == {"worker": {0, 3, 4}}
 
 
@@ -41,5 +41,5 @@ def test_round_trip(held: dict[str, set[int]]) -> None:
 
 
 @given(st.text(alphabet="0123456789-,x "))
-def test_no_text_harms(text: str) -> None:
+def test_any_text_is_read(text: str) -> None:
     assert all(0 <= i < 1_000_000 for i in completed.read({"worker": text})["worker"])

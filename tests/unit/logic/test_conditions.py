@@ -1,4 +1,4 @@
-"""The algebra of v1's conditions."""
+"""The rules of v1's conditions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def story(*types: str) -> list[Condition]:
     return held
 
 
-def test_the_newest_stands_last() -> None:
+def test_the_newest_condition_is_last() -> None:
     assert told(story("Created", "Running")) == [("Created", "True"), ("Running", "True")]
 
 
@@ -28,7 +28,7 @@ def test_running_and_restarting_exclude_each_other() -> None:
 
 
 @pytest.mark.parametrize("end", ["Succeeded", "Failed", "Suspended"])
-def test_an_end_turns_running_false_and_keeps_it(end: str) -> None:
+def test_a_final_condition_sets_running_to_false(end: str) -> None:
     held = story("Created", "Running", end)
     assert told(held) == [("Created", "True"), ("Running", "False"), (end, "True")]
     assert held[1]["lastTransitionTime"] == "t2"
@@ -59,7 +59,7 @@ def test_a_new_status_is_a_transition() -> None:
     assert not conditions.is_condition_true(held, "Suspended")
 
 
-def test_the_old_list_is_not_touched() -> None:
+def test_the_old_list_is_not_modified() -> None:
     held = story("Created", "Running")
     before = [dict(x) for x in held]
     conditions.set_condition(held, "Failed", "r", "m", "t")

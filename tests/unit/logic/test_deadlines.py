@@ -1,4 +1,4 @@
-"""The two clocks of a job."""
+"""activeDeadlineSeconds and ttlSecondsAfterFinished."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from support.builders import TENSORFLOW, Resource, manifest_of, role_file, tf_template, tfjob
-from support.fake_cluster import World
+from support.fake_cluster import FakeCluster
 
 MOUNT = {"name": "ps-config-volume", "mountPath": "/ps-server"}
 VOLUME = {"name": "ps-config-volume", "configMap": {"name": "cm-ps-76no"}}
@@ -60,7 +60,7 @@ def test_half_a_template(template: Any) -> None:
 @pytest.mark.parametrize(
     "template", ["x", {"spec": "x"}, {"spec": {"containers": "x"}}, {"spec": {"containers": ["x"]}}]
 )
-def test_a_template_of_the_wrong_shape_is_refused(template: Any) -> None:
+def test_a_malformed_template_is_rejected(template: Any) -> None:
     with pytest.raises(InvalidJob, match="template"):
         parse_job(with_ps(template=template), TENSORFLOW)
 
@@ -72,14 +72,14 @@ def test_image_by_the_job() -> None:
 
 
 @pytest.mark.parametrize("flag", [{}, {"IsDefaultPS": False}])
-def test_a_container_of_ones_own_runs_as_it_is(flag: dict[str, bool]) -> None:
+def test_the_users_own_container_is_not_changed(flag: dict[str, bool]) -> None:
     spec = ps_pod(with_ps(template=tf_template(), **flag))
     assert "volumes" not in spec
     assert not {"command", "volumeMounts"} & set(spec["containers"][0])
 
 
-def test_the_flag_asks_for_it_all_the_same() -> None:
-    """As the original operator shows a job that it has completed: with the mount, and without the volume."""
+def test_the_flag_requests_the_program_in_the_users_container() -> None:
+    """A template as tf-operator completes it: with the mount, and without the volume."""
     template = tf_template(image="tensorflow/tensorflow:1.3.0", volumeMounts=[MOUNT])
     spec = ps_pod(with_ps(template=template, IsDefaultPS=True))
     assert spec["volumes"] == [VOLUME]
@@ -87,13 +87,13 @@ def test_the_flag_asks_for_it_all_the_same() -> None:
     assert spec["containers"][0]["command"] == COMMAND
 
 
-def test_the_flag_tells_two_specs_apart() -> None:
+def test_the_flag_changes_the_spec_hash() -> None:
     jobs = [parse_job(with_ps(template=tf_template(), IsDefaultPS=flag), TENSORFLOW) for flag in (True, False)]
     first, second = (spec_hash(job, job.groups[1]) for job in jobs)
     assert first != second
 
 
-def test_others_cannot_do_without() -> None:
+def test_other_types_need_a_container() -> None:
     resource = tfjob(master=1, worker=1)
     del resource["spec"]["replicaSpecs"][1]["template"]
     with pytest.raises(InvalidJob, match=r"replicaSpecs\[1\]\.template is missing"):
@@ -108,23 +108,23 @@ def test_v1_has_no_default_servers() -> None:
 
 
 def test_the_program_comes_with_the_pods_that_need_it() -> None:
-    world = World(tfjob(master=1, worker=1, ps=2), TENSORFLOW)
-    (companion,) = world.planned().auxiliary_objects
+    fake_cluster = FakeCluster(tfjob(master=1, worker=1, ps=2), TENSORFLOW)
+    (companion,) = fake_cluster.planned().auxiliary_objects
     assert companion["metadata"]["name"] == "cm-ps-76no"
-    assert companion["metadata"]["ownerReferences"][0]["uid"] == world.resource["metadata"]["uid"]
+    assert companion["metadata"]["ownerReferences"][0]["uid"] == fake_cluster.resource["metadata"]["uid"]
     assert companion["data"] == {"grpc_tensorflow_server.py": role_file("tensorflow", "parameter_server.py")}
-    world.start()
-    assert world.planned().auxiliary_objects == ()
-    world.user_deletes(world.pod("worker", 0)["metadata"]["name"])
-    world.kubelet_deletes()
-    assert world.planned().auxiliary_objects == (), "a worker needs no server program"
-    world.user_deletes(world.pod("ps", 0)["metadata"]["name"])
-    world.kubelet_deletes()
-    assert [c["kind"] for c in world.planned().auxiliary_objects] == ["ConfigMap"]
+    fake_cluster.start()
+    assert fake_cluster.planned().auxiliary_objects == ()
+    fake_cluster.user_deletes(fake_cluster.pod("worker", 0)["metadata"]["name"])
+    fake_cluster.kubelet_deletes()
+    assert fake_cluster.planned().auxiliary_objects == (), "a worker needs no server program"
+    fake_cluster.user_deletes(fake_cluster.pod("ps", 0)["metadata"]["name"])
+    fake_cluster.kubelet_deletes()
+    assert [c["kind"] for c in fake_cluster.planned().auxiliary_objects] == ["ConfigMap"]
 
 
 def test_no_default_server_no_program() -> None:
-    assert World(tfjob(master=1, worker=1), TENSORFLOW).planned().auxiliary_objects == ()
+    assert FakeCluster(tfjob(master=1, worker=1), TENSORFLOW).planned().auxiliary_objects == ()
 
 
 def test_program_of_knows_only_its_own_types() -> None:

@@ -1,4 +1,4 @@
-"""What `ansible-doc` shows of a framework's declaration is what the declaration takes."""
+"""The documentation of a framework's declaration in `ansible-doc` matches the loader."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_every_key_of_a_framework() -> None:
 
 
 @pytest.mark.parametrize("field", dataclasses.fields(ApiFlavor), ids=lambda f: f.name)
-def test_every_key_of_a_dialect_and_its_default(field: dataclasses.Field[Any]) -> None:
+def test_every_key_of_a_flavor_and_its_default(field: dataclasses.Field[Any]) -> None:
     documented = DIALECT[field.name]
     if field.name == "exit_codes":
         made = framework_loader._exit_codes(documented["default"], "")
@@ -65,7 +65,7 @@ def test_every_key_of_a_dialect_and_its_default(field: dataclasses.Field[Any]) -
         assert documented["required"]
 
 
-def test_no_key_of_a_dialect_that_there_is_not() -> None:
+def test_no_unknown_key_of_a_flavor() -> None:
     assert set(DIALECT) == {field.name for field in dataclasses.fields(ApiFlavor)}
 
 
@@ -140,7 +140,7 @@ def test_the_clouds_and_the_maps_name() -> None:
     assert cluster_info.CONFIG_MAP == CONFIG_MAP
 
 
-def test_every_key_of_a_standard_program() -> None:
+def test_every_key_of_a_default_program() -> None:
     text = " ".join(DIALECT["default_program"]["description"])
     assert {field.name for field in dataclasses.fields(DefaultProgram) if f"C({field.name})" in text} == {
         field.name for field in dataclasses.fields(DefaultProgram)

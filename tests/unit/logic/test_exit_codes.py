@@ -1,4 +1,4 @@
-"""What an exit code means, in each of MXNet's flavors."""
+"""Classification of exit codes in each of MXNet's flavors."""
 
 from __future__ import annotations
 

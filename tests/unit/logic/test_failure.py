@@ -1,4 +1,4 @@
-"""Which pods have failed, and whether that is the job's failure."""
+"""Which pods have failed, and whether the job fails with them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ON_FAILURE = mxjob().v1alpha1().servers(1).workers(2).restart("OnFailure").job()
         (pod_of(NEVER, "worker").running(), False),
         (pod_of(NEVER, "worker").succeeded(), False),
         (pod_of(NEVER, "worker").failed(1), True),
-        (pod_of(NEVER, "worker").exited(1), True),  # a sidecar goes on, the program will not
+        (pod_of(NEVER, "worker").exited(1), True),  # only a sidecar still runs
         (pod_of(NEVER, "worker").exited(0), False),
         (pod_of(NEVER, "worker").refused_by_node(), True),
-        (pod_of(ON_FAILURE, "worker").exited(1), False),  # the kubelet is about to start it again
+        (pod_of(ON_FAILURE, "worker").exited(1), False),  # the kubelet will restart it
         (pod_of(ON_FAILURE, "worker").restarted(1), False),
-        (pod_of(ON_FAILURE, "worker").failed(1), True),  # given up: evicted, say
+        (pod_of(ON_FAILURE, "worker").failed(1), True),  # for example evicted
     ],
 )
 def test_failed_pods(pod: Pod, failed: bool) -> None:
@@ -41,7 +41,7 @@ def failure(job: MXJob, *pods: Pod) -> Failure | None:
     return find_failure(made, observed(made, pods))
 
 
-# --- v1alpha1: only the chief's end is the job's
+# --- v1alpha1: only the success target's exit decides the outcome
 
 
 @pytest.mark.parametrize("flavor", ["v1alpha1", "fioravanzo", "mpba"])
@@ -61,14 +61,14 @@ def test_v1alpha1_the_schedulers_permanent_error_does(flavor: str) -> None:
     assert failure(job, chief.restarted(137)) is None
 
 
-def test_v1alpha1_the_chief_of_the_users_choice() -> None:
+def test_v1alpha1_the_chief_of_the_termination_policy() -> None:
     job = mxjob().v1alpha1().workers(2).chief("Worker", 1)
     assert failure(job, pod_of(job.job(), "scheduler").failed(1), pod_of(job.job(), "worker", 0).failed(1)) is None
     assert failure(job, pod_of(job.job(), "worker", 1).failed(1))
 
 
 @pytest.mark.parametrize("gone", [lambda p: p.deleting(), lambda p: p.disrupted()])
-def test_v1alpha1_an_end_that_somebody_else_made_is_not_the_programs(gone: object) -> None:
+def test_v1alpha1_a_disruption_is_not_a_failure_of_the_program(gone: object) -> None:
     job = mxjob().v1alpha1().restart("Never")
     assert failure(job, gone(pod_of(job.job(), "scheduler").failed(1))) is None  # type: ignore[operator]
 
@@ -106,7 +106,7 @@ def test_v1_never_means_never() -> None:
     assert failure(job, pod_of(job.job(), "worker").refused_by_node())
 
 
-def test_v1_exit_code_of_a_disrupted_pod_says_nothing() -> None:
+def test_v1_exit_code_of_a_disrupted_pod_is_ignored() -> None:
     job = mxjob().v1().workers(1).restart("ExitCode")
     assert failure(job, pod_of(job.job(), "worker").failed(1).disrupted()) is None
     assert failure(job, pod_of(job.job(), "worker").refused_by_node()) is None
@@ -117,7 +117,7 @@ def test_v1_in_place_restarts_are_no_failure() -> None:
     assert failure(job, pod_of(job.job(), "worker").restarted(1, times=9)) is None
 
 
-# --- what is said of it
+# --- the failure's message
 
 
 def test_the_failure_of_a_container() -> None:
@@ -141,7 +141,7 @@ def test_the_failure_of_a_pod_that_never_ran() -> None:
         ("Evicted", "OOMKilled", "OOMKilled", "last line"),
     ],
 )
-def test_who_ended_the_pod_comes_before_the_kubelets_error(
+def test_the_reason_of_the_pod_takes_precedence_over_the_containers(
     pod_reason: str, container_reason: str, told: str, words: str
 ) -> None:
     pod = pod_of(NEVER, "worker").failed(137, container_reason, "last line")
@@ -152,7 +152,7 @@ def test_who_ended_the_pod_comes_before_the_kubelets_error(
     assert f"exited with 137 ({told}): " in found.message
 
 
-def test_of_many_words_the_message_quotes_the_end() -> None:
+def test_the_message_quotes_the_end_of_a_long_log() -> None:
     lines = "\n".join(f"line {n}" for n in range(200))
     found = describe(pod_of(NEVER, "worker").failed(1, message=lines).view())
     assert found.log == lines
@@ -160,7 +160,7 @@ def test_of_many_words_the_message_quotes_the_end() -> None:
     assert len(found.message) < 600
 
 
-# --- the budget
+# --- backoffLimit
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_backoff_limit_counts_new_pods_and_restarts_in_place(
     assert bool(over_backoff_limit(job, {"worker-0": retries}, pods)) is over
 
 
-def test_over_the_limit_the_last_error_is_told() -> None:
+def test_over_the_limit_the_last_error_is_reported() -> None:
     job = mxjob().workers(2).run_policy(backoffLimit=0).job()
     pods = [pod_of(job, "worker", 0).failed(1, seconds=1).view(), pod_of(job, "worker", 1).failed(2, seconds=5).view()]
     told = over_backoff_limit(job, {"worker-0": 1}, pods)

@@ -1,4 +1,4 @@
-"""From a role's data to a framework; a mistake is named, and now, not when the first job comes."""
+"""Loading a framework from a role's declaration; errors are reported at load time, not with the first job."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_the_smallest_framework() -> None:
     assert made.flavors == (ApiFlavor(("example.com",), "map", ("replicaSpecs",), names="job", status="v1"),)
 
 
-def test_defaults_of_a_dialect() -> None:
+def test_defaults_of_a_flavor() -> None:
     (flavor,) = framework_loader.framework(
         {**ECHO_DECLARATION, "flavors": [{"groups": ["a"], "replicas_layout": "list", "replicas_fields": ["x"]}]}
     ).flavors
@@ -118,7 +118,7 @@ PROGRAM = {"image": "i", "config_map": "cm", "files": {"a.py": "a.py"}, "mount_p
         ({"volume": ""}, r"default_program.Follower lacks 'volume'"),
     ],
 )
-def test_mistakes_in_a_standard_program(change: dict[str, Any], said: str) -> None:
+def test_mistakes_in_a_default_program(change: dict[str, Any], said: str) -> None:
     flavor = {**ECHO_DECLARATION["flavors"][0], "default_program": {"Follower": {**PROGRAM, **change}}}
     with pytest.raises(InvalidFramework, match=said):
         framework_loader.framework({**ECHO_DECLARATION, "flavors": [flavor]}, read=str)
@@ -147,7 +147,7 @@ def test_mistakes_in_a_standard_program(change: dict[str, Any], said: str) -> No
         ({"labels": ["l"]}, r"flavors\[0\].labels must be a mapping"),
     ],
 )
-def test_mistakes_in_a_dialect(change: dict[str, Any], said: str) -> None:
+def test_mistakes_in_a_flavor(change: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidFramework, match=said):
         echo_framework_of_flavor(**change)
 
@@ -168,7 +168,7 @@ def test_mxnet_is_declared_for_all_its_groups() -> None:
     ]
 
 
-def test_a_validation_is_a_filter_and_finds_what_the_dialect_passes_on() -> None:
+def test_a_validation_filter_gets_the_spec_fields() -> None:
     def errors(cluster: Any) -> list[str]:
         return [f"spec.color: {cluster['spec'].get('color')} is too loud"] if cluster["spec"] else []
 
@@ -184,6 +184,6 @@ def test_a_validation_that_was_not_looked_up() -> None:
         echo_framework(validation=5)
 
 
-def test_a_dialect_without_a_name_for_the_runtime_id() -> None:
+def test_a_flavor_without_a_runtime_id_field() -> None:
     with pytest.raises(InvalidFramework, match=r"flavors\[0\].runtime_id_fields is empty"):
         echo_framework_of_flavor(runtime_id_fields=[])

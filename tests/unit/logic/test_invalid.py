@@ -1,4 +1,4 @@
-"""What the user of a job that cannot be understood is told."""
+"""Status and Event of an invalid job."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
 from support.builders import NOW, UID, mxjob, stamp
-from support.fake_cluster import World
+from support.fake_cluster import FakeCluster
 
 
-def test_a_job_that_was_never_good_has_failed() -> None:
+def test_a_job_that_was_never_valid_is_failed() -> None:
     resource = mxjob("digits").v1().option(RuntimeId="ignored").resource()
     done = plan_invalid(resource, ["a is wrong", "b is wrong"], NOW)
     told = "a is wrong; b is wrong"
@@ -35,71 +35,73 @@ def test_a_job_that_was_never_good_has_failed() -> None:
 
 
 @pytest.mark.parametrize("flavor", ["v1", "v1alpha1", "fioravanzo", "mpba"])
-def test_it_is_said_once_and_never_tried_again(flavor: str) -> None:
-    world = World(mxjob().flavor(flavor).scheduler(2))
-    first, second = world.settle()
+def test_an_invalid_job_is_reported_once_and_not_requeued(flavor: str) -> None:
+    fake_cluster = FakeCluster(mxjob().flavor(flavor).scheduler(2))
+    first, second = fake_cluster.settle()
     assert first.status
     assert second == Plan()
-    assert world.outcome == ("Failed", "Failed")
-    assert [e.reason for e in world.events] == ["MXJobFailedValidation"]
+    assert fake_cluster.outcome == ("Failed", "Failed")
+    assert [e.reason for e in fake_cluster.events] == ["MXJobFailedValidation"]
 
 
 def test_another_mistake_is_another_message() -> None:
-    world = World(mxjob().v1().scheduler(2))
-    world.settle()
-    world.advance(5)
-    world.edit(lambda spec: spec["mxReplicaSpecs"]["Scheduler"].update(replicas=3))
-    world.settle()
-    assert "replicas is 3" in world.status["reason"]
-    assert len(world.conditions) == 1
-    assert world.status["conditions"][0]["lastUpdateTime"] == stamp(5)
-    assert len(world.events) == 2
+    fake_cluster = FakeCluster(mxjob().v1().scheduler(2))
+    fake_cluster.settle()
+    fake_cluster.advance(5)
+    fake_cluster.edit(lambda spec: spec["mxReplicaSpecs"]["Scheduler"].update(replicas=3))
+    fake_cluster.settle()
+    assert "replicas is 3" in fake_cluster.status["reason"]
+    assert len(fake_cluster.conditions) == 1
+    assert fake_cluster.status["conditions"][0]["lastUpdateTime"] == stamp(5)
+    assert len(fake_cluster.events) == 2
 
 
-def test_an_edit_cures_it() -> None:
-    world = World(mxjob().v1().scheduler(2).workers(1))
-    world.settle()
-    world.edit(lambda spec: spec["mxReplicaSpecs"]["Scheduler"].update(replicas=1))
-    world.start()
-    assert world.outcome == ("Running", "Running")
-    assert "failure" not in world.status
-    assert world.conditions == [("Created", "True"), ("Running", "True")]
+def test_an_edit_fixes_an_invalid_job() -> None:
+    fake_cluster = FakeCluster(mxjob().v1().scheduler(2).workers(1))
+    fake_cluster.settle()
+    fake_cluster.edit(lambda spec: spec["mxReplicaSpecs"]["Scheduler"].update(replicas=1))
+    fake_cluster.start()
+    assert fake_cluster.outcome == ("Running", "Running")
+    assert "failure" not in fake_cluster.status
+    assert fake_cluster.conditions == [("Created", "True"), ("Running", "True")]
 
 
-def test_a_running_job_goes_on_with_its_last_good_spec() -> None:
-    world = World(mxjob().v1().workers(1))
-    world.start()
-    before = world.replicas()
-    world.edit(lambda spec: spec["mxReplicaSpecs"]["Worker"].update(replicas=-1))
-    world.settle()
-    assert world.outcome == ("Running", "Running")
-    assert world.status["reason"].startswith("the spec is invalid, the pods of the last valid spec keep running: ")
-    assert world.replicas() == before
-    assert world.events[-1].reason == "MXJobFailedValidation"
-    world.edit(lambda spec: spec["mxReplicaSpecs"]["Worker"].update(replicas=1))
-    world.settle()
-    assert (world.status["reason"], world.replicas()) == ("", before)
+def test_a_running_job_keeps_the_pods_of_its_last_valid_spec() -> None:
+    fake_cluster = FakeCluster(mxjob().v1().workers(1))
+    fake_cluster.start()
+    before = fake_cluster.replicas()
+    fake_cluster.edit(lambda spec: spec["mxReplicaSpecs"]["Worker"].update(replicas=-1))
+    fake_cluster.settle()
+    assert fake_cluster.outcome == ("Running", "Running")
+    assert fake_cluster.status["reason"].startswith(
+        "the spec is invalid, the pods of the last valid spec keep running: "
+    )
+    assert fake_cluster.replicas() == before
+    assert fake_cluster.events[-1].reason == "MXJobFailedValidation"
+    fake_cluster.edit(lambda spec: spec["mxReplicaSpecs"]["Worker"].update(replicas=1))
+    fake_cluster.settle()
+    assert (fake_cluster.status["reason"], fake_cluster.replicas()) == ("", before)
 
 
 def test_an_edit_after_the_end_changes_nothing() -> None:
-    world = World(mxjob().v1().workers(1))
-    world.start()
-    world.exit("scheduler", 0, 0)
-    world.settle()
-    ended = dict(world.status)
-    world.edit(lambda spec: spec.update(mxReplicaSpecs={}))
-    world.settle()
-    assert world.status == ended
+    fake_cluster = FakeCluster(mxjob().v1().workers(1))
+    fake_cluster.start()
+    fake_cluster.exit("scheduler", 0, 0)
+    fake_cluster.settle()
+    ended = dict(fake_cluster.status)
+    fake_cluster.edit(lambda spec: spec.update(mxReplicaSpecs={}))
+    fake_cluster.settle()
+    assert fake_cluster.status == ended
 
 
-def test_a_refused_job_that_is_edited_into_an_invalid_one_says_so() -> None:
+def test_a_rejected_job_that_is_edited_into_an_invalid_one_reports_it() -> None:
     held = {"state": "Failed", "observedGeneration": 0, "failure": {"reason": "RefusedByKubernetes"}}
     done = plan_invalid(mxjob().status(**held, completionTime=stamp()).resource(), ["x is wrong"], NOW)
     assert done.status
     assert done.status["failure"]["reason"] == "FailedValidation"
 
 
-def test_the_runtime_id_is_told_all_the_same() -> None:
+def test_an_invalid_job_has_a_runtime_id() -> None:
     fresh = plan_invalid(mxjob().resource(), ["x"], NOW).status
     known = plan_invalid(mxjob().status(runtimeId="aycw").resource(), ["x"], NOW).status
     assert fresh
@@ -107,7 +109,7 @@ def test_the_runtime_id_is_told_all_the_same() -> None:
     assert (fresh["runtimeId"], known["runtimeId"]) == (naming.runtime_id(UID), "aycw")
 
 
-def test_other_conditions_stay_and_an_old_failure_makes_room() -> None:
+def test_other_conditions_are_kept_and_an_old_failure_is_replaced() -> None:
     told = [{"type": t, "status": "True", "reason": "MXJobFailedValidation"} for t in ("Created", "Failed")]
     held = {"state": "Failed", "observedGeneration": 0, "failure": {"reason": "FailedValidation"}}
     for message, stays in (("x is wrong", True), ("y is wrong", False)):
@@ -119,7 +121,7 @@ def test_other_conditions_stay_and_an_old_failure_makes_room() -> None:
         assert (failed["lastUpdateTime"] == stamp(-5)) is stays
 
 
-def test_a_long_list_of_faults_fits() -> None:
+def test_a_long_list_of_errors_is_truncated() -> None:
     done = plan_invalid(mxjob().resource(), ["x" * 900, "y" * 900], NOW)
     assert done.status
     assert len(done.status["reason"]) <= 1024
@@ -128,7 +130,7 @@ def test_a_long_list_of_faults_fits() -> None:
 @pytest.mark.parametrize(
     "broken", [{"metadata": None}, {"status": None}, {"status": "x"}, {"status": {"conditions": None}}]
 )
-def test_however_broken_it_is(broken: dict[str, Any]) -> None:
+def test_any_malformed_job_is_reported(broken: dict[str, Any]) -> None:
     done = plan_invalid({**mxjob().resource(), **broken}, ["x"], NOW)
     assert done.status
     assert done.status["state"] == "Failed"

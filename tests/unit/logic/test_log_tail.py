@@ -1,4 +1,4 @@
-"""What is kept of a program's last words."""
+"""The end of a log within a limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
         ("abc\n", 5, "abc"),
         ("abcde", 5, "abcde"),
         ("one\ntwo", 5, "two"),  # not "e\ntwo"
-        ("one\ntwo", 3, "two"),  # cut between two lines: nothing is broken
+        ("one\ntwo", 3, "two"),  # the limit is between two lines
         ("one\ntwo\nthree", 9, "two\nthree"),
         ("a line that is too long", 10, "...oo long"),
         ("first\na line that is too long", 10, "...oo long"),
@@ -27,7 +27,7 @@ def test_the_end_in_whole_lines(text: str, limit: int, kept: str) -> None:
 
 
 @given(st.text(alphabet="ab\n "), st.integers(4, 20))
-def test_never_longer_and_always_ends_the_same(text: str, limit: int) -> None:
+def test_the_tail_is_within_the_limit_and_ends_like_the_log(text: str, limit: int) -> None:
     kept = log_tail(text, limit)
     assert len(kept) <= limit
     assert text.strip().endswith(kept.removeprefix("..."))

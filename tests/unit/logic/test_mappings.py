@@ -1,4 +1,4 @@
-"""What nobody has vouched for is read as far as it goes."""
+"""Reading unvalidated input."""
 
 from __future__ import annotations
 

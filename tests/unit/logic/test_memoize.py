@@ -3,7 +3,7 @@ from __future__ import annotations
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.memoize import MemoizedPerCluster
 
 
-def test_once_for_the_same_object_and_again_for_an_equal_one() -> None:
+def test_memoized_by_identity_not_by_equality() -> None:
     asked: list[object] = []
 
     def compute(replicas: object) -> str:
@@ -15,7 +15,7 @@ def test_once_for_the_same_object_and_again_for_an_equal_one() -> None:
     assert [once(first), once(first), once(equal), once(first)] == ["1", "1", "2", "1"]
 
 
-def test_only_the_latest_are_kept() -> None:
+def test_only_the_latest_results_are_cached() -> None:
     once = MemoizedPerCluster(lambda replicas: str(replicas["n"]))
     clusters = [{"n": n} for n in range(20)]
     assert [once(c) for c in clusters] == [str(n) for n in range(20)]

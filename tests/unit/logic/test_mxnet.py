@@ -1,4 +1,4 @@
-"""What MXNet's processes read, in golden strings."""
+"""Golden strings of the environment of MXNet's processes."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def test_mpba() -> None:
     assert "MX_CONFIG" not in env
 
 
-def test_the_schedulers_port_counts_and_nobody_elses() -> None:
-    """As in the sample of the early operator: 9000 on the scheduler, 9091 on the others."""
+def test_only_the_schedulers_port_is_used() -> None:
+    """The sample of mx-operator: port 9000 on the scheduler, 9091 on the others."""
     job = alpha("v1alpha1").entry("Scheduler", PsRootPort=9000).entry("Worker", PsRootPort=9091).job()
     assert mxnet_environment(seen_from(job, "Worker"))["DMLC_PS_ROOT_PORT"] == "9000"
 

@@ -1,4 +1,4 @@
-"""Names are functions of what they name, and fit where they are used."""
+"""Names are deterministic and within their limits."""
 
 from __future__ import annotations
 

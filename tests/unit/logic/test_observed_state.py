@@ -1,4 +1,4 @@
-"""From the API's own objects to what decisions need."""
+"""Building the observed state from API objects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def end(code: int, reason: str = "Error", message: str = "") -> dict[str, Any]:
     return {"exitCode": code, "reason": reason, "message": message, "finishedAt": stamp()}
 
 
-def test_a_pod_as_we_make_it() -> None:
+def test_a_pod_of_the_operator() -> None:
     job = mxjob("digits").v1().workers(3).restart("OnFailure").job()
     made = pod_of(job, "worker", 2, attempt=1).running().change(lambda p: p["spec"].update(nodeName="n1"))
     seen = made.view()
@@ -41,7 +41,7 @@ def test_a_pod_as_we_make_it() -> None:
     assert seen.is_active
 
 
-def test_the_least_that_a_pod_can_be() -> None:
+def test_a_minimal_pod() -> None:
     seen = view()
     assert (seen.phase, seen.type, seen.index, seen.attempt, seen.restarts) == ("Pending", "", 0, 0, 0)
     assert seen.restart_policy == "Always"
@@ -49,12 +49,12 @@ def test_the_least_that_a_pod_can_be() -> None:
 
 
 @pytest.mark.parametrize("label", ["", "x", "-1", "1.5"])
-def test_labels_that_somebody_changed(label: str) -> None:
+def test_malformed_labels(label: str) -> None:
     seen = view(labels={"dljob.operator/replica-index": label, "dljob.operator/attempt": label})
     assert (seen.index, seen.attempt) == (0, 0)
 
 
-def test_objects_of_others_are_not_seen() -> None:
+def test_objects_of_other_owners_are_ignored() -> None:
     stranger = {"metadata": {"name": "s", "uid": "2", "ownerReferences": [{**OWNER, "uid": "other"}]}}
     seen = build_observed_state(UID, "mxnet", [stranger, {"metadata": {"name": "t"}}], [stranger])
     assert (seen.pods, seen.services) == ((), {})
@@ -71,7 +71,7 @@ def test_pods_of_a_type_in_any_case() -> None:
     assert [p.type for p in seen.pods_of("Worker")] == ["worker"]
 
 
-# --- whose end counts
+# --- which container describes the pod
 
 
 def test_the_end_of_the_frameworks_container() -> None:
@@ -96,7 +96,7 @@ def test_waiting_for_its_restart_it_has_not_stopped_for_good() -> None:
 
 
 @pytest.mark.parametrize("own", [container(running={}), container(waiting={"reason": "ContainerCreating"})])
-def test_a_sidecars_end_is_not_the_programs(own: dict[str, Any]) -> None:
+def test_the_exit_of_a_sidecar_is_ignored(own: dict[str, Any]) -> None:
     statuses = [container("sidecar", terminated=end(1)), own]
     seen = view({"phase": "Running", "containerStatuses": statuses})
     assert (seen.ended, seen.terminated) == (None, False)
@@ -111,7 +111,7 @@ def test_an_init_container_that_will_be_tried_again_has_not_failed() -> None:
     assert view(status).ended is None
 
 
-def test_an_init_container_that_failed_the_pod_tells_why() -> None:
+def test_a_failed_init_container_describes_the_pod() -> None:
     status = {
         "phase": "Failed",
         "containerStatuses": [container(waiting={"reason": "PodInitializing"})],
@@ -129,18 +129,18 @@ def test_a_sidecar_that_fails_later_does_not_undo_the_programs_end() -> None:
     assert seen.container == "mxnet"
 
 
-def test_a_pod_that_no_node_took() -> None:
+def test_a_pod_that_was_rejected_by_its_node() -> None:
     seen = view({"phase": "Failed", "reason": "OutOfcpu", "message": "not enough"})
     assert (seen.ended, seen.reason, seen.message, seen.is_active) == (None, "OutOfcpu", "not enough", False)
 
 
-def test_a_sidecar_keeps_a_pod_busy() -> None:
+def test_a_sidecar_keeps_a_pod_active() -> None:
     statuses = [container(terminated=end(0)), container("sidecar", running={})]
     assert view({"phase": "Running", "containerStatuses": statuses}).is_active
     assert not view({"phase": "Running", "containerStatuses": statuses[:1]}).is_active
 
 
-# --- what holds it up
+# --- why a pod does not start
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Whose an object is."""
+"""Ownership of objects."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
 from support.builders import UID, mxjob
 
 
-def test_what_we_make_is_ours() -> None:
+def test_objects_of_the_job_are_owned() -> None:
     assert is_owned_by({"metadata": {"ownerReferences": [owner_reference(mxjob().job())]}}, UID)
 
 
 @pytest.mark.parametrize(
     "metadata", [None, {}, {"ownerReferences": None}, {"ownerReferences": [{"uid": "other"}, {"name": "digits"}]}]
 )
-def test_a_strangers_is_not(metadata: Any) -> None:
+def test_objects_of_others_are_not_owned(metadata: Any) -> None:
     assert not is_owned_by({"metadata": metadata}, UID)

@@ -1,4 +1,4 @@
-"""Every flavor comes to the same job; whatever is wrong is said with its field."""
+"""Parsing jobs of all flavors; errors name the field."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def problem(resource: Resource) -> str:
 
 
 def spec_of(resource: Resource, type_: str) -> Any:
-    """The replica spec of a type, in whatever flavor."""
+    """The replica spec of a type, in any flavor."""
     spec = resource["spec"]
     if isinstance(spec, dict) and "mxReplicaSpecs" in spec:
         return spec["mxReplicaSpecs"][type_]
@@ -38,7 +38,7 @@ def spec_of(resource: Resource, type_: str) -> Any:
     return next(e for e in entries if type_.upper() in (e.get("mxReplicaType"), e.get("replicaType")))
 
 
-# --- what is read
+# --- parsed fields
 
 
 @pytest.mark.parametrize("flavor", DIALECTS)
@@ -96,7 +96,7 @@ def test_v1alpha1_does_not_look_at_the_ports_of_the_template() -> None:
     ("flavor", "template", "entry", "policy"),
     [
         ("v1", None, None, "Never"),
-        ("v1", "Always", None, "Never"),  # the template's is overruled
+        ("v1", "Always", None, "Never"),  # the template's is ignored
         ("v1", "Always", "OnFailure", "OnFailure"),
         ("v1", None, "ExitCode", "ExitCode"),
         ("v1alpha1", None, None, "OnFailure"),
@@ -179,7 +179,7 @@ def test_job_mode(spelling: str, mode: str) -> None:
     assert mxjob().v1alpha1().option(jobMode=spelling).job().mode == mode
 
 
-def test_a_type_without_a_replica_decides_nothing() -> None:
+def test_a_type_without_replicas_is_not_the_success_target() -> None:
     job = mxjob().v1alpha1().scheduler(0).workers(1).option(jobMode="local").job()
     assert job.success_target == SuccessTarget("Worker", 0)
 
@@ -210,13 +210,13 @@ def test_upstream_manifests(path: Path) -> None:
 # --- which flavor
 
 
-def test_the_shape_tells_the_dialect_and_not_the_version() -> None:
+def test_the_layout_determines_the_flavor_not_the_version() -> None:
     resource = mxjob().v1alpha1().resource()
     resource["apiVersion"] = "kubeflow.org/v1"  # the version that the CRD stores
     assert parse_job(resource, MXNET).flavor.status == "v1alpha1"
 
 
-def test_without_a_telling_field_the_newest_dialect_speaks() -> None:
+def test_without_a_known_field_the_newest_flavor_is_used() -> None:
     assert (
         problem({**mxjob().resource(), "spec": {}}) == "spec.mxReplicaSpecs is missing: list the job's replicas there"
     )
@@ -227,7 +227,7 @@ def test_a_bare_list_is_needed_where_it_is_the_spec() -> None:
     assert problem({**mxjob().mpba().resource(), "spec": {}}) == "spec: a list of replicas is needed"
 
 
-def test_two_dialects_at_once() -> None:
+def test_two_flavors_at_once() -> None:
     resource = mxjob().v1().resource()
     resource["spec"]["replicaSpecs"] = []
     assert (
@@ -271,7 +271,7 @@ def test_a_list_of_one_type_needs_no_type_field() -> None:
     assert parse_job(resource, framework).groups[0].type == "Worker"
 
 
-# --- what is wrong
+# --- errors
 
 
 @pytest.mark.parametrize("flavor", DIALECTS)
@@ -388,18 +388,18 @@ def test_restart_policy_that_there_is_not() -> None:
     assert text.startswith("spec.mxReplicaSpecs.Scheduler.restartPolicy: 'Sometimes' is none of Always, OnFailure")
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_errors_are_reported_together() -> None:
     resource = mxjob().v1alpha1().workers(-1).entry("Scheduler", PsRootPort=70000).option(jobMode="x").resource()
     assert len(problems(resource)) == 3
 
 
 @pytest.mark.parametrize("spec", [None, 1, "x", [], {}, {"mxReplicaSpecs": None}, {"mxReplicaSpecs": []}])
-def test_no_spec_to_speak_of(spec: Any) -> None:
+def test_malformed_specs(spec: Any) -> None:
     assert problem({**mxjob().resource(), "spec": spec})
 
 
 @pytest.mark.parametrize("entry", [None, 1, "x", []])
-def test_no_replica_spec_to_speak_of(entry: Any) -> None:
+def test_malformed_replica_specs(entry: Any) -> None:
     resource = mxjob().v1().resource()
     resource["spec"]["mxReplicaSpecs"]["Worker"] = entry
     assert problem(resource) == "spec.mxReplicaSpecs.Worker must be a map with replicas and template"
@@ -407,7 +407,7 @@ def test_no_replica_spec_to_speak_of(entry: Any) -> None:
 
 @pytest.mark.parametrize("flavor", DIALECTS)
 @pytest.mark.parametrize("template", [None, "x", []])
-def test_no_template_to_speak_of(flavor: str, template: Any) -> None:
+def test_malformed_templates(flavor: str, template: Any) -> None:
     text = problem(mxjob().flavor(flavor).entry("Scheduler", template=template).resource())
     assert text.endswith(".template is missing: describe the pod there")
 

@@ -1,4 +1,4 @@
-"""``{index}`` in what a role declares: substitution, and nothing else."""
+"""Substitution of placeholders such as ``{index}``."""
 
 from __future__ import annotations
 

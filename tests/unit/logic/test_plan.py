@@ -1,4 +1,4 @@
-"""Lives of jobs that all flavors have in common, from nothing to the end."""
+"""The life cycle of jobs, as far as all flavors have it in common."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from support.builders import NOW, MXJob, echo_framework, echojob, environment_of, mxjob
-from support.fake_cluster import World, is_quiet
+from support.fake_cluster import FakeCluster, is_quiet
 
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 
@@ -15,13 +15,13 @@ def job(flavor: str) -> MXJob:
     return mxjob().flavor(flavor).servers(2).workers(2).restart("OnFailure")
 
 
-# --- the good life
+# --- success
 
 
 @pytest.mark.parametrize("flavor", DIALECTS)
-def test_the_first_pass_creates_everything(flavor: str) -> None:
-    world = World(job(flavor))
-    done = world.step()
+def test_the_first_reconcile_creates_everything(flavor: str) -> None:
+    fake_cluster = FakeCluster(job(flavor))
+    done = fake_cluster.step()
     assert len(done.pods) == 5
     assert len(done.services) == (2 if flavor == "v1" else 1)
     assert done.deletions == ()
@@ -34,193 +34,193 @@ def test_the_first_pass_creates_everything(flavor: str) -> None:
 
 @pytest.mark.parametrize("flavor", DIALECTS)
 def test_with_nothing_new_there_is_nothing_to_do(flavor: str) -> None:
-    world = World(job(flavor))
-    world.step()
-    assert world.step() == Plan()
-    world.run_all()
-    world.settle()
-    world.advance(3600)
-    assert world.step() == Plan()
+    fake_cluster = FakeCluster(job(flavor))
+    fake_cluster.step()
+    assert fake_cluster.step() == Plan()
+    fake_cluster.run_all()
+    fake_cluster.settle()
+    fake_cluster.advance(3600)
+    assert fake_cluster.step() == Plan()
 
 
 @pytest.mark.parametrize("flavor", DIALECTS)
 def test_to_the_end(flavor: str) -> None:
-    world = World(job(flavor))
-    world.start()
-    assert world.outcome == ("Running", "Running")
-    assert world.status["replicas"] == "5/5"
-    world.advance(60)
-    world.exit("scheduler", 0, 0)
+    fake_cluster = FakeCluster(job(flavor))
+    fake_cluster.start()
+    assert fake_cluster.outcome == ("Running", "Running")
+    assert fake_cluster.status["replicas"] == "5/5"
+    fake_cluster.advance(60)
+    fake_cluster.exit("scheduler", 0, 0)
 
-    ending = world.step()
+    ending = fake_cluster.step()
     assert not ending.deletions, "first it is written down that the job has ended"
-    clean_at_once = flavor == "v1"  # whose default leaves everything
-    assert world.outcome == ("Done" if clean_at_once else "CleanUp", "Succeeded")
+    clean_at_once = flavor == "v1"  # v1's default keeps all pods
+    assert fake_cluster.outcome == ("Done" if clean_at_once else "CleanUp", "Succeeded")
     assert ending.requeue_after == (None if clean_at_once else 0)
-    assert world.status["completionTime"] == world.time
+    assert fake_cluster.status["completionTime"] == fake_cluster.time
 
-    world.settle()
-    assert world.outcome == ("Done", "Succeeded")
-    assert (world.replicas() == ["scheduler-0"]) != clean_at_once
-    assert bool(world.services) == clean_at_once
-    assert [e.reason for e in world.events] == ["SuccessfulCreatePod", "MXJobRunning", "MXJobSucceeded"]
-    assert world.conditions == [("Created", "True"), ("Running", "False"), ("Succeeded", "True")]
-    assert world.status["completed"] == {"scheduler": "0"}
-    assert world.step() == Plan()
+    fake_cluster.settle()
+    assert fake_cluster.outcome == ("Done", "Succeeded")
+    assert (fake_cluster.replicas() == ["scheduler-0"]) != clean_at_once
+    assert bool(fake_cluster.services) == clean_at_once
+    assert [e.reason for e in fake_cluster.events] == ["SuccessfulCreatePod", "MXJobRunning", "MXJobSucceeded"]
+    assert fake_cluster.conditions == [("Created", "True"), ("Running", "False"), ("Succeeded", "True")]
+    assert fake_cluster.status["completed"] == {"scheduler": "0"}
+    assert fake_cluster.step() == Plan()
 
 
 @pytest.mark.parametrize("flavor", DIALECTS)
 def test_phase_running_needs_every_replica(flavor: str) -> None:
-    world = World(job(flavor))
-    world.settle()
-    world.run_all()
-    pod = world.pod("worker", 1)
+    fake_cluster = FakeCluster(job(flavor))
+    fake_cluster.settle()
+    fake_cluster.run_all()
+    pod = fake_cluster.pod("worker", 1)
     pod["status"] = {"phase": "Pending"}
-    world.settle()
-    assert (world.status["phase"], world.status["replicas"]) == ("Creating", "4/5")
-    world.run_all()
-    world.settle()
-    assert world.status["phase"] == "Running"
+    fake_cluster.settle()
+    assert (fake_cluster.status["phase"], fake_cluster.status["replicas"]) == ("Creating", "4/5")
+    fake_cluster.run_all()
+    fake_cluster.settle()
+    assert fake_cluster.status["phase"] == "Running"
 
 
 def test_what_keeps_a_pod_from_starting_is_the_reason_as_long_as_it_does() -> None:
-    world = World(job("v1"))
-    world.settle()
-    world.run_all()
+    fake_cluster = FakeCluster(job("v1"))
+    fake_cluster.settle()
+    fake_cluster.run_all()
     waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
-    started = world.pod("worker", 1)["status"]
-    world.pod("worker", 1)["status"] = {
+    started = fake_cluster.pod("worker", 1)["status"]
+    fake_cluster.pod("worker", 1)["status"] = {
         "phase": "Pending",
         "containerStatuses": [{"name": "mxnet", "restartCount": 0, "state": {"waiting": waiting}}],
     }
-    world.settle()
-    assert world.status["reason"] == "digits-worker-1: ImagePullBackOff: no such image"
-    world.pod("worker", 1)["status"] = started
-    world.settle()
-    assert world.status["reason"] == ""
+    fake_cluster.settle()
+    assert fake_cluster.status["reason"] == "digits-worker-1: ImagePullBackOff: no such image"
+    fake_cluster.pod("worker", 1)["status"] = started
+    fake_cluster.settle()
+    assert fake_cluster.status["reason"] == ""
 
 
 def test_many_pods_are_not_all_named_in_the_event() -> None:
-    world = World(job("v1").workers(50))
-    world.step()
-    assert world.events[0].message.endswith(", ...")
-    assert len(world.events[0].message) < 200
+    fake_cluster = FakeCluster(job("v1").workers(50))
+    fake_cluster.step()
+    assert fake_cluster.events[0].message.endswith(", ...")
+    assert len(fake_cluster.events[0].message) < 200
 
 
 @pytest.mark.parametrize("policy", ["All", "Running", "None"])
 @pytest.mark.parametrize("flavor", ["v1", "v1alpha1"])
 def test_clean_pod_policy(flavor: str, policy: str) -> None:
-    world = World(job(flavor).run_policy(cleanPodPolicy=policy))
-    world.start()
-    world.exit("worker", 0, 0)
-    world.settle()
-    world.exit("scheduler", 0, 0)
-    world.settle()
+    fake_cluster = FakeCluster(job(flavor).run_policy(cleanPodPolicy=policy))
+    fake_cluster.start()
+    fake_cluster.exit("worker", 0, 0)
+    fake_cluster.settle()
+    fake_cluster.exit("scheduler", 0, 0)
+    fake_cluster.settle()
     left = {"All": 0, "Running": 2, "None": 5}[policy]
-    assert len(world.pods) == left
-    assert bool(world.services) == (policy == "None")
-    assert world.outcome == ("Done", "Succeeded")
+    assert len(fake_cluster.pods) == left
+    assert bool(fake_cluster.services) == (policy == "None")
+    assert fake_cluster.outcome == ("Done", "Succeeded")
 
 
 def test_cleaning_up_waits_for_what_terminates() -> None:
-    world = World(job("v1alpha1"))
-    world.start()
-    world.exit("scheduler", 0, 0)
-    world.step()
-    world.advance(cleanup.GRACE_PERIOD)
+    fake_cluster = FakeCluster(job("v1alpha1"))
+    fake_cluster.start()
+    fake_cluster.exit("scheduler", 0, 0)
+    fake_cluster.step()
+    fake_cluster.advance(cleanup.GRACE_PERIOD)
     for _ in range(3):
-        world.step()
-    assert world.outcome == ("CleanUp", "Succeeded")
-    assert is_quiet(world.step())
-    world.kubelet_deletes()
-    world.step()
-    assert world.outcome == ("Done", "Succeeded")
+        fake_cluster.step()
+    assert fake_cluster.outcome == ("CleanUp", "Succeeded")
+    assert is_quiet(fake_cluster.step())
+    fake_cluster.kubelet_deletes()
+    fake_cluster.step()
+    assert fake_cluster.outcome == ("Done", "Succeeded")
 
 
-def test_who_ends_with_the_chief_keeps_his_log() -> None:
-    """The kubelet reports the scheduler's end a moment before the workers'."""
-    world = World(job("v1alpha1"))
-    world.start()
-    everybody = world.replicas()
-    world.exit("scheduler", 0, 0)
-    world.step()
-    assert world.step().requeue_after == cleanup.GRACE_PERIOD
+def test_replicas_that_exit_with_the_success_target_keep_their_logs() -> None:
+    """The kubelet reports the scheduler's exit just before the workers'."""
+    fake_cluster = FakeCluster(job("v1alpha1"))
+    fake_cluster.start()
+    everybody = fake_cluster.replicas()
+    fake_cluster.exit("scheduler", 0, 0)
+    fake_cluster.step()
+    assert fake_cluster.step().requeue_after == cleanup.GRACE_PERIOD
     for type_, index in (replica.rsplit("-", 1) for replica in everybody if replica != "scheduler-0"):
-        assert world.outcome == ("CleanUp", "Succeeded")
-        assert is_quiet(world.step()), "names and servers are there for whoever still works"
-        world.exit(type_, int(index), 0)
-    world.settle()
-    assert world.outcome == ("Done", "Succeeded")
-    assert world.replicas() == everybody
-    assert not world.services
-    assert world.now == NOW
+        assert fake_cluster.outcome == ("CleanUp", "Succeeded")
+        assert is_quiet(fake_cluster.step()), "names and servers are there for whoever still works"
+        fake_cluster.exit(type_, int(index), 0)
+    fake_cluster.settle()
+    assert fake_cluster.outcome == ("Done", "Succeeded")
+    assert fake_cluster.replicas() == everybody
+    assert not fake_cluster.services
+    assert fake_cluster.now == NOW
 
 
 def test_a_job_kept_for_less_is_not_waited_for() -> None:
-    world = World(job("v1alpha1").run_policy(ttlSecondsAfterFinished=2))
-    world.start()
-    world.exit("scheduler", 0, 0)
-    world.step()
-    assert world.step().requeue_after == 2
-    world.advance(2)
-    assert world.step().delete_job
+    fake_cluster = FakeCluster(job("v1alpha1").run_policy(ttlSecondsAfterFinished=2))
+    fake_cluster.start()
+    fake_cluster.exit("scheduler", 0, 0)
+    fake_cluster.step()
+    assert fake_cluster.step().requeue_after == 2
+    fake_cluster.advance(2)
+    assert fake_cluster.step().delete_job
 
 
-# --- the clocks
+# --- deadlines
 
 
 @pytest.mark.parametrize("flavor", ["v1", "v1alpha1"])
 def test_time_to_live(flavor: str) -> None:
-    world = World(job(flavor).run_policy(ttlSecondsAfterFinished=60))
-    world.start()
-    world.exit("scheduler", 0, 0)
-    ended = world.now
-    last = world.settle()[-1]
-    assert last.requeue_after == 60 - (world.now - ended).total_seconds()
-    world.advance(last.requeue_after - 1)
-    assert world.step().requeue_after == 1
-    assert not world.is_deleted
-    world.advance(1)
-    assert world.step() == Plan(delete_job=True)
+    fake_cluster = FakeCluster(job(flavor).run_policy(ttlSecondsAfterFinished=60))
+    fake_cluster.start()
+    fake_cluster.exit("scheduler", 0, 0)
+    ended = fake_cluster.now
+    last = fake_cluster.settle()[-1]
+    assert last.requeue_after == 60 - (fake_cluster.now - ended).total_seconds()
+    fake_cluster.advance(last.requeue_after - 1)
+    assert fake_cluster.step().requeue_after == 1
+    assert not fake_cluster.is_deleted
+    fake_cluster.advance(1)
+    assert fake_cluster.step() == Plan(delete_job=True)
 
 
 def test_time_to_live_of_0() -> None:
-    world = World(job("v1").run_policy(ttlSecondsAfterFinished=0))
-    world.start()
-    world.exit("scheduler", 0, 0)
-    world.step()
-    assert world.step().delete_job
-    assert world.outcome == ("Done", "Succeeded"), "the end is told before the job goes"
+    fake_cluster = FakeCluster(job("v1").run_policy(ttlSecondsAfterFinished=0))
+    fake_cluster.start()
+    fake_cluster.exit("scheduler", 0, 0)
+    fake_cluster.step()
+    assert fake_cluster.step().delete_job
+    assert fake_cluster.outcome == ("Done", "Succeeded"), "the end is told before the job goes"
 
 
 @pytest.mark.parametrize("flavor", ["v1", "v1alpha1"])
 def test_deadline(flavor: str) -> None:
-    world = World(job(flavor).run_policy(activeDeadlineSeconds=60, cleanPodPolicy="Running"))
-    assert world.step().requeue_after == 60
-    world.run_all()
-    world.settle()
-    world.advance(59)
-    assert world.step().requeue_after == 1
-    world.advance(1)
-    world.settle()
-    assert world.outcome == ("Failed", "Failed")
-    assert world.status["failure"] == {
+    fake_cluster = FakeCluster(job(flavor).run_policy(activeDeadlineSeconds=60, cleanPodPolicy="Running"))
+    assert fake_cluster.step().requeue_after == 60
+    fake_cluster.run_all()
+    fake_cluster.settle()
+    fake_cluster.advance(59)
+    assert fake_cluster.step().requeue_after == 1
+    fake_cluster.advance(1)
+    fake_cluster.settle()
+    assert fake_cluster.outcome == ("Failed", "Failed")
+    assert fake_cluster.status["failure"] == {
         "reason": "DeadlineExceeded",
         "message": "the job ran longer than spec.runPolicy.activeDeadlineSeconds, 60 s",
     }
-    assert world.replicas() == []
+    assert fake_cluster.replicas() == []
 
 
 def test_success_in_the_last_moment_is_success() -> None:
-    world = World(job("v1").run_policy(activeDeadlineSeconds=60))
-    world.start()
-    world.exit("scheduler", 0, 0)
-    world.advance(61)
-    world.settle()
-    assert world.status["state"] == "Succeeded"
+    fake_cluster = FakeCluster(job("v1").run_policy(activeDeadlineSeconds=60))
+    fake_cluster.start()
+    fake_cluster.exit("scheduler", 0, 0)
+    fake_cluster.advance(61)
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Succeeded"
 
 
-# --- others' jobs
+# --- jobs of other operators
 
 
 @pytest.mark.parametrize(
@@ -233,15 +233,15 @@ def test_success_in_the_last_moment_is_success() -> None:
     ],
 )
 def test_managed_by(manager: str, ours: bool) -> None:
-    done = World(job("v1").run_policy(managedBy=manager)).step()
+    done = FakeCluster(job("v1").run_policy(managedBy=manager)).step()
     assert (done != Plan()) is ours
 
 
 def test_a_job_that_ended_under_another_operator_is_not_run_again() -> None:
     conditions = [{"type": "Created", "status": "True"}, {"type": "Succeeded", "status": "True"}]
-    world = World(job("v1").status(conditions=conditions, completionTime="2020-01-01T00:00:00Z"))
-    world.settle()
-    assert (world.created, world.outcome) == ([], ("Done", "Succeeded"))
+    fake_cluster = FakeCluster(job("v1").status(conditions=conditions, completionTime="2020-01-01T00:00:00Z"))
+    fake_cluster.settle()
+    assert (fake_cluster.created, fake_cluster.outcome) == ([], ("Done", "Succeeded"))
 
 
 def test_a_job_that_ended_under_an_early_operator_is_not_run_again() -> None:
@@ -252,23 +252,23 @@ def test_a_job_that_ended_under_an_early_operator_is_not_run_again() -> None:
         "conditions": None,
         "replicaStatuses": [],
     }
-    world = World(job("v1alpha1").status(**held))
-    world.settle()
-    assert (world.created, world.outcome) == ([], ("Done", "Succeeded"))
+    fake_cluster = FakeCluster(job("v1alpha1").status(**held))
+    fake_cluster.settle()
+    assert (fake_cluster.created, fake_cluster.outcome) == ([], ("Done", "Succeeded"))
 
 
 # --- another framework
 
 
 def test_a_made_up_framework() -> None:
-    world = World(echojob(2), echo_framework())
-    world.start()
-    assert sorted(world.pods) == ["hello-follower-0", "hello-follower-1", "hello-leader-0"]
-    assert environment_of(world.pods["hello-follower-1"], "echo") == {
+    fake_cluster = FakeCluster(echojob(2), echo_framework())
+    fake_cluster.start()
+    assert sorted(fake_cluster.pods) == ["hello-follower-0", "hello-follower-1", "hello-leader-0"]
+    assert environment_of(fake_cluster.pods["hello-follower-1"], "echo") == {
         "ECHO_RANK": "2",
         "ECHO_LEADER": "hello-leader-0:2222",
     }
-    world.exit("leader", 0, 0)
-    world.settle()
-    assert world.outcome == ("Done", "Succeeded")
-    assert world.conditions[-1] == ("Succeeded", "True")
+    fake_cluster.exit("leader", 0, 0)
+    fake_cluster.settle()
+    assert fake_cluster.outcome == ("Done", "Succeeded")
+    assert fake_cluster.conditions[-1] == ("Succeeded", "True")

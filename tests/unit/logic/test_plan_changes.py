@@ -1,4 +1,4 @@
-"""What others do to a job meanwhile: edits, deletions, crashes of the operator, caches that lag behind."""
+"""External changes of a job: edits, deletions, crashes of the operator, stale caches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from support.builders import MXJob, environment_of, mxjob
-from support.fake_cluster import World, is_quiet
+from support.fake_cluster import FakeCluster, is_quiet
 
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 
@@ -18,7 +18,7 @@ def job(flavor: str = "v1alpha1", policy: str = "OnFailure") -> MXJob:
 
 
 def entry(spec: Any, type_: str) -> dict[str, Any]:
-    """The replica spec of a type, in whatever flavor."""
+    """The replica spec of a type, in any flavor."""
     if isinstance(spec, dict) and "mxReplicaSpecs" in spec:
         return dict.__getitem__(spec["mxReplicaSpecs"], type_)
     entries = spec if isinstance(spec, list) else spec["replicaSpecs"]
@@ -30,47 +30,47 @@ def entry(spec: Any, type_: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("flavor", DIALECTS)
 def test_an_edited_template_replaces_the_pods_of_its_type_only(flavor: str) -> None:
-    world = World(job(flavor))
-    world.start()
-    kept = {n: p["metadata"]["uid"] for n, p in world.pods.items() if "worker" not in n}
-    world.edit(lambda spec: entry(spec, "Worker")["template"]["spec"]["containers"][0].update(image="train:2"))
-    world.settle()
-    world.run_all()
-    world.settle()
-    assert [world.pod("worker", i)["spec"]["containers"][0]["image"] for i in (0, 1)] == ["train:2"] * 2
-    assert {n: p["metadata"]["uid"] for n, p in world.pods.items() if "worker" not in n} == kept
-    assert world.status["observedGeneration"] == 2
-    assert world.outcome == ("Running", "Running")
-    assert "retries" not in world.status
-    (event,) = [e for e in world.events if e.reason == "MXJobChanged"]
+    fake_cluster = FakeCluster(job(flavor))
+    fake_cluster.start()
+    kept = {n: p["metadata"]["uid"] for n, p in fake_cluster.pods.items() if "worker" not in n}
+    fake_cluster.edit(lambda spec: entry(spec, "Worker")["template"]["spec"]["containers"][0].update(image="train:2"))
+    fake_cluster.settle()
+    fake_cluster.run_all()
+    fake_cluster.settle()
+    assert [fake_cluster.pod("worker", i)["spec"]["containers"][0]["image"] for i in (0, 1)] == ["train:2"] * 2
+    assert {n: p["metadata"]["uid"] for n, p in fake_cluster.pods.items() if "worker" not in n} == kept
+    assert fake_cluster.status["observedGeneration"] == 2
+    assert fake_cluster.outcome == ("Running", "Running")
+    assert "retries" not in fake_cluster.status
+    (event,) = [e for e in fake_cluster.events if e.reason == "MXJobChanged"]
     assert event.type == "Normal"
 
 
 @pytest.mark.parametrize("flavor", DIALECTS)
 @pytest.mark.parametrize("count", [0, 1, 4])
-def test_scaling_starts_everybody_anew(flavor: str, count: int) -> None:
-    """A parameter-server cluster cannot learn of it any other way."""
-    world = World(job(flavor))
-    world.start()
-    before = {p["metadata"]["uid"] for p in world.pods.values()}
-    world.edit(lambda spec: entry(spec, "Worker").update(replicas=count))
-    world.settle()
-    world.run_all()
-    world.settle()
-    assert world.replicas() == ["scheduler-0", "server-0", *(f"worker-{i}" for i in range(count))]
-    assert not before & {p["metadata"]["uid"] for p in world.pods.values()}
-    assert environment_of(world.pod("scheduler", 0))["DMLC_NUM_WORKER"] == str(count)
-    assert world.status["replicas"] == f"{count + 2}/{count + 2}"
+def test_scaling_restarts_all_replicas(flavor: str, count: int) -> None:
+    """A parameter-server cluster cannot learn of the change in another way."""
+    fake_cluster = FakeCluster(job(flavor))
+    fake_cluster.start()
+    before = {p["metadata"]["uid"] for p in fake_cluster.pods.values()}
+    fake_cluster.edit(lambda spec: entry(spec, "Worker").update(replicas=count))
+    fake_cluster.settle()
+    fake_cluster.run_all()
+    fake_cluster.settle()
+    assert fake_cluster.replicas() == ["scheduler-0", "server-0", *(f"worker-{i}" for i in range(count))]
+    assert not before & {p["metadata"]["uid"] for p in fake_cluster.pods.values()}
+    assert environment_of(fake_cluster.pod("scheduler", 0))["DMLC_NUM_WORKER"] == str(count)
+    assert fake_cluster.status["replicas"] == f"{count + 2}/{count + 2}"
 
 
 def test_another_runtime_id_is_another_cluster() -> None:
-    world = World(job().option(RuntimeId="old"))
-    world.start()
-    world.edit(lambda spec: spec.update(RuntimeId="new"))
-    world.settle()
-    assert all("-new-" in name for name in world.pods)
-    assert "mxjob-new" in world.services
-    assert world.status["runtimeId"] == "new"
+    fake_cluster = FakeCluster(job().option(RuntimeId="old"))
+    fake_cluster.start()
+    fake_cluster.edit(lambda spec: spec.update(RuntimeId="new"))
+    fake_cluster.settle()
+    assert all("-new-" in name for name in fake_cluster.pods)
+    assert "mxjob-new" in fake_cluster.services
+    assert fake_cluster.status["runtimeId"] == "new"
 
 
 @pytest.mark.parametrize(
@@ -82,57 +82,57 @@ def test_another_runtime_id_is_another_cluster() -> None:
     ],
 )
 def test_other_edits_leave_the_pods_alone(change: dict[str, Any]) -> None:
-    world = World(job())
-    world.start()
-    world.edit(lambda spec: spec.update(change))
-    done = world.step()
+    fake_cluster = FakeCluster(job())
+    fake_cluster.start()
+    fake_cluster.edit(lambda spec: spec.update(change))
+    done = fake_cluster.step()
     assert (done.pods, done.deletions, done.events) == ((), (), ())
-    assert world.status["observedGeneration"] == 2
+    assert fake_cluster.status["observedGeneration"] == 2
 
 
 def test_a_deadline_that_is_set_later_counts_from_the_start() -> None:
-    world = World(job())
-    world.start()
-    world.advance(100)
-    world.edit(lambda spec: spec.update(runPolicy={"activeDeadlineSeconds": 101}))
-    assert world.settle()[-1].requeue_after == 1
+    fake_cluster = FakeCluster(job())
+    fake_cluster.start()
+    fake_cluster.advance(100)
+    fake_cluster.edit(lambda spec: spec.update(runPolicy={"activeDeadlineSeconds": 101}))
+    assert fake_cluster.settle()[-1].requeue_after == 1
 
 
 def test_progress_of_the_old_spec_is_forgotten() -> None:
-    world = World(job("v1alpha1", "Never"))
-    world.start()
-    world.exit("worker", 0, 1)
-    world.exit("worker", 1, 0)
-    world.advance(60)
-    world.settle()
-    world.run_all()
-    world.settle()
-    assert (world.status["retries"], world.status["completed"]) == ({"worker-0": 1}, {"worker": "1"})
-    world.edit(lambda spec: entry(spec, "Worker").update(replicas=3))
-    world.settle()
-    assert not {"retries", "completed"} & set(world.status)
-    assert world.replicas() == ["scheduler-0", "server-0", "worker-0", "worker-1", "worker-2"]
+    fake_cluster = FakeCluster(job("v1alpha1", "Never"))
+    fake_cluster.start()
+    fake_cluster.exit("worker", 0, 1)
+    fake_cluster.exit("worker", 1, 0)
+    fake_cluster.advance(60)
+    fake_cluster.settle()
+    fake_cluster.run_all()
+    fake_cluster.settle()
+    assert (fake_cluster.status["retries"], fake_cluster.status["completed"]) == ({"worker-0": 1}, {"worker": "1"})
+    fake_cluster.edit(lambda spec: entry(spec, "Worker").update(replicas=3))
+    fake_cluster.settle()
+    assert not {"retries", "completed"} & set(fake_cluster.status)
+    assert fake_cluster.replicas() == ["scheduler-0", "server-0", "worker-0", "worker-1", "worker-2"]
 
 
 def test_an_edit_of_a_finished_job_starts_nothing() -> None:
-    world = World(job())
-    world.start()
-    world.exit("scheduler", 0, 0)
-    world.settle()
-    created = list(world.created)
-    world.edit(lambda spec: entry(spec, "Worker").update(replicas=3))
-    world.settle()
-    assert (world.created, world.outcome) == (created, ("Done", "Succeeded"))
+    fake_cluster = FakeCluster(job())
+    fake_cluster.start()
+    fake_cluster.exit("scheduler", 0, 0)
+    fake_cluster.settle()
+    created = list(fake_cluster.created)
+    fake_cluster.edit(lambda spec: entry(spec, "Worker").update(replicas=3))
+    fake_cluster.settle()
+    assert (fake_cluster.created, fake_cluster.outcome) == (created, ("Done", "Succeeded"))
 
 
-def test_a_pod_whose_index_somebody_changed_counts_for_nothing() -> None:
-    world = World(job())
-    world.start()
-    world.exit("worker", 1, 0)
-    world.pod("worker", 1)["metadata"]["labels"]["dljob.operator/replica-index"] = "2"
-    world.settle()
-    assert "completed" not in world.status
-    assert world.replicas() == ["scheduler-0", "server-0", "worker-0", "worker-1"]
+def test_a_pod_with_a_changed_index_is_ignored() -> None:
+    fake_cluster = FakeCluster(job())
+    fake_cluster.start()
+    fake_cluster.exit("worker", 1, 0)
+    fake_cluster.pod("worker", 1)["metadata"]["labels"]["dljob.operator/replica-index"] = "2"
+    fake_cluster.settle()
+    assert "completed" not in fake_cluster.status
+    assert fake_cluster.replicas() == ["scheduler-0", "server-0", "worker-0", "worker-1"]
 
 
 # --- suspend and resume
@@ -140,67 +140,67 @@ def test_a_pod_whose_index_somebody_changed_counts_for_nothing() -> None:
 
 @pytest.mark.parametrize("flavor", ["v1", "v1alpha1", "fioravanzo"])
 def test_suspend_and_resume(flavor: str) -> None:
-    world = World(job(flavor).run_policy(activeDeadlineSeconds=60))
-    world.start()
-    world.exit("worker", 0, 0)
-    world.settle()
-    world.edit(lambda spec: spec["runPolicy"].update(suspend=True))
-    world.settle()
-    assert world.replicas() == []
-    assert world.status["replicas"] == "0/4"
-    assert world.status["phase"] == "Creating"
-    assert world.conditions[-2:] == [("Running", "False"), ("Suspended", "True")]
-    world.advance(3600)
-    assert world.step() == Plan()
-    world.edit(lambda spec: spec["runPolicy"].update(suspend=False))
-    world.start()
-    assert world.replicas() == ["scheduler-0", "server-0", "worker-0", "worker-1"], "all start together again"
-    assert world.status["startTime"] == world.time
-    assert world.outcome == ("Running", "Running")
-    assert [e.reason for e in world.events if e.reason in ("MXJobSuspended", "MXJobResumed")] == [
+    fake_cluster = FakeCluster(job(flavor).run_policy(activeDeadlineSeconds=60))
+    fake_cluster.start()
+    fake_cluster.exit("worker", 0, 0)
+    fake_cluster.settle()
+    fake_cluster.edit(lambda spec: spec["runPolicy"].update(suspend=True))
+    fake_cluster.settle()
+    assert fake_cluster.replicas() == []
+    assert fake_cluster.status["replicas"] == "0/4"
+    assert fake_cluster.status["phase"] == "Creating"
+    assert fake_cluster.conditions[-2:] == [("Running", "False"), ("Suspended", "True")]
+    fake_cluster.advance(3600)
+    assert fake_cluster.step() == Plan()
+    fake_cluster.edit(lambda spec: spec["runPolicy"].update(suspend=False))
+    fake_cluster.start()
+    assert fake_cluster.replicas() == ["scheduler-0", "server-0", "worker-0", "worker-1"], "all start together again"
+    assert fake_cluster.status["startTime"] == fake_cluster.time
+    assert fake_cluster.outcome == ("Running", "Running")
+    assert [e.reason for e in fake_cluster.events if e.reason in ("MXJobSuspended", "MXJobResumed")] == [
         "MXJobSuspended",
         "MXJobResumed",
     ]
 
 
 def test_suspended_from_the_start() -> None:
-    world = World(job("v1").run_policy(suspend=True))
-    world.settle()
-    assert (world.created, world.services) == ([], {})
-    assert world.status["state"] == "Suspended"
-    assert world.conditions == [("Created", "True"), ("Suspended", "True")]
+    fake_cluster = FakeCluster(job("v1").run_policy(suspend=True))
+    fake_cluster.settle()
+    assert (fake_cluster.created, fake_cluster.services) == ([], {})
+    assert fake_cluster.status["state"] == "Suspended"
+    assert fake_cluster.conditions == [("Created", "True"), ("Suspended", "True")]
     # a queue that admits the job adds to its templates
-    world.edit(
+    fake_cluster.edit(
         lambda spec: (
             spec["runPolicy"].update(suspend=False),
             entry(spec, "Worker")["template"]["spec"].update(nodeSelector={"a": "b"}),
         )
     )
-    world.start()
-    assert world.outcome == ("Running", "Running")
-    assert not [e for e in world.events if e.reason == "MXJobChanged"]
+    fake_cluster.start()
+    assert fake_cluster.outcome == ("Running", "Running")
+    assert not [e for e in fake_cluster.events if e.reason == "MXJobChanged"]
 
 
 def test_resumed_while_the_old_pods_still_terminate() -> None:
-    world = World(job("v1").run_policy(suspend=True))
-    world.edit(lambda spec: spec["runPolicy"].update(suspend=False))
-    world.start()
-    world.edit(lambda spec: spec["runPolicy"].update(suspend=True))
-    world.step()
-    world.edit(lambda spec: spec["runPolicy"].update(suspend=False))
-    assert world.step().pods == ()
-    world.settle()
-    assert len(world.pods) == 4
+    fake_cluster = FakeCluster(job("v1").run_policy(suspend=True))
+    fake_cluster.edit(lambda spec: spec["runPolicy"].update(suspend=False))
+    fake_cluster.start()
+    fake_cluster.edit(lambda spec: spec["runPolicy"].update(suspend=True))
+    fake_cluster.step()
+    fake_cluster.edit(lambda spec: spec["runPolicy"].update(suspend=False))
+    assert fake_cluster.step().pods == ()
+    fake_cluster.settle()
+    assert len(fake_cluster.pods) == 4
 
 
 def test_a_finished_job_cannot_be_suspended() -> None:
-    world = World(job("v1").run_policy(suspend=False))
-    world.start()
-    world.exit("scheduler", 0, 0)
-    world.settle()
-    world.edit(lambda spec: spec["runPolicy"].update(suspend=True))
-    world.settle()
-    assert world.outcome == ("Done", "Succeeded")
+    fake_cluster = FakeCluster(job("v1").run_policy(suspend=False))
+    fake_cluster.start()
+    fake_cluster.exit("scheduler", 0, 0)
+    fake_cluster.settle()
+    fake_cluster.edit(lambda spec: spec["runPolicy"].update(suspend=True))
+    fake_cluster.settle()
+    assert fake_cluster.outcome == ("Done", "Succeeded")
 
 
 # --- deletions
@@ -208,94 +208,94 @@ def test_a_finished_job_cannot_be_suspended() -> None:
 
 @pytest.mark.parametrize("flavor", DIALECTS)
 @pytest.mark.parametrize("type_", ["scheduler", "server", "worker"])
-def test_a_deleted_pod_is_made_anew(flavor: str, type_: str) -> None:
-    world = World(job(flavor))
-    world.start()
-    old = world.pod(type_, 0)
-    world.user_deletes(old["metadata"]["name"])
-    assert world.step().pods == (), "not while the old one still answers to its name"
-    world.settle()
-    new = world.pod(type_, 0)
+def test_a_deleted_pod_is_created_again(flavor: str, type_: str) -> None:
+    fake_cluster = FakeCluster(job(flavor))
+    fake_cluster.start()
+    old = fake_cluster.pod(type_, 0)
+    fake_cluster.user_deletes(old["metadata"]["name"])
+    assert fake_cluster.step().pods == (), "not while the old one still answers to its name"
+    fake_cluster.settle()
+    new = fake_cluster.pod(type_, 0)
     assert (new["metadata"]["name"], new["spec"]) == (old["metadata"]["name"], old["spec"])
     assert new["metadata"]["uid"] != old["metadata"]["uid"]
-    assert "retries" not in world.status
+    assert "retries" not in fake_cluster.status
 
 
 @pytest.mark.parametrize("flavor", DIALECTS)
-def test_deleted_services_are_made_anew(flavor: str) -> None:
-    world = World(job(flavor))
-    world.start()
-    before = set(world.services)
-    world.services.clear()
-    world.settle()
-    assert set(world.services) == before
+def test_deleted_services_are_created_again(flavor: str) -> None:
+    fake_cluster = FakeCluster(job(flavor))
+    fake_cluster.start()
+    before = set(fake_cluster.services)
+    fake_cluster.services.clear()
+    fake_cluster.settle()
+    assert set(fake_cluster.services) == before
 
 
-# --- the operator dies, or its status write meets a conflict
+# --- the operator crashes, or its status write gets a conflict
 
 
 @pytest.mark.parametrize("flavor", DIALECTS)
 def test_after_the_first_writes(flavor: str) -> None:
-    world = World(job(flavor))
-    world.step(status_gets_lost=True)
-    assert not world.status
-    again = world.step()
+    fake_cluster = FakeCluster(job(flavor))
+    fake_cluster.step(status_gets_lost=True)
+    assert not fake_cluster.status
+    again = fake_cluster.step()
     assert (again.pods, again.services, again.deletions) == ((), (), ())
-    assert world.status["phase"] == "Creating"
+    assert fake_cluster.status["phase"] == "Creating"
 
 
 @pytest.mark.parametrize("flavor", DIALECTS)
 def test_at_the_end_the_outcome_is_never_lost(flavor: str) -> None:
     made = job(flavor) if flavor == "mpba" else job(flavor).run_policy(cleanPodPolicy="All")
-    world = World(made)
-    world.start()
-    created = list(world.created)
-    world.exit("scheduler", 0, 0)
+    fake_cluster = FakeCluster(made)
+    fake_cluster.start()
+    created = list(fake_cluster.created)
+    fake_cluster.exit("scheduler", 0, 0)
     for _ in range(3):
-        world.step(status_gets_lost=True)
-    assert "scheduler-0" in world.replicas()
-    world.settle()
-    assert (world.outcome, world.created) == (("Done", "Succeeded"), created)
+        fake_cluster.step(status_gets_lost=True)
+    assert "scheduler-0" in fake_cluster.replicas()
+    fake_cluster.settle()
+    assert (fake_cluster.outcome, fake_cluster.created) == (("Done", "Succeeded"), created)
 
 
 def test_at_a_failure_the_count_is_never_lost() -> None:
-    world = World(job("v1alpha1", "Never"))
-    world.start()
-    world.exit("worker", 0, 1)
-    world.advance(60)
+    fake_cluster = FakeCluster(job("v1alpha1", "Never"))
+    fake_cluster.start()
+    fake_cluster.exit("worker", 0, 1)
+    fake_cluster.advance(60)
     for _ in range(3):
-        world.step(status_gets_lost=True)
-    assert world.attempt("worker", 0) == 0
-    world.settle()
-    assert (world.attempt("worker", 0), world.status["retries"]) == (1, {"worker-0": 1})
+        fake_cluster.step(status_gets_lost=True)
+    assert fake_cluster.attempt("worker", 0) == 0
+    fake_cluster.settle()
+    assert (fake_cluster.attempt("worker", 0), fake_cluster.status["retries"]) == (1, {"worker-0": 1})
 
 
 @pytest.mark.parametrize("lost", range(8))
-def test_wherever_a_status_is_lost_the_end_is_the_same(lost: int) -> None:
-    """The n-th reconcile of a whole life, with a restart in it, loses its status."""
+def test_a_lost_status_write_does_not_change_the_outcome(lost: int) -> None:
+    """The n-th reconcile of a whole life cycle with a restart loses its status write."""
 
-    def life(lost: int | None) -> World:
-        world = World(job("v1alpha1", "Never"))
+    def life(lost: int | None) -> FakeCluster:
+        fake_cluster = FakeCluster(job("v1alpha1", "Never"))
         steps = 0
 
         def settle() -> None:
             nonlocal steps
             for _ in range(8):
-                world.step(status_gets_lost=steps == lost)
+                fake_cluster.step(status_gets_lost=steps == lost)
                 steps += 1
-                world.kubelet_deletes()
+                fake_cluster.kubelet_deletes()
 
         settle()
-        world.run_all()
+        fake_cluster.run_all()
         settle()
-        world.exit("worker", 1, 1)
-        world.advance(5)
+        fake_cluster.exit("worker", 1, 1)
+        fake_cluster.advance(5)
         settle()
-        world.run_all()
+        fake_cluster.run_all()
         settle()
-        world.exit("scheduler", 0, 0)
+        fake_cluster.exit("scheduler", 0, 0)
         settle()
-        return world
+        return fake_cluster
 
     expected, found = life(None), life(lost)
     assert found.status == expected.status
@@ -305,58 +305,58 @@ def test_wherever_a_status_is_lost_the_end_is_the_same(lost: int) -> None:
 
 @pytest.mark.parametrize("flavor", DIALECTS)
 def test_after_an_edit(flavor: str) -> None:
-    world = World(job(flavor))
-    world.start()
-    world.edit(lambda spec: entry(spec, "Worker").update(replicas=1))
-    world.step(status_gets_lost=True)
-    world.kubelet_deletes()
-    world.settle()
-    assert world.replicas() == ["scheduler-0", "server-0", "worker-0"]
+    fake_cluster = FakeCluster(job(flavor))
+    fake_cluster.start()
+    fake_cluster.edit(lambda spec: entry(spec, "Worker").update(replicas=1))
+    fake_cluster.step(status_gets_lost=True)
+    fake_cluster.kubelet_deletes()
+    fake_cluster.settle()
+    assert fake_cluster.replicas() == ["scheduler-0", "server-0", "worker-0"]
 
 
-# --- a cache that lags behind
+# --- a stale cache
 
 
-def test_the_same_view_twice_gives_the_same_names() -> None:
-    world = World(job())
-    first, second = world.planned(), world.planned()
+def test_a_stale_cache_gives_the_same_names() -> None:
+    fake_cluster = FakeCluster(job())
+    first, second = fake_cluster.planned(), fake_cluster.planned()
     assert [p["metadata"]["name"] for p in first.pods] == [p["metadata"]["name"] for p in second.pods]
     assert first == second
 
 
 @pytest.mark.parametrize("flavor", DIALECTS)
-def test_a_view_from_before_the_creation(flavor: str) -> None:
-    world = World(job(flavor))
-    stale = world.planned()
-    world.step()
-    uids = {p["metadata"]["uid"] for p in world.pods.values()}
-    world.carry_out(stale)
-    assert {p["metadata"]["uid"] for p in world.pods.values()} == uids, "AlreadyExists"
-    assert is_quiet(world.step())
+def test_a_cache_without_the_created_pods(flavor: str) -> None:
+    fake_cluster = FakeCluster(job(flavor))
+    stale = fake_cluster.planned()
+    fake_cluster.step()
+    uids = {p["metadata"]["uid"] for p in fake_cluster.pods.values()}
+    fake_cluster.carry_out(stale)
+    assert {p["metadata"]["uid"] for p in fake_cluster.pods.values()} == uids, "AlreadyExists"
+    assert is_quiet(fake_cluster.step())
 
 
-def test_a_view_from_before_the_replacement() -> None:
-    world = World(job("v1alpha1", "Never"))
-    world.start()
-    world.exit("worker", 0, 1)
-    world.advance(60)
-    before = copy.deepcopy(world.pods)
-    world.settle()
-    assert world.attempt("worker", 0) == 1
-    now, world.pods = world.pods, before
-    stale = world.planned()
-    world.pods = now
-    world.carry_out(stale)
-    world.settle()
-    assert (world.attempt("worker", 0), world.status["retries"]) == (1, {"worker-0": 1})
-    assert len([n for n in world.created if n.startswith("worker-") and "-0-" in n]) == 2
+def test_a_cache_without_the_replacement() -> None:
+    fake_cluster = FakeCluster(job("v1alpha1", "Never"))
+    fake_cluster.start()
+    fake_cluster.exit("worker", 0, 1)
+    fake_cluster.advance(60)
+    before = copy.deepcopy(fake_cluster.pods)
+    fake_cluster.settle()
+    assert fake_cluster.attempt("worker", 0) == 1
+    now, fake_cluster.pods = fake_cluster.pods, before
+    stale = fake_cluster.planned()
+    fake_cluster.pods = now
+    fake_cluster.carry_out(stale)
+    fake_cluster.settle()
+    assert (fake_cluster.attempt("worker", 0), fake_cluster.status["retries"]) == (1, {"worker-0": 1})
+    assert len([n for n in fake_cluster.created if n.startswith("worker-") and "-0-" in n]) == 2
 
 
 def test_a_status_from_before_the_count() -> None:
-    world = World(job("v1alpha1", "Never"))
-    world.start()
-    world.exit("worker", 0, 1)
-    before = copy.deepcopy(world.resource)
-    world.step()
-    counted, world.resource = world.resource, before
-    assert world.planned().status == counted["status"]
+    fake_cluster = FakeCluster(job("v1alpha1", "Never"))
+    fake_cluster.start()
+    fake_cluster.exit("worker", 0, 1)
+    before = copy.deepcopy(fake_cluster.resource)
+    fake_cluster.step()
+    counted, fake_cluster.resource = fake_cluster.resource, before
+    assert fake_cluster.planned().status == counted["status"]

@@ -1,4 +1,4 @@
-"""A replica's pod: the user's template, and what makes it a member of the cluster."""
+"""Building a replica's pod from the user's template."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def container_of(pod: dict[str, Any], name: str = "mxnet") -> dict[str, Any]:
     return next(c for c in pod["spec"]["containers"] if c["name"] == name)
 
 
-# --- who it is
+# --- metadata
 
 
 def test_owner() -> None:
@@ -82,7 +82,7 @@ def test_labels_of_v1_mark_the_chief() -> None:
     assert "training.kubeflow.org/job-role" not in manifest_of(job, "worker")["metadata"]["labels"]
 
 
-def test_metadata_of_the_template_is_kept_and_ours_wins() -> None:
+def test_metadata_of_the_template_is_kept_and_the_operators_takes_precedence() -> None:
     job = (
         mxjob()
         .v1alpha1()
@@ -133,7 +133,7 @@ def test_on_the_hosts_network_it_asks_the_clusters_resolver() -> None:
     assert manifest_of(job, "scheduler")["spec"]["dnsPolicy"] == "Default"
 
 
-def test_on_the_hosts_network_it_gets_no_port_of_ours() -> None:
+def test_on_the_hosts_network_no_port_is_added() -> None:
     job = mxjob().v1().pod("Scheduler", hostNetwork=True).job()
     assert "ports" not in container_of(manifest_of(job, "scheduler"))
 
@@ -176,7 +176,7 @@ def test_a_containers_own_variables_are_all_kept_and_win(flavor: str) -> None:
     assert environment_of(pod)["DMLC_ROLE"] == "scheduler"
 
 
-def test_what_is_wrong_with_a_variable_is_for_kubernetes_to_say() -> None:
+def test_malformed_variables_are_passed_on_to_kubernetes() -> None:
     own = [{"name": ["A"], "value": "b"}, {"value": "c"}]
     assert container_of(manifest_of(mxjob().container("Scheduler", env=own).job(), "scheduler"))["env"][-2:] == own
 
@@ -191,7 +191,7 @@ def test_environment_of_the_other_containers(flavor: str, reached: bool) -> None
     assert "env" not in pod["spec"]["initContainers"][0]
 
 
-def test_what_a_container_said_last_comes_into_the_status() -> None:
+def test_the_end_of_a_containers_log_is_in_the_pods_status() -> None:
     job = mxjob().v1().container("Scheduler", terminationMessagePolicy="File")
     job.pod("Scheduler", initContainers=[{"name": "fetch", "image": "x"}])
     spec = manifest_of(job.workers(1).job(), "scheduler")["spec"]
@@ -223,7 +223,7 @@ def test_environment_of_services_is_off_unless_asked_for() -> None:
     assert manifest_of(job, "scheduler")["spec"]["enableServiceLinks"] is True
 
 
-# --- the template stays what it is
+# --- the template is not changed
 
 
 @pytest.mark.parametrize("flavor", DIALECTS)

@@ -1,4 +1,4 @@
-"""What holds for every job that anybody could write, and for every life that it could have."""
+"""Properties of arbitrary jobs and of arbitrary sequences of events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.errors impor
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.builders import MXNET, NOW, Resource, environment_of, manifest_of, mxjob, observed
-from support.fake_cluster import DNS_LABEL, World, is_quiet
+from support.fake_cluster import DNS_LABEL, FakeCluster, is_quiet
 
 SPEC_HASH = "dljob.operator/spec-hash"
 DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
@@ -54,7 +54,7 @@ def paths(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @st.composite
 def valid_jobs(draw: st.DrawFn) -> Resource:
-    """A good job in any flavor, with a little of everything that is read."""
+    """A valid job in any flavor, with some of all parsed fields."""
     made = mxjob(draw(st.from_regex(r"[a-z][a-z0-9]{0,20}", fullmatch=True))).flavor(draw(st.sampled_from(DIALECTS)))
     made.servers(draw(st.integers(0, 3))).workers(draw(st.integers(0, 4)))
     made.restart(draw(st.sampled_from(["Always", "OnFailure", "Never"])))
@@ -70,10 +70,10 @@ def valid_jobs(draw: st.DrawFn) -> Resource:
 
 @st.composite
 def spoilt_jobs(draw: st.DrawFn) -> Resource:
-    """A good job of which some places were overwritten with anything at all."""
+    """A valid job in which some values were replaced by arbitrary ones."""
     resource = draw(valid_jobs())
     for _ in range(draw(st.integers(1, 3))):
-        # which object it is the API server vouches for
+        # the API server guarantees the identity of the object
         where = draw(st.sampled_from([p for p in paths(resource) if p and p[0] in ("spec", "status")]))
         holder = resource
         for step in where[:-1]:
@@ -94,7 +94,7 @@ def spoilt_jobs(draw: st.DrawFn) -> Resource:
     jsonish,
     jsonish,
 )
-def test_whatever_is_written_is_a_job_or_an_invalid_one(api: str, metadata: Any, spec: Any, status: Any) -> None:
+def test_any_manifest_is_parsed_or_invalid(api: str, metadata: Any, spec: Any, status: Any) -> None:
     resource = {"apiVersion": api, "kind": "MXJob", "metadata": metadata, "spec": spec, "status": status}
     before = copy.deepcopy(resource)
     try:
@@ -107,15 +107,15 @@ def test_whatever_is_written_is_a_job_or_an_invalid_one(api: str, metadata: Any,
 
 @settings(max_examples=150)
 @given(spoilt_jobs())
-def test_a_spoilt_job_is_told_of_or_planned(resource: Resource) -> None:
-    """What the parser lets through, nothing after it stumbles over."""
+def test_a_mutated_job_is_reported_or_planned(resource: Resource) -> None:
+    """The planner accepts every job that the parser accepts."""
     with contextlib.suppress(InvalidJob):
         assume(parse_job(resource, MXNET).total < 50)
-    world = World(resource)
-    world.settle()
-    world.run_all()
-    world.settle()
-    json.dumps(world.status)
+    fake_cluster = FakeCluster(resource)
+    fake_cluster.settle()
+    fake_cluster.run_all()
+    fake_cluster.settle()
+    json.dumps(fake_cluster.status)
 
 
 @given(
@@ -124,7 +124,7 @@ def test_a_spoilt_job_is_told_of_or_planned(resource: Resource) -> None:
     st.integers(0, 1000),
     st.integers(1, 65535),
 )
-def test_a_good_job_is_read_as_it_was_written(flavor: str, servers: int, workers: int, port: int) -> None:
+def test_a_valid_job_is_parsed_correctly(flavor: str, servers: int, workers: int, port: int) -> None:
     made = mxjob().flavor(flavor).servers(servers).workers(workers)
     if flavor == "v1":
         made.container("Scheduler", ports=[{"name": "mxjob-port", "containerPort": port}])
@@ -137,8 +137,8 @@ def test_a_good_job_is_read_as_it_was_written(flavor: str, servers: int, workers
 
 
 @given(valid_jobs())
-def test_dialects_agree(resource: Resource) -> None:
-    """A list and a map that say the same are the same job."""
+def test_flavors_agree(resource: Resource) -> None:
+    """A list and a map with the same content give the same job."""
     job = parse_job(resource, MXNET)
     assert {g.type for g in job.groups} == {"Scheduler", "Server", "Worker"}
     assert all(g.template["spec"]["containers"][0]["name"] == "mxnet" for g in job.groups)
@@ -153,7 +153,7 @@ def test_dialects_agree(resource: Resource) -> None:
     runtime_id=st.from_regex(r"[-a-z0-9]{1,70}", fullmatch=True),
     workers=st.integers(1, 12),
 )
-def test_names_are_good_or_the_job_is_refused(flavor: str, name: str, runtime_id: str, workers: int) -> None:
+def test_names_are_valid_or_the_job_is_rejected(flavor: str, name: str, runtime_id: str, workers: int) -> None:
     made = mxjob(name).flavor(flavor).workers(workers)
     if flavor != "mpba":
         made.option(RuntimeId=runtime_id)
@@ -162,9 +162,9 @@ def test_names_are_good_or_the_job_is_refused(flavor: str, name: str, runtime_id
     except InvalidJob as e:
         assert all(text.startswith(("metadata.name", "spec.RuntimeId")) for text in e.problems)
         return
-    world = World(made)
-    world.step()  # it checks the names of all that it creates
-    for pod in world.pods.values():
+    fake_cluster = FakeCluster(made)
+    fake_cluster.step()  # it checks the names of all that it creates
+    for pod in fake_cluster.pods.values():
         assert DNS_LABEL.fullmatch(pod["spec"]["hostname"])
         assert DNS_LABEL.fullmatch(pod["spec"]["subdomain"])
         assert all(len(value) <= 63 for value in pod["metadata"]["labels"].values())
@@ -196,7 +196,7 @@ def test_strings_of_a_template_come_out_as_they_went_in(flavor: str, texts: list
     assert pod["spec"]["nodeSelector"] == {text: text}
 
 
-# --- lives
+# --- life cycles
 
 steps = st.one_of(
     st.just(("run",)),
@@ -211,31 +211,31 @@ steps = st.one_of(
 )
 
 
-def live(world: World, step: tuple[Any, ...]) -> None:
+def live(fake_cluster: FakeCluster, step: tuple[Any, ...]) -> None:
     kind, *what = step
-    running = sorted(n for n, p in world.pods.items() if p["status"]["phase"] == "Running")
+    running = sorted(n for n, p in fake_cluster.pods.items() if p["status"]["phase"] == "Running")
     if kind == "run":
-        world.run_all()
+        fake_cluster.run_all()
     elif kind == "exit" and running:
-        labels = world.pods[running[what[0] % len(running)]]["metadata"]["labels"]
-        world.exit(labels["dljob.operator/replica-type"], int(labels["dljob.operator/replica-index"]), what[1])
+        labels = fake_cluster.pods[running[what[0] % len(running)]]["metadata"]["labels"]
+        fake_cluster.exit(labels["dljob.operator/replica-type"], int(labels["dljob.operator/replica-index"]), what[1])
     elif kind == "evict" and running:
-        labels = world.pods[running[what[0] % len(running)]]["metadata"]["labels"]
-        world.evict(labels["dljob.operator/replica-type"], int(labels["dljob.operator/replica-index"]))
-    elif kind == "delete" and world.pods:
-        world.user_deletes(sorted(world.pods)[what[0] % len(world.pods)])
+        labels = fake_cluster.pods[running[what[0] % len(running)]]["metadata"]["labels"]
+        fake_cluster.evict(labels["dljob.operator/replica-type"], int(labels["dljob.operator/replica-index"]))
+    elif kind == "delete" and fake_cluster.pods:
+        fake_cluster.user_deletes(sorted(fake_cluster.pods)[what[0] % len(fake_cluster.pods)])
     elif kind == "advance":
-        world.advance(what[0])
+        fake_cluster.advance(what[0])
     elif kind == "scale":
-        world.edit(lambda spec: _worker(spec).update(replicas=what[0]))
-    elif kind == "suspend" and isinstance(world.resource["spec"], dict):
-        world.edit(lambda spec: spec.setdefault("runPolicy", {}).update(suspend=what[0]))
+        fake_cluster.edit(lambda spec: _worker(spec).update(replicas=what[0]))
+    elif kind == "suspend" and isinstance(fake_cluster.resource["spec"], dict):
+        fake_cluster.edit(lambda spec: spec.setdefault("runPolicy", {}).update(suspend=what[0]))
     elif kind == "crash":
-        world.step(status_gets_lost=True)
+        fake_cluster.step(status_gets_lost=True)
     elif kind == "lag":
-        late = world.planned()
-        world.step()
-        world.carry_out(late)
+        late = fake_cluster.planned()
+        fake_cluster.step()
+        fake_cluster.carry_out(late)
 
 
 def _worker(spec: Any) -> dict[str, Any]:
@@ -253,29 +253,29 @@ def _worker(spec: Any) -> dict[str, Any]:
     st.one_of(st.none(), st.integers(0, 2)),
     st.lists(steps, max_size=12),
 )
-def test_whatever_happens_it_comes_to_rest(
+def test_every_sequence_of_events_converges(
     flavor: str, policy: str, clean: str, limit: int | None, happenings: list[tuple[Any, ...]]
 ) -> None:
     made = mxjob().flavor(flavor).servers(1).workers(2).restart(policy)
     if flavor != "mpba":
         made.run_policy(cleanPodPolicy=clean, backoffLimit=limit)
-    world = World(made)
+    fake_cluster = FakeCluster(made)
     ended = None
     for happening in [*happenings, ("advance", 400), ("run",)]:
-        live(world, happening)
-        last = world.settle()[-1]
+        live(fake_cluster, happening)
+        last = fake_cluster.settle()[-1]
         assert last.requeue_after is None or last.requeue_after > 0, "at rest, and yet in a hurry"
-        assert is_quiet(world.step())
-        # what has ended stays ended, and starts nothing
-        outcome = world.status["state"] if world.status["state"] in ("Succeeded", "Failed") else None
+        assert is_quiet(fake_cluster.step())
+        # a finished job stays finished and creates no pods
+        outcome = fake_cluster.status["state"] if fake_cluster.status["state"] in ("Succeeded", "Failed") else None
         assert ended is None or outcome == ended
         ended = outcome
         if ended and clean == "All" and flavor != "mpba":
-            assert not world.pods
-        if not ended and not _suspended(world):
-            wanted = parse_job(world.resource, MXNET).total
-            done = sum(len(_indexes(text)) for text in world.status.get("completed", {}).values())
-            assert wanted - done <= len(world.pods) <= wanted
+            assert not fake_cluster.pods
+        if not ended and not _suspended(fake_cluster):
+            wanted = parse_job(fake_cluster.resource, MXNET).total
+            done = sum(len(_indexes(text)) for text in fake_cluster.status.get("completed", {}).values())
+            assert wanted - done <= len(fake_cluster.pods) <= wanted
 
 
 @given(
@@ -287,22 +287,22 @@ def test_a_job_restarted_as_one_never_mixes_attempts(
     flavor: str, policy: str, happenings: list[tuple[Any, ...]]
 ) -> None:
     made = mxjob().flavor(flavor).servers(1).workers(2).restart(policy).run_policy(restartScope="Job")
-    world = World(made)
+    fake_cluster = FakeCluster(made)
     for happening in happenings:
-        live(world, happening)
-        world.settle()
-        held = [p["metadata"] for p in world.pods.values()]
+        live(fake_cluster, happening)
+        fake_cluster.settle()
+        held = [p["metadata"] for p in fake_cluster.pods.values()]
         assert len({(m["labels"]["dljob.operator/attempt"], m["annotations"][SPEC_HASH]) for m in held}) <= 1
-    world.advance(400)
-    world.settle()
-    if world.status["state"] not in ("Succeeded", "Failed") and not _suspended(world):
-        wanted = parse_job(world.resource, MXNET).total
-        done = sum(len(_indexes(text)) for text in world.status.get("completed", {}).values())
-        assert wanted - done <= len(world.pods) <= wanted
+    fake_cluster.advance(400)
+    fake_cluster.settle()
+    if fake_cluster.status["state"] not in ("Succeeded", "Failed") and not _suspended(fake_cluster):
+        wanted = parse_job(fake_cluster.resource, MXNET).total
+        done = sum(len(_indexes(text)) for text in fake_cluster.status.get("completed", {}).values())
+        assert wanted - done <= len(fake_cluster.pods) <= wanted
 
 
-def _suspended(world: World) -> bool:
-    spec = world.resource["spec"]
+def _suspended(fake_cluster: FakeCluster) -> bool:
+    spec = fake_cluster.resource["spec"]
     return isinstance(spec, dict) and bool((spec.get("runPolicy") or {}).get("suspend"))
 
 
@@ -315,15 +315,15 @@ def _indexes(text: str) -> set[int]:
 
 
 @pytest.mark.parametrize("flavor", DIALECTS)
-def test_a_plan_is_a_function(flavor: str) -> None:
-    """Nothing that it was given is changed by it, and asked again it says the same."""
-    world = World(mxjob().flavor(flavor).workers(3))
-    before = copy.deepcopy((world.resource, world.pods, world.services))
-    assert world.planned() == world.planned()
-    world.step()
-    after = copy.deepcopy((world.resource, world.pods, world.services))
-    assert world.planned() == world.planned()
-    assert (world.resource, world.pods, world.services) == after != before
-    job = parse_job(world.resource, MXNET)
+def test_a_plan_is_deterministic_and_changes_no_argument(flavor: str) -> None:
+    """The planner does not modify its arguments and returns the same plan again."""
+    fake_cluster = FakeCluster(mxjob().flavor(flavor).workers(3))
+    before = copy.deepcopy((fake_cluster.resource, fake_cluster.pods, fake_cluster.services))
+    assert fake_cluster.planned() == fake_cluster.planned()
+    fake_cluster.step()
+    after = copy.deepcopy((fake_cluster.resource, fake_cluster.pods, fake_cluster.services))
+    assert fake_cluster.planned() == fake_cluster.planned()
+    assert (fake_cluster.resource, fake_cluster.pods, fake_cluster.services) == after != before
+    job = parse_job(fake_cluster.resource, MXNET)
     assert observed(job, ()).pods == ()
-    assert world.now == NOW
+    assert fake_cluster.now == NOW

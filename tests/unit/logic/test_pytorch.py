@@ -1,4 +1,4 @@
-"""What PyTorch's processes read, by the peer's own rules."""
+"""The environment of PyTorch's processes, by the rules of training-operator."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_every_container_reads_it() -> None:
         ({"nProcPerNode": 2}, {"PET_NPROC_PER_NODE": "2"}),
     ],
 )
-def test_workers_that_come_and_go(policy: dict[str, Any], gets: dict[str, str]) -> None:
+def test_elastic_workers(policy: dict[str, Any], gets: dict[str, str]) -> None:
     assert read_by(pytorchjob(worker=2, elasticPolicy=policy), "worker") == {
         **UNBUFFERED,
         "PET_NPROC_PER_NODE": "auto",
@@ -97,7 +97,7 @@ def test_workers_that_come_and_go(policy: dict[str, Any], gets: dict[str, str]) 
 
 
 def test_the_elastic_policys_processes_are_torchruns_only() -> None:
-    """The peer's WORLD_SIZE counts those of spec.nprocPerNode."""
+    """training-operator's WORLD_SIZE includes spec.nprocPerNode."""
     made = read_by(pytorchjob(master=1, worker=1, elasticPolicy={"nProcPerNode": 4}), "worker")
     assert (made["WORLD_SIZE"], made["PET_NPROC_PER_NODE"]) == ("2", "4")
 
@@ -128,7 +128,7 @@ def test_the_elastic_policys_processes_are_torchruns_only() -> None:
         (3, {"elasticPolicy": {"maxReplicas": 2}}, "the job has 3 workers, and spec.elasticPolicy.maxReplicas is 2"),
     ],
 )
-def test_what_no_schema_has_refused_is_refused_here(workers: int, spec: dict[str, Any], said: str) -> None:
+def test_jobs_that_passed_no_schema_are_validated(workers: int, spec: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidJob) as raised:
         parse_job(pytorchjob(master=1, worker=workers, **spec), PYTORCH)
     assert said in str(raised.value)

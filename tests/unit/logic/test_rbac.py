@@ -1,4 +1,4 @@
-"""A missing right is told with the rule that gives it."""
+"""Permission errors are explained with the RBAC rule that grants the permission."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rules(text: str) -> list[object]:
 
 
 @pytest.mark.parametrize("tell", [explain_denial, with_rule])
-def test_the_rule_can_be_taken_as_it_stands(tell) -> None:  # type: ignore[no-untyped-def]
+def test_a_denial_is_explained_with_the_rbac_rule(tell) -> None:  # type: ignore[no-untyped-def]
     assert rules(tell(DENIED)) == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}]
     assert rules(tell(STATUS)) == [{"apiGroups": ["kubeflow.org"], "resources": ["mxjobs/status"], "verbs": ["patch"]}]
     assert tell(DENIED).startswith(DENIED)
@@ -30,7 +30,7 @@ def test_the_rule_can_be_taken_as_it_stands(tell) -> None:  # type: ignore[no-un
 
 @pytest.mark.parametrize("tell", [explain_denial, with_rule])
 @pytest.mark.parametrize("text", [QUOTA, "", "no route to host"])
-def test_what_is_no_right_is_left_alone(tell, text: str) -> None:  # type: ignore[no-untyped-def]
+def test_other_messages_are_not_changed(tell, text: str) -> None:  # type: ignore[no-untyped-def]
     assert tell(text) == text
 
 
@@ -42,7 +42,7 @@ def test_an_answer_within_an_exceptions_text() -> None:
     assert rules(explain_denial(DENIED.replace('"', '\\"'))) == rules(explain_denial(DENIED))
 
 
-def test_of_many_refusals_only_those_for_want_of_a_right_and_each_right_once() -> None:
+def test_each_missing_permission_is_listed_once() -> None:
     assert missing_permissions([QUOTA, f"Pod/a: {DENIED}", f"Pod/b: {DENIED}", STATUS]) == (
         explain_denial(f"Pod/a: {DENIED}"),
         explain_denial(STATUS),

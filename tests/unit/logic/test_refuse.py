@@ -7,7 +7,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import 
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import Conclusion
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
 from support.builders import MXNET, MXJob, mxjob
-from support.fake_cluster import World
+from support.fake_cluster import FakeCluster
 
 REFUSED = ['Pod/digits-worker-0: spec.containers[0].volumeMounts[0].name: Not found: "nowhere"']
 QUOTA = ["Pod/digits-worker-0: exceeded quota"]
@@ -17,8 +17,8 @@ def job(flavor: str = "v1") -> MXJob:
     return mxjob("digits").flavor(flavor).workers(1)
 
 
-def refused(world: World) -> Conclusion:
-    return mark_failed(parse_job(world.resource, MXNET), REFUSED, world.now)
+def refused(fake_cluster: FakeCluster) -> Conclusion:
+    return mark_failed(parse_job(fake_cluster.resource, MXNET), REFUSED, fake_cluster.now)
 
 
 def as_plan(concluded: Conclusion) -> Plan:
@@ -27,8 +27,8 @@ def as_plan(concluded: Conclusion) -> Plan:
 
 
 def test_refused_for_good_the_job_fails_in_kubernetes_words() -> None:
-    world = World(job())
-    done = refused(world)
+    fake_cluster = FakeCluster(job())
+    done = refused(fake_cluster)
     assert done.status
     assert done.status["state"] == done.status["phase"] == "Failed"
     assert done.status["failure"] == {"reason": "RefusedByKubernetes", "message": REFUSED[0]}
@@ -39,70 +39,70 @@ def test_refused_for_good_the_job_fails_in_kubernetes_words() -> None:
 
 
 def test_only_the_first_of_many_refusals_are_told() -> None:
-    world = World(job())
-    done = mark_failed(parse_job(world.resource, MXNET), [f"pod {n}" for n in range(100)], world.now)
+    fake_cluster = FakeCluster(job())
+    done = mark_failed(parse_job(fake_cluster.resource, MXNET), [f"pod {n}" for n in range(100)], fake_cluster.now)
     assert done.status
     assert done.status["failure"]["message"] == "pod 0; pod 1; pod 2"
 
 
 def test_it_is_not_tried_again() -> None:
-    world = World(job())
-    world.carry_out(as_plan(refused(world)))
-    world.settle()
-    assert world.created == []
+    fake_cluster = FakeCluster(job())
+    fake_cluster.carry_out(as_plan(refused(fake_cluster)))
+    fake_cluster.settle()
+    assert fake_cluster.created == []
 
 
 def test_what_was_created_before_is_cleaned_up() -> None:
-    world = World(job("v1alpha1"))
-    done = refused(world)
-    world.step(status_gets_lost=True)  # its pods were written
-    world.carry_out(as_plan(done))
-    world.settle()
-    assert (world.pods, world.services) == ({}, {})
-    assert world.outcome == ("Failed", "Failed")
+    fake_cluster = FakeCluster(job("v1alpha1"))
+    done = refused(fake_cluster)
+    fake_cluster.step(status_gets_lost=True)  # its pods were written
+    fake_cluster.carry_out(as_plan(done))
+    fake_cluster.settle()
+    assert (fake_cluster.pods, fake_cluster.services) == ({}, {})
+    assert fake_cluster.outcome == ("Failed", "Failed")
 
 
 def test_an_edit_gives_it_another_chance() -> None:
-    world = World(job())
-    world.carry_out(as_plan(refused(world)))
-    world.edit(lambda spec: spec["mxReplicaSpecs"]["Worker"]["template"]["spec"].update(nodeName="n1"))
-    world.start()
-    assert world.outcome == ("Running", "Running")
-    assert "failure" not in world.status
+    fake_cluster = FakeCluster(job())
+    fake_cluster.carry_out(as_plan(refused(fake_cluster)))
+    fake_cluster.edit(lambda spec: spec["mxReplicaSpecs"]["Worker"]["template"]["spec"].update(nodeName="n1"))
+    fake_cluster.start()
+    assert fake_cluster.outcome == ("Running", "Running")
+    assert "failure" not in fake_cluster.status
 
 
 # --- for now
 
 
 def test_postponed_the_user_is_told_once() -> None:
-    world = World(job())
-    first = mark_retry(planned(world.planned()), parse_job(world.resource, MXNET), QUOTA)
+    fake_cluster = FakeCluster(job())
+    first = mark_retry(planned(fake_cluster.planned()), parse_job(fake_cluster.resource, MXNET), QUOTA)
     assert first.status
     assert first.status["reason"] == QUOTA[0]
     assert first.status["phase"] == "Creating"
     assert first.events == (EventNote("Warning", "FailedCreatePod", QUOTA[0]),), "and not that they were created"
-    world.resource["status"] = dict(first.status)
+    fake_cluster.resource["status"] = dict(first.status)
 
-    again = mark_retry(planned(world.planned()), parse_job(world.resource, MXNET), QUOTA)
+    again = mark_retry(planned(fake_cluster.planned()), parse_job(fake_cluster.resource, MXNET), QUOTA)
     assert (again.status, again.events) == (None, ())
-    assert len(world.planned().pods) == 2, "they are tried again"
+    assert len(fake_cluster.planned().pods) == 2, "they are tried again"
 
 
 def test_once_it_is_written_the_reason_goes() -> None:
-    world = World(job())
-    world.resource["status"] = dict(
-        mark_retry(planned(world.planned()), parse_job(world.resource, MXNET), QUOTA).status or {}
+    fake_cluster = FakeCluster(job())
+    fake_cluster.resource["status"] = dict(
+        mark_retry(planned(fake_cluster.planned()), parse_job(fake_cluster.resource, MXNET), QUOTA).status or {}
     )
-    world.start()
-    assert world.status["reason"] == ""
-    assert world.outcome == ("Running", "Running")
+    fake_cluster.start()
+    assert fake_cluster.status["reason"] == ""
+    assert fake_cluster.outcome == ("Running", "Running")
 
 
 def test_other_news_are_not_held_back() -> None:
-    world = World(job())
-    world.start()
-    world.exit("scheduler", 0, 0)
-    done = mark_retry(planned(world.planned()), parse_job(world.resource, MXNET), QUOTA)
+    fake_cluster = FakeCluster(job())
+    fake_cluster.start()
+    fake_cluster.exit("scheduler", 0, 0)
+    done = mark_retry(planned(fake_cluster.planned()), parse_job(fake_cluster.resource, MXNET), QUOTA)
     assert done.status
     assert done.status["state"] == "Succeeded"
     assert "MXJobSucceeded" in [e.reason for e in done.events]

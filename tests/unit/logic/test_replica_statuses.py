@@ -1,4 +1,4 @@
-"""How many replicas are in which state, in both forms."""
+"""Counts of replicas by state, in the status formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every replica has its one pod."""
+"""Every replica has exactly one pod."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def others(*without: str) -> list[Pod]:
     return [p.running() for p in pods_of(JOB) if f"{p.view().type}-{p.view().index}" not in without]
 
 
-def test_from_nothing() -> None:
+def test_without_pods_all_are_created() -> None:
     done = actions()
     assert started(done) == EVERYONE
     assert (done.deletions, done.restarted, done.retries, done.wait) == ((), (), {}, None)
@@ -99,7 +99,7 @@ def test_a_stale_view_of_an_attempt_long_replaced_takes_nothing_back() -> None:
     assert (done.retries, done.restarted, done.starts) == ({"worker-1": 5}, (), ())
 
 
-def test_the_soonest_of_several_waits() -> None:
+def test_the_shortest_of_several_delays() -> None:
     dead = [pod_of(JOB, "worker", i, attempt=i + 1).failed(1, seconds=100) for i in (0, 1)]
     assert actions(*others("worker-0", "worker-1"), *dead).wait == 2
 

@@ -1,4 +1,4 @@
-"""How long a failed replica waits for its next pod."""
+"""The restart delay of a failed replica."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def test_counted_from_the_end_of_the_container(now: float, left: float) -> None:
 
 @pytest.mark.parametrize(("now", "left"), [(5, 8), (12, 1), (13, 0)])
 def test_counted_from_the_pods_creation_where_nothing_ran(now: float, left: float) -> None:
-    """Else a node that takes no pod would be offered hundreds a second."""
+    """Otherwise the operator would create hundreds of pods a second for a node that rejects them."""
     pod = pod_of(JOB, "worker", 0, 3).refused_by_node().created(5)
     assert remaining_delay(pod.view(), at(now)) == left

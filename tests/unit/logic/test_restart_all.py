@@ -1,4 +1,4 @@
-"""runPolicy.restartScope Job: one replica lost is the whole job begun anew."""
+"""runPolicy.restartScope Job: the loss of one replica restarts all replicas of the job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from support.builders import CAFFE2, MXNET, MXJob, caffe2job, environment_of, mxjob
-from support.fake_cluster import World
+from support.fake_cluster import FakeCluster
 
 EVERYONE = ["scheduler-0", "server-0", "worker-0", "worker-1"]
 
@@ -19,204 +19,204 @@ def of_one_piece(policy: str = "OnFailure", **run_policy: Any) -> MXJob:
     return job.run_policy(restartScope="Job", **run_policy)
 
 
-def running(job: MXJob | None = None) -> World:
-    world = World(job or of_one_piece())
-    world.start()
-    assert world.status["phase"] == "Running"
-    return world
+def running(job: MXJob | None = None) -> FakeCluster:
+    fake_cluster = FakeCluster(job or of_one_piece())
+    fake_cluster.start()
+    assert fake_cluster.status["phase"] == "Running"
+    return fake_cluster
 
 
-def uids(world: World) -> set[str]:
-    return {pod["metadata"]["uid"] for pod in world.pods.values()}
+def uids(fake_cluster: FakeCluster) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in fake_cluster.pods.values()}
 
 
-def begin_anew(world: World) -> None:
-    """What follows once a replica is lost: the delay, the pods' end, and the next attempt up and running."""
-    world.settle()
-    world.advance(400)
-    world.settle()
-    world.run_all()
-    world.settle()
+def begin_anew(fake_cluster: FakeCluster) -> None:
+    """Let the job restart after the loss of a replica: the delay, the deletion of the pods, and the next attempt."""
+    fake_cluster.settle()
+    fake_cluster.advance(400)
+    fake_cluster.settle()
+    fake_cluster.run_all()
+    fake_cluster.settle()
 
 
-def crash(world: World) -> None:
-    world.exit("worker", 1, 1)
+def crash(fake_cluster: FakeCluster) -> None:
+    fake_cluster.exit("worker", 1, 1)
 
 
-def kill(world: World) -> None:
-    world.exit("server", 0, 137)
+def kill(fake_cluster: FakeCluster) -> None:
+    fake_cluster.exit("server", 0, 137)
 
 
-def stop_the_chief(world: World) -> None:
-    world.exit("scheduler", 0, 143)
+def stop_the_chief(fake_cluster: FakeCluster) -> None:
+    fake_cluster.exit("scheduler", 0, 143)
 
 
-def take_away(world: World) -> None:
-    world.user_deletes(world.pod("worker", 0)["metadata"]["name"])
-    world.kubelet_deletes()
+def take_away(fake_cluster: FakeCluster) -> None:
+    fake_cluster.user_deletes(fake_cluster.pod("worker", 0)["metadata"]["name"])
+    fake_cluster.kubelet_deletes()
 
 
-def evict(world: World) -> None:
-    world.evict("server", 0)
+def evict(fake_cluster: FakeCluster) -> None:
+    fake_cluster.evict("server", 0)
 
 
 @pytest.mark.parametrize(("loss", "errors"), [(crash, 1), (kill, 1), (stop_the_chief, 1), (take_away, 0), (evict, 0)])
-def test_all_replicas_begin_anew(loss: Callable[[World], None], errors: int) -> None:
-    world = running()
-    before = uids(world)
-    loss(world)
-    begin_anew(world)
-    assert sorted(world.replicas()) == EVERYONE
-    assert not uids(world) & before
-    assert world.status["attempt"] == 1
-    assert world.status.get("retries", {}).get("job", 0) == errors  # what the cluster took away counts for no limit
-    assert (world.status["phase"], world.status["state"]) == ("Running", "Running")
+def test_all_replicas_restart(loss: Callable[[FakeCluster], None], errors: int) -> None:
+    fake_cluster = running()
+    before = uids(fake_cluster)
+    loss(fake_cluster)
+    begin_anew(fake_cluster)
+    assert sorted(fake_cluster.replicas()) == EVERYONE
+    assert not uids(fake_cluster) & before
+    assert fake_cluster.status["attempt"] == 1
+    assert fake_cluster.status.get("retries", {}).get("job", 0) == errors  # disruptions do not count
+    assert (fake_cluster.status["phase"], fake_cluster.status["state"]) == ("Running", "Running")
 
 
 def test_the_kubelet_restarts_nothing_by_itself() -> None:
-    world = running()
-    assert {pod["spec"]["restartPolicy"] for pod in world.pods.values()} == {"Never"}
+    fake_cluster = running()
+    assert {pod["spec"]["restartPolicy"] for pod in fake_cluster.pods.values()} == {"Never"}
 
 
 def test_the_status_and_an_event_say_why() -> None:
-    world = running()
-    world.exit("worker", 1, 3, message="loss is not a number")
-    world.step()
-    (condition,) = [c for c in world.status["conditions"] if c["type"] == "Restarting"]
+    fake_cluster = running()
+    fake_cluster.exit("worker", 1, 3, message="loss is not a number")
+    fake_cluster.step()
+    (condition,) = [c for c in fake_cluster.status["conditions"] if c["type"] == "Restarting"]
     assert "restarts all its replicas" in condition["message"]
     assert "worker-1 exited with 3" in condition["message"]
     assert "loss is not a number" in condition["message"]
-    assert [e.type for e in world.events if e.reason == "MXJobRestarting"] == ["Warning"]
-    assert world.status["phase"] == "Creating"
+    assert [e.type for e in fake_cluster.events if e.reason == "MXJobRestarting"] == ["Warning"]
+    assert fake_cluster.status["phase"] == "Creating"
 
 
 def test_counted_before_anything_is_deleted() -> None:
-    world = running()
-    crash(world)
-    first = world.step()
+    fake_cluster = running()
+    crash(fake_cluster)
+    first = fake_cluster.step()
     assert (first.deletions, first.pods) == ((), ())
-    assert world.status["retries"] == {"job": 1}
+    assert fake_cluster.status["retries"] == {"job": 1}
 
 
 def test_a_count_that_was_not_written_is_counted_once() -> None:
-    world = running()
-    crash(world)
-    world.step(status_gets_lost=True)
-    world.step()
-    world.step()
-    assert (world.status["attempt"], world.status["retries"]) == (1, {"job": 1})
+    fake_cluster = running()
+    crash(fake_cluster)
+    fake_cluster.step(status_gets_lost=True)
+    fake_cluster.step()
+    fake_cluster.step()
+    assert (fake_cluster.status["attempt"], fake_cluster.status["retries"]) == (1, {"job": 1})
 
 
 def test_no_pod_is_made_while_one_of_the_attempt_before_is_there() -> None:
-    world = running()
-    crash(world)
+    fake_cluster = running()
+    crash(fake_cluster)
     for _ in range(6):
-        world.advance(100)
-        done = world.step()
-        assert not done.pods  # nobody has ended the terminating ones yet
-    world.kubelet_deletes()
-    world.settle()
-    assert sorted(world.replicas()) == EVERYONE
+        fake_cluster.advance(100)
+        done = fake_cluster.step()
+        assert not done.pods  # the old pods still terminate
+    fake_cluster.kubelet_deletes()
+    fake_cluster.settle()
+    assert sorted(fake_cluster.replicas()) == EVERYONE
 
 
 def test_the_failed_pod_tells_the_time_until_the_next_attempt() -> None:
-    world = running()
-    crash(world)
-    world.step()
-    done = world.step()
-    assert len(done.deletions) == 3  # what still ran is ended at once
-    world.kubelet_deletes()
-    assert not world.step().pods
-    world.advance(1)
-    world.settle()
-    assert sorted(world.replicas()) == EVERYONE
+    fake_cluster = running()
+    crash(fake_cluster)
+    fake_cluster.step()
+    done = fake_cluster.step()
+    assert len(done.deletions) == 3  # the running pods are deleted immediately
+    fake_cluster.kubelet_deletes()
+    assert not fake_cluster.step().pods
+    fake_cluster.advance(1)
+    fake_cluster.settle()
+    assert sorted(fake_cluster.replicas()) == EVERYONE
 
 
 def test_replicas_that_were_done_run_again() -> None:
-    world = running()
-    world.exit("worker", 0, 0)
-    world.settle()
-    assert world.status["completed"] == {"worker": "0"}
-    crash(world)
-    begin_anew(world)
-    assert sorted(world.replicas()) == EVERYONE
-    assert "completed" not in world.status
+    fake_cluster = running()
+    fake_cluster.exit("worker", 0, 0)
+    fake_cluster.settle()
+    assert fake_cluster.status["completed"] == {"worker": "0"}
+    crash(fake_cluster)
+    begin_anew(fake_cluster)
+    assert sorted(fake_cluster.replicas()) == EVERYONE
+    assert "completed" not in fake_cluster.status
 
 
-def test_a_pod_that_is_not_there_yet_is_no_loss() -> None:
-    world = World(of_one_piece())
-    world.settle()
-    world.user_deletes(world.pod("worker", 0)["metadata"]["name"])
-    world.settle()
-    world.run_all()
-    world.settle()
-    assert world.status["phase"] == "Running"
+def test_a_pod_that_was_not_created_yet_is_not_lost() -> None:
+    fake_cluster = FakeCluster(of_one_piece())
+    fake_cluster.settle()
+    fake_cluster.user_deletes(fake_cluster.pod("worker", 0)["metadata"]["name"])
+    fake_cluster.settle()
+    fake_cluster.run_all()
+    fake_cluster.settle()
+    assert fake_cluster.status["phase"] == "Running"
 
 
-def test_an_edit_is_no_loss() -> None:
-    world = running()
-    world.edit(lambda spec: spec["mxReplicaSpecs"]["Worker"].update(replicas=3))
-    world.settle()
-    world.run_all()
-    world.settle()
-    assert sorted(world.replicas()) == [*EVERYONE, "worker-2"]
-    assert not {"retries", "attempt"} & world.status.keys()
+def test_an_edit_does_not_start_an_attempt() -> None:
+    fake_cluster = running()
+    fake_cluster.edit(lambda spec: spec["mxReplicaSpecs"]["Worker"].update(replicas=3))
+    fake_cluster.settle()
+    fake_cluster.run_all()
+    fake_cluster.settle()
+    assert sorted(fake_cluster.replicas()) == [*EVERYONE, "worker-2"]
+    assert not {"retries", "attempt"} & fake_cluster.status.keys()
 
 
 def test_backoff_limit() -> None:
-    world = running(of_one_piece(backoffLimit=1))
-    crash(world)
-    begin_anew(world)
-    assert world.outcome[1] == "Running"
-    crash(world)
-    world.settle()
-    assert world.status["state"] == "Failed"
-    assert world.status["failure"]["reason"] == "BackoffLimitExceeded"
+    fake_cluster = running(of_one_piece(backoffLimit=1))
+    crash(fake_cluster)
+    begin_anew(fake_cluster)
+    assert fake_cluster.outcome[1] == "Running"
+    crash(fake_cluster)
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Failed"
+    assert fake_cluster.status["failure"]["reason"] == "BackoffLimitExceeded"
 
 
 def test_a_permanent_exit_code_still_ends_the_job() -> None:
-    world = running(of_one_piece("ExitCode"))
-    world.exit("worker", 1, 2)
-    world.settle()
-    assert world.status["state"] == "Failed"
+    fake_cluster = running(of_one_piece("ExitCode"))
+    fake_cluster.exit("worker", 1, 2)
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Failed"
 
 
-def test_success_is_the_chiefs() -> None:
-    world = running()
-    crash(world)
-    begin_anew(world)
-    world.exit("scheduler", 0, 0)
-    world.settle()
-    assert world.status["state"] == "Succeeded"
+def test_the_success_target_decides_success() -> None:
+    fake_cluster = running()
+    crash(fake_cluster)
+    begin_anew(fake_cluster)
+    fake_cluster.exit("scheduler", 0, 0)
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Succeeded"
 
 
-def test_the_old_dialects_too() -> None:
+def test_v1alpha1_flavors_restart_together_too() -> None:
     job = mxjob().v1alpha1().servers(1).workers(2).restart("OnFailure").run_policy(restartScope="Job")
-    world = running(job)
-    crash(world)
-    begin_anew(world)
-    assert sorted(world.replicas()) == EVERYONE
-    assert {world.attempt("worker", 0), world.attempt("scheduler", 0)} == {1}
+    fake_cluster = running(job)
+    crash(fake_cluster)
+    begin_anew(fake_cluster)
+    assert sorted(fake_cluster.replicas()) == EVERYONE
+    assert {fake_cluster.attempt("worker", 0), fake_cluster.attempt("scheduler", 0)} == {1}
 
 
 def test_caffe2_meets_under_another_run_id() -> None:
-    world = World(
+    fake_cluster = FakeCluster(
         caffe2job(2, {"restartPolicy": "OnFailure"}, RuntimeID="7", runPolicy={"restartScope": "Job"}), CAFFE2
     )
-    world.start()
-    seen = environment_of(world.pod("worker", 0), "caffe2")
+    fake_cluster.start()
+    seen = environment_of(fake_cluster.pod("worker", 0), "caffe2")
     assert seen["RUN_ID"] == "7"
-    world.exit("worker", 1, 1)
-    begin_anew(world)
+    fake_cluster.exit("worker", 1, 1)
+    begin_anew(fake_cluster)
     for index in (0, 1):
-        assert environment_of(world.pod("worker", index), "caffe2")["RUN_ID"] == "7-1"
+        assert environment_of(fake_cluster.pod("worker", index), "caffe2")["RUN_ID"] == "7-1"
 
 
 def test_a_replica_restarts_alone_by_default() -> None:
-    world = running(mxjob().v1().scheduler(1).servers(1).workers(2).restart("OnFailure"))
-    world.exit("worker", 1, 1)
-    world.settle()
-    assert "retries" not in world.status
+    fake_cluster = running(mxjob().v1().scheduler(1).servers(1).workers(2).restart("OnFailure"))
+    fake_cluster.exit("worker", 1, 1)
+    fake_cluster.settle()
+    assert "retries" not in fake_cluster.status
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The sample statuses of the early operators, reproduced to the letter."""
+"""The sample statuses of mx-operator and tf-operator, reproduced exactly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from support.builders import TENSORFLOW, mxjob
-from support.fake_cluster import World
+from support.fake_cluster import FakeCluster
 from support.upstream_manifests import from_each_source, load
 
 SAMPLE_OF_MXJOB = """
@@ -51,7 +51,7 @@ state: Succeeded
 
 
 def shown(status: Any) -> str:
-    """The fields of the sample, as ``kubectl get -o yaml`` prints them."""
+    """The fields of the sample, in the format of ``kubectl get -o yaml``."""
     fields = ("phase", "reason", "replicaStatuses", "state")
     return yaml.safe_dump({name: status[name] for name in fields}, sort_keys=True)
 
@@ -65,22 +65,22 @@ def test_a_running_mxjob(path: Path) -> None:
     resource = load(path)
     resource["metadata"] |= {"namespace": "default", "uid": "e800b1ed-9c6c-11e8-962f-704d7b2c0a63", "generation": 1}
     resource["spec"]["RuntimeId"] = "aycw"
-    world = World(resource)
-    world.start()
-    assert shown(world.status) == as_printed(SAMPLE_OF_MXJOB)
-    assert world.status["runtimeId"] == "aycw"
-    assert sorted(name.rpartition("-")[0] for name in world.pods) == [
+    fake_cluster = FakeCluster(resource)
+    fake_cluster.start()
+    assert shown(fake_cluster.status) == as_printed(SAMPLE_OF_MXJOB)
+    assert fake_cluster.status["runtimeId"] == "aycw"
+    assert sorted(name.rpartition("-")[0] for name in fake_cluster.pods) == [
         "scheduler-aycw-0",
         "server-aycw-0",
         "worker-aycw-0",
     ]
 
 
-def test_a_running_mxjob_of_each_list_dialect() -> None:
+def test_a_running_mxjob_of_each_list_flavor() -> None:
     for flavor in ("v1alpha1", "fioravanzo", "mpba"):
-        world = World(mxjob().flavor(flavor).servers(1).workers(1))
-        world.start()
-        assert shown(world.status) == as_printed(SAMPLE_OF_MXJOB), flavor
+        fake_cluster = FakeCluster(mxjob().flavor(flavor).servers(1).workers(1))
+        fake_cluster.start()
+        assert shown(fake_cluster.status) == as_printed(SAMPLE_OF_MXJOB), flavor
 
 
 @pytest.mark.parametrize("path", from_each_source("tf_job.yaml"))
@@ -88,9 +88,9 @@ def test_a_tfjob_that_is_done_while_its_workers_still_run(path: Path) -> None:
     resource = load(path)
     resource["metadata"] |= {"namespace": "default", "uid": "e11f9577-b5e5-11e7-8522-42010a8e01a4", "generation": 1}
     resource["spec"]["RuntimeId"] = "76no"
-    world = World(resource, TENSORFLOW)
-    world.start()
-    assert {name.rpartition("-")[0] for name in world.pods} >= {"ps-76no-0", "ps-76no-1"}
-    world.exit("master", 0, 0)
-    world.settle()
-    assert shown(world.status) == as_printed(SAMPLE_OF_TFJOB)
+    fake_cluster = FakeCluster(resource, TENSORFLOW)
+    fake_cluster.start()
+    assert {name.rpartition("-")[0] for name in fake_cluster.pods} >= {"ps-76no-0", "ps-76no-1"}
+    fake_cluster.exit("master", 0, 0)
+    fake_cluster.settle()
+    assert shown(fake_cluster.status) == as_printed(SAMPLE_OF_TFJOB)

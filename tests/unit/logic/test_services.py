@@ -1,4 +1,4 @@
-"""One headless Service for all replicas, and v1's short name of the chief."""
+"""The headless Service for all replicas, and v1's Service with the success target's name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_v1_adds_the_short_name_of_the_chief() -> None:
     assert not chief["spec"]["selector"].items() <= manifest_of(job, "worker")["metadata"]["labels"].items()
 
 
-def test_v1_chief_of_the_users_choice() -> None:
+def test_v1_chief_of_the_termination_policy() -> None:
     _, chief = build_services(mxjob("digits").v1().workers(2).chief("Worker", 1).job())
     assert chief["metadata"]["name"] == "digits-worker-1"
 

@@ -1,4 +1,4 @@
-"""What makes a pod one of an older spec."""
+"""Which changes of the spec change the spec hash."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_types_with_the_same_template_share_it() -> None:
         (lambda j: j.container("Worker", image="train:2"), {"Worker"}),
         (lambda j: j.template_metadata("Server", labels={"a": "b"}), {"Server"}),
         (lambda j: j.restart("Never", "Worker"), {"Worker"}),
-        # every process read the whole cluster when it started
+        # every process reads the whole cluster when it starts
         (lambda j: j.workers(3), {"Scheduler", "Server", "Worker"}),
         (lambda j: j.entry("Scheduler", PsRootPort=9999), {"Scheduler", "Server", "Worker"}),
         (lambda j: j.option(RuntimeId="other"), {"Scheduler", "Server", "Worker"}),
         (lambda j: j.option(jobMode="local"), {"Scheduler", "Server", "Worker"}),
-        # what no process reads
+        # fields that no process reads
         (lambda j: j.run_policy(backoffLimit=3, suspend=True), set()),
         (lambda j: j.chief("Worker", 1), set()),
     ],

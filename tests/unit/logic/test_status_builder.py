@@ -1,4 +1,4 @@
-"""The status in the making."""
+"""The status builder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def told(
     return None if status is None else dict(status), [e.reason for e in report.events]
 
 
-# --- is it over
+# --- outcome
 
 
 @pytest.mark.parametrize(
@@ -56,21 +56,21 @@ def test_outcome(status: dict[str, Any], ended: str | None) -> None:
 
 
 @pytest.mark.parametrize("reason", ["FailedValidation", "RefusedByKubernetes"])
-def test_a_spec_that_never_ran_is_mended_by_an_edit(reason: str) -> None:
+def test_a_job_that_never_ran_starts_after_an_edit(reason: str) -> None:
     status = {"state": "Failed", "observedGeneration": 1, "failure": {"reason": reason}}
     assert is_finished(status, 1)
     assert not is_finished(status, 2)
 
 
 @pytest.mark.parametrize("status", [{"state": "Failed", "failure": {"reason": "Error"}}, {"state": "Succeeded"}])
-def test_what_ran_to_its_end_stays_ended(status: dict[str, Any]) -> None:
+def test_a_finished_job_stays_finished(status: dict[str, Any]) -> None:
     assert is_finished({**status, "observedGeneration": 1}, 2)
 
 
-# --- what is written
+# --- the new status
 
 
-def test_nothing_new_is_no_write() -> None:
+def test_an_unchanged_status_is_not_written() -> None:
     first, _ = told(mxjob(), lambda r: r.taken_up())
     assert first
     again, events = told(mxjob().status(**first), lambda r: r.taken_up(), seconds=60)
@@ -150,7 +150,7 @@ def test_failed() -> None:
     assert (status["conditions"][-1]["reason"], events) == ("MXJobFailed", ["MXJobFailed"])
 
 
-def test_a_failure_with_last_words_keeps_their_end() -> None:
+def test_a_failure_keeps_the_end_of_the_log() -> None:
     words = "\n".join(f"line {n:04}" for n in range(1000))
     status, _ = told(mxjob(), lambda r: r.failed(Failure("Error", "it exited", "p", "mxnet", 1, words)))
     assert status
@@ -165,7 +165,7 @@ def test_a_failure_without_a_pod_names_none() -> None:
     assert status["failure"] == {"reason": "DeadlineExceeded", "message": "too long"}
 
 
-def test_an_exit_code_of_0_is_told() -> None:
+def test_an_exit_code_of_0_is_reported() -> None:
     status, _ = told(mxjob(), lambda r: r.failed(Failure("Error", "x", "p", "c", 0)))
     assert status
     assert status["failure"]["exitCode"] == 0
@@ -231,13 +231,13 @@ def test_progress_of_this_spec_is_kept(known: dict[str, str]) -> None:
     assert (report.status() or {}).get("retries", {"worker-0": 2}) == {"worker-0": 2}
 
 
-def test_progress_that_is_none_is_left_out() -> None:
+def test_empty_progress_is_left_out() -> None:
     status, _ = told(mxjob().status(retries={"a-0": 1}), lambda r: r.progress({}, {"worker": set()}))
     assert status
     assert not {"retries", "completed"} & set(status)
 
 
-def test_a_mended_job_starts_from_a_clean_slate() -> None:
+def test_a_fixed_job_starts_with_an_empty_status() -> None:
     held = {"state": "Failed", "observedGeneration": 0, "failure": {"reason": "FailedValidation"}, "phase": "Failed"}
     status, _ = told(mxjob().status(**held, completionTime=stamp(-9), retries={"x": 1}), lambda r: r.taken_up())
     assert status

@@ -46,7 +46,7 @@ def test_a_sidecar_that_fails_the_pod_does_not_undo_the_success() -> None:
 @pytest.mark.parametrize(
     "pod", [worker().succeeded().deleting(), worker().exited(0).deleting(), worker().exited(0).disrupted()]
 )
-def test_a_program_told_to_go_has_not_succeeded_by_leaving_with_0(pod: Pod) -> None:
+def test_a_terminated_program_that_exits_with_0_has_not_succeeded(pod: Pod) -> None:
     assert not has_succeeded(pod.view())
     assert not is_done(pod.view())
 
@@ -61,14 +61,14 @@ def test_the_scheduler_decides() -> None:
     assert succeeded(JOB, observed(JOB, [pod_of(JOB, "scheduler").succeeded()]), {})
 
 
-def test_the_chief_of_the_users_choice_decides() -> None:
+def test_the_chief_of_the_termination_policy_decides() -> None:
     job = mxjob().v1().workers(2).chief("Worker", 1).job()
     for index, expected in ((0, False), (1, True)):
         seen = observed(job, [pod_of(job, "worker", index).succeeded()])
         assert succeeded(job, seen, {}) is expected
 
 
-def test_an_end_that_is_remembered_counts() -> None:
+def test_completed_replicas_count_without_their_pods() -> None:
     assert succeeded(JOB, observed(JOB), {"scheduler": {0}})
     assert not succeeded(JOB, observed(JOB), {"worker": {0, 1}})
 

@@ -1,4 +1,4 @@
-"""TensorBoard: what a job asks for, what is made of it, and how long it stays."""
+"""TensorBoard: the job's settings, the created objects, and their life cycle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.tensorboard i
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import Conclusion
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from support.builders import ECHO_DECLARATION, TENSORFLOW, UID, Resource, echo_framework, echojob, role_file, tfjob
-from support.fake_cluster import World
+from support.fake_cluster import FakeCluster
 from support.upstream_manifests import from_each_source, load
 
 
@@ -76,7 +76,7 @@ def test_braces_in_a_directory_are_no_placeholders() -> None:
         ({"logDir": "/l", "serviceType": "ExternalName"}, "serviceType"),
     ],
 )
-def test_bad_ones(page: Any, said: str) -> None:
+def test_invalid_tensorboards(page: Any, said: str) -> None:
     resource = tfjob(master=1)
     resource["spec"]["tensorboard"] = page
     with pytest.raises(InvalidJob, match=said):
@@ -92,151 +92,151 @@ def test_a_job_without_one_and_a_framework_without_one() -> None:
 
 
 def test_it_is_made_once_and_outlives_the_training() -> None:
-    world = World(with_page(), TENSORFLOW)
-    assert [x["kind"] for x in world.planned().auxiliary_objects] == ["Deployment", "Service"]
-    world.start()
-    assert world.planned().auxiliary_objects == ()
-    world.exit("master", 0, 0)
-    world.settle()
-    assert world.outcome == ("Done", "Succeeded")
-    assert list(world.services) == ["tensorboard-76no"]
+    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    assert [x["kind"] for x in fake_cluster.planned().auxiliary_objects] == ["Deployment", "Service"]
+    fake_cluster.start()
+    assert fake_cluster.planned().auxiliary_objects == ()
+    fake_cluster.exit("master", 0, 0)
+    fake_cluster.settle()
+    assert fake_cluster.outcome == ("Done", "Succeeded")
+    assert list(fake_cluster.services) == ["tensorboard-76no"]
 
 
-# --- the page follows the job
+# --- the TensorBoard follows the job
 
 
-def page_of(world: World) -> tuple[Resource, Resource]:
-    (deployment,) = world.others["Deployment"].values()
-    service = world.services[deployment["metadata"]["name"]]
+def page_of(fake_cluster: FakeCluster) -> tuple[Resource, Resource]:
+    (deployment,) = fake_cluster.others["Deployment"].values()
+    service = fake_cluster.services[deployment["metadata"]["name"]]
     return deployment, service
 
 
 @pytest.mark.parametrize("finished", [False, True])
 def test_an_edit_takes_effect_in_place(finished: bool) -> None:
-    world = World(with_page(), TENSORFLOW)
-    world.start()
+    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    fake_cluster.start()
     if finished:
-        world.exit("master", 0, 0)
-        world.settle()
-    uids = [x["metadata"]["uid"] for x in page_of(world)]
-    pods = set(world.pods)
-    world.edit(lambda spec: spec["tensorboard"].update(logDir="/other", serviceType="NodePort"))
-    world.settle()
-    deployment, service = page_of(world)
+        fake_cluster.exit("master", 0, 0)
+        fake_cluster.settle()
+    uids = [x["metadata"]["uid"] for x in page_of(fake_cluster)]
+    pods = set(fake_cluster.pods)
+    fake_cluster.edit(lambda spec: spec["tensorboard"].update(logDir="/other", serviceType="NodePort"))
+    fake_cluster.settle()
+    deployment, service = page_of(fake_cluster)
     assert "/other" in deployment["spec"]["template"]["spec"]["containers"][0]["command"]
     assert service["spec"]["type"] == "NodePort"
     assert [deployment["metadata"]["uid"], service["metadata"]["uid"]] == uids
-    assert set(world.pods) == pods, "the training is left alone"
+    assert set(fake_cluster.pods) == pods, "the training is left alone"
 
 
 @pytest.mark.parametrize("finished", [False, True])
 def test_asked_for_later_and_no_longer(finished: bool) -> None:
-    world = World(tfjob(master=1, worker=1), TENSORFLOW)
-    world.start()
+    fake_cluster = FakeCluster(tfjob(master=1, worker=1), TENSORFLOW)
+    fake_cluster.start()
     if finished:
-        world.exit("master", 0, 0)
-        world.settle()
-    before = set(world.services)
-    world.edit(lambda spec: spec.update(tensorboard={"logDir": "/logs"}))
-    world.settle()
-    assert set(world.services) == before | {"tensorboard-76no"}
-    assert list(world.others["Deployment"]) == ["tensorboard-76no"]
-    world.edit(lambda spec: spec.pop("tensorboard"))
-    world.settle()
-    assert set(world.services) == before
-    assert not world.others["Deployment"]
+        fake_cluster.exit("master", 0, 0)
+        fake_cluster.settle()
+    before = set(fake_cluster.services)
+    fake_cluster.edit(lambda spec: spec.update(tensorboard={"logDir": "/logs"}))
+    fake_cluster.settle()
+    assert set(fake_cluster.services) == before | {"tensorboard-76no"}
+    assert list(fake_cluster.others["Deployment"]) == ["tensorboard-76no"]
+    fake_cluster.edit(lambda spec: spec.pop("tensorboard"))
+    fake_cluster.settle()
+    assert set(fake_cluster.services) == before
+    assert not fake_cluster.others["Deployment"]
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Service"])
 @pytest.mark.parametrize("finished", [False, True])
-def test_what_somebody_deleted_comes_back(kind: str, finished: bool) -> None:
-    world = World(with_page(), TENSORFLOW)
-    world.start()
+def test_deleted_objects_are_created_again(kind: str, finished: bool) -> None:
+    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    fake_cluster.start()
     if finished:
-        world.exit("master", 0, 0)
-        world.settle()
-    held = world.services if kind == "Service" else world.others[kind]
+        fake_cluster.exit("master", 0, 0)
+        fake_cluster.settle()
+    held = fake_cluster.services if kind == "Service" else fake_cluster.others[kind]
     del held["tensorboard-76no"]
-    world.settle()
+    fake_cluster.settle()
     assert "tensorboard-76no" in held
 
 
-def test_a_page_of_another_name_goes() -> None:
-    world = World(with_page(), TENSORFLOW)
-    world.start()
-    world.edit(lambda spec: spec.update(RuntimeId="abcd"))
-    world.settle()
-    assert list(world.others["Deployment"]) == ["tensorboard-abcd"]
-    assert "tensorboard-76no" not in world.services
+def test_a_tensorboard_of_another_name_is_deleted() -> None:
+    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    fake_cluster.start()
+    fake_cluster.edit(lambda spec: spec.update(RuntimeId="abcd"))
+    fake_cluster.settle()
+    assert list(fake_cluster.others["Deployment"]) == ["tensorboard-abcd"]
+    assert "tensorboard-76no" not in fake_cluster.services
 
 
-def test_a_page_of_an_earlier_release_is_taken_over() -> None:
-    world = World(with_page(), TENSORFLOW)
-    world.start()
-    for made in page_of(world):
+def test_a_tensorboard_of_an_earlier_release_is_replaced() -> None:
+    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    fake_cluster.start()
+    for made in page_of(fake_cluster):
         del made["metadata"]["annotations"]
-    assert [x["kind"] for x in world.planned().ensured_objects] == ["Deployment", "Service"]
-    world.edit(lambda spec: spec.pop("tensorboard"))
-    world.settle()
-    assert "tensorboard-76no" not in world.services
+    assert [x["kind"] for x in fake_cluster.planned().ensured_objects] == ["Deployment", "Service"]
+    fake_cluster.edit(lambda spec: spec.pop("tensorboard"))
+    fake_cluster.settle()
+    assert "tensorboard-76no" not in fake_cluster.services
 
 
 def test_at_the_start_it_comes_before_the_pods_and_later_beside_them() -> None:
-    world = World(with_page(), TENSORFLOW)
-    first = world.planned()
+    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    first = fake_cluster.planned()
     assert ([x["kind"] for x in first.auxiliary_objects], first.ensured_objects) == (["Deployment", "Service"], ())
-    world.start()
-    world.others["Deployment"].clear()
-    later = world.planned()
+    fake_cluster.start()
+    fake_cluster.others["Deployment"].clear()
+    later = fake_cluster.planned()
     assert (later.auxiliary_objects, [x["kind"] for x in later.ensured_objects]) == ((), ["Deployment"])
 
 
 def test_a_page_that_kubernetes_refuses_later_is_complained_of_once() -> None:
-    world = World(with_page(), TENSORFLOW)
-    world.start()
-    world.edit(lambda spec: spec["tensorboard"].update(volumes=[{"name": "Bad"}]))
-    world.settle()
-    job = parse_job(world.resource, TENSORFLOW)
+    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    fake_cluster.start()
+    fake_cluster.edit(lambda spec: spec["tensorboard"].update(volumes=[{"name": "Bad"}]))
+    fake_cluster.settle()
+    job = parse_job(fake_cluster.resource, TENSORFLOW)
     told = mark_degraded(Conclusion(None), job, ["Deployment/x: no such volume"])
     assert told.status and (told.status["state"], told.status["reason"]) == ("Running", "Deployment/x: no such volume")
     assert [e.reason for e in told.events] == ["FailedPage"]
-    world.resource["status"] = told.status
+    fake_cluster.resource["status"] = told.status
     again = mark_degraded(
-        planned(world.planned()), parse_job(world.resource, TENSORFLOW), ["Deployment/x: no such volume"]
+        planned(fake_cluster.planned()), parse_job(fake_cluster.resource, TENSORFLOW), ["Deployment/x: no such volume"]
     )
     assert (again.status, again.events) == (None, ())
-    world.settle()
-    assert world.status["reason"] == "", "once it is as it should be"
+    fake_cluster.settle()
+    assert fake_cluster.status["reason"] == "", "once it is as it should be"
 
 
 def test_a_failed_job_keeps_its_reason() -> None:
-    world = World(with_page(), TENSORFLOW)
-    world.start()
-    world.exit("master", 0, 1)
-    world.settle()
-    job = parse_job(world.resource, TENSORFLOW)
+    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    fake_cluster.start()
+    fake_cluster.exit("master", 0, 1)
+    fake_cluster.settle()
+    job = parse_job(fake_cluster.resource, TENSORFLOW)
     assert mark_degraded(Conclusion(None), job, ["x"]) == Conclusion(None)
 
 
 def test_the_route() -> None:
-    world = World(with_page(), TENSORFLOW)
-    made = world.planned().route
+    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    made = fake_cluster.planned().route
     assert made is not None
     assert made["metadata"]["ownerReferences"][0]["uid"] == UID
     _, service = build(parse_job(with_page(), TENSORFLOW), TENSORFLOW)
     assert made["spec"]["to"] == {"kind": "Service", "name": service["metadata"]["name"]}
     assert made["spec"]["port"]["targetPort"] == service["spec"]["ports"][0]["name"]
-    assert World(tfjob(master=1), TENSORFLOW).planned().route is None
+    assert FakeCluster(tfjob(master=1), TENSORFLOW).planned().route is None
 
 
 def test_the_config_map_of_the_servers_comes_back() -> None:
-    world = World(tfjob(master=1, ps=1), TENSORFLOW)
-    world.start()
-    world.others["ConfigMap"].clear()
-    pods = set(world.pods)
-    world.settle()
-    assert list(world.others["ConfigMap"]) == ["cm-ps-76no"]
-    assert set(world.pods) == pods
+    fake_cluster = FakeCluster(tfjob(master=1, ps=1), TENSORFLOW)
+    fake_cluster.start()
+    fake_cluster.others["ConfigMap"].clear()
+    pods = set(fake_cluster.pods)
+    fake_cluster.settle()
+    assert list(fake_cluster.others["ConfigMap"]) == ["cm-ps-76no"]
+    assert set(fake_cluster.pods) == pods
 
 
 @pytest.mark.parametrize("path", from_each_source("tf-tensorboard-azure.yaml", "tf-tensorboard-gke.yaml"))

@@ -1,4 +1,4 @@
-"""TensorFlow's jobs in all flavors: what is accepted, who decides, and what the status says."""
+"""TensorFlow's jobs in all flavors: validation, success target and status."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from support.builders import TENSORFLOW, manifest_of, tfjob
-from support.fake_cluster import World
+from support.fake_cluster import FakeCluster
 
 LISTS = ["tensorflow.org/v1alpha1", "kubeflow.org/v1alpha1"]
 
@@ -22,7 +22,7 @@ def test_exactly_one_master(api_version: str, masters: int | None) -> None:
 
 
 @pytest.mark.parametrize("type_", ["chief", "evaluator", "scheduler"])
-def test_types_of_the_old_dialects(type_: str) -> None:
+def test_types_of_v1alpha1(type_: str) -> None:
     with pytest.raises(InvalidJob, match=r"tfReplicaType: .* must be one of MASTER, WORKER, PS$"):
         parse_job(tfjob(master=1, **{type_: 1}), TENSORFLOW)
 
@@ -42,12 +42,12 @@ def test_both_spellings_at_once() -> None:
         ({"ps": 1, "worker": 2, "evaluator": 1}, "Worker"),
     ],
 )
-def test_who_decides_in_v1(counts: dict[str, int], chief: str) -> None:
+def test_the_success_target_in_v1(counts: dict[str, int], chief: str) -> None:
     job = parse_job(tfjob("kubeflow.org/v1", "tfReplicaSpecs", **counts), TENSORFLOW)
     assert (job.success_target.type, job.success_target.index) == (chief, 0)
 
 
-def test_another_chief() -> None:
+def test_another_success_target() -> None:
     resource = tfjob(master=1, worker=2)
     resource["spec"]["terminationPolicy"] = {"chief": {"replicaName": "WORKER", "replicaIndex": 1}}
     job = parse_job(resource, TENSORFLOW)
@@ -59,24 +59,24 @@ def test_another_chief() -> None:
     [(0, "", "Succeeded"), (1, "", "Failed"), (127, "", "Failed"), (137, "OOMKilled", "Failed"), (128, "", "Running"), (255, "", "Running")],
 )  # fmt: skip
 def test_the_masters_exit_code(code: int, reason: str, state: str) -> None:
-    world = World(tfjob(master=1, worker=1, ps=2), TENSORFLOW)
-    world.start()
-    world.exit("master", 0, code, reason)
-    world.settle()
-    assert world.status["state"] == state
+    fake_cluster = FakeCluster(tfjob(master=1, worker=1, ps=2), TENSORFLOW)
+    fake_cluster.start()
+    fake_cluster.exit("master", 0, code, reason)
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == state
 
 
 @pytest.mark.parametrize("type_", ["worker", "ps"])
 @pytest.mark.parametrize("code", [0, 1, 137])
 def test_workers_and_servers_never_end_the_job(type_: str, code: int) -> None:
-    world = World(tfjob(master=1, worker=1, ps=1), TENSORFLOW)
-    world.start()
-    world.exit(type_, 0, code)
-    world.settle()
-    assert world.status["state"] == "Running"
+    fake_cluster = FakeCluster(tfjob(master=1, worker=1, ps=1), TENSORFLOW)
+    fake_cluster.start()
+    fake_cluster.exit(type_, 0, code)
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Running"
 
 
-def test_labels_of_the_old_dialects() -> None:
+def test_labels_of_the_v1alpha1_flavors() -> None:
     labels = manifest_of(parse_job(tfjob(master=1, ps=2), TENSORFLOW), "ps", 1, framework=TENSORFLOW)["metadata"][
         "labels"
     ]

@@ -1,4 +1,4 @@
-"""What TensorFlow's processes read, in golden strings."""
+"""Golden strings of TF_CONFIG."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_every_type_has_its_own_port() -> None:
     assert cluster == {"master": ["master-76no-0.tfjob-76no:2222"], "ps": ["ps-76no-0.tfjob-76no:3333"]}
 
 
-def test_a_lonely_master_reads_of_itself_in_v1alpha1_and_of_nobody_in_v1() -> None:
+def test_a_single_master_has_a_cluster_in_v1alpha1_and_none_in_v1() -> None:
     assert json.loads(read_by(tfjob(master=1), "Master")["TF_CONFIG"])["task"] == {"type": "master", "index": 0}
     assert read_by(tfjob("kubeflow.org/v1", "tfReplicaSpecs", worker=1), "Worker") == {}
 
@@ -61,7 +61,7 @@ def test_only_the_container_tensorflow_reads_it() -> None:
     assert environment_of(pod, "sidecar") == {}
 
 
-# --- workers that come and go: what v1 wrote, byte for byte
+# --- elastic workers: the same bytes as in training-operator
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What must hold between the fields of a job, and the shape of what is read of a template."""
+"""Validation of a job, and of the fields of a template that the operator reads."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def test_v1_name_of_63_characters_says_how_much_is_too_much() -> None:
         ({"dnsConfig": {"searches": "a"}}, ".template.spec.dnsConfig.searches must be a list of domains"),
     ],
 )
-def test_shape_of_a_pod(flavor: str, pod: dict[str, Any], said: str) -> None:
+def test_malformed_pod_specs(flavor: str, pod: dict[str, Any], said: str) -> None:
     assert problem(mxjob().flavor(flavor).pod("Scheduler", **pod)).endswith(said)
 
 
 @pytest.mark.parametrize("value", [{}, "x", [1], ["A=b"]])
 @pytest.mark.parametrize("field", ["env", "ports"])
-def test_shape_of_a_container(field: str, value: Any) -> None:
+def test_malformed_containers(field: str, value: Any) -> None:
     text = problem(mxjob().v1alpha1().container("Scheduler", **{field: value}))
     assert text == f"spec.replicaSpecs[0].template.spec.containers[0].{field} must be a list of maps"
 
 
 @pytest.mark.parametrize("field", ["labels", "annotations"])
-def test_shape_of_the_metadata(field: str) -> None:
+def test_malformed_metadata(field: str) -> None:
     text = problem(mxjob().v1alpha1().template_metadata("Scheduler", **{field: ["a"]}))
     assert text == f"spec.replicaSpecs[0].template.metadata.{field} must be a map"
 
@@ -71,12 +71,12 @@ def test_metadata_that_is_none() -> None:
 
 
 def test_what_is_left_empty_is_left_out() -> None:
-    """As ``ports:`` with nothing behind it: YAML's null."""
+    """``ports:`` without a value is null in YAML."""
     job = mxjob().v1().container("Scheduler", env=None, ports=None).pod("Scheduler", dnsConfig=None)
     assert job.template_metadata("Scheduler", labels=None).job().total == 1
 
 
-def test_a_job_that_nobody_could_end() -> None:
+def test_a_job_without_a_success_target() -> None:
     text = problem(mxjob().v1alpha1().scheduler(0).servers(2).option(jobMode="local"))
     assert text.startswith("the job has no replica that decides when it succeeds: add a Scheduler or Worker or ")
 
