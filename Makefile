@@ -1,4 +1,4 @@
-# Two commands do everything: `make demo` and `make test`. The others are the parts of them.
+# `make demo` and `make test` run everything. The other targets run parts of them.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -13,22 +13,22 @@ KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR
 .PHONY: help demo test test-full test-quick test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth images \
   image deploy undeploy run crds bundle docs molecule venv clean changelog commits hooks wheel version
 
-help: ## this list
+help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: venv ## a kind cluster, the operator (ENGINE=image: in a pod), a distributed job on real data; KEEP=1 leaves it up
+demo: venv ## a kind cluster, the operator (ENGINE=image: in a pod), a distributed job on real data; KEEP=1 keeps the cluster
 	@$(TOOL) devtools.demo $(if $(KEEP),--keep) $(if $(ENGINE),--engine $(ENGINE))
 
-test: venv ## every test from nothing, cluster included; PART=unit,crds only these parts of it
+test: venv ## all tests, including the creation of the cluster; PART=unit,crds runs only these parts
 	@$(TOOL) devtools.suite $(if $(PART),--parts $(PART))
 
-test-full: venv ## the longest tests too: every peer of the benchmark; PART=bench as above
+test-full: venv ## also the longest tests, with every peer of the benchmark; PART=bench as above
 	@$(TOOL) devtools.suite --full $(if $(PART),--parts $(PART))
 
 test-quick: venv ## linters and unit tests, for every commit
 	@$(TOOL) devtools.suite --quick
 
-test-unit: venv ## the tests that need no cluster: seconds
+test-unit: venv ## the tests that need no cluster
 	@$(BIN)/pytest tests/unit -q
 
 test-oldest: venv ## the unit tests with ansible-core 2.18 and kubernetes 33.1, as ansible-operator's image has them
@@ -43,7 +43,7 @@ collection: venv ## the collection's tarball, into .build
 wheel: venv ## the Python package, with the collection in it, into dist
 	@$(TOOL) devtools.collection wheel
 
-version: venv ## write VERSION and pyproject.toml's addresses wherever they are repeated
+version: venv ## write VERSION and pyproject.toml's addresses to all files that repeat them
 	@$(TOOL) devtools.stamp
 	@$(TOOL) devtools.olm
 
@@ -51,56 +51,56 @@ lint: venv ## ruff, mypy, import-linter, ansible-lint (production), yamllint, ge
 	@$(TOOL) devtools.lint
 
 BASE ?= origin/main
-commits: ## the subjects of the commits since BASE=origin/main: imperative, at most 72 characters
+commits: ## check the subjects of the commits since BASE=origin/main: imperative, at most 72 characters
 	@$(PYTHON) -m devtools.commits range $(BASE)
 
-hooks: venv ## git runs the linters before a commit and a push, and checks its subject
+hooks: venv ## install git hooks that run the linters and check commit subjects
 	@$(BIN)/pre-commit install
 
 cluster: venv ## a real kind cluster, kubeconfig at .cluster/kubeconfig; builds and caches what it needs
 	@$(TOOL) devtools.cluster up
 
-cluster-down: venv ## end all that `make cluster` started
+cluster-down: venv ## stop everything that `make cluster` started
 	@$(TOOL) devtools.cluster down
 
-cluster-status: venv ## what runs, and where
+cluster-status: venv ## show the state of the cluster's components
 	@$(TOOL) devtools.cluster status
 
 N ?= 10
-kwok-nodes: venv ## N=10 simulated nodes beside the real one
+kwok-nodes: venv ## create N=10 simulated nodes next to the real one
 	@$(TOOL) devtools.cluster kwok $(N)
 
 MINUTES ?= 25
-bench: venv ## this operator beside its peers, on kwok nodes: benchmarks/RESULTS.md; MINUTES=25 BENCH="--rounds 1 ..."
+bench: venv ## compare this operator with its peers, on kwok nodes: benchmarks/RESULTS.md; MINUTES=25 BENCH="--rounds 1 ..."
 	@$(TOOL) bench --minutes $(MINUTES) $(BENCH)
 
-bench-growth: venv ## what this operator costs up to 10,000 jobs, on a cluster of its own: benchmarks/GROWTH.md, docs/growth.svg
+bench-growth: venv ## measure this operator's cost up to 10,000 jobs, on a separate cluster: benchmarks/GROWTH.md, docs/growth.svg
 	@$(TOOL) bench.growth $(BENCH)
 
-images: venv ## build the example images and push them to the local registry; MANIFESTS=<dir> under the names used there too
+images: venv ## build the example images and push them to the local registry; MANIFESTS=<dir> adds the image names used there
 	@$(if $(MANIFESTS),DLJOB_MANIFESTS="$(MANIFESTS)") $(TOOL) devtools.images build
 
-image: venv ## the operator's image, built and pushed to the local registry; BASE_IMAGE=... builds on another base
+image: venv ## build the operator's image and push it to the local registry; BASE_IMAGE=... selects another base
 	@$(TOOL) devtools.images build operator
 
 OVERLAY ?= default
-deploy: ## the operator in the cluster of KUBECONFIG (default .cluster/kubeconfig); OVERLAY=namespaced, development
+deploy: ## deploy the operator to the cluster of KUBECONFIG (default .cluster/kubeconfig); OVERLAY=namespaced, development
 	@$(KUBECTL) apply --server-side -k deploy/kustomize/$(OVERLAY)
 	@$(KUBECTL) -n dljob-system rollout status deployment/dljob-operator --timeout 300s
 
-undeploy: ## all of it away again: operator, definitions and, with them, every job
+undeploy: ## delete the operator, the CRDs and, with them, every job
 	@$(KUBECTL) delete --ignore-not-found --wait -k deploy/kustomize/$(OVERLAY)
 
-crds: venv ## write crds/ anew from hack/devtools/crds
+crds: venv ## generate crds/ from hack/devtools/crds
 	@$(TOOL) devtools.crds
 
-bundle: venv ## write OLM's deploy/olm anew; IMG=REGISTRY/NAME:TAG names your image
+bundle: venv ## generate deploy/olm, the OLM bundle; IMG=REGISTRY/NAME:TAG sets the operator's image
 	@$(TOOL) devtools.olm $(if $(IMG),--image $(IMG))
 
 SCENARIOS ?= default mxnet tensorflow caffe2 pytorch local upgrade
-molecule: venv ## the scenarios of molecule/ on kind; SCENARIOS="mxnet local" only these; ENGINE=image: the operator in a pod
-	@# molecule's own place for what it has created goes by the folder's name alone: two checkouts would share it; and it
-	@# knows nothing of a cluster that was ended meanwhile
+molecule: venv ## the scenarios of molecule/ on kind; SCENARIOS="mxnet local" runs only these; ENGINE=image: the operator in a pod
+	@# molecule's default state folder depends only on the folder's name, so two checkouts would share it; and it is not
+	@# removed with the cluster
 	@[ -e $${DLJOB_CLUSTER_DIR:-$(CURDIR)/.cluster}/state.json ] || rm -rf $${DLJOB_CLUSTER_DIR:-$(CURDIR)/.cluster}/molecule-state
 	@MOLECULE_EPHEMERAL_DIRECTORY=$${DLJOB_CLUSTER_DIR:-$(CURDIR)/.cluster}/molecule-state \
 	  PATH=$(CURDIR)/$(BIN):$$PATH molecule test $(addprefix -s ,$(SCENARIOS))
@@ -108,16 +108,16 @@ molecule: venv ## the scenarios of molecule/ on kind; SCENARIOS="mxnet local" on
 changelog: venv ## move changelogs/fragments into the section of this version; writes CHANGELOG.md
 	@$(TOOL) devtools.changelog
 
-docs: venv ## write docs/reference anew from the schemas and the plugins
+docs: venv ## generate docs/reference from the schemas and the plugins
 	@$(TOOL) devtools.reference
 
-run: venv ## the embedded engine on the cluster of KUBECONFIG (default .cluster/kubeconfig)
+run: venv ## run the embedded engine on the cluster of KUBECONFIG (default .cluster/kubeconfig)
 	@KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} $(BIN)/dljob-operator run --install-crds
 
-venv: .venv/ready ## the pinned Python environment
+venv: .venv/ready ## create the pinned Python environment
 
 .venv/ready: requirements.txt requirements-dev.txt requirements.yml VERSION pyproject.toml hack/venv.sh
 	@hack/venv.sh $(PYTHON)
 
-clean: ## the environment and what tools left; the cluster is ended by cluster-down
+clean: ## remove the environment and the tools' files; cluster-down stops the cluster
 	@rm -rf .venv .build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,31 +1,31 @@
 #!/usr/bin/env bash
-# The Python environment in .venv: pinned packages, the runner, and the repository as the collection dljob.operator.
+# Creates the Python environment .venv: pinned packages, the engine, and the repository as the collection dljob.operator.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python="${1:-python3}"
 
 if ! "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
-  echo "$python is not Python 3.11 to 3.13, which ansible-core 2.19 needs: install one and say make PYTHON=python3.11" >&2
+  echo "$python is not Python 3.11 to 3.13, which ansible-core 2.19 needs: install one and run make PYTHON=python3.11" >&2
   exit 1
 fi
 if ! "$python" -c 'import ensurepip' 2>/dev/null; then
-  echo "$python cannot make virtual environments: install Debian's python3-venv, or a Python built with ensurepip" >&2
+  echo "$python cannot create virtual environments: install Debian's python3-venv, or a Python built with ensurepip" >&2
   exit 1
 fi
 
 started=$SECONDS
 echo "==> Python environment (.venv), about a minute the first time"
 [ -x .venv/bin/python ] || "$python" -m venv .venv
-# Python compiles what it imports: a fraction of these packages
+# --no-compile: Python compiles on import, and only a fraction of these packages is imported
 PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet --no-compile -r requirements-dev.txt
 PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
-# Ansible and Python both find the collection where installed collections are
+# link the collection into the folders in which Ansible, Python and mypy search for installed collections
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-for root in "$site" .venv/collections; do # the second is for mypy, which refuses site-packages as a source
+for root in "$site" .venv/collections; do # the second is for mypy, which does not accept site-packages as a source
   mkdir -p "$root/ansible_collections/dljob"
   ln -sfn "$PWD" "$root/ansible_collections/dljob/operator"
 done
-# the collections that molecule's playbooks use, at requirements.yml's versions
+# install the collections of molecule's playbooks, at requirements.yml's versions
 PYTHONPATH=hack .venv/bin/python -m devtools.collection dependencies
 touch .venv/ready
 echo "    done in $((SECONDS - started)) s"

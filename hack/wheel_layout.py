@@ -1,6 +1,6 @@
-"""The wheel's layout: beside the engine the collection, as ``ansible_collections/dljob/operator``.
+"""The wheel's layout: the engine, and the collection as ``ansible_collections/dljob/operator``.
 
-Ansible looks for collections on Python's path, so it finds this one wherever pip has installed the wheel.
+Ansible searches Python's path for collections, so it finds this one in any environment with the wheel.
 pyproject.toml names this file and lists what belongs to the collection.
 """
 
@@ -15,12 +15,12 @@ PLACE = "ansible_collections/dljob/operator"
 
 
 class CollectionHook(BuildHookInterface[Any]):
-    """Called by hatchling for each target that it builds."""
+    """hatchling calls this hook for each target that it builds."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the collection; ``version`` is "editable" for an installation that is a link to the source tree."""
         root = Path(self.root)
-        if self.target_name == "sdist":  # what the wheel is built from, in the places where it is built from
+        if self.target_name == "sdist":  # the sdist keeps the repository's layout, because the wheel is built from it
             here = Path(__file__).resolve().relative_to(root)
             names = [*self.config["collection"], self.metadata.hatch.config["version"]["path"], str(here)]
             build_data["force_include"] |= {str(root / name): name for name in names}

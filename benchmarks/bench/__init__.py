@@ -1,1 +1,1 @@
-"""The benchmark: this operator, its peers and the bare API, side by side in one run on one cluster."""
+"""The benchmark: compares this operator, its peers and a bare API client in one run on one cluster."""

@@ -1,7 +1,7 @@
-"""The account that every peer works under, and the API server's own count of what it asked.
+"""The ServiceAccount of all peers, and the API server's count of its requests.
 
-A ServiceAccount, as in a cluster: so each peer is subject to the API server's fairness as an operator in a pod is. Two
-FlowSchemas tell its reads from its writes; the API server counts requests by FlowSchema.
+With a ServiceAccount the API server's priority and fairness applies to each peer as to an operator in a pod. Two
+FlowSchemas separate reads from writes, because the API server counts requests by FlowSchema.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bench.client import APPLY, Client
 NAMESPACE = "dljob-bench"
 USER = "peer"
 READS, WRITES = "dljob-bench-reads", "dljob-bench-writes"
-_PATIENCE = 60.0  # seconds that a namespace may take to go
+_TIMEOUT = 60.0  # timeout in seconds for the deletion of a namespace
 _VERBS = {READS: ["get", "list", "watch"], WRITES: ["create", "update", "patch", "delete", "deletecollection"]}
 _COUNT = re.compile(
     r'^apiserver_flowcontrol_dispatched_requests_total\{flow_schema="([^"]+)"[^}]*\} ([0-9.e+]+)$', re.MULTILINE
@@ -46,7 +46,7 @@ _SIZES = {
 
 
 def sizes(metrics: str) -> dict[str, float]:
-    """Bytes of the API server's memory and of etcd's database, from the API server's metrics; what is missing is 0."""
+    """Bytes of the API server's memory and of etcd's database, from the API server's metrics; 0 if missing."""
     found = {name: pattern.search(metrics) for name, pattern in _SIZES.items()}
     return {name: float(match[1]) if match else 0.0 for name, match in found.items()}
 
@@ -62,7 +62,7 @@ def flow_schema(name: str, precedence: int) -> dict[str, Any]:
         "kind": "FlowSchema",
         "metadata": {"name": name},
         "spec": {
-            "priorityLevelConfiguration": {"name": "workload-low"},  # where other service accounts are
+            "priorityLevelConfiguration": {"name": "workload-low"},  # the priority level of service accounts
             "matchingPrecedence": precedence,
             "distinguisherMethod": {"type": "ByUser"},
             "rules": [
@@ -76,7 +76,7 @@ def flow_schema(name: str, precedence: int) -> dict[str, Any]:
 
 
 def prepare(client: Client, kubeconfig: Path) -> None:
-    """Make the account, if need be, and write a kubeconfig for it."""
+    """Create the account, unless it exists, and write a kubeconfig for it."""
     client.ensure("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     accounts = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
     client.ensure(accounts, {"metadata": {"name": USER}})
@@ -105,13 +105,13 @@ def prepare(client: Client, kubeconfig: Path) -> None:
 
 
 def remove(client: Client) -> None:
-    """Take away all that :func:`prepare` made, and wait until it may be made again."""
+    """Delete everything that :func:`prepare` created, and wait until it is gone."""
     for path in (
         f"/api/v1/namespaces/{NAMESPACE}",
         "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/dljob-bench",
         *(f"/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/{name}" for name in _VERBS),
     ):
         client.raw("DELETE", path)
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT
     while client.exists(f"/api/v1/namespaces/{NAMESPACE}") and time.monotonic() < deadline:
         time.sleep(0.1)

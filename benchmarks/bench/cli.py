@@ -1,4 +1,4 @@
-"""`python -m bench`: the whole benchmark, or as much of it as there is time for."""
+"""`python -m bench`: the whole benchmark, or as much of it as fits into the time limit."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from bench.workloads import FULL, QUICK
 
 RESULTS = tools.ROOT / "benchmarks" / "RESULTS.md"
 SCRATCH = tools.ROOT / ".build" / "bench"
-NODES, QUICK_NODES = 44, 2  # a simulated node holds 250 pods
-_LEAST = 20.0  # seconds that must be left for another session
+NODES, QUICK_NODES = 44, 2  # a simulated node runs up to 250 pods
+_LEAST = 20.0  # minimum remaining seconds to start another session
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,9 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     SCRATCH.mkdir(parents=True, exist_ok=True)
     alone = (SCRATCH / "lock").open("w")
     try:
-        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel drops it with this process
+        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel releases it when this process exits
     except BlockingIOError:
-        print("bench: another benchmark is at work here; two would measure each other", file=sys.stderr)
+        print("bench: another benchmark is running; wait for it, since two would distort each other", file=sys.stderr)
         return 1
     try:
         bench = Bench.on_cluster(options.quick, options.minutes, options.output)
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @dataclass
 class Bench:
-    """A run. Whatever ends it, what it has measured by then is written."""
+    """A run. It always writes its measurements, also after an interruption or a failure."""
 
     ground: BenchContext
     output: Path
@@ -98,10 +98,10 @@ class Bench:
         self.ground.say(text)
 
     def resume(self, data: dict[str, Any]) -> None:
-        """Go on from what a run on this machine has written. Raises ValueError where it was of another commit."""
+        """Continue from the results of an earlier run. Raises ValueError if they are from another commit."""
         before, now = (facts["this operator"] for facts in (data["facts"], self.facts))
         if before != now:
-            raise ValueError(f"--resume: what is there was measured with {before}, and this is {now}")
+            raise ValueError(f"--resume: the results are for {before}, and this is {now}: omit --resume")
         self.facts = {**data["facts"], "in one go": "no: some of it in further runs right after (`--resume`)"}
         self.samples = [Sample.from_json(sample) for sample in data["samples"]]
         self.left_out = [f"in the run before: {one}" for one in data["left_out"]]
@@ -143,7 +143,7 @@ class Bench:
 
 
 def ensure_nodes(settings: Settings, least: int) -> int:
-    """See to ``least`` simulated nodes or more in the cluster that is up; how many there are then."""
+    """Ensure at least ``least`` simulated nodes in the running cluster; returns their number."""
     with lifecycle.locked(settings):
         session, _ = lifecycle.existing(settings)
         nodes = max(least, session.state.kwok_nodes)
@@ -161,11 +161,16 @@ def install_crds(client: Client) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     add = parser.add_argument
-    add("--minutes", type=float, default=25.0, help="no more begins after so many (default: %(default)g)")
-    add("--rounds", type=int, default=3, help="how often, if there is time (default: %(default)s)")
-    add("--workloads", default="", metavar="NAMES", help=f"of: {', '.join(plan.WORKLOADS)} (default: all)")
-    add("--peers", default="", metavar="NAMES", help="with commas between (default: all)")
-    add("--resume", action="store_true", help="add to the samples of the run before, of the same commit")
-    add("--quick", action="store_true", help="tiny sizes: proves the harness, judges nothing")
+    add("--minutes", type=float, default=25.0, help="no session starts after this time (default: %(default)g)")
+    add("--rounds", type=int, default=3, help="number of rounds, if there is time (default: %(default)s)")
+    add(
+        "--workloads",
+        default="",
+        metavar="NAMES",
+        help=f"comma-separated, of: {', '.join(plan.WORKLOADS)} (default: all)",
+    )
+    add("--peers", default="", metavar="NAMES", help="comma-separated (default: all)")
+    add("--resume", action="store_true", help="add to the samples of the previous run, of the same commit")
+    add("--quick", action="store_true", help="tiny sizes, to test the harness; the times are meaningless")
     add("--output", type=Path, default=RESULTS, help="the report (default: benchmarks/RESULTS.md)")
     return parser

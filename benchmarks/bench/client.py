@@ -1,4 +1,4 @@
-"""The harness's own way to the API server: as the cluster's administrator, which no fairness limit applies to."""
+"""The harness's API client, as cluster administrator, which is exempt from priority and fairness."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TIMEOUT = 120.0
 
 
 class Refused(Exception):
-    """The API server said no; ``status`` is the HTTP status."""
+    """The API server rejected a request; ``status`` is the HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message}")
@@ -31,14 +31,14 @@ class Refused(Exception):
 
 
 class Client:
-    """Kept connections, one a thread."""
+    """A client with one persistent connection per thread."""
 
     def __init__(self, kubeconfig: Path) -> None:
         access = parse_kubeconfig(kubeconfig.read_text())
         self.authority = access.authority
         self.server = access.server
         self._context = ssl.create_default_context(cadata=access.authority)
-        with tempfile.NamedTemporaryFile("w") as pair:  # the ssl module takes a file only
+        with tempfile.NamedTemporaryFile("w") as pair:  # the ssl module accepts only files
             pair.write(access.certificate + access.key)
             pair.flush()
             self._context.load_cert_chain(pair.name)
@@ -62,7 +62,7 @@ class Client:
         except (OSError, http.client.HTTPException) as error:
             self._local.connection.close()
             del self._local.connection
-            # The server ends a connection that was idle for a while; it has not seen the request then.
+            # The server has closed the idle connection, and has not processed the request.
             if reused and isinstance(error, ConnectionError):
                 return self.raw(method, path, body, content_type)
             raise
@@ -81,7 +81,7 @@ class Client:
         return self.raw("GET", path)[0] == 200
 
     def ensure(self, collection: str, body: dict[str, Any]) -> None:
-        """Create an object, unless there is one of its name."""
+        """Create an object, unless it exists."""
         try:
             self.request("POST", collection, body)
         except Refused as refusal:
@@ -89,12 +89,12 @@ class Client:
                 raise
 
     def each(self, calls: Sequence[tuple[str, str, Any, str]], width: int = 8) -> None:
-        """Requests, ``width`` at a time; the first refusal is raised."""
+        """Send requests, ``width`` at a time; raises the first error."""
         with ThreadPoolExecutor(width) as pool:
             list(pool.map(lambda call: self.request(*call), calls))
 
     def lines(self, connection: http.client.HTTPSConnection, path: str, accept: str = JSON) -> Iterator[bytes]:
-        """The lines of a watch, until the server ends it or ``connection`` is shut down."""
+        """The lines of a watch, until the server closes it or ``connection`` is shut down."""
         connection.request("GET", path, headers={"Accept": accept})
         answer = connection.getresponse()
         if answer.status != 200:

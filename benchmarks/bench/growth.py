@@ -1,6 +1,6 @@
-"""`python -m bench.growth`: what this operator costs as jobs become more, up to ten thousand, all of them running.
+"""`python -m bench.growth`: this operator's cost by number of running jobs, up to ten thousand.
 
-On a cluster of its own, which it ends: to delete forty thousand pods takes longer than to make them.
+It uses a separate cluster and deletes it, because deleting forty thousand pods takes longer than creating them.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ from bench.workloads import FULL, SMALLEST, Sizes
 TABLE = tools.ROOT / "benchmarks" / "GROWTH.md"
 PICTURE = tools.ROOT / "docs" / "growth.svg"
 SAMPLES = cli.SCRATCH / "growth.json"
-_PODS_OF_A_NODE = 1000  # pods name their node, so nobody counts; the heartbeats of more nodes are writes as well
-_PATIENCE = 1800.0  # seconds for the largest step
+_PODS_OF_A_NODE = 1000  # nodeName bypasses the scheduler's limit; more nodes would add heartbeat writes
+_TIMEOUT = 1800.0  # timeout in seconds of the largest step
 
 
 @dataclass(frozen=True)
 class Step:
-    """``jobs`` run once the step is over, ``added`` of them since the one before it. Seconds and bytes."""
+    """``jobs`` run at the end of the step, ``added`` of them since the previous step. Seconds and bytes."""
 
     jobs: int
     added: int
     made: float
     """From the first new job's acceptance until the last one's pods exist."""
     seconds: float
-    """Until the last one runs, which is for the simulated nodes to do."""
+    """Until the last one runs, which depends on kwok."""
     cpu: float
-    """Of the operator, for these ``added``."""
+    """CPU seconds of the operator for the ``added`` jobs."""
     memory: int
-    """Of the operator, its peak until then."""
+    """The operator's peak memory so far."""
     latency: float
-    """From a single further job's acceptance until its pods exist, p50."""
+    """From the acceptance of one additional job until its pods exist, p50."""
     idle_share: float
-    """Of one core, while nothing happens."""
+    """Share of one core while nothing changes."""
     api_server_bytes: float
     storage_bytes: float
 
 
 def steps(samples: Sequence[Sample]) -> list[Step]:
-    """Pure: a step is three samples, the jobs that came at once, the idle seconds, those that came one by one."""
-    found, present = [], 1  # the job that warmed up
+    """A step has three samples: jobs created at once, idle seconds, jobs created one by one. Pure."""
+    found, present = [], 1  # the warm-up job
     for bulk, idle, singles in zip(samples[0::3], samples[1::3], samples[2::3], strict=True):
         if bulk.wall is None or bulk.wall_running is None:
-            break  # cut off: what came of it is no step
+            break  # stopped early: an incomplete step is dropped
         present += bulk.jobs
         found.append(
             Step(
@@ -73,7 +73,7 @@ def steps(samples: Sequence[Sample]) -> list[Step]:
 
 
 def memory_of_a_job(found: Sequence[Step]) -> float:
-    """Bytes for each further job: the slope from the first step to the last."""
+    """Bytes per additional job: the slope from the first step to the last."""
     first, last = found[0], found[-1]
     return (last.memory - first.memory) / (last.jobs - first.jobs)
 
@@ -88,11 +88,11 @@ def document(found: Sequence[Step], facts: dict[str, str], pods: int) -> str:
         for s in found
     ]
     lines = [
-        "# What more jobs cost",
+        "# Cost by number of jobs",
         "",
-        f"Written by `make bench-growth`: jobs of {pods} pods, all of them running, more and more of them, in one run",
-        "on one machine. Each row is about the jobs that came since the row before it; after them nothing happened for",
-        "ten seconds, and then some more jobs came one by one.",
+        f"Written by `make bench-growth`: an increasing number of running jobs of {pods} pods each, in one run",
+        "on one machine. Each row covers the jobs added since the previous row; after them nothing changed for",
+        "ten seconds, and then some more jobs were created one by one.",
         "",
         *(f"- {key}: {value}" for key, value in facts.items() if key != "peers"),
         "",
@@ -109,7 +109,7 @@ def document(found: Sequence[Step], facts: dict[str, str], pods: int) -> str:
 
 
 def draw(found: Sequence[Step], path: Path) -> None:
-    """The same as curves; matplotlib is installed beside the project's environment."""
+    """Plot the table; matplotlib is installed outside the project's environment."""
     tools.ensure(tools.PLOTS)
     sys.path.append(str(tools.packages(tools.PLOTS)))
     import matplotlib
@@ -139,18 +139,18 @@ def draw(found: Sequence[Step], path: Path) -> None:
     figure.savefig(path, metadata={"Date": None, "Creator": None})
 
 
-def measure(ground: BenchContext) -> list[Sample]:
-    """All samples, each written to ``SAMPLES`` as soon as it is there."""
-    peer = replace(ours.PEER, limits=replace(ours.PEER.limits, patience=_PATIENCE))
+def measure(context: BenchContext) -> list[Sample]:
+    """All samples, each written to ``SAMPLES`` as soon as it is available."""
+    peer = replace(ours.PEER, limits=replace(ours.PEER.limits, timeout=_TIMEOUT))
     samples: list[Sample] = []
-    for sample in Session(ground, plan.Session(peer, 1, (plan.GROWTH,))).run():
+    for sample in Session(context, plan.Session(peer, 1, (plan.GROWTH,))).run():
         samples.append(sample)
         SAMPLES.write_text(json.dumps([s.to_json() for s in samples], indent=1))
     return samples
 
 
 def nodes_for(sizes: Sizes) -> int:
-    """Simulated nodes for all pods of the largest step, and those that come one by one."""
+    """Number of simulated nodes for all pods of the largest step, and of the jobs created one by one."""
     jobs = max(sizes.growth) + len(sizes.growth) * sizes.singles + 1
     return -(-jobs * SMALLEST // _PODS_OF_A_NODE)
 
@@ -158,20 +158,20 @@ def nodes_for(sizes: Sizes) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__)
     add = parser.add_argument
-    add("--most", type=int, default=max(FULL.growth), help="jobs in the end (default: %(default)s)")
-    add("--draw", action="store_true", help="only write the table and the picture anew, from the last run's samples")
+    add("--most", type=int, default=max(FULL.growth), help="final number of jobs (default: %(default)s)")
+    add("--draw", action="store_true", help="only write the table and the plot again, from the last run's samples")
     options = parser.parse_args(argv)
     cli.SCRATCH.mkdir(parents=True, exist_ok=True)
     facts_path = SAMPLES.with_suffix(".facts.json")
     if not options.draw:
         settings = settings_from()
         if any(part.good for part in lifecycle.status(settings)):
-            print("bench.growth: it ends the cluster that it uses; run `make cluster-down` first", file=sys.stderr)
+            print("bench.growth: it creates and deletes a cluster; run `make cluster-down` first", file=sys.stderr)
             return 1
         growth = tuple(n for n in FULL.growth if n <= options.most)
         sizes = replace(FULL, growth=growth)
         try:
-            _on_a_cluster_of_its_own(sizes, facts_path)
+            _on_a_separate_cluster(sizes, facts_path)
         except (ClusterError, subprocess.CalledProcessError, OSError) as error:
             print(f"bench.growth: {error}", file=sys.stderr)
             return 1
@@ -182,7 +182,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _on_a_cluster_of_its_own(sizes: Sizes, facts_path: Path) -> None:
+def _on_a_separate_cluster(sizes: Sizes, facts_path: Path) -> None:
     settings = settings_from()
     try:
         lifecycle.up(settings)

@@ -1,4 +1,4 @@
-"""What a result must say about where it was made."""
+"""Facts about the machine and the versions, for the report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _git(*arguments: str) -> str:
 
 
 def commit() -> str:
-    """The last one that changed what is measured: the operator, not its benchmark or its documents."""
+    """The last commit that changed the operator, ignoring its benchmark and documentation."""
     return _git("log", "-1", "--format=%h") + ("-dirty" if _git("status", "--porcelain") else "")
 
 

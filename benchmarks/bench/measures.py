@@ -1,4 +1,4 @@
-"""Numbers out of numbers: pure."""
+"""Samples and statistics. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Sample:
-    """What one workload came to with one peer, once. Times are seconds; ``None`` is what never came.
+    """One workload's measurements with one peer in one round. Times are seconds; ``None`` is an event that never came.
 
-    ``first_pod``, ``all_pods`` and ``running`` have one entry for each job, from its acceptance by the API server on;
-    ``wall`` is from the first acceptance to the last pod, ``wall_running`` to the last status Running. ``note`` says
-    why a sample is not whole.
+    ``first_pod``, ``all_pods`` and ``running`` have one entry for each job, from its acceptance by the API server;
+    ``wall`` is from the first acceptance to the last pod, ``wall_running`` to the last status Running. ``note`` has the
+    reason for an incomplete sample.
     """
 
     workload: str
@@ -53,14 +53,14 @@ class Sample:
 
     @property
     def least(self) -> float | None:
-        """The wall time, or where it was cut off, what it would have taken at the rate seen: never less than that."""
+        """The wall time or, if it was stopped early, the time extrapolated from its rate, as a lower bound."""
         if self.wall is not None:
             return self.wall
         return self.seconds * self.pods / self.pods_made if self.pods_made else None
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that ``share`` (0 to 1) of all values do not exceed. Raises ValueError for none."""
+    """The smallest value that ``share`` (0 to 1) of all values do not exceed. Raises ValueError for no values."""
     if not values:
         raise ValueError("no values")
     ordered = sorted(values)
@@ -69,7 +69,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 @dataclass(frozen=True)
 class Spread:
-    """Several rounds of the same: the middle, and how far they lie apart."""
+    """The median and the range of several rounds."""
 
     median: float
     low: float
@@ -78,7 +78,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """``None`` where there is nothing to spread."""
+    """``None`` for no values."""
     return Spread(statistics.median(values), min(values), max(values), len(values)) if values else None
 
 

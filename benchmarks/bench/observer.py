@@ -1,4 +1,4 @@
-"""When what a peer makes appears, as seen by watches of the harness: the same for every peer."""
+"""Records when a peer's objects appear, with watches of the harness, in the same way for every peer."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PODS = "/api/v1/namespaces/{}/pods"
 _ADDED = b'{"type":"ADDED"'
 _ERROR = b'{"type":"ERROR"'
 _GATHER = 0.01
-"""Seconds between two looks at whether a wait is over: were it asked after each of thousands of events, the harness
-would take the processor from what it measures. When something happened is noted as it happens."""
+"""Interval in seconds at which a wait checks its condition: checking after each of thousands of events would take CPU
+time from the measured peer. The times themselves are recorded when the events arrive."""
 
 
 @dataclass
 class Seen:
-    """One job's moments, on the monotonic clock."""
+    """The times of one job's events, on the monotonic clock."""
 
     accepted: float | None = None
     pods: list[float] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Seen:
 
 
 def conditions(status: dict[str, Any]) -> set[str]:
-    """The condition types that hold."""
+    """The types of the conditions that are True."""
     return {c["type"] for c in status.get("conditions") or () if c.get("status") == "True"}
 
 
@@ -44,7 +44,7 @@ def _version(line: bytes) -> str:
 
 
 class Observer:
-    """Watches the pods and MXJobs of one namespace from before the first is made. A context manager."""
+    """Watches the pods and MXJobs of one namespace, from before the first one is created. A context manager."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         self._client = client
@@ -89,7 +89,7 @@ class Observer:
             return sum(len(self._of(name).pods) for name in names)
 
     def wait(self, wanted: Callable[[], bool], timeout: float) -> bool:
-        """Whether ``wanted`` came true in time; it is asked soon after an event."""
+        """Whether ``wanted`` became true in time; it is checked soon after an event."""
         deadline = time.monotonic() + timeout
         while True:
             self._news.clear()
@@ -108,7 +108,7 @@ class Observer:
         return self._jobs.setdefault(name, Seen())
 
     def _follow(self, connection: Any, path: str, accept: str, take: Callable[[bytes, float], None]) -> None:
-        """Until the end: the API server ends the watch of whoever does not keep up, and it then goes on from there."""
+        """Watch until the end; if the API server closes a watch that is too slow, continue from the last version."""
         line, where = b"", f"{path.format(self._namespace)}?watch=true"
         try:
             while not self._stopping:

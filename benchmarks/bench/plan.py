@@ -1,4 +1,4 @@
-"""What is run in which order, and what is left out when time is short. Pure."""
+"""The order of sessions, and which workloads are skipped when time is short. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ LIGHT = (IDLE, ONE, MANY, REPLICAS)
 HEAVY = (ALONE, MOST, CHANGE, RESTART, FINISHED)
 WORKLOADS = (*LIGHT, *HEAVY, HUGE)
 GROWTH = "growth"
-"""Not one of them: it wants a cluster to throw away. See :mod:`bench.growth`."""
+"""Not in WORKLOADS: it needs a disposable cluster. See :mod:`bench.growth`."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """One start of one peer, and what it then has to do."""
+    """One start of one peer, and its workloads."""
 
     peer: Peer
     round: int
@@ -27,9 +27,9 @@ class Session:
 
 
 def sessions(peers: Sequence[Peer], rounds: int, chosen: Collection[str] = WORKLOADS) -> Iterator[Session]:
-    """The most telling first: all peers once, the thousand jobs, the large job; then all over again for the spread.
+    """The most significant first: all peers once, the thousand jobs, the large job; then repetitions for the spread.
 
-    Peers take turns within each round, so that whatever else the machine does meets all of them.
+    Peers take turns within each round, so that other load on the machine affects all of them.
     """
     for number in range(1, rounds + 1):
         for workloads in (LIGHT, HEAVY, (HUGE,)):
@@ -52,7 +52,7 @@ def takes_part(peer: Peer, workload: str) -> bool:
 
 
 def again(peer: Peer, workload: str, number: int) -> bool:
-    """The slow workloads are repeated last, from the third round on, those of a slow peer never."""
+    """Slow workloads are repeated last, from the third round on; those of a slow peer never."""
     if number == 1:
         return True
     if workload in (*HEAVY, HUGE):
@@ -69,11 +69,11 @@ def replica_sizes(peer: Peer, sizes: Sizes) -> tuple[int, ...]:
 
 
 def workloads_named(names: str) -> tuple[str, ...]:
-    """Workloads from their names with commas between; all of them for "". Raises ValueError."""
+    """Workloads from comma-separated names; all of them for "". Raises ValueError."""
     wanted = _split(names)
     for name in wanted:
         if name not in WORKLOADS:
-            raise ValueError(f"there is no workload {name!r}; there are {', '.join(WORKLOADS)}")
+            raise ValueError(f"there is no workload {name!r}; the workloads are {', '.join(WORKLOADS)}")
     return tuple(wanted) or WORKLOADS
 
 

@@ -1,4 +1,4 @@
-"""What a peer's processes cost: its own, its children's, and those that have ended in between."""
+"""CPU time and memory of a peer's process tree, including exited children."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PERIOD = 0.5
-_PPID, _UTIME = 1, 11  # positions after the command's name in /proc/<pid>/stat
+_PPID, _UTIME = 1, 11  # indices of the fields after the command name in /proc/<pid>/stat
 
 
 def parse_stat(text: str) -> tuple[int, int]:
@@ -19,7 +19,7 @@ def parse_stat(text: str) -> tuple[int, int]:
 
 
 def tree(root: int) -> dict[int, int]:
-    """Clock ticks of ``root`` and all that descend from it, by process id."""
+    """Clock ticks of ``root`` and its descendants, by process id."""
     found: dict[int, tuple[int, int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -36,7 +36,7 @@ def cpu_seconds(root: int) -> float:
 
 
 def memory(root: int) -> int:
-    """Bytes that the processes really take: pages that several share count once in all (proportional set size)."""
+    """Proportional set size of the processes in bytes: shared pages count once."""
     total = 0
     for pid in tree(root):
         with contextlib.suppress(OSError):
@@ -47,13 +47,13 @@ def memory(root: int) -> int:
 
 
 class PeakMemory:
-    """Looks every half second while it is open. A context manager."""
+    """Samples the memory every half second. A context manager."""
 
     def __init__(self, root: int) -> None:
         self._root = root
         self._done = threading.Event()
         self.bytes = memory(root)
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread = threading.Thread(target=self._sample, daemon=True)
 
     def __enter__(self) -> PeakMemory:
         self._thread.start()
@@ -64,6 +64,6 @@ class PeakMemory:
         self._thread.join()
         self.bytes = max(self.bytes, memory(self._root))
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         while not self._done.wait(_PERIOD):
             self.bytes = max(self.bytes, memory(self._root))

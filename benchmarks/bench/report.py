@@ -1,4 +1,4 @@
-"""Samples into tables, ratios and verdicts: pure."""
+"""Tables, ratios and results of goals from samples. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from bench.measures import Sample, Spread, known, percentile, spread
 from bench.peers import catalog
 
 NOTHING = "-"
-_CALLS_OF_A_JOB = 20  # Services, statuses, Events: however many replicas it has
+_CALLS_OF_A_JOB = 20  # Services, statuses, Events: independent of the number of replicas
 
 
 @dataclass(frozen=True)
 class Goal:
-    """One thing that was to be reached. ``reached`` is None where it was not measured."""
+    """A performance goal. ``reached`` is None if it was not measured."""
 
     text: str
     found: str
@@ -27,7 +27,7 @@ class Goal:
 
 
 class Samples:
-    """All samples of a run, to be asked by workload and peer."""
+    """All samples of a run, by workload and peer."""
 
     def __init__(self, samples: Iterable[Sample]) -> None:
         self._all = list(samples)
@@ -53,12 +53,12 @@ def seconds(value: float | None) -> str:
 
 
 def ratio(ours: float | None, theirs: float | None) -> str:
-    """How many times as long as ours theirs takes; below 1 it is faster."""
+    """Their time divided by ours; below 1 they are faster."""
     return NOTHING if not ours or theirs is None else f"{theirs / ours:.2f}"
 
 
 def table(samples: Samples, workload: str, titles: Mapping[str, str]) -> list[str]:
-    """The rows of one workload, peers in their order, losses included."""
+    """The rows of one workload, with peers in their order."""
     ours = _time(samples, workload, catalog.OURS)
     lines = [
         f"### {workload}",
@@ -96,13 +96,13 @@ def table(samples: Samples, workload: str, titles: Mapping[str, str]) -> list[st
         notes = [f"{s.pods_made} of {s.pods} pods after {s.seconds:.0f} s" for s in found if not s.complete]
         if notes:
             lines.append(
-                f"| | cut off: {'; '.join(notes)}; the time is what it would come to at that rate |" + " |" * 11
+                f"| | stopped early: {'; '.join(notes)}; the time is extrapolated from this rate |" + " |" * 11
             )
     return [*lines, ""]
 
 
 def _time(samples: Samples, workload: str, peer: str) -> Spread | None:
-    """The time that a workload is judged by: a job's median where they come one by one, else until the last pod."""
+    """The time that goals compare: the median of a job if they are created one by one, else until the last pod."""
     if workload in (plan.ONE, plan.ALONE, plan.FINISHED, plan.CHANGE):
         medians = [percentile(values, 0.5) for s in samples.of(workload, peer) if (values := known(s.all_pods))]
         return spread(medians)
@@ -115,7 +115,7 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def goals(samples: Samples, sizes_replicas: Sequence[int]) -> list[Goal]:
-    """The seven, decided by this run's own numbers."""
+    """The seven goals, evaluated with this run's samples."""
 
     def at_most(text: str, workload: str, peer: str, factor: float) -> Goal:
         mine, theirs = _time(samples, workload, catalog.OURS), _time(samples, workload, peer)
@@ -126,7 +126,7 @@ def goals(samples: Samples, sizes_replicas: Sequence[int]) -> list[Goal]:
             found += f" ({mine.low / theirs.high:.2f} to {mine.high / theirs.low:.2f})"
         return Goal(text, found, mine.median <= factor * theirs.median)
 
-    default, lifted, floor, stock = catalog.DEFAULT, catalog.LIFTED, catalog.FLOOR, catalog.STOCK
+    default, lifted, baseline, stock = catalog.DEFAULT, catalog.LIFTED, catalog.FLOOR, catalog.STOCK
     found = [
         at_most("1. one job: no slower than training-operator", plan.ONE, default, 1.0),
         at_most("1. one job: under 1/50 of the stock Ansible way", plan.ONE, stock, 1 / 50),
@@ -135,13 +135,13 @@ def goals(samples: Samples, sizes_replicas: Sequence[int]) -> list[Goal]:
         found += [
             at_most(f"2. {workload}: at most a quarter of training-operator's time", workload, default, 0.25),
             at_most(f"2. {workload}: no slower than it with its limits lifted", workload, lifted, 1.0),
-            at_most(f"2. {workload}: within twice the floor", workload, floor, 2.0),
+            at_most(f"2. {workload}: within twice the baseline", workload, baseline, 2.0),
         ]
     if sizes_replicas:
         large = f"{max(sizes_replicas)} replicas"
         found += [
             at_most(f"3. {large}: at most a fifth of training-operator's time", large, default, 0.2),
-            at_most(f"3. {large}: within 1.5 times the floor", large, floor, 1.5),
+            at_most(f"3. {large}: within 1.5 times the baseline", large, baseline, 1.5),
             _no_call_but_creation(samples, large),
         ]
     found += [_finished_cost(samples), _nothing_to_do(samples), _growth(samples), _idle(samples)]
@@ -158,7 +158,7 @@ def _no_call_but_creation(samples: Samples, workload: str) -> Goal:
 
 
 def _finished_cost(samples: Samples) -> Goal:
-    """Against jobs of the same session, minutes before: from one session to the next the machine differs by more."""
+    """Compared with jobs of the same session, minutes before, because the machine's speed varies between sessions."""
     text = "4. a new job among finished ones: within 1.2 times one without them"
     alone, among = (_time(samples, workload, catalog.OURS) for workload in (plan.ALONE, plan.FINISHED))
     if alone is None or among is None:
@@ -168,8 +168,8 @@ def _finished_cost(samples: Samples) -> Goal:
 
 
 def _nothing_to_do(samples: Samples) -> Goal:
-    """An operator that starts looks at every job there is; all of them but the new one need nothing."""
-    text = "5. a look at a job with nothing to do: no write"
+    """A starting operator reconciles every existing job; only the new one needs a write."""
+    text = "5. a reconcile with nothing to do: no write"
     restarts = [s for s in samples.of(plan.RESTART, catalog.OURS) if s.complete]
     if not restarts:
         return Goal(text, NOTHING, None)
@@ -206,20 +206,20 @@ def document(
     lines = [
         "# Results of `make bench`",
         "",
-        "Written by the benchmark; every number is of one run on one machine, losses included. Times are seconds from",
-        "the API server's acceptance of a job until its pods exist; the median of the rounds, and in brackets what the",
-        "most different rounds would give. What a column means and what is compared with what: [README.md](README.md).",
+        "Written by the benchmark; all numbers are from one run on one machine. Times are seconds from",
+        "the API server's acceptance of a job until its pods exist; the median of the rounds, and in parentheses the",
+        "ratio of the most different rounds. [README.md](README.md) describes the columns and the peers.",
         "",
         *(f"- {key}: {value}" for key, value in facts.items()),
         "",
-        "## What was to be reached",
+        "## Goals",
         "",
         "| goal | found | reached |",
         "| --- | --- | --- |",
         *(f"| {goal.text} | {goal.found} | {goal.verdict} |" for goal in goals(samples, replicas)),
         "",
-        "That a look with nothing to do reads nothing either (5.) is counted by `tests/e2e/test_no_op.py`. The growth",
-        "to 10,000 jobs (6.) is a run of its own: [GROWTH.md](GROWTH.md).",
+        "`tests/e2e/test_no_op.py` tests that a reconcile with nothing to do reads nothing either (5.). The growth",
+        "to 10,000 jobs (6.) is a separate run: [GROWTH.md](GROWTH.md).",
         "",
         "## The workloads",
         "",
@@ -227,5 +227,5 @@ def document(
     for workload in samples.workloads():
         lines += table(samples, workload, titles)
     if left_out:
-        lines += ["## Left out", "", *(f"- {line}" for line in left_out), ""]
+        lines += ["## Skipped", "", *(f"- {line}" for line in left_out), ""]
     return "\n".join(lines)

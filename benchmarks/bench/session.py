@@ -1,4 +1,4 @@
-"""One start of one peer: makes the jobs, watches what becomes of them, and takes the measures."""
+"""One start of one peer: creates the jobs, watches their pods and statuses, and measures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WIDTH = 8
 
 @dataclass(frozen=True)
 class BenchContext:
-    """What all sessions share."""
+    """Settings and clients that all sessions share."""
 
     client: Client
     kubeconfig: Path
@@ -34,19 +34,19 @@ class BenchContext:
     say: Callable[[str], None]
     deadline: float = float("inf")
     throwaway: bool = False
-    """The cluster ends after this: nothing need be deleted one by one."""
+    """The cluster is deleted afterwards, so objects need not be deleted one by one."""
 
-    def patience(self, peer: Peer) -> float:
-        """How long a workload may take before it is cut off."""
-        return max(5.0, min(peer.limits.patience, self.deadline - time.monotonic()))
+    def timeout(self, peer: Peer) -> float:
+        """Seconds that a workload may take before it is stopped."""
+        return max(5.0, min(peer.limits.timeout, self.deadline - time.monotonic()))
 
 
 class Session:
-    """Runs ``planned`` and yields its samples, each as soon as it is there."""
+    """Runs ``planned`` and yields each sample as soon as it is complete."""
 
-    def __init__(self, ground: BenchContext, planned: plan.Session) -> None:
-        self._ground = ground
-        self._client = ground.client
+    def __init__(self, context: BenchContext, planned: plan.Session) -> None:
+        self._context = context
+        self._client = context.client
         self._peer = planned.peer
         self._planned = planned
         self._namespace = f"bench-{uuid.uuid4().hex[:8]}"
@@ -71,7 +71,7 @@ class Session:
             finally:
                 running.__exit__()
 
-    # --- the ground under it
+    # --- the peer and its namespace
 
     @property
     def _pid(self) -> int:
@@ -79,7 +79,7 @@ class Session:
         return self._running.pid
 
     def _start(self, wait: bool = True) -> Running:
-        running = Running(self._peer, self._ground.kubeconfig, self._ground.scratch)
+        running = Running(self._peer, self._context.kubeconfig, self._context.scratch)
         self._running = running
         if wait:
             try:
@@ -96,14 +96,14 @@ class Session:
             with Observer(self._client, self._namespace) as observer:
                 yield observer
         finally:
-            if not self._ground.throwaway:
+            if not self._context.throwaway:
                 self._clear()
                 self._client.request("DELETE", f"/api/v1/namespaces/{self._namespace}")
-            if not self._ground.throwaway and self._ground.sizes.waits_for_end:
+            if not self._context.throwaway and self._context.sizes.waits_for_end:
                 self._until(lambda: not self._client.exists(f"/api/v1/namespaces/{self._namespace}"), 120)
 
     def _clear(self) -> None:
-        """Delete all jobs and all that they own, without waiting for the garbage collector's 20 a second."""
+        """Delete all jobs and their owned objects, without waiting for the garbage collector's 20 a second."""
         core = f"/api/v1/namespaces/{self._namespace}"
         self._client.request("DELETE", MXJOBS.format(self._namespace), {"propagationPolicy": "Background"})
         self._client.request("DELETE", f"{core}/pods", {"gracePeriodSeconds": 0})
@@ -118,26 +118,28 @@ class Session:
         deadline = time.monotonic() + timeout
         while not wanted():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"what a workload left was not gone after {timeout:.0f} s")
+                raise TimeoutError(f"the objects of a workload still exist after {timeout:.0f} s")
             time.sleep(0.1)
 
     def _prefix(self) -> str:
         return f"b{next(self._numbers)}"
 
     def _warm_up(self, running: Running, observer: Observer) -> None:
-        """The first job after a start pays for connections and the like; it is nobody's measure."""
-        (job,) = workloads.jobs(self._prefix(), 1, self._ground.nodes)
+        """Create one job that is not measured, since the first job after a start also opens connections."""
+        (job,) = workloads.jobs(self._prefix(), 1, self._context.nodes)
         self._submit([job], observer)
         name = job["metadata"]["name"]
         if not observer.wait(lambda: len(observer.seen(name).pods) == SMALLEST, 120):
             running.check()
-            raise TimeoutError(f"{self._peer.name} did not make its first job within 120 s:\n{running.log_end()}")
-        time.sleep(self._ground.sizes.settle_seconds)
+            raise TimeoutError(
+                f"{self._peer.name} did not create its first job's pods within 120 s:\n{running.log_end()}"
+            )
+        time.sleep(self._context.sizes.settle_seconds)
 
     # --- the workloads
 
     def _one(self, workload: str, observer: Observer) -> Iterator[Sample]:
-        sizes, peer = self._ground.sizes, self._peer
+        sizes, peer = self._context.sizes, self._peer
         match workload:
             case plan.IDLE:
                 yield self._idle()
@@ -161,20 +163,20 @@ class Session:
                 yield self._bulk(f"{sizes.huge} replicas", observer, 1, sizes.huge)
 
     def _growth(self, observer: Observer) -> Iterator[Sample]:
-        """More and more jobs, all of them running; after each step some come one by one, and then nothing happens."""
+        """An increasing number of running jobs; after each step an idle phase, and some jobs one by one."""
         present = len(self._present())
-        for size in self._ground.sizes.growth:
+        for size in self._context.sizes.growth:
             yield self._bulk(plan.GROWTH, observer, size - present, SMALLEST)
             idle = self._idle()
             yield replace(idle, extra={**idle.extra, **account.server_sizes(self._client)})
-            yield self._singles(plan.ONE, observer, self._ground.sizes.singles)
-            present = size + self._ground.sizes.singles
+            yield self._singles(plan.ONE, observer, self._context.sizes.singles)
+            present = size + self._context.sizes.singles
 
     def _idle(self) -> Sample:
         before = processes.cpu_seconds(self._pid)
         reads, writes = account.requests(self._client)
         began = time.monotonic()
-        time.sleep(self._ground.sizes.idle_seconds)
+        time.sleep(self._context.sizes.idle_seconds)
         spent = time.monotonic() - began
         cpu = processes.cpu_seconds(self._pid) - before
         after = account.requests(self._client)
@@ -184,8 +186,8 @@ class Session:
         )  # fmt: skip
 
     def _singles(self, workload: str, observer: Observer, count: int) -> Sample:
-        """Jobs one after the other: each is made when the one before it runs."""
-        made = list(workloads.jobs(self._prefix(), count, self._ground.nodes))
+        """Jobs one after the other: each is created when the previous one is Running."""
+        made = list(workloads.jobs(self._prefix(), count, self._context.nodes))
         with self._measured(workload, made, SMALLEST, observer) as finish:
             for job in made:
                 self._submit([job], observer)
@@ -194,16 +196,16 @@ class Session:
         return finish()
 
     def _bulk(self, workload: str, observer: Observer, count: int, pods: int) -> Sample:
-        """All jobs at once: as fast as the API server takes them, eight at a time."""
-        made = list(workloads.jobs(self._prefix(), count, self._ground.nodes, pods))
+        """All jobs at once: as fast as the API server accepts them, eight at a time."""
+        made = list(workloads.jobs(self._prefix(), count, self._context.nodes, pods))
         with self._measured(workload, made, pods, observer) as finish:
             self._submit(made, observer)
             self._await(made, pods, observer)
         return finish()
 
     def _changes(self, observer: Observer) -> Sample:
-        """One job of many gets one worker more: from the patch's acceptance to the new worker's pod."""
-        names = sorted(self._present())[: self._ground.sizes.changes]
+        """One of many jobs gets an additional worker: the time from the patch's acceptance to the new worker's pod."""
+        names = sorted(self._present())[: self._context.sizes.changes]
         workers = SMALLEST - 2
         delays: list[float | None] = []
         reads, writes = account.requests(self._client)
@@ -216,7 +218,7 @@ class Session:
             new = f"{name}-worker-{workers}"
             came = observer.wait(lambda new=new, name=name: new in observer.seen(name).names, 30)  # type: ignore[misc]
             delays.append(time.monotonic() - patched if came else None)
-        time.sleep(self._ground.sizes.settle_seconds)
+        time.sleep(self._context.sizes.settle_seconds)
         after = account.requests(self._client)
         return self._sample(
             plan.CHANGE, len(names), len(names), all_pods=tuple(delays),
@@ -226,14 +228,14 @@ class Session:
         )  # fmt: skip
 
     def _restart(self, running: Running, observer: Observer) -> Sample:
-        """The peer starts among the jobs that are there; a new one comes at once. Everything counts from the start."""
+        """Restart the peer while the jobs exist, and create a new one at once. Times are from the start."""
         present = len(self._present())
-        (job,) = workloads.jobs(self._prefix(), 1, self._ground.nodes)
+        (job,) = workloads.jobs(self._prefix(), 1, self._context.nodes)
         name = job["metadata"]["name"]
         began = time.monotonic()
         reads, writes = account.requests(self._client)
         self._submit([job], observer)
-        came = observer.wait(lambda: len(observer.seen(name).pods) >= SMALLEST, self._ground.patience(self._peer))
+        came = observer.wait(lambda: len(observer.seen(name).pods) >= SMALLEST, self._context.timeout(self._peer))
         wall = time.monotonic() - began if came else None
         cpu = processes.cpu_seconds(self._pid)
         running.wait_ready()
@@ -246,7 +248,7 @@ class Session:
         )  # fmt: skip
 
     def _after_finish(self, observer: Observer) -> Iterator[Sample]:
-        """Every scheduler ends with success; once all jobs are over, new ones come one by one."""
+        """Let every scheduler pod succeed; when all jobs have finished, create new ones one by one."""
         names = self._present()
         succeeded = {"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}, "name": workloads.CONTAINER}
         terminated = {**succeeded, "image": "", "imageID": "", "ready": False, "restartCount": 0}
@@ -256,17 +258,17 @@ class Session:
         reads, writes = account.requests(self._client)
         cpu, began = processes.cpu_seconds(self._pid), time.monotonic()
         self._client.each(patches, _WIDTH)
-        over = observer.wait(_all([observer.seen(name) for name in names], _is_over), self._ground.patience(self._peer))
+        over = observer.wait(_all([observer.seen(name) for name in names], _is_over), self._context.timeout(self._peer))
         seconds = time.monotonic() - began
         self._quiet()
         after = account.requests(self._client)
         yield self._sample(
             "finishing", len(names), 0, wall=seconds if over else None, seconds=seconds,
             cpu=processes.cpu_seconds(self._pid) - cpu, reads=after[0] - reads, writes=after[1] - writes,
-            peak_bytes=processes.memory(self._pid), note="" if over else "not all jobs were over",
+            peak_bytes=processes.memory(self._pid), note="" if over else "not all jobs had finished",
         )  # fmt: skip
         if over:
-            yield self._singles(plan.FINISHED, observer, self._ground.sizes.singles)
+            yield self._singles(plan.FINISHED, observer, self._context.sizes.singles)
 
     # --- how they are measured
 
@@ -289,7 +291,7 @@ class Session:
         def there(one: Seen) -> bool:
             return len(one.pods) >= pods and (one.running is not None or not self._peer.reports_running)
 
-        return observer.wait(_all(seen, there), self._ground.patience(self._peer))
+        return observer.wait(_all(seen, there), self._context.timeout(self._peer))
 
     @contextmanager
     def _measured(
@@ -316,10 +318,10 @@ class Session:
         )  # fmt: skip
 
     def _quiet(self) -> None:
-        """Until the peer has written what it still had to: no write for a moment."""
+        """Wait until the peer has made no write for a while."""
         before = account.requests(self._client)[1]
         for _ in range(10):
-            time.sleep(self._ground.sizes.settle_seconds / 2)
+            time.sleep(self._context.sizes.settle_seconds / 2)
             now = account.requests(self._client)[1]
             if now == before:
                 return
@@ -332,13 +334,13 @@ class Session:
     def _sample(self, workload: str, jobs: int, pods: int, **measures: Any) -> Sample:
         sample = Sample(workload, self._peer.name, self._planned.round, jobs, pods, **measures)
         took = "cut off" if sample.wall is None else f"{sample.wall:.2f} s"
-        self._ground.say(f"  {self._peer.name:<26} {workload:<16} {took}")
+        self._context.say(f"  {self._peer.name:<26} {workload:<16} {took}")
         return sample
 
 
 def _all(seen: Sequence[Seen], wanted: Callable[[Seen], bool]) -> Callable[[], bool]:
-    """Whether all are as ``wanted``. Asked at every event: what was so is not looked at again, and the first that
-    is not ends the look."""
+    """Whether all are as ``wanted``. Called for many events: it skips those that already were, and stops at the first
+    that is not."""
     waiting = list(seen)
 
     def asked() -> bool:
@@ -354,7 +356,7 @@ def _is_over(one: Seen) -> bool:
 
 
 def _times(names: Sequence[str], pods: int, observer: Observer) -> dict[str, Any]:
-    """Each job's times, and those of all of them together; None where something never came."""
+    """The times of each job and of all jobs together; None for an event that never came."""
     seen = [observer.seen(name) for name in names]
     accepted = [one.accepted for one in seen if one.accepted is not None]
     ends = [max(one.pods) if len(one.pods) >= pods else None for one in seen]
@@ -369,7 +371,7 @@ def _times(names: Sequence[str], pods: int, observer: Observer) -> dict[str, Any
 
 
 def _after(start: float | None, end: float | None) -> float | None:
-    """A watch may be faster than the answer to the request that it shows the effect of."""
+    """The seconds in between; at least 0, since a watch event may precede the response to the causing request."""
     return None if start is None or end is None else max(0.0, end - start)
 
 

@@ -1,4 +1,4 @@
-"""What the peers need and the operator does not, from the ordinary registries, pinned, kept in the cache."""
+"""Programs and packages that only the peers need: pinned, from the usual registries, and cached."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from devtools.cluster.settings import settings_from
 ROOT = Path(__file__).resolve().parents[2]
 GO = ROOT / "benchmarks" / "go"
 KOPF = "kopf==1.45.2"  # the well-known Python framework for operators
-PLOTS = "matplotlib==3.11.2"  # draws the curve of growth; whoever runs no benchmark need not have it
+PLOTS = "matplotlib==3.11.2"  # plots the growth; only the benchmark needs it
 _UPSTREAM = "github.com/kubeflow/training-operator"
 TRAINING_OPERATOR = gobuild.Program(
     "training-operator",
-    # the module's own program first: go names it after the folder, as the other is to be called in the end
+    # build the module's own program first: go names it after the folder, which is the other program's final name
     {".": "training-operator-unlimited", f"{_UPSTREAM}/cmd/training-operator.v1": "training-operator"},
 )
 
@@ -30,7 +30,7 @@ def _cache() -> Path:
 
 @functools.cache
 def training_operator() -> Path:
-    """The folder with both programs; compiled once, a few minutes on two cores."""
+    """The folder with both programs; compiled once, which takes a few minutes on two cores."""
     return gobuild.build(_cache(), GO, TRAINING_OPERATOR)
 
 
@@ -39,7 +39,7 @@ def training_operator_sources() -> Path:
 
 
 def packages(requirement: str) -> Path:
-    """Where a Python package is that the benchmark alone needs: beside the project's environment, never in it."""
+    """The folder of a Python package that only the benchmark needs, outside the project's environment."""
     return _cache() / "bench" / f"python-{content_key(requirement, sys.version)}"
 
 

@@ -1,4 +1,4 @@
-"""What is asked of each peer: MXJobs of kubeflow.org/v1, the kind that all of them know. Pure."""
+"""The workloads' objects: MXJobs of kubeflow.org/v1, which all peers support. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 JOB_LABEL = "training.kubeflow.org/job-name"
-"""Both this operator and training-operator put it on every pod; the other peers do it too."""
+"""The label that all peers set on every pod."""
 CONTAINER = "mxnet"
 SMALLEST = 4
 """Pods of an ordinary job: a scheduler, a server, two workers."""
@@ -15,10 +15,10 @@ SMALLEST = 4
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large each workload is. ``quick`` proves that the harness works and says nothing about speed."""
+    """The size of each workload. ``quick`` only tests the harness."""
 
     singles: int = 40
-    """A single job takes 15 to 60 ms: the middle of ten of them still swings by a third."""
+    """A single job takes 15 to 60 ms: the median of ten of them still varies by a third."""
     many: int = 100
     most: int = 1000
     replicas: tuple[int, ...] = (200, 1000)
@@ -26,11 +26,11 @@ class Sizes:
     changes: int = 5
     idle_seconds: float = 10.0
     settle_seconds: float = 2.0
-    """A peer is given so long to write what it still has to after the last thing waited for."""
+    """Seconds that a peer gets for its remaining writes after the last awaited event."""
     waits_for_end: bool = True
-    """Whether the next session begins only when this one's namespace is gone, whose end would be measured with it."""
+    """Whether to wait until a session's namespace is gone, since its deletion would distort the next session."""
     growth: tuple[int, ...] = (100, 300, 1000, 3000, 10_000)
-    """How many jobs there are after each step."""
+    """Number of jobs after each step."""
 
 
 FULL = Sizes()
@@ -51,8 +51,8 @@ QUICK = Sizes(
 def job(name: str, pods: int = SMALLEST, node: str = "kwok-0000") -> dict[str, Any]:
     """An MXJob of ``pods`` processes: one scheduler, one server, the rest workers.
 
-    The template names its node, so that the cluster's scheduler, which places 50 pods a second, is not what is
-    measured.
+    The template sets nodeName, because the cluster's scheduler, which places 50 pods a second, would dominate the
+    measurement.
     """
     if pods < 3:
         raise ValueError(f"a job has a scheduler, a server and at least one worker: not {pods} pods")

@@ -1,7 +1,7 @@
-"""A kopf operator for MXJobs, written as kopf's documents teach: a create handler, and one for the pods' events.
+"""A kopf operator for MXJobs, written as kopf's documentation recommends: a create handler, and one for pod events.
 
-It makes a headless Service, the chief's Service and the pods, and says Running once all pods run. The client is the
-one that is used with kopf most, with eight writes at a time, as this operator has it.
+It creates a headless Service, the scheduler's Service and the pods, and sets Running when all pods run. It uses the
+official Python client, which is the usual one with kopf, with eight writes at a time, as this operator.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def connect(settings: kopf.OperatorSettings, **_: Any) -> None:
     default = client.Configuration.get_default_copy()
     default.connection_pool_maxsize = 2 * WIDTH
     client.Configuration.set_default(default)
-    settings.posting.enabled = False  # an Event for each line of the log would only slow it down
+    settings.posting.enabled = False  # an Event for each log line would slow it down
 
 
 @kopf.on.create("kubeflow.org", "v1", "mxjobs")

@@ -1,6 +1,6 @@
-"""Every linter, one line each; all of them run even where one complains, and the exit status tells.
+"""Runs all linters, and prints one line for each; exits with 1 if one of them fails.
 
-``--quick`` leaves out the slow ones and those that a pre-commit hook runs on the changed files alone.
+``--quick`` skips the slow ones and those that a pre-commit hook runs on the changed files only.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ PACKAGES = (
     "bench",
     "wheel_layout",
 )
-"""In one call of mypy: what they share is read once."""
+"""Checked in one call of mypy, which then reads shared modules once."""
 
 
 def against(schema: str, *files: Path) -> list[str]:
-    """Check files of the forge against a schema that check-jsonschema carries with it: nothing is downloaded."""
+    """The command that checks GitHub's files against a schema bundled with check-jsonschema."""
     return ["check-jsonschema", "--builtin-schema", schema, *(str(path.relative_to(ROOT)) for path in files)]
 
 
@@ -69,7 +69,7 @@ LINTERS: dict[str, list[str]] = {
 }
 SLOW = ("mypy", "ansible-lint", "antsibull-docs")
 ON_CHANGED_FILES = ("ruff check", "ruff format", "yamllint")
-"""Hooks of their own in .pre-commit-config.yaml."""
+"""Linters that have their own hooks in .pre-commit-config.yaml."""
 
 
 def chosen(*, quick: bool) -> dict[str, list[str]]:
@@ -79,7 +79,7 @@ def chosen(*, quick: bool) -> dict[str, list[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m devtools.lint", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="what pre-commit runs on the whole tree")
+    parser.add_argument("--quick", action="store_true", help="only the linters that pre-commit runs on the whole tree")
     quick = parser.parse_args().quick
     environment = {
         **os.environ,

@@ -46,7 +46,7 @@ def quick_run(peers: Sequence[Peer], output: Path) -> None:
     assert "**" in text or "yes" in text
 
 
-def test_a_quick_run_measures_this_operator_and_the_floor_in_every_workload(
+def test_a_quick_run_measures_this_operator_and_the_baseline_in_every_workload(
     cluster: Path, crds: None, tmp_path: Path
 ) -> None:
     quick_run(catalog.chosen(f"{catalog.OURS},{catalog.FLOOR}"), tmp_path / "RESULTS.md")

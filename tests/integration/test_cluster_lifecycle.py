@@ -1,7 +1,7 @@
-"""A cluster of its own goes up, is used, is shot at, and goes down: the machine is then as it was.
+"""Creates a separate cluster, uses it, kills its processes and stops it, and checks that the machine is unchanged.
 
-It runs beside other clusters and other work on the machine, so what is compared is what this cluster could have left,
-not what everybody else did in the meantime.
+Other clusters and processes may run on the machine meanwhile, so the test compares only resources that this cluster
+could have left.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ UNUSED_SERVICE = ipaddress.IPv4Network(network.SERVICE_SUBNET)[-6]
 
 
 class Tool:
-    """The command line, in a folder of its own."""
+    """The command line tool, with a separate state folder."""
 
     def __init__(self, folder: Path) -> None:
-        # a shell that uses another local cluster names its engine as DOCKER_HOST: this cluster is to have its own
+        # drop another local cluster's DOCKER_HOST, so that this cluster gets its own engine
         kept = {k: v for k, v in os.environ.items() if k not in ("DOCKER_HOST", "KUBECONFIG", "DLJOB_CLUSTER_NAME")}
         self.env = {**kept, "DLJOB_CLUSTER_DIR": str(folder), "PYTHONPATH": str(REPO_ROOT / "hack")}
         self.settings: Settings = settings_from(self.env)
@@ -68,12 +68,12 @@ class Tool:
         return found
 
 
-# ---- what a machine looks like
+# ---- the machine's state
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Everything that a cluster touches, as sets of lines that can be subtracted."""
+    """All resources that a cluster changes, as sets of lines that can be compared."""
 
     mounts: frozenset[str]
     links: frozenset[str]
@@ -86,7 +86,7 @@ class Machine:
 
 
 def foreign(link: str, ours: Settings) -> bool:
-    """Whether a link is another cluster's bridge, or hangs on somebody else's: containers come and go there."""
+    """Whether an interface is another cluster's bridge, or is attached to one."""
     own = (ours.bridge, ours.default_bridge)
     if link.startswith(("dlb-", "dlj-")):
         return link not in own
@@ -121,7 +121,7 @@ def docker_objects(env: Mapping[str, str]) -> set[str]:
     return {line for listing in listings for line in user.run(*listing).stdout.splitlines()}
 
 
-def look(tool: Tool, tools: Mapping[str, str]) -> Machine:
+def machine_state(tool: Tool, tools: Mapping[str, str]) -> Machine:
     routes = [line.split() for line in Path("/proc/net/route").read_text().splitlines()]
     links = {entry.name for entry in Path("/sys/class/net").iterdir()}
     named = Path("/run/netns")
@@ -149,7 +149,7 @@ def descendants(root: process.ProcessId | None) -> set[process.ProcessId]:
 
 
 def mentions(settings: Settings) -> set[str]:
-    """Command lines of running processes that name this cluster's places."""
+    """Command lines of running processes that contain this cluster's paths."""
     marks = (settings.ident, str(settings.state_dir), settings.node)
     found = set()
     for entry in Path("/proc").iterdir():
@@ -191,7 +191,7 @@ def tools() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
-    """One folder for all: a cluster in it comes after another one, as in a user's checkout."""
+    """One folder for all tests, in which clusters follow each other as in a user's checkout."""
     tool = Tool(tmp_path_factory.mktemp("cluster") / "a folder")
     try:
         yield tool
@@ -226,10 +226,10 @@ def run_pod(tool: Tool, name: str, **spec: Any) -> None:
 
 
 def test_up_use_kill_up_down_leaves_the_machine_as_it_was(tool: Tool, tools: dict[str, str], tmp_path: Path) -> None:
-    before = look(tool, tools)
+    before = machine_state(tool, tools)
     tool("up")
     assert "NO" not in tool("status")
-    # the status needs nothing that was built, whatever the cache folder is
+    # the status needs no built program, so any cache folder works
     assert "NO" not in tool("status", DLJOB_CACHE=str(tmp_path / "cache"))
     assert not (tmp_path / "cache").exists()
     tool.kubectl("create", "namespace", OF_THE_FIRST)
@@ -251,19 +251,19 @@ def test_up_use_kill_up_down_leaves_the_machine_as_it_was(tool: Tool, tools: dic
     gpus = tool.kubectl("get", "node", tool.settings.node, "-o", "jsonpath={.status.allocatable.nvidia\\.com/gpu}")
     assert gpus == "4"
 
-    # an address of no Service is refused, not looked for outside, where anything may answer
+    # a connection to an unused Service address is rejected instead of leaving the cluster
     state = tool.state()
     if state.engine == "own":
         probe = ["bash", "-c", f"exec 3<>/dev/tcp/{UNUSED_SERVICE}/6379"]
-        told = tool.engine().run("exec", tool.settings.node, "timeout", "20", *probe, check=False).stderr
-        assert "Connection refused" in told
+        stderr = tool.engine().run("exec", tool.settings.node, "timeout", "20", *probe, check=False).stderr
+        assert "Connection refused" in stderr
 
-    # once more changes nothing
+    # `up` on a running cluster changes nothing
     tool("up")
     assert tool.state() == state
     created = tool.kubectl("get", "pod", "real", "-o", "jsonpath={.metadata.uid}")
 
-    # the programs are shot: the same cluster comes back
+    # kill the programs: `up` restores the same cluster
     processes = descendants(state.supervisor) | descendants(state.kwok)
     assert state.kwok is not None
     process.send(state.kwok, signal.SIGKILL)
@@ -271,7 +271,7 @@ def test_up_use_kill_up_down_leaves_the_machine_as_it_was(tool: Tool, tools: dic
         dockerd = [p for p in processes if Path(f"/proc/{p.pid}/comm").read_text() == "dockerd\n"]
         process.send(dockerd[0], signal.SIGKILL)
         assert state.supervisor is not None and process.wait_end(state.supervisor, 30)
-        assert [p for p in processes if process.alive(p)] == [], "the engine's end is the end of all that ran in it"
+        assert [p for p in processes if process.alive(p)] == [], "when the engine exits, all its processes exit"
     else:
         tool.engine().run("kill", tool.settings.node)
     assert "NO" in tool("status", code=1)
@@ -280,7 +280,7 @@ def test_up_use_kill_up_down_leaves_the_machine_as_it_was(tool: Tool, tools: dic
     tool.kubectl("wait", "--for=condition=Ready", "pod/real", "--timeout=120s")
     assert tool.kubectl("get", "pod", "real", "-o", "jsonpath={.metadata.uid}") == created
 
-    # shot again, and ended: nothing is left, and ending it once more does no harm
+    # kill and stop it: nothing is left, and a second `down` succeeds
     state = tool.state()
     processes |= descendants(state.supervisor) | descendants(state.kwok)
     if state.engine == "own":
@@ -289,11 +289,11 @@ def test_up_use_kill_up_down_leaves_the_machine_as_it_was(tool: Tool, tools: dic
         assert process.wait_end(state.supervisor, 30)
     tool("down")
     tool("down")
-    assert_nothing_left(tool, before, look(tool, tools), processes)
+    assert_nothing_left(tool, before, machine_state(tool, tools), processes)
 
 
-def test_an_interrupted_creation_is_begun_again(tool: Tool, tools: dict[str, str]) -> None:
-    before = look(tool, tools)
+def test_an_interrupted_creation_is_restarted(tool: Tool, tools: dict[str, str]) -> None:
+    before = machine_state(tool, tools)
     started = subprocess.Popen(
         [sys.executable, "-u", "-m", "devtools.cluster", "up"],
         env=tool.env,
@@ -302,7 +302,7 @@ def test_an_interrupted_creation_is_begun_again(tool: Tool, tools: dict[str, str
         text=True,
         start_new_session=True,
     )
-    # the node's container exists, Kubernetes in it does not yet; not the container that the killed engine has left
+    # wait for the new node container, before Kubernetes is set up; not the one that the killed engine left
     until = 'until grep -q begun "$1" && docker inspect "$0" >/dev/null; do sleep 0.2; done 2>/dev/null; echo there'
     host = "" if engine.user_engine(tool.env) else f"unix://{tool.settings.run_dir}/docker.sock"
     for line in shell.lines(
@@ -317,7 +317,7 @@ def test_an_interrupted_creation_is_begun_again(tool: Tool, tools: dict[str, str
     assert "NO" not in tool("status")
     assert OF_THE_FIRST not in tool.kubectl("get", "namespaces", "-o", "name")
 
-    # ended while it runs, kwok's nodes included
+    # stop it while it runs, including kwok's nodes
     tool("kwok", "1")
     state = tool.state()
     processes = descendants(state.supervisor) | descendants(state.kwok)
@@ -326,7 +326,7 @@ def test_an_interrupted_creation_is_begun_again(tool: Tool, tools: dict[str, str
         int(tool.kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}").rpartition(":")[2]),
     ]
     tool("down")
-    assert_nothing_left(tool, before, look(tool, tools), processes)
+    assert_nothing_left(tool, before, machine_state(tool, tools), processes)
     for port in ports:
         with socket.socket() as probe:
             assert probe.connect_ex(("127.0.0.1", port)) != 0, port

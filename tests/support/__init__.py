@@ -1,1 +1,1 @@
-"""What tests share: builders of jobs, a cluster in memory, real jobs, the manifests of others."""
+"""Helpers that tests share: builders of jobs, a fake cluster, jobs on a real cluster, upstream manifests."""

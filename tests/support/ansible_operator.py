@@ -1,7 +1,7 @@
-"""ansible-operator v1.42.3 as its source has it, for tests: what it writes for a run, hears of it, and makes of that.
+"""A fake ansible-operator v1.42.3, written after its source: its runner input, event receiver and event handling.
 
-Only the contract: input directory, command line, event socket, the verdict, and when it runs what. The real
-binary is too large a thing to build for every test.
+It implements only the contract: input directory, command line, event socket, the result of a run, and when it starts a
+run. Building the real binary for every test would take too long.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CREATED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00")
 
 
 class EventReceiver:
-    """The server at /tmp/ansibleoperator-<ident>: takes what the real one takes, refuses what it refuses."""
+    """The server at /tmp/ansibleoperator-<ident>: accepts and rejects the same events as the real one."""
 
     def __init__(self, ident: str) -> None:
         self.path = f"/tmp/ansibleoperator-{ident}"
@@ -63,7 +63,7 @@ class EventReceiver:
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
     def take(self, url: str, content_type: str, body: bytes) -> int:
-        """Take one event or refuse it; the HTTP status."""
+        """Accept or reject one event; returns the HTTP status."""
         status = 204
         event: Any = {}
         if url != "/events/":
@@ -80,7 +80,7 @@ class EventReceiver:
                     status = 400
         if status != 204:
             self.refused.append(f"{status}: {body[:200]!r}")
-        elif event.get("uuid"):  # what ansible-runner says of itself has none, and is dropped
+        elif event.get("uuid"):  # ansible-runner's own status events have no uuid and are dropped
             self.events.append(event)
         return status
 
@@ -96,7 +96,7 @@ class EventReceiver:
 
 @dataclass
 class ExitCodeClass:
-    """What ansible-operator would make of a run."""
+    """ansible-operator's result of a run."""
 
     ok: bool
     messages: list[str] = field(default_factory=list)
@@ -131,7 +131,7 @@ def classify_exit_code(events: Sequence[Mapping[str, Any]]) -> ExitCodeClass:
 
 @dataclass
 class Run:
-    """One finished run."""
+    """One finished Ansible run."""
 
     code: int
     output: str
@@ -143,7 +143,7 @@ class Run:
 
 
 class Runs:
-    """Starts runs as internal/ansible/runner does: `root` stands for /tmp/ansible-operator/runner."""
+    """Starts Ansible runs as internal/ansible/runner does; `root` replaces /tmp/ansible-operator/runner."""
 
     def __init__(self, root: Path, environ: Mapping[str, str], cwd: Path, kubeconfig: Path | None = None) -> None:
         self._root = root
@@ -164,7 +164,7 @@ class Runs:
         extra: Mapping[str, Any] | None = None,
         ansible_args: str = "",
     ) -> Run:
-        """Run a role or a playbook for `job`, as watches.yaml with snakeCaseParameters: false would have it."""
+        """Run a role or a playbook for `job`, as with snakeCaseParameters: false in watches.yaml."""
         ident = str(int.from_bytes(os.urandom(8)) >> 1)
         group, _, version = job["apiVersion"].rpartition("/")
         metadata = job["metadata"]
@@ -247,10 +247,10 @@ def _write(path: Path, text: str) -> None:
 
 
 class Operator:
-    """`ansible-operator run`, as far as its predicates and its queue decide when what is run; in WATCH_NAMESPACE.
+    """`ansible-operator run` in WATCH_NAMESPACE, with its predicates and its queue.
 
-    A job is run when it is new, when its generation has changed, or when its annotations have; what it owns is
-    not watched (`watchDependentResources: false`). One run of a job at a time, failures again ever later.
+    It starts a run for a job that is new, or whose generation or annotations have changed; it does not watch owned
+    objects (`watchDependentResources: false`). It has one run per job at a time, and retries failures with backoff.
     """
 
     def __init__(self, watches: Sequence[Mapping[str, Any]], kubeconfig: str, root: Path, environ: Mapping[str, str]):
@@ -271,7 +271,7 @@ class Operator:
             threading.Thread(target=self._watch, args=[entry], daemon=True).start()
 
     def stop(self) -> None:
-        """Begin no more runs and wait for those in progress."""
+        """Start no more runs and wait for those in progress."""
         self.stopping.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
 

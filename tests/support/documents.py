@@ -1,4 +1,4 @@
-"""The documents, and the commands that they tell their readers to type."""
+"""The documents, and the commands in them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PARITY = ROOT / "docs" / "parity.md"
-"""It quotes the commands of other operators' documents; each of its rows names a test of its own."""
+"""It quotes commands of other operators' documents; each of its rows names a test."""
 DOCUMENTS = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")} - {PARITY})
 
 _PROGRAM = (
@@ -28,7 +28,7 @@ def commands(path: Path) -> Iterator[str]:
         elif fenced or line.startswith("    "):
             found = _BLOCK.match(line)
             if found:
-                # a remark follows after a "#" or some blanks
+                # a comment follows after a "#" or several blanks
                 yield re.split(r" {2,}|\s+#", found[1])[0]
         else:
             yield from _INLINE.findall(line)

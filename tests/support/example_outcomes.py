@@ -1,4 +1,4 @@
-"""What each file of examples/ comes to, and which one test runs it."""
+"""The outcome of each file of examples/, and the test that runs it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ends, as the first lines of its file promise."""
+    """The final state of a job, as the first lines of its file describe it."""
 
     state: str = "Succeeded"
-    log: tuple[str, str] | None = None  # replica type, and what its log says (a pattern)
+    log: tuple[str, str] | None = None  # replica type, and a pattern of its log
     failure: dict[str, object] = field(default_factory=dict)  # of status.failure
-    left: int | None = None  # pods once it is over
-    gone: bool = False  # the job itself is deleted
-    suspended: bool = False  # waits until somebody lets it go
-    gpus: int = 0  # that the node must advertise
+    left: int | None = None  # number of pods after the job has finished
+    gone: bool = False  # whether the job itself is deleted
+    suspended: bool = False  # whether the job has to be resumed
+    gpus: int = 0  # GPUs that the node must advertise
 
 
 OUTCOMES = {
@@ -55,4 +55,4 @@ ELSEWHERE = {
     "tensorflow-accelerators.yaml": "tests/e2e/test_accelerators.py::test_the_example_lists_the_mounted_driver",
     "tensorflow-tensorboard.yaml": "tests/e2e/test_tensorflow.py::test_tensorboard_shows_real_events",
 }
-"""The files that a test of their own runs, because it looks at more than an outcome."""
+"""The files with a separate test, which checks more than the outcome."""

@@ -18,6 +18,6 @@ def load(path: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
+    sys.modules[name] = module  # dataclasses need their module in sys.modules
     spec.loader.exec_module(module)
     return module

@@ -1,6 +1,6 @@
-"""GPUs that the node says it has, which is all that a scheduler asks of it.
+"""Simulated GPUs in the node's status, which are sufficient for the scheduler.
 
-The node's status is everybody's: tests that change it are marked `serial`. (An xdist group would do, but pytest-xdist 3.8
+All tests share the node's status: tests that change it are marked `serial`. (An xdist group would do, but pytest-xdist 3.8
 does not keep groups with pytest 9.2, whose node ids cannot be renamed.)
 """
 
@@ -20,7 +20,7 @@ GPU = "nvidia.com/gpu"
 
 @contextmanager
 def advertised(core: client.CoreV1Api, resource: str = GPU, count: int = 4) -> Iterator[None]:
-    """The node has ``count`` of them, as ``python -m devtools.cluster gpu`` has it say, until the end of the context."""
+    """Advertise ``count`` of them, as ``python -m devtools.cluster gpu`` does, until the end of the context."""
     node = settings_from().node
     patched = core.patch_node_status(node, json.loads(status_patch(resource, count)))
     try:

@@ -1,4 +1,4 @@
-"""Jobs on a real cluster, and waiting on watches for what becomes of them."""
+"""Jobs on a real cluster, and functions that wait for their state with watches."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ SHELL_IMAGE = "dljob/shell:1"
 
 
 def for_own_operator(manifest: Mapping[str, Any]) -> Resource:
-    """The same job, which the shared operator leaves alone: its test starts an operator itself, or wants none."""
+    """The same job, labelled so that the shared operator ignores it: its test starts an operator, or needs none."""
     metadata = manifest["metadata"]
     return {**manifest, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), session.LABEL: "own"}}}
 
 
 class Timeout(AssertionError):
-    """What was waited for did not come; the message shows what did."""
+    """The expected state was not reached in time; the message shows the actual state."""
 
 
 PATIENCE = 400
-"""Seconds that a test waits for what is certain to come: it ends a test that hangs, and says nothing of speed."""
+"""Timeout in seconds for expected states: it stops a hanging test and is no measure of speed."""
 
 
 def until(wanted: Callable[[], bool], timeout: float = 120.0) -> None:
-    """For what an operator's log says, which nobody can watch."""
+    """Poll until ``wanted()`` is true, for conditions that cannot be watched, such as an operator's log."""
     deadline = time.monotonic() + timeout
     while not wanted():
         assert time.monotonic() < deadline, f"not within {timeout:.0f} s"
@@ -43,14 +43,14 @@ def until(wanted: Callable[[], bool], timeout: float = 120.0) -> None:
 
 
 BEGUN = "BEGUN"
-"""The type of the event with which `_watched` begins, and begins again: its object is the list."""
+"""The type of the event with which `_watched` starts and restarts: its object is the list."""
 
 
 def _watched(call: Callable[..., Any], *where: str, timeout: float, **selector: str) -> Iterator[Resource]:
     """The list and every event after it, for ``timeout`` seconds.
 
-    The API server may close a watch at any time, as it does with those of a kind whose definition changes: then all
-    begins again.
+    The API server may close a watch at any time, for example when the CRD of the kind changes; then this lists and
+    watches again.
     """
     deadline = time.monotonic() + timeout
     while (left := deadline - time.monotonic()) > 0:
@@ -70,12 +70,11 @@ def _watched(call: Callable[..., Any], *where: str, timeout: float, **selector: 
 
 
 AGAIN = (None, 404, 410, 429, 500, 503)
-"""What a watch may meet that is no fault of the test: a definition or a server that is away, a version that is too
-old."""
+"""HTTP statuses of a watch that are not the test's fault: a missing CRD or server, or an expired resource version."""
 
 
 def kubectl(here: Cluster, *arguments: str) -> str:
-    """What kubectl says in the namespace ``here``; it must go well."""
+    """The output of kubectl in the namespace ``here``; asserts that it succeeds."""
     command = [str(here.kubeconfig.parent / "bin" / "kubectl"), "--kubeconfig", str(here.kubeconfig)]
     done = subprocess.run([*command, "-n", here.namespace, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -83,7 +82,7 @@ def kubectl(here: Cluster, *arguments: str) -> str:
 
 
 class Cluster:
-    """A namespace of a cluster, seen through the API; with ``own_operator`` the shared one leaves its jobs alone."""
+    """A namespace of a cluster, through the API; with ``own_operator`` the shared operator ignores its jobs."""
 
     def __init__(self, kubeconfig: Path, namespace: str, *, own_operator: bool = False) -> None:
         self.kubeconfig = kubeconfig
@@ -104,7 +103,7 @@ class Cluster:
         created = self.custom.create_namespaced_custom_object(group, version, self.namespace, plural, dict(manifest))
         return Job(self, (group, version, self.namespace, plural), created)
 
-    # --- what they own
+    # --- owned objects
 
     def pods(self, **labels: str) -> list[Resource]:
         selector = ",".join(f"{k.replace('__', '/').replace('_', '-')}={v}" for k, v in labels.items())
@@ -122,7 +121,7 @@ class Cluster:
     def wait_pods(
         self, uid: str, wanted: Callable[[list[Resource]], bool], what: str, timeout: int = PATIENCE
     ) -> list[Resource]:
-        """Until the job's pods are as ``wanted``, which is asked after every event of any of them."""
+        """Wait until ``wanted`` is true for the job's pods; checked after every event of one of them."""
         pods: dict[str, Resource] = {}
         selector = f"dljob.operator/job-uid={uid}"
         for event in _watched(self.core.list_namespaced_pod, self.namespace, timeout=timeout, label_selector=selector):
@@ -143,7 +142,7 @@ class Cluster:
         return str(self.core.read_namespaced_pod_log(pod, self.namespace, container=container))
 
     def wait_log(self, pod: str, text: str, container: str = "mxnet") -> str:
-        """The container's log, followed until it has the text."""
+        """The container's log, followed until it contains ``text``."""
         seen = ""
         answer = self.core.read_namespaced_pod_log(
             pod, self.namespace, container=container, follow=True, _preload_content=False, _request_timeout=60
@@ -156,7 +155,7 @@ class Cluster:
         raise AssertionError(f"no {text!r} in the log: {seen}")
 
     def run(self, pod: str, *command: str, container: str) -> None:
-        """Run a command in a container; it must print nothing."""
+        """Run a command in a container; asserts that it prints nothing."""
         said = exec_in(
             self.core.connect_get_namespaced_pod_exec,
             pod,
@@ -174,7 +173,7 @@ class Cluster:
         return [(e.type, e.reason, e.message) for e in found.items]
 
     def wait_event(self, name: str, type_: str, reason: str, text: str = "", timeout: int = PATIENCE) -> str:
-        """The message, with ``text`` in it, of such an Event on the object of that name: written after the status."""
+        """Wait for an Event on the object with ``text`` in its message; returns the message."""
         seen = []
         selector = f"involvedObject.name={name}"
         for event in _watched(
@@ -213,7 +212,7 @@ class Job:
         return self.cluster.owned_pods(self.uid)
 
     def pod(self, type_: str, index: int = 0) -> Resource:
-        """The replica's one pod."""
+        """The replica's only pod."""
         found = [
             p
             for p in self.pods()
@@ -227,13 +226,13 @@ class Job:
         return found[0]
 
     def release(self, type_: str, index: int = 0) -> None:
-        """Let a replica end with 0 that runs ``UNTIL_RELEASED``."""
+        """Make a replica that runs ``UNTIL_RELEASED`` exit with 0."""
         pod = self.pod(type_, index)
         (container, *_) = pod["spec"]["containers"]
         self.cluster.run(pod["metadata"]["name"], "touch", RELEASE, container=container["name"])
 
     def wait(self, wanted: Callable[[Resource], bool], what: str, timeout: int = PATIENCE) -> Resource:
-        """Until the status is as ``wanted``; the status."""
+        """Wait until ``wanted`` is true for the status; returns the status."""
         seen: Resource = {}
         selector = f"metadata.name={self.name}"
         jobs = self.cluster.custom.list_namespaced_custom_object
@@ -248,7 +247,7 @@ class Job:
         )
 
     def wait_end(self, timeout: int = PATIENCE) -> Resource:
-        """Until the job is over and cleaned up; the status."""
+        """Wait until the job has finished and is cleaned up; returns the status."""
         return self.wait(
             lambda s: s.get("phase") in ("Done", "Failed") and bool(s.get("completionTime")), "its end", timeout
         )
@@ -258,7 +257,7 @@ class Job:
 
 
 def shell_template(script: str, restart_policy: str | None = "OnFailure", container: str = "mxnet") -> Resource:
-    """A pod template whose one container runs ``script`` in a shell."""
+    """A pod template whose only container runs ``script`` in a shell."""
     spec: Resource = {
         "containers": [
             {
@@ -278,11 +277,11 @@ def shell_template(script: str, restart_policy: str | None = "OnFailure", contai
 UNTIL_ENDED = "trap 'exit 0' TERM; sleep 86400 & wait"
 RELEASE = "/tmp/released"
 UNTIL_RELEASED = f"trap 'exit 0' TERM; until [ -e {RELEASE} ]; do sleep 0.1; done"
-"""For a replica that the test lets go, with ``Job.release``, once it has seen what it wants of the running job."""
+"""For a replica that exits when the test calls ``Job.release``, after checking the running job."""
 
 
 def v1alpha1_job(name: str, group: str = "kubeflow.org", **scripts: str | tuple[int, str]) -> Resource:
-    """An MXJob in the list form: ``scheduler="exit 0", worker=(2, "sleep 1")``; what is left out waits to be ended."""
+    """An MXJob in the list flavor: ``scheduler="exit 0", worker=(2, "sleep 1")``; other replicas run until deleted."""
     entries = []
     for type_ in ("scheduler", "server", "worker"):
         given = scripts.get(type_, UNTIL_ENDED)
@@ -297,7 +296,7 @@ def v1alpha1_job(name: str, group: str = "kubeflow.org", **scripts: str | tuple[
 
 
 def v1_job(name: str, restart_policy: str = "Never", run_policy: Resource | None = None, **scripts: Any) -> Resource:
-    """The same in the v1 form."""
+    """The same in the v1 flavor."""
     replicas = {}
     for type_ in ("scheduler", "server", "worker"):
         given = scripts.get(type_, UNTIL_ENDED)

@@ -1,7 +1,7 @@
-"""What OLM and its catalogs ask of a bundle, as far as files can tell; the tests hold bundle/ to it.
+"""The rules of OLM and its catalogs for a bundle's files; the tests apply them to deploy/olm.
 
-Each rule is a function that yields a sentence for each thing that is wrong. They say what the validators behind
-`operator-sdk bundle validate` say; those are a Go program that the tests do not have.
+Each rule is a function that yields a sentence for each violation. They reimplement the validators of `operator-sdk
+bundle validate`, which is a Go program that the tests do not have.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CATEGORIES = {
 PICTURES = {"image/gif", "image/jpeg", "image/png", "image/svg+xml"}
 MATURITIES = {"planning", "pre-alpha", "alpha", "beta", "stable", "mature", "inactive", "deprecated"}
 LARGEST = 1 << 20
-"""Bytes of the whole, each file compressed and in base64: OLM keeps a bundle in one ConfigMap."""
+"""Total bytes, with each file compressed and base64-encoded: OLM stores a bundle in one ConfigMap."""
 REMOVED_APIS = {
     "apiextensions.k8s.io/v1beta1", "rbac.authorization.k8s.io/v1beta1", "policy/v1beta1", "batch/v1beta1",
     "autoscaling/v2beta1", "autoscaling/v2beta2", "extensions/v1beta1", "apps/v1beta1", "apps/v1beta2",
@@ -40,7 +40,7 @@ PREFIX = "operators.operatorframework.io.bundle"
 
 @dataclass
 class Bundle:
-    """A bundle as OLM reads it: of each file the first document, which must be one that counts."""
+    """A bundle as OLM reads it: the first document of each file, which must not be empty."""
 
     csv: Manifest = field(default_factory=dict)
     definitions: list[Manifest] = field(default_factory=list)
@@ -69,7 +69,7 @@ def read(folder: Path) -> Bundle:
 
 
 def first(text: str) -> Manifest:
-    """A file's first document. What stands before a mark is one, even if it is nothing but remarks."""
+    """A file's first document. Text before a document start is a document, even if it has only comments."""
     part = re.split(r"^---.*$", text.removeprefix("---\n"), maxsplit=1, flags=re.MULTILINE)[0]
     return yaml.safe_load(part) or {}
 
@@ -81,7 +81,7 @@ def named(bundle: Bundle) -> Iterator[str]:
         yield f"spec.version: {version!r} is no semantic version"
     if name != f"{bundle.annotations.get(f'{PREFIX}.package.v1')}.v{version}":
         yield f"metadata.name: {name} is not <package>.v<version>"
-    # it becomes a label's value
+    # OLM uses it as a label value
     if len(name) > 63 or not re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", name):
         yield f"metadata.name: {name} is no DNS name of up to 63 characters"
 
@@ -125,7 +125,7 @@ def annotated(bundle: Bundle) -> Iterator[str]:
 
 
 def kinds(bundle: Bundle) -> set[tuple[str, str, str]]:
-    """Group, version and kind of what the CSV owns."""
+    """Group, version and kind of the CRDs that the CSV owns."""
     owned = bundle.csv["spec"]["customresourcedefinitions"]["owned"]
     return {(one["name"].partition(".")[2], one["version"], one["kind"]) for one in owned}
 

@@ -1,4 +1,4 @@
-"""Waiting for a line in the log of an operator that another process has started."""
+"""Waits for a line in the log of an operator that another process started."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 @contextmanager
 def logs(log: Path, text: str, timeout: float = 120.0) -> Iterator[None]:
-    """Do what is inside, then wait until a line with ``text`` has been added to ``log`` since. Raises AssertionError."""
+    """Run the body, then wait until a line with ``text`` has been added to ``log`` since. Raises AssertionError."""
     before = log.stat().st_size
     yield
     deadline = time.monotonic() + timeout
     while text not in (added := log.read_bytes()[before:].decode(errors="replace")):
         assert time.monotonic() < deadline, f"the operator did not log {text!r} in {timeout:.0f} s:\n{added[-4000:]}"
-        time.sleep(0.1)  # a file gives no notice
+        time.sleep(0.1)  # a file has to be polled

@@ -1,7 +1,7 @@
 """Jobs in the API flavors of the early operators.
 
-Two sources, with the same file names: this project's own manifests in ``tests/manifests``, and the upstream ones where a
-folder has them (``DLJOB_MANIFESTS``). Those are their authors', stay outside the tree and are applied unchanged.
+There are two sources with the same file names: this project's own manifests in ``tests/manifests``, and the upstream
+ones in the folder ``DLJOB_MANIFESTS``, if it exists. The latter are not part of this project and are applied unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TFJOBS = ("tf_job.yaml", "tf-smoke-gpu.yaml", "tf-tensorboard-azure.yaml", "tf-t
 
 
 def paths(name: str) -> list[Path]:
-    """The manifest of that name: our own and, last, the upstream one where there is one."""
+    """The manifests of that name: our own and, last, the upstream one if it exists."""
     return [folder / name for folder in folders() if folder == OWN_FOLDER or (folder / name).is_file()]
 
 
@@ -27,7 +27,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def from_each_source(*names: str) -> list[Any]:
-    """Parameters for a test that is cheap enough to take the manifests of every source: their paths."""
+    """Test parameters with the paths of the manifests of every source, for cheap tests."""
     return [
         pytest.param(path, id=f"{'own' if path.parent == OWN_FOLDER else 'upstream'}-{name}")
         for name in names

@@ -1,1 +1,1 @@
-"""The peers: how each is started, and how it is told that it is ready."""
+"""The peers: how each is started, and how its readiness is detected."""

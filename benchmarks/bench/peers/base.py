@@ -1,4 +1,4 @@
-"""A peer as a process of the host, as the embedded engine is: same machine, same connection, same account."""
+"""A peer as a process of the host, like the embedded engine: with the same machine, connection and account."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ PROGRAMS = ROOT / "benchmarks" / "programs"
 
 
 class PeerFailed(Exception):
-    """A peer did not start, or ended; the message has the end of its log."""
+    """A peer did not start, or exited; the message contains the tail of its log."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a peer is asked for, so that a slow one leaves time for the others. Counts of jobs or pods."""
+    """Limits on a slow peer's workloads, which leave time for the others. Counts of jobs or pods."""
 
     singles: int | None = None
     jobs: int | None = None
     replicas: int | None = None
     heavy: bool = True
-    """Whether it takes part in the workloads with ``Sizes.most`` jobs at all."""
+    """Whether it runs the workloads with ``Sizes.most`` jobs."""
     lasting: bool = True
-    """Whether it also does what follows their creation: changes, a restart, finished jobs."""
-    patience: float = 300.0
-    """Seconds after which a workload is cut off, and what it has done by then is reported."""
+    """Whether it also runs the workloads after their creation: changes, a restart, finished jobs."""
+    timeout: float = 300.0
+    """Seconds after which a workload is stopped and its progress is reported."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """``command`` gets the kubeconfig and a scratch folder; ``ready`` is a text that the peer prints once it is."""
+    """``command`` gets the kubeconfig and a scratch folder; ``ready`` is a text that the ready peer prints."""
 
     name: str
     title: str
@@ -55,11 +55,11 @@ class Peer:
     prepare: Callable[[Path], None] | None = None
     """Called once before the peer is started for the first time, with the administrator's kubeconfig."""
     clean_up: Callable[[], None] | None = None
-    """Called once after the last of the run: takes away from this machine what ``prepare`` put on it."""
+    """Called once at the end of the run: removes from this machine what ``prepare`` has created."""
     version: Callable[[], str] = lambda: ""
     reports_running: bool = True
     reconciles: str = ""
-    """The metric that counts its reconciles of MXJobs, as a regular expression; such a peer takes
+    """The metric that counts its reconciles of MXJobs, as a regular expression; a peer with a metric has the flag
     ``--metrics-bind-address``."""
 
 
@@ -70,19 +70,19 @@ def free_port() -> int:
 
 
 def total(metrics: str, pattern: str) -> float:
-    """The sum of all samples in a Prometheus text whose name and labels begin as ``pattern`` says."""
+    """The sum of all samples in a Prometheus text whose name and labels match ``pattern``."""
     return sum(float(line.rpartition(" ")[2]) for line in metrics.splitlines() if re.match(pattern, line))
 
 
 class Running:
-    """A started peer. A context manager: on exit it and all it started are gone."""
+    """A started peer. A context manager that on exit stops the peer and all its processes."""
 
     def __init__(self, peer: Peer, kubeconfig: Path, scratch: Path) -> None:
         self._peer = peer
         self._log = scratch / f"{peer.name}.log"
         self._ready = threading.Event()
         self._ended = threading.Event()
-        # where DLJOB_CLUSTER_DIR and the like point to is no business of a peer
+        # a peer must not see DLJOB_CLUSTER_DIR and similar variables
         environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "K8S_AUTH_KUBECONFIG": str(kubeconfig)}
         self._temporary = Path(tempfile.mkdtemp(prefix="tmp-", dir=scratch))
         environment["TMPDIR"] = str(self._temporary)
@@ -118,25 +118,27 @@ class Running:
         return self._process.pid
 
     def reconciles(self) -> float:
-        """How many there were since it began; 0 where the peer does not count them."""
+        """Number of reconciles since its start; 0 if the peer does not count them."""
         if not self._metrics:
             return 0.0
         try:
             with urllib.request.urlopen(f"http://{self._metrics}/metrics", timeout=30) as answer:
                 return total(answer.read().decode(), self._peer.reconciles)
         except OSError as error:
-            raise PeerFailed(f"{self._peer.name} does not tell its reconciles: {error}\n{self.log_end()}") from error
+            raise PeerFailed(
+                f"{self._peer.name} does not serve its reconcile metric: {error}\n{self.log_end()}"
+            ) from error
 
     def wait_ready(self, timeout: float = 120.0) -> None:
         in_time = self._ready.wait(timeout)
         if self._ended.is_set():
-            raise PeerFailed(f"{self._peer.name} ended before it was ready:\n{self.log_end()}")
+            raise PeerFailed(f"{self._peer.name} exited before it was ready:\n{self.log_end()}")
         if not in_time:
             raise PeerFailed(f"{self._peer.name} was not ready within {timeout:.0f} s:\n{self.log_end()}")
 
     def check(self) -> None:
         if self._process.poll() is not None:
-            raise PeerFailed(f"{self._peer.name} ended with {self._process.returncode}:\n{self.log_end()}")
+            raise PeerFailed(f"{self._peer.name} exited with {self._process.returncode}:\n{self.log_end()}")
 
     def log_end(self, lines: int = 15) -> str:
         text = self._log.read_text(errors="replace") if self._log.exists() else ""
@@ -151,7 +153,7 @@ class Running:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(20)
-        for pid in started:  # a peer that cleans up has none left; a cold Ansible run in its own session is one
+        for pid in started:  # processes that the peer left, such as an ansible-runner in its own session
             if pid in processes.tree(pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

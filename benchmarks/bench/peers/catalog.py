@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bench.peers import ansible_stock, floor, kopf_operator, ours, training_operator
+from bench.peers import ansible_stock, baseline, kopf_operator, ours, training_operator
 from bench.peers.base import Peer
 
 PEERS: tuple[Peer, ...] = (
     ours.PEER,
-    floor.PEER,
+    baseline.PEER,
     training_operator.DEFAULT,
     training_operator.LIFTED,
     kopf_operator.PEER,
@@ -15,7 +15,7 @@ PEERS: tuple[Peer, ...] = (
 )
 OURS, FLOOR, DEFAULT, LIFTED, STOCK = (
     ours.PEER.name,
-    floor.PEER.name,
+    baseline.PEER.name,
     training_operator.DEFAULT.name,
     training_operator.LIFTED.name,
     ansible_stock.PEER.name,
@@ -23,10 +23,10 @@ OURS, FLOOR, DEFAULT, LIFTED, STOCK = (
 
 
 def chosen(names: str) -> tuple[Peer, ...]:
-    """The peers that ``names`` (with commas between) says; all of them for none. Raises ValueError."""
+    """The peers in the comma-separated ``names``; all of them for "". Raises ValueError."""
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     known = {peer.name: peer for peer in PEERS}
     for name in wanted:
         if name not in known:
-            raise ValueError(f"there is no peer {name!r}; there are {', '.join(known)}")
+            raise ValueError(f"there is no peer {name!r}; the peers are {', '.join(known)}")
     return tuple(peer for peer in PEERS if not wanted or peer.name in wanted)

@@ -1,4 +1,4 @@
-"""A kopf operator that does the same work."""
+"""A kopf operator that creates the same objects."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ PEER = Peer(
     command=_command,
     ready="Initial authentication has finished",
     environment={"PYTHONPATH": str(tools.packages(tools.KOPF))},
-    limits=Limits(lasting=False, patience=180.0),
+    limits=Limits(lasting=False, timeout=180.0),
     prepare=lambda kubeconfig: tools.ensure(tools.KOPF),
 )

@@ -1,4 +1,4 @@
-"""This operator, as `dljob-operator run` has it, with its own defaults."""
+"""This operator: `dljob-operator run` with its defaults."""
 
 from __future__ import annotations
 

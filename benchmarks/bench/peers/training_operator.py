@@ -1,4 +1,4 @@
-"""Kubeflow's training-operator 1.8.1, the last one with MXJobs: by its defaults, and with its client limits lifted."""
+"""Kubeflow's training-operator 1.8.1, the last one with MXJobs: with its defaults, and without its client limits."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ NAMESPACE = "kubeflow"
 SECRET = "training-operator-webhook-cert"
 WEBHOOK = "validator.training-operator.kubeflow.org"
 CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")
-"""Where it looks for its serving certificate, which its pod would have mounted from the Secret."""
+"""The folder of its serving certificate, which its pod would mount from the Secret."""
 LIFTED_THREADS = 8
 _SERVED_BY_US = ("mxjobs", "tfjobs")
 
 
 def prepare(kubeconfig: Path) -> None:
-    """What its manifests would have installed. MXJob and TFJob stay as this operator's CRDs define them: the same
-    validation for every peer."""
+    """Install its manifests' objects. MXJob and TFJob keep this operator's CRDs, for equal validation."""
     client = Client(kubeconfig)
     client.ensure("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     client.ensure(f"/api/v1/namespaces/{NAMESPACE}/secrets", {"metadata": {"name": SECRET}})
@@ -45,9 +44,9 @@ def prepare(kubeconfig: Path) -> None:
 
 
 def _mount_certificates(client: Client) -> None:
-    """Do what the kubelet would: write the Secret's content to files, once the operator has filled it."""
+    """Write the Secret's content to files, as the kubelet would, when the operator has filled it."""
     path = f"/api/v1/namespaces/{NAMESPACE}/secrets/{SECRET}"
-    while True:  # its turn may come late; the thread ends with the benchmark
+    while True:  # the peer may start late; the thread ends with the benchmark
         try:
             data = client.request("GET", path).get("data") or {}
         except (Refused, OSError):
@@ -65,7 +64,7 @@ def _unmount_certificates() -> None:
 
 
 def _default(kubeconfig: Path, scratch: Path) -> list[str]:
-    """Ports only: they have no part in its speed, and the usual ones may be taken on this machine."""
+    """Change only the ports, because the default ones may be in use on this machine."""
     return [
         str(tools.training_operator() / "training-operator"),
         f"--health-probe-bind-address=127.0.0.1:{free_port()}",
@@ -83,7 +82,7 @@ def _peer(name: str, title: str, command: Callable[[Path, Path], list[str]], lim
         title=title,
         command=command,
         ready='"controller": "mxjob-controller", "worker count"',
-        # its webhook server looks for CERTIFICATES below the folder for temporary files
+        # its webhook server expects CERTIFICATES below the temporary folder
         environment={"MY_POD_NAMESPACE": NAMESPACE, "TMPDIR": str(CERTIFICATES.parents[1])},
         limits=limits,
         prepare=prepare,
@@ -96,7 +95,7 @@ DEFAULT = _peer(
     "training-operator",
     f"training-operator {VERSION}",
     _default,
-    # more jobs one after the other, and its client limit would be what is measured; 1,000 at once take it seven minutes
-    Limits(singles=10, patience=500.0, lasting=False),
+    # more sequential jobs would measure its client limit; 1,000 jobs at once take seven minutes
+    Limits(singles=10, timeout=500.0, lasting=False),
 )
 LIFTED = _peer("training-operator-lifted", f"training-operator {VERSION}, no client limits", _lifted, Limits())

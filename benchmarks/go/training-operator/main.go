@@ -1,8 +1,8 @@
 // training-operator with its client limits lifted.
 //
-// Its own main has no flag for them: the client's queries per second and burst are those that
-// controller-runtime falls back to. This main wires the same packages for MXJobs in the same way,
-// and leaves out what a benchmark of MXJobs does not reach (gang scheduling, health probes).
+// Its own main has no flag for them: the client's queries per second and burst are the defaults of
+// controller-runtime. This main sets up the same packages for MXJobs in the same way, and leaves out
+// what a benchmark of MXJobs does not use (gang scheduling, health probes).
 package main
 
 import (

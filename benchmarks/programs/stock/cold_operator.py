@@ -1,7 +1,7 @@
-"""Does for MXJobs what ansible-operator does: for each, an input folder and a cold `ansible-runner run` of a role.
+"""Reconciles MXJobs as ansible-operator does: with an input folder and a new `ansible-runner run` process per job.
 
-The command line, the folder's files and the status that is written before and after a run are ansible-operator's; as
-many runs at a time as there are processors. It has no proxy, so the role sets owner references itself.
+The command line, the folder's files and the status written before and after an Ansible run are ansible-operator's. It
+starts as many runs in parallel as there are processors. It has no proxy, so the role sets owner references itself.
 """
 
 from __future__ import annotations

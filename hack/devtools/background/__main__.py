@@ -1,6 +1,6 @@
 """Starts and stops a process: ``background start FOLDER --ready TEXT -- COMMAND...``, ``background stop FOLDER``.
 
-FOLDER keeps the log and which process it is, by pid and start time. The last line of the output says what was done:
+FOLDER holds the log and a record of the process (its pid and start time). The last line of the output is the result:
 ``started`` or ``running``; ``stopped`` or ``not running``.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from devtools.cluster.process import ProcessId, alive, end, identify
 
 GRACE = 40.0
-"""Seconds. The operator gives runs in flight 30 to end."""
+"""Seconds. The operator waits up to 30 s for pending Ansible runs when it stops."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,10 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="action", required=True)
     start_ = commands.add_parser("start", help="start COMMAND, and wait until its output has TEXT")
     start_.add_argument("folder", type=Path)
-    start_.add_argument("--ready", required=True, metavar="TEXT", help="what a line begins with once it is ready")
+    start_.add_argument("--ready", required=True, metavar="TEXT", help="beginning of the line that signals readiness")
     start_.add_argument("--timeout", type=float, default=120.0, metavar="SECONDS")
     start_.add_argument("command", nargs="+")
-    stop_ = commands.add_parser("stop", help="end it, and wait until it is gone")
+    stop_ = commands.add_parser("stop", help="stop the process, and wait until it has exited")
     stop_.add_argument("folder", type=Path)
     options = parser.parse_args(argv)
     if options.action == "stop":
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def start(folder: Path, command: Sequence[str], ready: str, timeout: float) -> str:
-    """Start it unless it runs already; what went wrong, else nothing."""
+    """Start the process unless it is already running; returns "" or a description of the failure."""
     if alive(_recorded(folder)):
         print("running")
         return ""
@@ -62,13 +62,13 @@ def start(folder: Path, command: Sequence[str], ready: str, timeout: float) -> s
             return ""
         if child.poll() is not None:
             return f"{command[0]} ended with {child.returncode}:\n{_tail(log)}"
-        time.sleep(0.1)  # a file gives no notice, and nothing shorter would be seen
+        time.sleep(0.1)  # the log is a plain file, so it has to be polled
     end(process, GRACE)
     return f"{command[0]} was not ready after {timeout:.0f} s, and was ended:\n{_tail(log)}"
 
 
 def stop(folder: Path) -> bool:
-    """End it; False if it did not run."""
+    """Stop the process; returns False if it was not running."""
     process = _recorded(folder)
     was = alive(process)
     end(process, GRACE)

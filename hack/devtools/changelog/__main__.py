@@ -15,7 +15,7 @@ CHANGELOG = "CHANGELOG.md"
 
 
 def antsibull(root: Path, *arguments: str) -> None:
-    """Run antsibull-changelog on the collection in ``root``; raises CalledProcessError, whose output says why."""
+    """Run antsibull-changelog on the collection in ``root``; raises CalledProcessError, which carries the output."""
     subprocess.run(
         ["antsibull-changelog", *arguments],
         cwd=root,
@@ -28,7 +28,7 @@ def antsibull(root: Path, *arguments: str) -> None:
 
 
 def outdated(root: Path) -> bool:
-    """Whether CHANGELOG.md is not what changelogs/changelog.yaml says; pending fragments do not count."""
+    """Whether CHANGELOG.md differs from what changelogs/changelog.yaml generates; pending fragments are ignored."""
     with tempfile.TemporaryDirectory() as scratch:
         generated = Path(scratch) / CHANGELOG
         antsibull(root, "generate", "--output", str(generated), "--output-format", "md")
@@ -42,10 +42,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         if not arguments.check:
-            # a version that is not tagged yet may be written several times: its section takes what has come since
+            # an untagged version may be released repeatedly: new fragments are added to its existing section
             antsibull(ROOT, "release", "--update-existing", "--reload-plugins", "--refresh-plugins")
         elif outdated(ROOT):
-            print(f"{CHANGELOG} is not what changelogs/changelog.yaml says: run antsibull-changelog generate")
+            print(f"{CHANGELOG} does not match changelogs/changelog.yaml: run antsibull-changelog generate")
             return 1
     except subprocess.CalledProcessError as error:
         print(error.stdout, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""A small client of the API server, for what kubectl does one object at a time and slowly."""
+"""A small API server client, for bulk operations that are slow with kubectl."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from devtools.cluster.errors import ClusterError
 
 @dataclass(frozen=True)
 class Access:
-    """A server and the client certificate for it, as kind writes them into a kubeconfig (PEM texts)."""
+    """An API server's address and its client certificate, as kind writes them into a kubeconfig (PEM)."""
 
     server: str
     authority: str
@@ -29,7 +29,7 @@ class Access:
 
 
 def parse_kubeconfig(text: str) -> Access:
-    """The current context's access; raises ValueError if it is not of the kind that kind writes."""
+    """Parse the current context; raises ValueError if it is not in the format that kind writes."""
     document = yaml.safe_load(text)
     try:
         context = {c["name"]: c["context"] for c in document["contexts"]}[document["current-context"]]
@@ -46,12 +46,12 @@ def parse_kubeconfig(text: str) -> Access:
 
 
 class Api:
-    """One connection to the API server, with cluster-admin's certificate. Not thread-safe."""
+    """One connection to the API server, authenticated with the cluster-admin certificate. Not thread-safe."""
 
     def __init__(self, kubeconfig: Path) -> None:
         access = parse_kubeconfig(kubeconfig.read_text())
         context = ssl.create_default_context(cadata=access.authority)
-        with tempfile.NamedTemporaryFile("w") as pair:  # the ssl module takes a file only
+        with tempfile.NamedTemporaryFile("w") as pair:  # the ssl module accepts only files
             pair.write(access.certificate + access.key)
             pair.flush()
             context.load_cert_chain(pair.name)
@@ -64,7 +64,7 @@ class Api:
     def request(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, ok: tuple[int, ...] = (200, 201)
     ) -> Any:
-        """The answer as a document; raises ClusterError with the server's message for a status other than ``ok``."""
+        """The response body as JSON; raises ClusterError with the server's message for a status not in ``ok``."""
         try:
             data = None if body is None else json.dumps(body)
             content = "application/merge-patch+json" if method == "PATCH" else "application/json"
@@ -78,9 +78,9 @@ class Api:
         return document
 
     def watch(self, path: str, version: str, timeout: int) -> Iterator[tuple[str, Any]]:
-        """(type, object) of each change under ``path`` since ``version``, for at most ``timeout`` seconds.
+        """Yield (type, object) of each watch event under ``path`` after ``version``, for at most ``timeout`` seconds.
 
-        Takes the connection over: when the watch is abandoned early, the client is of no further use.
+        The watch occupies the connection: if the caller abandons it early, this client cannot be used any more.
         """
         separator = "&" if "?" in path else "?"
         query = f"{separator}watch=1&resourceVersion={version}&timeoutSeconds={timeout}"

@@ -15,11 +15,11 @@ from devtools.cluster.settings import Settings, settings_from
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m devtools.cluster", description="The local kind cluster.")
     commands = top.add_subparsers(dest="command", required=True)
-    commands.add_parser("up", help="bring the cluster up, or what of it is down")
-    commands.add_parser("down", help="end everything that 'up' started")
-    commands.add_parser("status", help="what is there; exit status 1 if not all of it works")
-    commands.add_parser("env", help='print lines for a shell: eval "$(python -m devtools.cluster env)"')
-    kwok = commands.add_parser("kwok", help="make it N kwok nodes")
+    commands.add_parser("up", help="create the cluster, or start the parts of it that are down")
+    commands.add_parser("down", help="stop everything that 'up' started")
+    commands.add_parser("status", help="show each component's state; exit status 1 if one does not work")
+    commands.add_parser("env", help='print the environment for a shell: eval "$(python -m devtools.cluster env)"')
+    kwok = commands.add_parser("kwok", help="create or remove kwok nodes until there are N")
     kwok.add_argument("count", type=count, metavar="N")
     gpus = commands.add_parser("gpu", help="advertise N GPUs in the real node's status")
     gpus.add_argument("count", type=count, metavar="N")
@@ -78,5 +78,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("interrupted; 'up' goes on from here, 'down' cleans up", file=sys.stderr)
+        print("interrupted; 'up' continues from here, 'down' cleans up", file=sys.stderr)
         return 130

@@ -1,4 +1,4 @@
-"""Keys for the cache: what goes in decides, never when or where."""
+"""Cache keys, which depend on the content of the inputs only, never on time or location."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ LENGTH = 16
 
 
 def content_key(*parts: str, trees: Iterable[Path] = ()) -> str:
-    """16 hex digits over the strings and over the files of each tree (relative name, executable bit, content).
+    """16 hex digits, hashed from the strings and from the files of each tree (relative name, executable bit, content).
 
-    A tree may be a single file. Order of the parts matters, order of the files on disk does not.
+    A tree may be a single file. The order of the parts matters, the order of the files on disk does not.
     """
     digest = hashlib.sha256()
     for part in parts:

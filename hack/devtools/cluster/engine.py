@@ -1,8 +1,8 @@
-"""The Docker engine: the user's if one answers, else one started here in namespaces of its own.
+"""The Docker engine: the user's if it responds, else a private engine that this tool starts.
 
-The own engine runs under ``unshare`` in private mount and pid namespaces with an init as their first process. Its
-mounts are therefore never seen on the host, and when any of the three processes (unshare, init, dockerd) ends, the
-kernel ends every container, shim and proxy with it: nothing can be left behind, however it died.
+The private engine runs under ``unshare`` in its own mount and pid namespaces, with an init as their first process.
+Its mounts are therefore invisible on the host, and when any of the three processes (unshare, init, dockerd) exits,
+the kernel kills every container, shim and proxy in the namespace: none of them can outlive the engine.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ CAP_SYS_ADMIN = 21
 CAP_SYS_RESOURCE = 24
 START_TIMEOUT = 60.0
 STOP_GRACE = 30.0
-_CGROUP_PATIENCE = 10.0
+_CGROUP_TIMEOUT = 10.0
 PRIVATE_RUN_DIRS = ("/run/containerd", "/run/docker", "/run/runc")
-"""Fixed folders of containerd, Docker and runc; in the own engine's namespace each is a tmpfs of its own."""
+"""Fixed folders of containerd, Docker and runc; the private engine's namespace mounts a tmpfs over each."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A Docker that answers, and the environment in which its client finds it."""
+    """A Docker engine, and the environment variables that make the docker client use it."""
 
     kind: str
     """"user" or "own"."""
@@ -52,19 +52,19 @@ class Engine:
 
 
 def user_engine(env: Mapping[str, str]) -> Engine | None:
-    """The Docker that the user's client reaches, None if there is no client or no answer."""
+    """The Docker that the user's client reaches; None if there is no client or the engine does not respond."""
     docker = shell.find("docker")
     if docker is None:
         return None
     kept = {name: env[name] for name in ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG") if env.get(name)}
-    # the one that is asked is the one that will be used: a cluster's record may name another than this shell does
+    # pin the endpoint checked here: the cluster's record may name another one than this shell's environment
     done = shell.run([docker, "info", "--format", "{{.ServerVersion}}"], env=kept, check=False, timeout=20)
     if done.returncode != 0 or not done.stdout.strip():
         return None
     return Engine("user", docker, kept)
 
 
-# ---- rights
+# ---- capabilities
 
 
 def bounding_set(status: str) -> int:
@@ -91,11 +91,11 @@ def require_rights() -> None:
         )
 
 
-# ---- the own engine
+# ---- the private engine
 
 
 def ensure_packages(settings: Settings) -> Path:
-    """The engine's programs, unpacked."""
+    """The folder with the engine's unpacked packages."""
     tree = packages.unpack(settings.cache_dir, "engine", versions.ENGINE_PACKAGES, with_dependencies=True)
     for name in (
         "iptables",
@@ -105,7 +105,7 @@ def ensure_packages(settings: Settings) -> Path:
         "ip6tables-save",
         "ip6tables-restore",
     ):
-        link = tree / "usr/sbin" / name  # what the alternatives system would have made on installation
+        link = tree / "usr/sbin" / name  # an installation creates this link through the alternatives system
         if (tree / "usr/sbin/xtables-nft-multi").exists() and not link.is_symlink():
             link.symlink_to("xtables-nft-multi")
     return tree
@@ -114,23 +114,23 @@ def ensure_packages(settings: Settings) -> Path:
 def daemon_config(
     settings: Settings, data_root: Path, block: network.Network, mtu: int, runtime: str | None
 ) -> dict[str, Any]:
-    """dockerd's configuration file. ``block`` is all the address space it may use."""
+    """dockerd's configuration file. ``block`` is the address space that it may use."""
     config: dict[str, Any] = {
         "hosts": [f"unix://{settings.run_dir}/docker.sock"],
         "data-root": str(data_root),
         "exec-root": str(settings.run_dir / "exec"),
         "pidfile": str(settings.run_dir / "dockerd.pid"),
-        # no rule of ours among the host's: ports are published by docker-proxy, egress has a table of its own
+        # do not touch the host's iptables rules: docker-proxy publishes ports, and egress uses a separate table
         "iptables": False,
         "ip6tables": False,
-        # not docker0: that name belongs to a Docker installed on the machine
+        # not docker0: a Docker that is installed on the machine uses that name
         "bridge": settings.default_bridge,
         "mtu": mtu,
         "default-address-pools": [{"base": str(network.spare_pool(block)), "size": 24}],
         "storage-driver": "overlay2",
         "cgroup-parent": f"/{settings.cgroup}",
         "exec-opts": ["native.cgroupdriver=cgroupfs"],
-        # lowering it, as is the default, needs CAP_SYS_RESOURCE
+        # the default lowers the score, which needs CAP_SYS_RESOURCE
         "oom-score-adjust": 0,
         "log-driver": "json-file",
         "log-opts": {"max-size": "10m", "max-file": "2"},
@@ -143,9 +143,9 @@ def daemon_config(
 
 
 def runtime_wrapper(runc: Path | str) -> str:
-    """A runtime that asks for every capability but CAP_SYS_RESOURCE, for machines whose bounding set lacks it.
+    """A runc wrapper that drops CAP_SYS_RESOURCE, for machines whose bounding set lacks that capability.
 
-    Docker puts it into each privileged container (``--bundle``) and each privileged exec (``--process``), and runc
+    Docker requests it for each privileged container (``--bundle``) and each privileged exec (``--process``), and runc
     then fails with "unable to apply caps".
     """
     return f"""#!/bin/sh
@@ -166,10 +166,10 @@ exec {runc} "$@"
 
 
 def launch_script(tree: Path, modules: Path | None, config: Path, tini: str) -> str:
-    """What runs as the first process of the namespaces: the private mounts, then init and dockerd.
+    """The first process of the namespaces: it makes the private mounts, then executes init and dockerd.
 
-    /usr is overlaid, read-only, with the unpacked packages, as if they were installed. kind mounts /lib/modules into
-    its nodes; where the kernel has none, ``modules`` (a folder with an empty lib/modules) adds an empty one.
+    A read-only overlay adds the unpacked packages to /usr, as if they were installed. kind mounts /lib/modules into
+    its nodes; where the kernel has no modules, ``modules`` (a folder with an empty lib/modules) provides an empty one.
     """
     layers = ":".join(str(p) for p in (tree / "usr", *([modules] if modules else []), "/usr"))
     mounts = [f"mount -t overlay overlay -o ro,lowerdir={layers} /usr"]
@@ -178,7 +178,7 @@ def launch_script(tree: Path, modules: Path | None, config: Path, tini: str) -> 
 
 
 def _prepare(settings: Settings, tree: Path, data_root: Path, block: network.Network) -> Path:
-    """Make what the engine finds at its start: its bridge and its files; returns the launch script."""
+    """Create the bridge and the files that the engine needs at startup; returns the launch script."""
     for folder in (settings.run_dir, data_root, settings.log_dir):
         folder.mkdir(parents=True, exist_ok=True)
     settings.run_dir.chmod(0o700)
@@ -191,7 +191,7 @@ def _prepare(settings: Settings, tree: Path, data_root: Path, block: network.Net
     mtu = network.host_mtu()
     tools = packages.tool_env(tree)
     for bridge in (settings.bridge, settings.default_bridge):
-        # a new engine makes the bridge anew, and nobody could tell later whose its old links were
+        # recreate the bridge, because links left by an earlier engine could not be identified later
         network.remove_ports(bridge, tools)
     network.add_bridge(settings.default_bridge, network.default_bridge_subnet(block), mtu, tools)
     config = settings.run_dir / "daemon.json"
@@ -208,9 +208,9 @@ def _prepare(settings: Settings, tree: Path, data_root: Path, block: network.Net
 def start(
     settings: Settings, claim: Claim, block: network.Network, record: Callable[[process.ProcessId], None]
 ) -> None:
-    """Start dockerd in the claimed slot and wait until it says that it is ready.
+    """Start dockerd in the claimed slot and wait until it reports readiness.
 
-    ``record`` is told the supervisor's identity at once: should this process die, the engine is not forgotten.
+    ``record`` receives the supervisor's identity at once, so that ``down`` can stop the engine if this process dies.
     """
     tree = ensure_packages(settings)
     script = _prepare(settings, tree, claim.slot.docker, block)
@@ -218,7 +218,7 @@ def start(
     unshare = shutil.which("unshare")
     if unshare is None:
         raise ClusterError("unshare: not found", "apt-get install util-linux")
-    # a killed predecessor's pid files name processes of its own pid namespace; in the new one they mean somebody else
+    # pid files of a killed engine refer to its own pid namespace; the pids mean other processes in the new one
     shutil.rmtree(settings.run_dir / "exec", ignore_errors=True)
     for stale in ("docker.sock", "dockerd.pid"):
         (settings.run_dir / stale).unlink(missing_ok=True)
@@ -240,7 +240,7 @@ def start(
 
 
 def disarm(data_root: Path) -> None:
-    """Before an engine starts: an earlier one's containers will not start again, its networks are forgotten."""
+    """Before an engine starts: disable restart of an earlier engine's containers and drop its networks."""
     for path in (data_root / "containers").glob("*/hostconfig.json"):
         config = json.loads(path.read_text())
         config["RestartPolicy"] = {"Name": "no", "MaximumRetryCount": 0}
@@ -261,7 +261,7 @@ def own_env(settings: Settings) -> dict[str, str]:
 
 
 def own_engine(settings: Settings, client: Path | None = None) -> Engine:
-    """The handle of the own engine, whether or not it runs; ``client``, if that exists, in place of the packages'."""
+    """A handle for the private engine, running or not; ``client``, if it exists, replaces the packages' docker."""
     if client is not None and client.exists():
         return Engine("own", client, own_env(settings))
     tree = ensure_packages(settings)
@@ -278,7 +278,7 @@ def answers(engine: Engine) -> bool:
 
 
 def stop(settings: Settings, supervisor: process.ProcessId | None) -> None:
-    """End the own engine and everything in it, and wait for the end."""
+    """Stop the private engine and every process in it, and wait until they have exited."""
     if supervisor is None or not process.alive(supervisor):
         return
     for init in process.children(supervisor.pid):
@@ -287,11 +287,11 @@ def stop(settings: Settings, supervisor: process.ProcessId | None) -> None:
         process.end(supervisor, 0)
 
 
-# ---- what an engine leaves on the host
+# ---- cleanup of host resources after an engine has stopped
 
 
 def cgroup_dirs(name: str, mountinfo: str) -> list[Path]:
-    """Where a cgroup of this name would be: one folder in each mounted hierarchy."""
+    """The folders that a cgroup of this name has: one in each mounted hierarchy."""
     found = []
     for line in mountinfo.splitlines():
         fields, _, rest = line.partition(" - ")
@@ -300,13 +300,13 @@ def cgroup_dirs(name: str, mountinfo: str) -> list[Path]:
     return found
 
 
-def remove_cgroups(name: str, patience: float = _CGROUP_PATIENCE) -> None:
-    """Remove our empty cgroups. A cgroup folder holds only what the kernel shows; rmdir refuses one in use.
+def remove_cgroups(name: str, timeout: float = _CGROUP_TIMEOUT) -> None:
+    """Remove our empty cgroups; rmdir fails on one that is in use.
 
-    A process that was killed is in its cgroup until the kernel is through with it: ``patience`` seconds at most.
+    A killed process stays in its cgroup until the kernel has released it, for which this waits at most ``timeout`` s.
     """
     tops = [top for top in cgroup_dirs(name, Path("/proc/self/mountinfo").read_text()) if top.is_dir()]
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     while True:
         for top in tops:
             for folder, _, _ in os.walk(top, topdown=False):
@@ -319,7 +319,7 @@ def remove_cgroups(name: str, patience: float = _CGROUP_PATIENCE) -> None:
 
 
 def remove_traces(settings: Settings) -> None:
-    """Remove what an engine that has ended left: table, bridges, cgroups, sockets."""
+    """Remove what a stopped engine left on the host: nftables table, bridges, cgroups, sockets."""
     env = packages.tool_env(ensure_packages(settings))
     network.remove_egress(settings.nft_table, env)
     for bridge in (settings.bridge, settings.default_bridge):

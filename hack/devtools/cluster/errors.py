@@ -1,12 +1,12 @@
-"""The one exception that a user of the tool gets to see."""
+"""The exception that the tool reports to its user."""
 
 from __future__ import annotations
 
 
 class ClusterError(Exception):
-    """Something the tool cannot get past: what is wrong, and what would fix it.
+    """A problem that stops the tool, with its fix.
 
-    ``problem`` names the thing that is missing or failed; ``fix`` is a command or a change that helps ("" if unknown).
+    ``problem`` names what is missing or has failed; ``fix`` is a command or a change that helps ("" if unknown).
     """
 
     def __init__(self, problem: str, fix: str = "") -> None:

@@ -1,4 +1,4 @@
-"""How long what remains will take: from earlier runs on this machine, else from built-in figures. Pure."""
+"""Estimates of the remaining time, from earlier runs on this machine, else from built-in figures. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 DEFAULTS: Mapping[str, float] = {
-    # seconds on a machine of two cores, the slowest we know
+    # seconds on a machine with two cores
     "tools": 20,
     "kubernetes": 570,
     "etcd": 60,
@@ -24,14 +24,14 @@ DEFAULTS: Mapping[str, float] = {
     "ready": 8,
 }
 UNKNOWN = 10.0
-"""Seconds assumed for a step without any figure."""
+"""Seconds assumed for a step without history and without a built-in figure."""
 KEEP = 5
-"""Earlier runs remembered of each step."""
+"""Number of earlier runs kept for each step."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the running step is: ``done`` of ``total`` units, 0 if it cannot tell."""
+    """Progress of the running step: ``done`` of ``total`` units; ``total`` is 0 if unknown."""
 
     done: int = 0
     total: int = 0
@@ -43,7 +43,7 @@ class Progress:
 
 
 def expected(step: str, history: Mapping[str, Sequence[float]]) -> float:
-    """Seconds the step should take: the median of its earlier runs, else the built-in figure."""
+    """Expected seconds of a step: the median of its earlier runs, else the built-in figure."""
     past = sorted(history.get(step, ()))
     return past[len(past) // 2] if past else DEFAULTS.get(step, UNKNOWN)
 
@@ -57,9 +57,9 @@ def remaining(
 ) -> float:
     """Seconds left for the running step and all later ones.
 
-    Once a tenth of a countable step is done its own pace counts beside its history: the more, the more is done, and
-    the closer it comes to the time that it should have taken. A build on a busier machine is then not about to end
-    for minutes, and one that finds its packages cached not announced at its full length.
+    Once a tenth of a countable step is done, the estimate combines its current pace with its history. The pace gets
+    more weight the more is done and the closer the step is to its expected time. This corrects the estimate for a
+    build on a busy machine, and for one that finds most of its packages in the cache.
     """
     guess = expected(step, history)
     left = max(0.0, guess - elapsed)
@@ -72,7 +72,7 @@ def remaining(
 
 
 def record(history: Mapping[str, Sequence[float]], step: str, seconds: float) -> dict[str, list[float]]:
-    """The history with one more run of the step, the oldest forgotten."""
+    """The history with one more run of the step, and without its oldest run."""
     updated = {name: list(values) for name, values in history.items()}
     updated[step] = [*updated.get(step, []), round(seconds, 1)][-KEEP:]
     return updated
@@ -85,7 +85,7 @@ def clock(seconds: float) -> str:
 
 
 def about(seconds: float) -> str:
-    """A figure no finer than it can be trusted: ``less than 5 s``, ``about 40 s``, ``about 9 min``."""
+    """A rounded duration: ``less than 5 s``, ``about 40 s``, ``about 9 min``."""
     if seconds < 5:
         return "less than 5 s"
     if seconds < 90:

@@ -1,4 +1,4 @@
-"""Builds Go programs from committed go.mod and go.sum files, into the cache, counting packages as they compile."""
+"""Builds Go programs from committed go.mod and go.sum files into the cache, and reports compiled packages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/versi
 
 @dataclass(frozen=True)
 class Program:
-    """What one ``go build`` makes: the module folder under node/go, and package path -> name of the binary."""
+    """The input of one ``go build``: the module folder under node/go, and package path -> name of the binary."""
 
     module: str
     packages: Mapping[str, str]
@@ -32,7 +32,7 @@ class Program:
 
 
 def kubernetes_ldflags(version: str) -> str:
-    """Stamps the version in: kubeadm and kubectl refuse or misreport without it."""
+    """Linker flags that set the version, without which kubeadm fails and kubectl reports a wrong one."""
     major, minor, _ = version.removeprefix("v").split(".")
     stamps = [f"-X {package}.gitVersion={version}" for package in VERSION_PACKAGES]
     stamps += [f"-X {VERSION_PACKAGES[0]}.gitMajor={major}", f"-X {VERSION_PACKAGES[0]}.gitMinor={minor}"]
@@ -40,7 +40,7 @@ def kubernetes_ldflags(version: str) -> str:
 
 
 def helm_ldflags(version: str, kubernetes: str) -> str:
-    """Stamps the version in, and that of Kubernetes, which it takes an unknown cluster for."""
+    """Linker flags that set Helm's version and the Kubernetes version that it assumes for an unknown cluster."""
     major, minor, _ = kubernetes.removeprefix("v").split(".")
     packages = ("helm.sh/helm/v3/pkg/chartutil", "helm.sh/helm/v3/pkg/lint/rules")
     stamps = [f"-X {p}.k8sVersionMajor={major} -X {p}.k8sVersionMinor={minor}" for p in packages]
@@ -74,30 +74,28 @@ def parse_go_version(text: str) -> tuple[int, int] | None:
 
 
 def go_tool() -> str:
-    """The go command; raises ClusterError if there is none that can build these modules."""
+    """The path of the go command; raises ClusterError if none can build these modules."""
     wanted = ".".join(map(str, versions.GO_MINIMUM))
     fix = f"install Go {wanted} or newer (https://go.dev/doc/install) and put it on PATH"
     go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
     if go is None:
-        raise ClusterError(
-            "go: not found; without a pullable kind node image Kubernetes is built from its Go modules", fix
-        )
+        raise ClusterError("go: not found; the kind node image cannot be pulled, and building Kubernetes needs Go", fix)
     found = parse_go_version(shell.run([go, "env", "GOVERSION"]).stdout)
-    if found is None or found < (1, 21):  # from 1.21 on, go fetches the toolchain that a go.mod asks for
+    if found is None or found < (1, 21):  # since 1.21 go downloads the toolchain that a go.mod requires
         raise ClusterError(f"go is too old to fetch a newer toolchain by itself: {found}", fix)
     return go
 
 
 def go_env() -> dict[str, str]:
-    """Environment for builds: static and reproducible.
+    """Environment for static and reproducible builds.
 
-    With the module files read-only every download must match the committed go.sum, whatever the user's GOSUMDB says.
+    With read-only module files every download must match the committed go.sum, regardless of the user's GOSUMDB.
     """
     return {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -trimpath -buildvcs=false", "GOWORK": "off"}
 
 
 def module_dir(go_dir: Path, module: str, path: str) -> Path:
-    """Where the module ``path``, required by node/go/<module>, lies in the module cache; downloads and verifies it."""
+    """Download and verify the module ``path``, required by node/go/<module>; returns its folder in the module cache."""
     out = shell.run([go_tool(), "list", "-m", "-f", "{{.Dir}}", path], cwd=go_dir / module, env=go_env()).stdout.strip()
     if not out:
         shell.run([go_tool(), "mod", "download", path], cwd=go_dir / module, env=go_env())
@@ -108,10 +106,10 @@ def module_dir(go_dir: Path, module: str, path: str) -> Path:
 
 
 def stale_packages(go: str, folder: Path, packages: Sequence[str]) -> int:
-    """How many packages have to be compiled: those that the build cache lacks. Downloads the modules it needs."""
+    """The number of packages that the build cache lacks. Downloads the modules that it needs."""
     listed = shell.run(
         [go, "list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}", *packages], cwd=folder, env=go_env(),
-        fix="check that the Go module proxy (go env GOPROXY) can be reached",
+        fix="check that the Go module proxy (go env GOPROXY) is reachable",
     )  # fmt: skip
     return len(listed.stdout.split())
 
@@ -127,7 +125,7 @@ def built(cache: Path, go_dir: Path, program: Program) -> bool:
 
 
 def build(cache: Path, go_dir: Path, program: Program, step: Step | None = None) -> Path:
-    """Folder with the program's binaries; built unless the cache has them. ``step`` is told what is done."""
+    """Build the program unless it is cached; returns the folder of its binaries. ``step`` receives the progress."""
     target = program_dir(cache, go_dir, program)
     if built(cache, go_dir, program):
         return target

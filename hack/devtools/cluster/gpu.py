@@ -1,4 +1,4 @@
-"""A GPU that is not there: an extended resource advertised in the real node's status, as Kubernetes documents it."""
+"""A simulated GPU: an extended resource advertised in the real node's status, as Kubernetes documents it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from devtools.cluster.kindcluster import Kind
 
 RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?")
 ALPHA_NAME = "alpha.kubernetes.io/nvidia-gpu"
-"""What manifests of the first operators ask for."""
+"""The GPU resource that manifests of the early operators request."""
 
 
 def status_patch(resource: str, count: int) -> str:
-    """A merge patch of a node's status; the kubelet takes over what it finds in the capacity."""
+    """A merge patch of a node's status; the kubelet copies the capacity to the allocatable resources."""
     if not RESOURCE.fullmatch(resource):
         raise ClusterError(
             f"--resource {resource}: not the name of an extended resource",
@@ -27,7 +27,7 @@ def status_patch(resource: str, count: int) -> str:
 
 
 def advertise(kind: Kind, resource: str, count: int) -> None:
-    """Set the count and wait until the scheduler may use it. 0 removes the resource."""
+    """Set the count and wait until the resource is allocatable. 0 removes the resource."""
     node = kind.settings.node
     kind.ctl("patch", "node", node, "--subresource=status", "--type=merge", "-p", status_patch(resource, count))
     if count:

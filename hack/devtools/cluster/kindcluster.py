@@ -1,4 +1,4 @@
-"""The kind cluster itself: its configuration, its creation and its readiness."""
+"""The kind cluster: its configuration, its creation and its readiness."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REGISTRY_PORT = 5000
 
 @dataclass(frozen=True)
 class Kind:
-    """The kind and kubectl programs with the engine they drive."""
+    """The kind and kubectl programs, and the engine that they use."""
 
     settings: Settings
     engine: Engine
@@ -32,7 +32,7 @@ class Kind:
     kubectl: Path
 
     def run(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-        """kind, driving our engine and our network. It looks ``docker`` up on PATH: ours comes first there."""
+        """Run kind with our engine and our network. kind finds ``docker`` on PATH, where our folder comes first."""
         env = {
             **self.engine.env,
             NETWORK_VARIABLE: self.settings.network,
@@ -50,10 +50,10 @@ class Kind:
 
 @dataclass(frozen=True)
 class NodeRuntime:
-    """What of the machine and of the node image decides how the node runs containers."""
+    """Properties of the machine and of the node image that determine how the node runs containers."""
 
     restrict_oom_score: bool = False
-    """Without CAP_SYS_RESOURCE containerd must not lower an OOM score."""
+    """Set where CAP_SYS_RESOURCE is missing: containerd must then not lower an OOM score."""
     cgroup_v1: bool = False
     """The systemd driver sends a D-Bus request for each of the dozen hierarchies of version 1; without it a pod's
     start and end take 0.61 instead of 0.83 s of processor time, and with crun instead of runc 0.55 s (40 pods, two
@@ -71,19 +71,19 @@ def node_runtime(engine: Engine, own_image: bool) -> NodeRuntime:
 
 
 def kubeadm_patches(runtime: NodeRuntime) -> list[dict[str, Any]]:
-    """What differs from kind's kubeadm configuration: a node that many pods fit on, a control plane that can rest.
+    """Changes to kind's kubeadm configuration: more pods per node, and a control plane that is idle without load.
 
-    Nothing here changes what the API serves or how fast controllers may write.
+    They change neither the API that is served nor the rate limits of the controllers.
     """
     return [
         {
             "kind": "ClusterConfiguration",
-            # the cluster is thrown away; a disk flush for each write is most of etcd's cost
+            # the cluster is disposable, and fsync for each write is most of etcd's cost
             "etcd": {"local": {"extraArgs": {"unsafe-no-fsync": "true"}}},
             "controllerManager": {
-                # one replica: electing a leader every two seconds only costs writes
+                # there is one replica, and renewing the leader lease every two seconds costs writes
                 "extraArgs": {"leader-elect": "false", "node-cidr-mask-size": str(network.NODE_MASK)},
-                # where its host-path provisioner makes the folders of volume claims
+                # the folder in which the host-path provisioner creates volumes
                 "extraVolumes": [
                     {
                         "name": "volumes",
@@ -98,7 +98,7 @@ def kubeadm_patches(runtime: NodeRuntime) -> list[dict[str, Any]]:
         {
             "kind": "KubeletConfiguration",
             "maxPods": 250,
-            # images come from the registry next door and are never cleaned up
+            # images come from the local registry and must not be garbage-collected
             "imageGCHighThresholdPercent": 100,
             "registryPullQPS": 0,
             "serializeImagePulls": False,
@@ -108,7 +108,7 @@ def kubeadm_patches(runtime: NodeRuntime) -> list[dict[str, Any]]:
 
 
 def containerd_patch(runtime: NodeRuntime) -> str:
-    """TOML: where containerd finds its registries, and what the machine asks for."""
+    """TOML for containerd: the registries' configuration, and options that depend on the machine."""
     cri = '[plugins."io.containerd.grpc.v1.cri"'
     text = f'{cri}.registry]\n  config_path = "/etc/containerd/certs.d"\n'
     if runtime.restrict_oom_score:
@@ -121,7 +121,7 @@ def containerd_patch(runtime: NodeRuntime) -> str:
 
 
 def kind_config(settings: Settings, image: str | None, runtime: NodeRuntime) -> dict[str, Any]:
-    """kind's Cluster document: one node that is control plane and worker."""
+    """kind's Cluster document: one node that is both control plane and worker."""
     node: dict[str, Any] = {
         "role": "control-plane",
         "extraMounts": [
@@ -152,8 +152,8 @@ def kind_config(settings: Settings, image: str | None, runtime: NodeRuntime) -> 
 def hosts_toml(registry: str, name: str) -> str:
     """containerd's host file for the image names of ``name``: our registry first, then the real one.
 
-    Two places are asked: ``<name>/<repository>``, where ``push`` puts images, so that equal repositories of different
-    registries stay apart; and plain ``<repository>``, for who pushes with another client.
+    In our registry containerd tries ``<name>/<repository>``, to which ``push`` pushes so that equal repositories of
+    different registries do not collide, then ``<repository>``, for images that were pushed with another client.
     """
     capabilities = '  capabilities = ["pull", "resolve"]\n'
     folder = path_component(name)
@@ -164,12 +164,12 @@ def hosts_toml(registry: str, name: str) -> str:
 
 
 def path_component(name: str) -> str:
-    """A registry's name as the first part of a repository: that may not contain the colon of a port."""
+    """A registry's name as the first component of a repository, which may not contain the colon of a port."""
     return name.replace(":", "-")
 
 
 def write_hosts(settings: Settings, name: str) -> None:
-    """containerd reads these files at each pull: a new one needs no restart."""
+    """Write the host file for ``name``. containerd reads it at each pull, so no restart is needed."""
     folder = settings.certs_dir / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "hosts.toml").write_text(hosts_toml(settings.registry, name))
@@ -187,7 +187,10 @@ def parse_default_image(source: str) -> str:
 
 
 def ensure_network(settings: Settings, engine: Engine, subnet: network.Network | None) -> None:
-    """A network of our own, not kind's shared one: ``down`` may then remove it. Without ``subnet`` Docker chooses."""
+    """Create a separate network instead of kind's shared one, so that ``down`` can remove it.
+
+    Without ``subnet`` Docker chooses one.
+    """
     if engine.run("network", "inspect", settings.network, check=False).returncode == 0:
         return
     arguments = ["network", "create", "--driver", "bridge"]
@@ -204,13 +207,13 @@ def ensure_network(settings: Settings, engine: Engine, subnet: network.Network |
 
 
 def node_state(settings: Settings, engine: Engine) -> str:
-    """Docker's word for the node container's state ("running", "exited" ...), "" if there is none."""
+    """The node container's state as Docker reports it ("running", "exited" ...), "" if there is no container."""
     done = engine.run("container", "inspect", "--format", "{{.State.Status}}", settings.node, check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def create(kind: Kind, image: str | None, *, own_image: bool = False) -> None:
-    """Create the cluster from ``image``, None for kind's default; ``own_image`` says that we have built it."""
+    """Create the cluster from ``image``, None for kind's default; ``own_image``: this tool built the image."""
     config = kind_config(kind.settings, image, node_runtime(kind.engine, own_image))
     path = kind.settings.state_dir / "kind.yaml"
     path.write_text(yaml.safe_dump(config, sort_keys=False))
@@ -227,7 +230,7 @@ def create(kind: Kind, image: str | None, *, own_image: bool = False) -> None:
 
 
 def start_node(kind: Kind) -> bool:
-    """Start the node's container, which may run already; False if the engine cannot."""
+    """Start the node's container, which may already be running; returns False if that fails."""
     if kind.engine.run("start", kind.settings.node, check=False).returncode != 0:
         return False
     path = str(kind.settings.kubeconfig)
@@ -238,13 +241,13 @@ def start_node(kind: Kind) -> bool:
 
 
 def recovers(kind: Kind) -> bool:
-    """Whether a node that was started again serves within a minute, and is Ready within two more."""
+    """Whether the API server of a restarted node is ready within a minute, and the node within two more."""
     script = 'until "$1" --kubeconfig "$2" get --raw /readyz --request-timeout=2s >/dev/null 2>&1; do sleep 0.3; done'
     waiting = ["sh", "-c", script, "wait", str(kind.kubectl), str(kind.settings.kubeconfig)]
     if shell.run(waiting, check=False, timeout=60).returncode != 0:
         return False
     renewed = _lease_time(kind)
-    # what the API holds of the node is from before it died: the next sign of life is awaited before it is believed
+    # the node's Ready condition may predate the restart: wait for a renewed node lease before reading it
     lease = (
         "-n",
         "kube-node-lease",
@@ -280,12 +283,12 @@ def delete(kind: Kind) -> None:
 
 
 def serves(kind: Kind) -> bool:
-    """Whether the API server says it is ready."""
+    """Whether the API server's /readyz succeeds."""
     return kind.ctl("get", "--raw", "/readyz", "--request-timeout=5s", check=False).returncode == 0
 
 
 def wait_ready(kind: Kind, seconds: int) -> bool:
-    """Wait until the node is Ready and cluster DNS answers; False if that takes longer than ``seconds``."""
+    """Wait until the node and the cluster DNS are ready; returns False if that takes longer than ``seconds``."""
     waits = (
         ("wait", "--for=condition=Ready", f"node/{kind.settings.node}"),
         ("-n", "kube-system", "wait", "--for=condition=Available", "deployment/coredns"),
@@ -296,6 +299,6 @@ def wait_ready(kind: Kind, seconds: int) -> bool:
 
 
 def nodes(kind: Kind) -> list[Mapping[str, Any]]:
-    """All nodes as the API has them; an empty list if it does not answer."""
+    """All nodes; an empty list if the API server does not respond."""
     done = kind.ctl("get", "nodes", "-o", "json", "--request-timeout=10s", check=False)
     return json.loads(done.stdout)["items"] if done.returncode == 0 else []

@@ -1,4 +1,4 @@
-"""Nodes that exist only in the API: the real kwok runs them, and the pods on them, beside the real node."""
+"""Simulated nodes: kwok maintains them and the pods on them in the same cluster as the real node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TAINT = {"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}
 CAPACITY = {"cpu": "64", "memory": "512Gi", "ephemeral-storage": "1Ti", "pods": "250"}
 LEASE_SECONDS = 40
 PARALLEL = 16
-"""Pods that it changes at a time. Its own four do 50 to 100 pods a second here, fewer than are made."""
+"""Number of pods that kwok updates in parallel. Its default of 4 updates 50 to 100 pods/s here, which is too slow."""
 NODES = f"/api/v1/nodes?labelSelector={urllib.parse.quote(SELECTOR)}"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 KUBE_PROXY = "/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy"
@@ -33,7 +33,7 @@ def node_name(index: int) -> str:
 
 
 def node_manifest(index: int) -> dict[str, Any]:
-    """One node as the API takes it; kwok fills in its status and keeps its lease."""
+    """The Node object; kwok sets its status and renews its lease."""
     name = node_name(index)
     return {
         "apiVersion": "v1",
@@ -56,7 +56,7 @@ def node_manifest(index: int) -> dict[str, Any]:
 
 
 def configuration() -> dict[str, Any]:
-    """What it has no flag for."""
+    """kwok settings that have no command line flag."""
     options = {"podPlayStageParallelism": PARALLEL}
     return {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": options}
 
@@ -74,16 +74,16 @@ def command(kwok: Path, settings: Settings) -> list[str]:
 
 
 def daemonset_patch() -> dict[str, Any]:
-    """Keeps kube-proxy, which tolerates every taint, off the nodes that have nothing to proxy."""
+    """Keeps kube-proxy, which tolerates every taint, off the kwok nodes."""
     term = {"matchExpressions": [{"key": "type", "operator": "NotIn", "values": ["kwok"]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
     return {"spec": {"template": {"spec": {"affinity": affinity}}}}
 
 
 def start(settings: Settings, kwok: Path) -> process.ProcessId:
-    """Start kwok as a process of the host, in a session of its own."""
+    """Start kwok on the host, in a new session."""
     log = settings.log_dir / "kwok.log"
-    _config_file(settings).write_text(json.dumps(configuration()))  # JSON is YAML too
+    _config_file(settings).write_text(json.dumps(configuration()))  # JSON is valid YAML
     with log.open("ab") as output:
         child = subprocess.Popen(
             command(kwok, settings), cwd="/", stdin=subprocess.DEVNULL, stdout=output, stderr=output,
@@ -101,7 +101,7 @@ def present(api: Api) -> set[str]:
 def remove_surplus(api: Api, count: int) -> None:
     """Remove the nodes beyond ``count`` and every lease without a node.
 
-    kwok must not run meanwhile: a lease that vanishes under it leaves a later node of that name without a heartbeat.
+    kwok must be stopped meanwhile: if its lease is deleted, it never renews the lease of a later node of that name.
     """
     there = present(api)
     keep = there & {node_name(i) for i in range(count)}
@@ -114,7 +114,7 @@ def remove_surplus(api: Api, count: int) -> None:
 
 
 def add_missing(api: Api, count: int, timeout: int) -> None:
-    """Create the nodes that are missing up to ``count`` and wait until kwok has made them all Ready."""
+    """Create the missing nodes up to ``count`` and wait until kwok has set all of them to Ready."""
     there = present(api)
     if count > len(there):
         api.request("PATCH", KUBE_PROXY, daemonset_patch())
@@ -130,7 +130,7 @@ def is_ready(node: Mapping[str, Any]) -> bool:
 
 
 def _wait_ready(api: Api, count: int, timeout: int) -> None:
-    """Wait until ``count`` kwok nodes are Ready. One watch: ``kubectl wait`` asks for every node, five a second."""
+    """Wait with one watch until ``count`` kwok nodes are Ready; ``kubectl wait`` polls each node, five a second."""
     listed = api.request("GET", NODES)
     ready = {item["metadata"]["name"] for item in listed["items"] if is_ready(item)}
     if len(ready) >= count:

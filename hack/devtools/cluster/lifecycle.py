@@ -1,4 +1,4 @@
-"""``up``, ``down`` and what they are made of, in order. Every start is recorded before it is relied on."""
+"""``up``, ``down`` and their steps, in order. Each started component is recorded before another depends on it."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from devtools.cluster.settings import Settings
 from devtools.cluster.state import State, StateFile
 
 REGISTRY_HOST_NUMBER = 250
-"""The registry's fixed place in the own engine's subnet; Docker hands out addresses from the bottom."""
+"""Offset of the registry's address in the private engine's subnet; Docker assigns addresses from the bottom."""
 
 
 @contextlib.contextmanager
 def locked(settings: Settings) -> Iterator[None]:
-    """One command at a time may change a cluster; the kernel drops the lock with its holder."""
+    """Allow one command at a time to change a cluster; the kernel releases the lock when its holder exits."""
     settings.state_dir.mkdir(parents=True, exist_ok=True)
     with (settings.state_dir / "lock").open("w") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("another cluster command is at work in this folder; waiting for it", flush=True)
+            print("another cluster command is running for this folder; waiting for it", flush=True)
             fcntl.flock(stream, fcntl.LOCK_EX)
         yield
 
@@ -53,17 +53,17 @@ def locked(settings: Settings) -> Iterator[None]:
 
 
 def link(settings: Settings, name: str, target: Path) -> None:
-    """Put a program into .cluster/bin."""
+    """Link a program into .cluster/bin."""
     settings.bin_dir.mkdir(parents=True, exist_ok=True)
     place = settings.bin_dir / name
     if place.is_symlink() and target.parent.resolve() / target.name == place:
-        return  # found on the PATH of .cluster/env: it would become a link to itself
+        return  # found through the PATH of .cluster/env: the link would point to itself
     place.unlink(missing_ok=True)
     place.symlink_to(target)
 
 
 def tool_programs(settings: Settings) -> list[gobuild.Program]:
-    """kind, kwok and kubectl; kubectl comes with the rest of Kubernetes where that is built."""
+    """kind, kwok and kubectl; kubectl is part of the Kubernetes build where that exists."""
     go_dir = settings.node_dir / "go"
     programs = [gobuild.KIND, gobuild.KWOK]
     if not gobuild.built(settings.cache_dir, go_dir, gobuild.KUBERNETES):
@@ -83,7 +83,7 @@ def ensure_tool(settings: Settings, program: gobuild.Program, report: Reporter, 
 
 
 def ensure_kubectl(settings: Settings, report: Reporter) -> Path:
-    """kubectl of the cluster's version: from the Kubernetes build if there is one, else built alone."""
+    """kubectl of the cluster's version: from the Kubernetes build if there is one, else built separately."""
     go_dir = settings.node_dir / "go"
     if gobuild.built(settings.cache_dir, go_dir, gobuild.KUBERNETES):
         path = gobuild.program_dir(settings.cache_dir, go_dir, gobuild.KUBERNETES) / "kubectl"
@@ -97,7 +97,7 @@ def ensure_kubectl(settings: Settings, report: Reporter) -> Path:
 
 @dataclass
 class Session:
-    """One run of a command: the settings, the record, and the reporter."""
+    """One command invocation: the settings, the recorded state, and the progress reporter."""
 
     settings: Settings
     file: StateFile
@@ -114,7 +114,7 @@ def open_session(settings: Settings) -> Session:
 
 
 def recorded_engine(session: Session) -> Engine | None:
-    """The engine that the record names, if it answers."""
+    """The engine in the recorded state, if it responds."""
     if session.state.engine == "own":
         if not process.alive(session.state.supervisor):
             return None
@@ -128,13 +128,13 @@ def recorded_engine(session: Session) -> Engine | None:
 
 def users_engine_gone(settings: Settings) -> ClusterError:
     return ClusterError(
-        "the Docker that this cluster was created on does not answer",
-        f"start it again; or, if it will never come back, forget the cluster: rm -r {settings.state_dir}",
+        "the Docker that this cluster was created on does not respond",
+        f"start that Docker again; or, if it no longer exists, drop the cluster's record: rm -r {settings.state_dir}",
     )
 
 
 def ensure_engine(session: Session) -> Engine:
-    """The recorded engine, started again if it has died; else the user's; else a new one of our own."""
+    """The recorded engine, restarted if it has died; else the user's; else a new private engine."""
     settings, state = session.settings, session.state
     engine = recorded_engine(session)
     if engine is None and state.engine == "user":
@@ -157,14 +157,14 @@ def start_own_engine(session: Session) -> Engine:
             step.skip()
         tree = engines.ensure_packages(settings)
     with session.report.step("engine-start", "Docker engine, started"):
-        # a predecessor that hangs, or that was killed in the middle of its end
+        # an earlier engine may hang, or may have been killed while it stopped
         engines.stop(settings, session.state.supervisor)
         if not session.state.engine:
             session.record(name=settings.name, engine="own", block=str(network.free_block()))
-        # after a crash the old bridge still has the subnet; after a reboot another network may have taken it
+        # after a crash the old bridge still has the subnet; after a reboot another network may use it
         elif not network.link_exists(settings.bridge) and _taken(network.Network(session.state.block)):
             raise ClusterError(
-                f"the cluster's addresses {session.state.block} are in use by another network now",
+                f"another network now uses the cluster's addresses {session.state.block}",
                 "run cluster-down, then cluster",
             )
         machine.enter(settings.ident, engines.PRIVATE_RUN_DIRS)
@@ -177,7 +177,7 @@ def start_own_engine(session: Session) -> Engine:
         if claim.inherited:
             engines.remove_leftovers(engines.own_engine(settings))
     if not network.add_egress(settings.nft_table, block, packages.tool_env(tree)):
-        session.report.say("  note: no nftables here; pods cannot reach anything outside the cluster")
+        session.report.say("  note: this kernel has no nftables NAT; pods cannot reach anything outside the cluster")
     return engines.own_engine(settings)
 
 
@@ -201,7 +201,7 @@ def has_image(engine: Engine, name: str) -> bool:
 
 
 def ensure_node_image(session: Session, engine: Engine) -> str:
-    """A node image that the engine has: the user's choice, one built earlier, the official one, or one built now."""
+    """Ensure that the engine has a node image: the user's, one built earlier, the official one, or one built now."""
     settings, report = session.settings, session.report
     if settings.node_image:
         if not has_image(engine, settings.node_image):
@@ -235,7 +235,7 @@ def ensure_node_image(session: Session, engine: Engine) -> str:
 
 
 def _forget_older_images(engine: Engine, current: str) -> None:
-    """Remove the node images that earlier versions of the build files made, as far as no node uses them."""
+    """Remove the node images built from earlier versions of the build files, unless a node uses them."""
     listed = engine.run(
         "images", "--filter", "reference=kindest/node:*-dljob-*", "--format", "{{.Repository}}:{{.Tag}}"
     )
@@ -266,12 +266,12 @@ def ensure_registry(session: Session, engine: Engine) -> None:
 
 
 def ensure_node(session: Session, kind: Kind) -> None:
-    """A node that is Ready: the one that runs, the stopped one started, or a new one."""
+    """Ensure a Ready node: keep the running one, restart a stopped one, or create a new one."""
     settings, report = session.settings, session.report
     state = kindcluster.node_state(settings, kind.engine)
     if state and not session.state.creation:
         raise ClusterError(
-            f"there is a kind cluster {settings.name} in this Docker that was not created from {settings.state_dir}",
+            f"this Docker has a kind cluster {settings.name} that was not created from {settings.state_dir}",
             f"choose another name (DLJOB_CLUSTER_NAME=...), or remove it: kind delete cluster --name {settings.name}",
         )
     if state and session.state.creation == "done":
@@ -286,7 +286,7 @@ def ensure_node(session: Session, kind: Kind) -> None:
             recovered = kindcluster.start_node(kind) and kindcluster.recovers(kind)
         if recovered:
             return
-        report.say("  the node does not come back; it is created anew, and what was in the cluster is lost")
+        report.say("  the node does not restart; creating a new one, all objects of the cluster are lost")
     if state:
         kindcluster.delete(kind)
     session.record(creation="begun")
@@ -298,7 +298,7 @@ def ensure_node(session: Session, kind: Kind) -> None:
     with report.step("ready", "cluster DNS"):
         if not kindcluster.wait_ready(kind, 120):
             raise ClusterError(
-                "the cluster's DNS does not become ready",
+                "the cluster's DNS is not ready in time",
                 f"see {settings.log_dir} and kubectl -n kube-system get pods",
             )
 
@@ -307,17 +307,17 @@ def ensure_node(session: Session, kind: Kind) -> None:
 
 
 def ensure_kwok(session: Session) -> None:
-    """kwok again, if the record says that it should run and it does not."""
+    """Restart kwok, if the recorded state has kwok nodes and it is not running."""
     state = session.state
     if state.kwok_nodes and not process.alive(state.kwok):
         kwok_nodes(session, state.kwok_nodes)
 
 
 def kwok_nodes(session: Session, count: int) -> None:
-    """Make it exactly ``count`` kwok nodes, with kwok running as long as there is one."""
+    """Create or remove kwok nodes until there are ``count``; kwok runs while there is at least one."""
     settings = session.settings
     session.record(kwok_nodes=count)
-    # compiled before the API server is asked anything: it closes a connection that is idle for as long as that takes
+    # compile before opening a connection: the API server would close it as idle during the compilation
     program = ensure_tool(settings, gobuild.KWOK, session.report, "kwok", "kwok, compiled") if count else None
     with contextlib.closing(Api(settings.kubeconfig)) as api:
         if len(kwok.present(api)) > count or not process.alive(session.state.kwok):
@@ -334,7 +334,7 @@ def kwok_nodes(session: Session, count: int) -> None:
 
 
 def env_lines(settings: Settings, state: State) -> list[str]:
-    """Shell lines that make a shell use this cluster."""
+    """Shell commands that configure a shell for this cluster."""
     lines = [
         f"export KUBECONFIG='{settings.kubeconfig}'",
         f"export PATH='{settings.bin_dir}':\"$PATH\"",
@@ -347,7 +347,7 @@ def env_lines(settings: Settings, state: State) -> list[str]:
 
 
 def open_kind(session: Session, engine: Engine) -> Kind:
-    """Kind with the programs that ``up`` has linked; a command that only asks something must not compile anything."""
+    """Kind with the programs that ``up`` has linked, so that read-only commands never compile anything."""
     settings = session.settings
     program = settings.bin_dir / "kind"
     if not program.exists():
@@ -356,7 +356,7 @@ def open_kind(session: Session, engine: Engine) -> Kind:
 
 
 def up(settings: Settings) -> Session:
-    """Bring the cluster up, or whatever of it is down; returns when it is ready."""
+    """Create the cluster, or start the parts of it that are down; returns when it is ready."""
     with locked(settings):
         session = open_session(settings)
         for folder in (settings.log_dir, settings.bin_dir, settings.certs_dir):
@@ -378,7 +378,7 @@ def up(settings: Settings) -> Session:
 
 
 def down(settings: Settings) -> None:
-    """End everything that ``up`` started. What it built, images and the registry's content, stays in the cache."""
+    """Stop everything that ``up`` started. Built programs, images and the registry's content stay in the cache."""
     with locked(settings):
         session = open_session(settings)
         state = session.state
@@ -390,7 +390,7 @@ def down(settings: Settings) -> None:
             _delete_containers(session, engine)
             if state.slot is not None:
                 slots.slot(settings.cache_dir, state.slot).release()
-            # else the containers of the killed engine are left for the slot's next user to remove
+            # otherwise the slot's next user has to remove the containers of the killed engine
         if state.engine == "own":
             engines.stop(settings, state.supervisor)
             engines.remove_traces(settings)
@@ -422,7 +422,7 @@ def existing(settings: Settings) -> tuple[Session, Kind]:
 
 @dataclass(frozen=True)
 class Part:
-    """One line of the status: what it is, whether it works, details."""
+    """One line of the status: a component, whether it works, and details."""
 
     name: str
     good: bool
@@ -430,7 +430,7 @@ class Part:
 
 
 def status(settings: Settings) -> list[Part]:
-    """What is there and whether it works; starts and changes nothing."""
+    """The state of each component; starts and changes nothing."""
     session = open_session(settings)
     state = session.state
     if not state.engine:

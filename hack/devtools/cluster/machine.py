@@ -1,7 +1,7 @@
-"""What all engines of one machine share: kernel settings they change, mount points they need.
+"""Resources that all engines on one machine share: kernel settings that they change, mount points that they need.
 
-The first engine notes how things were, the last one puts them back. One cluster's end must not take from another,
-and a second cluster must not note the first one's changes as the original.
+The first engine saves the original values and the last one restores them, so that stopping one cluster does not affect
+another, and a second cluster does not save the first one's changes as the original values.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from pathlib import Path
 from devtools.cluster import sysctl
 
 SHARED = Path("/run/dljob")
-"""Gone with a reboot, as are the settings."""
+"""On a tmpfs: a reboot removes it, and resets the settings."""
 
 
 @contextlib.contextmanager
 def _locked(shared: Path) -> Iterator[None]:
-    """The lock lies beside the folder: that is removed by its last user."""
+    """The lock file is next to the folder, because the last user removes the folder."""
     path = shared.with_name(f"{shared.name}.lock")
     while True:
         with path.open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            # the one before us may have been the last and have removed the file
+            # the previous holder may have been the last user and have removed the file
             if path.exists() and os.fstat(lock.fileno()).st_ino == path.stat().st_ino:
                 yield
                 return
 
 
 def enter(ident: str, mount_points: Sequence[str], shared: Path = SHARED, kernel: Path = sysctl.ROOT) -> None:
-    """Count the engine ``ident`` in, and make the mount points that are missing. Repeating it changes nothing."""
+    """Register the engine ``ident`` and create the missing mount points. Idempotent."""
     with _locked(shared):
         users, before = shared / "users", shared / "before.json"
         users.mkdir(parents=True, exist_ok=True)
@@ -43,12 +43,12 @@ def enter(ident: str, mount_points: Sequence[str], shared: Path = SHARED, kernel
             before.write_text(json.dumps({"sysctls": sysctl.snapshot(kernel), "made": missing}))
         for path in mount_points:
             Path(path).mkdir(parents=True, exist_ok=True)
-        sysctl.raise_limits(kernel)  # one that cannot be raised may still do
+        sysctl.raise_limits(kernel)  # a limit that cannot be raised may still be sufficient
         (users / ident).touch()
 
 
 def leave(ident: str, shared: Path = SHARED, kernel: Path = sysctl.ROOT) -> list[str]:
-    """Count the engine out; with the last one things are as before. Returns the settings that could not be restored."""
+    """Unregister the engine; the last one restores the settings. Returns those that could not be restored."""
     with _locked(shared):
         (shared / "users" / ident).unlink(missing_ok=True)
         if not shared.is_dir() or any((shared / "users").iterdir()):
@@ -56,7 +56,7 @@ def leave(ident: str, shared: Path = SHARED, kernel: Path = sysctl.ROOT) -> list
         before = json.loads((shared / "before.json").read_text())
         failed = sysctl.restore(before["sysctls"], kernel)
         for path in before["made"]:
-            with contextlib.suppress(OSError):  # somebody else's engine uses it by now
+            with contextlib.suppress(OSError):  # another engine uses it meanwhile
                 Path(path).rmdir()
         shutil.rmtree(shared)
         shared.with_name(f"{shared.name}.lock").unlink(missing_ok=True)

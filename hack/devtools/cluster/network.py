@@ -1,4 +1,4 @@
-"""Addresses, links and rules of the own engine's cluster network."""
+"""Addresses, links and nftables rules of the private engine's cluster network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Network = ipaddress.IPv4Network
 CANDIDATES = tuple(Network(f"172.30.{third}.0/22") for third in range(100, 164, 4))
 """Blocks for one engine: a quarter for the cluster, one for the default bridge, the rest for other networks."""
 POD_SUBNET = "10.240.0.0/12"
-"""With 512 addresses a node: room for 250 pods each on 2,000 (kwok) nodes."""
+"""With 512 addresses per node it has room for 2,000 (kwok) nodes of 250 pods."""
 NODE_MASK = 23
 SERVICE_SUBNET = "10.96.0.0/16"
 
@@ -34,7 +34,7 @@ def parse_routes(text: str) -> list[Network]:
 
 
 def default_interface(text: str) -> str:
-    """The link of the default route in /proc/net/route, "" if there is none."""
+    """The interface of the default route in /proc/net/route, "" if there is none."""
     for line in text.splitlines()[1:]:
         fields = line.split()
         if len(fields) >= 8 and fields[1] == fields[7] == "00000000":
@@ -43,7 +43,7 @@ def default_interface(text: str) -> str:
 
 
 def host_mtu() -> int:
-    """The largest packet that leaves this machine; 1500 if that cannot be told."""
+    """The MTU of the host's default interface; 1500 if it is unknown."""
     try:
         link = default_interface(Path("/proc/net/route").read_text())
         return int(Path("/sys/class/net", link, "mtu").read_text()) if link else 1500
@@ -71,7 +71,7 @@ def choose_block(taken: Iterable[Network], candidates: Iterable[Network] = CANDI
             return candidate
     raise ClusterError(
         "no free subnet for the cluster network among 172.30.100.0 to 172.30.163.255",
-        "remove the routes that cover all of it",
+        "remove the routes that overlap this range",
     )
 
 
@@ -80,11 +80,11 @@ def free_block() -> Network:
 
 
 def egress_rules(table: str, subnet: Network) -> str:
-    """An nftables script: what leaves the cluster network leaves with the host's address, and no Service's does.
+    """An nftables script that masquerades egress of the cluster network and rejects egress to Service addresses.
 
-    A Service's address means nothing outside the node. Until kube-proxy knows it, a connection to it would leave for
-    the default route, and whatever answers there would be taken for the Service; so it is refused, and can be tried
-    again. In a table of its own, so that one deletion removes all of it and no other rule is touched.
+    Until kube-proxy has rules for a Service, a connection to its address would leave by the default route, and any host
+    that responds there would be taken for the Service; a rejected connection can be retried. The rules are in a
+    separate table, so that they can be removed together without touching other rules.
     """
     return (
         f"table ip {table} {{\n"
@@ -101,7 +101,7 @@ def egress_rules(table: str, subnet: Network) -> str:
 
 
 def add_egress(table: str, subnet: Network, env: Mapping[str, str]) -> bool:
-    """Load the rules afresh; False if this kernel has no nftables NAT (pods then reach nothing outside the cluster)."""
+    """Replace the rules; returns False if this kernel has no nftables NAT (pods then cannot leave the cluster)."""
     remove_egress(table, env)
     return shell.run(["nft", "-f", "-"], stdin=egress_rules(table, subnet), env=env, check=False).returncode == 0
 
@@ -115,7 +115,7 @@ def link_exists(name: str) -> bool:
 
 
 def add_bridge(name: str, subnet: Network, mtu: int, env: Mapping[str, str]) -> None:
-    """A bridge with the subnet's first address; nothing changes if it is there."""
+    """Create a bridge with the subnet's first address, unless it exists."""
     if not link_exists(name):
         shell.run(["ip", "link", "add", "name", name, "mtu", str(mtu), "type", "bridge"], env=env)
     shell.run(["ip", "address", "replace", f"{next(subnet.hosts())}/{subnet.prefixlen}", "dev", name], env=env)
@@ -123,7 +123,7 @@ def add_bridge(name: str, subnet: Network, mtu: int, env: Mapping[str, str]) -> 
 
 
 def bridge_ports(name: str) -> list[str]:
-    """The links attached to a bridge."""
+    """The interfaces attached to a bridge."""
     try:
         return sorted(entry.name for entry in Path("/sys/class/net", name, "brif").iterdir())
     except OSError:
@@ -131,17 +131,17 @@ def bridge_ports(name: str) -> list[str]:
 
 
 def remove_ports(name: str, env: Mapping[str, str]) -> None:
-    """Remove the links attached to a bridge whose containers have all ended.
+    """Remove the interfaces attached to a bridge whose containers have all stopped.
 
-    A killed container's link stays as long as its last connection is not given up: minutes.
+    The kernel keeps a killed container's interface until its last connection times out, which takes minutes.
     """
     for link in bridge_ports(name):
-        # gone by itself in between is as good
+        # the interface may have disappeared meanwhile
         shell.run(["ip", "link", "delete", link], env=env, check=False)
 
 
 def remove_bridge(name: str, env: Mapping[str, str]) -> None:
-    """Remove a bridge, if it is there, with the links attached to it."""
+    """Remove a bridge, if it exists, and the interfaces attached to it."""
     remove_ports(name, env)
     if link_exists(name):
         shell.run(["ip", "link", "delete", name], env=env)

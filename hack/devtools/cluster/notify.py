@@ -1,4 +1,4 @@
-"""Starting a daemon that reports its readiness the way it would to systemd: an event to wait on, no polling."""
+"""Waits for a daemon that reports readiness through systemd's notify protocol, without polling."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from devtools.cluster.errors import ClusterError
 
 @contextlib.contextmanager
 def ready_socket(path: Path) -> Iterator[socket.socket]:
-    """The datagram socket for NOTIFY_SOCKET; exists as long as the body runs."""
+    """The datagram socket for NOTIFY_SOCKET, removed when the context exits."""
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.bind(str(path))
@@ -27,7 +27,7 @@ def ready_socket(path: Path) -> Iterator[socket.socket]:
 
 
 def wait_ready(ready: socket.socket, child: subprocess.Popen[bytes], log: Path, name: str, timeout: float) -> None:
-    """Wait for READY=1. If the daemon ends first, or is not ready in time, it is killed and ClusterError is raised."""
+    """Wait for READY=1. If the daemon exits first or is not ready in time, kill it and raise ClusterError."""
     ended = os.pidfd_open(child.pid)
     try:
         while True:
@@ -38,7 +38,7 @@ def wait_ready(ready: socket.socket, child: subprocess.Popen[bytes], log: Path, 
                 continue
             child.kill()
             child.wait()
-            what = "ended at once" if readable else f"was not ready after {timeout:.0f} s"
+            what = "exited during startup" if readable else f"was not ready after {timeout:.0f} s"
             raise ClusterError(f"{name} {what}:\n{shell.tail(log.read_text(errors='replace'))}", f"see {log}")
     finally:
         os.close(ended)

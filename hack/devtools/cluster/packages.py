@@ -1,4 +1,4 @@
-"""Distribution packages, unpacked into the cache rather than installed: no service starts, the host stays as it is."""
+"""Distribution packages, unpacked into the cache instead of installed, so that the host does not change."""
 
 from __future__ import annotations
 
@@ -45,38 +45,38 @@ def require_apt() -> None:
         if shutil.which(program) is None:
             raise ClusterError(
                 f"{program}: not found; Docker and the node image can be made here on Debian and its derivatives only",
-                "start a Docker that can pull kindest/node, or set KIND_NODE_IMAGE to a node image it has",
+                "start a Docker that can pull kindest/node, or set KIND_NODE_IMAGE to a node image that it has",
             )
 
 
 def parse_missing(simulation: str) -> list[str]:
-    """The packages that ``apt-get install -s`` would newly install; upgrades of what is there are not needed."""
+    """The packages that ``apt-get install -s`` would newly install; upgrades of installed packages are skipped."""
     matches = (INSTALL_LINE.match(line) for line in simulation.splitlines())
     return sorted(m["name"] for m in matches if m and not m["old"])
 
 
 def apt(*arguments: str, cwd: Path | None = None) -> str:
-    """apt-get; package lists are fetched once if it does not know a package."""
+    """Run apt-get; if a package is unknown, update the package lists once and retry."""
     command = ["apt-get", "-q", *arguments]
     done = shell.run(command, cwd=cwd, check=False, env={"DEBIAN_FRONTEND": "noninteractive"})
     if done.returncode != 0:
-        shell.run(["apt-get", "-q", "update"], fix="run as root, with a package mirror that can be reached")
+        shell.run(["apt-get", "-q", "update"], fix="run as root, with a reachable package mirror")
         done = shell.run(command, cwd=cwd, env={"DEBIAN_FRONTEND": "noninteractive"})
     return done.stdout
 
 
 def download(names: Sequence[str], target: Path) -> None:
-    """Download the named packages' files into ``target``; apt checks their signatures and sums."""
+    """Download the packages' files into ``target``; apt verifies signatures and checksums."""
     target.mkdir(parents=True, exist_ok=True)
     if os.geteuid() == 0:
-        # apt drops its rights for downloads and complains if it cannot write here
+        # apt downloads as an unprivileged user and warns if that user cannot write here
         apt("-o", "APT::Sandbox::User=root", "download", *names, cwd=target)
     else:
         apt("download", *names, cwd=target)
 
 
 def unpack(cache: Path, label: str, names: Sequence[str], *, with_dependencies: bool) -> Path:
-    """Folder in the cache with the packages' files; with their dependencies, as far as the host lacks those."""
+    """Folder in the cache with the packages' files, and optionally with the dependencies that the host lacks."""
     require_apt()
     host = distribution()
     key = content_key(host.id, host.version, str(with_dependencies), *names)
@@ -100,7 +100,7 @@ def unpack(cache: Path, label: str, names: Sequence[str], *, with_dependencies: 
 
 
 def tool_env(tree: Path) -> dict[str, str]:
-    """Environment in which the unpacked programs are found first and find their libraries."""
+    """Environment whose PATH and library path put the unpacked packages first."""
     path = f"{tree}/usr/sbin:{tree}/usr/bin:{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     libraries = ":".join(str(p) for p in sorted((tree / "usr/lib").glob("*-linux-gnu")))
     env = {"PATH": path}
@@ -112,7 +112,7 @@ def tool_env(tree: Path) -> dict[str, str]:
 def parse_index_targets(listing: str, codename: str) -> list[str]:
     """One-line apt sources of the distribution itself, from lines ``origin|uri|suite|component``.
 
-    Suites of other origins or releases (a vendor's own archive) are left out: the node is plain Debian.
+    Suites of other origins or releases (a vendor's archive) are excluded: the node is plain Debian.
     """
     sources = []
     for line in listing.splitlines():
@@ -126,7 +126,7 @@ def parse_index_targets(listing: str, codename: str) -> list[str]:
 
 
 def apt_sources() -> list[str]:
-    """The host's own sources for its own release; no mirror is chosen here."""
+    """The host's apt sources for its own release."""
     command = [
         "indextargets",
         "--format",

@@ -1,4 +1,4 @@
-"""Processes that outlive their starter: known by pid *and* start time, so that a reused pid is never hit."""
+"""Processes that outlive their parent, identified by pid *and* start time, so that a reused pid is never signalled."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class ProcessId:
-    """A pid and the clock tick (since boot) at which that process started: together unique until the next boot."""
+    """A pid and the clock tick (since boot) at which the process started: together unique until the next boot."""
 
     pid: int
     start: int
     boot: str = ""
-    """The boot's id: after a reboot pid and tick may both recur."""
+    """The boot id: after a reboot both pid and tick may recur."""
 
 
 def parse_start(stat: str) -> int:
-    """Start tick from the text of /proc/<pid>/stat. The command's name, in parentheses, may contain anything."""
+    """Start tick from the text of /proc/<pid>/stat. The command name, in parentheses, may contain any character."""
     return int(stat.rpartition(")")[2].split()[19])
 
 
@@ -46,7 +46,7 @@ def boot_id() -> str:
 
 
 def identify(pid: int) -> ProcessId | None:
-    """The identity of a running process, None if there is none."""
+    """The identity of a running process; None if no process has this pid."""
     stat = _stat(pid)
     return None if stat is None else ProcessId(pid, parse_start(stat), boot_id())
 
@@ -68,13 +68,13 @@ def children(pid: int) -> list[ProcessId]:
 
 
 def wait_end(process: ProcessId, timeout: float) -> bool:
-    """Wait until the process has ended; False if it is still there after ``timeout`` seconds."""
+    """Wait until the process has exited; returns False if it is still running after ``timeout`` seconds."""
     try:
         fd = os.pidfd_open(process.pid)
     except ProcessLookupError:
         return True
     try:
-        # opened after the check below, the descriptor could belong to a successor; in this order it cannot be killed
+        # open before the check below: opened after it, the descriptor could refer to a new process with this pid
         if not alive(process):
             return True
         ready, _, _ = select.select([fd], [], [], timeout)
@@ -84,7 +84,7 @@ def wait_end(process: ProcessId, timeout: float) -> bool:
 
 
 def send(process: ProcessId, number: signal.Signals) -> None:
-    """Signal exactly this process, or nothing: the descriptor pins the process, then its start time is compared."""
+    """Signal exactly this process or none: open a pidfd first, then compare the start time."""
     try:
         fd = os.pidfd_open(process.pid)
     except ProcessLookupError:
@@ -99,7 +99,7 @@ def send(process: ProcessId, number: signal.Signals) -> None:
 
 
 def end(process: ProcessId | None, grace: float) -> None:
-    """SIGTERM, then SIGKILL after ``grace`` seconds; returns when the process is gone."""
+    """Send SIGTERM, then SIGKILL after ``grace`` seconds; returns when the process has exited."""
     if process is None or not alive(process):
         return
     send(process, signal.SIGTERM)

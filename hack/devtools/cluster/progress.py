@@ -1,4 +1,4 @@
-"""Shows which step runs, for how long, how far it is and what remains; remembers how long steps took."""
+"""Shows the running step, its elapsed time, progress and estimate, and records how long steps took."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from devtools.cluster.estimate import Progress
 
 
 class Step:
-    """One running step. Its work may call ``update`` from any thread."""
+    """One running step. ``update`` may be called from any thread."""
 
     def __init__(self, name: str, title: str) -> None:
         self.name = name
@@ -28,12 +28,12 @@ class Step:
         self.progress = Progress(done, total, unit)
 
     def skip(self) -> None:
-        """The step had nothing to do: its duration says nothing about the next time."""
+        """The step had nothing to do: its duration is not recorded."""
         self.skipped = True
 
 
 class Reporter:
-    """Prints one line a step; a terminal has the running one redrawn every second, a log gets it now and then."""
+    """Prints one line per step; redraws the running one every second on a terminal, less often in a log."""
 
     LOG_INTERVAL = 20.0
     TERMINAL_INTERVAL = 1.0
@@ -51,16 +51,16 @@ class Reporter:
             self.history = {}
 
     def expect(self, steps: Sequence[str]) -> None:
-        """The steps that are going to run from here on, in order; the sum of their estimates is announced."""
+        """Set the remaining steps, in order, and print the sum of their estimates."""
         self.plan = list(steps)
         self.finished = 0
         total = sum(estimate.expected(name, self.history) for name in self.plan)
         if total >= 60:
             kept = self.history_file.parent
-            self.say(f"{len(self.plan)} steps, {estimate.about(total)} in all; what is built is kept in {kept}")
+            self.say(f"{len(self.plan)} steps, {estimate.about(total)} in total; builds are cached in {kept}")
 
     def elapsed(self) -> float:
-        """Seconds since this command began."""
+        """Seconds since this command started."""
         return time.monotonic() - self.started
 
     def say(self, text: str) -> None:
@@ -113,6 +113,6 @@ class Reporter:
 
     def _remember(self, name: str, seconds: float) -> None:
         self.history = estimate.record(self.history, name, seconds)
-        with contextlib.suppress(OSError):  # an estimate is a comfort; a full disk shows elsewhere
+        with contextlib.suppress(OSError):  # estimates are optional; a full disk is reported elsewhere
             self.history_file.parent.mkdir(parents=True, exist_ok=True)
             self.history_file.write_text(json.dumps(self.history, indent=1, sort_keys=True))

@@ -1,7 +1,7 @@
 """Pushes images into the local registry without compressing them.
 
-``docker push`` compresses every layer and the node then unpacks it again: half a minute of CPU for 700 MB that never
-leave the machine. The registry takes plain layers as well, so they are sent as ``docker save`` writes them.
+``docker push`` compresses every layer and the node then decompresses it: half a minute of CPU time for 700 MB that
+never leave the machine. The registry accepts uncompressed layers, so they are sent as ``docker save`` writes them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def manifest(config: Blob, layers: Sequence[Blob]) -> bytes:
 
 
 def resolve(name: str, links: Mapping[str, str]) -> str:
-    """The member that ``name`` stands for: Docker writes a layer that occurs twice as a relative link."""
+    """The member that ``name`` refers to: Docker writes a layer that occurs twice as a relative link."""
     for _ in range(len(links) + 1):
         if name not in links:
             return name
@@ -74,7 +74,7 @@ def resolve(name: str, links: Mapping[str, str]) -> str:
             elif part not in ("", "."):
                 parts.append(part)
         name = "/".join(parts)
-    raise ClusterError(f"docker save: links in a circle at {name}")
+    raise ClusterError(f"docker save: circular links at {name}")
 
 
 class Registry:
@@ -107,7 +107,7 @@ class Registry:
         return str(json.loads(body).get("config", {}).get("digest", "")) if status == 200 else ""
 
     def mount(self, repository: str, digest: str, source: str) -> str | None:
-        """Take the blob over from another repository; returns where to upload it if that is not possible, else None."""
+        """Mount the blob from another repository; returns the upload URL if that is not possible, else None."""
         query = f"?{urllib.parse.urlencode({'mount': digest, 'from': source})}" if source else ""
         status, headers, body = self.ask(
             "POST", f"/v2/{repository}/blobs/uploads/{query}", headers={"Content-Length": "0"}
@@ -116,7 +116,7 @@ class Registry:
             return None
         if status != 202:
             raise ClusterError(
-                f"the registry refuses an upload to {repository}: {status} {body.decode(errors='replace')[:300]}"
+                f"the registry rejected the upload to {repository}: {status} {body.decode(errors='replace')[:300]}"
             )
         return headers["location"]
 
@@ -129,9 +129,7 @@ class Registry:
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(blob.size)}
         status, _, body = self.ask("PUT", f"{parts.path}?{query}", content, headers)
         if status != 201:
-            raise ClusterError(
-                f"the registry did not take {blob.digest}: {status} {body.decode(errors='replace')[:300]}"
-            )
+            raise ClusterError(f"the registry rejected {blob.digest}: {status} {body.decode(errors='replace')[:300]}")
 
     def put_manifest(self, repository: str, tag: str, document: bytes) -> None:
         status, _, body = self.ask(
@@ -139,12 +137,12 @@ class Registry:
         )
         if status != 201:
             raise ClusterError(
-                f"the registry did not take {repository}:{tag}: {status} {body.decode(errors='replace')[:300]}"
+                f"the registry rejected {repository}:{tag}: {status} {body.decode(errors='replace')[:300]}"
             )
 
 
 class BlobIndex:
-    """In which repository a blob was seen: another image with the same base then needs no second upload."""
+    """The repository of each pushed blob, so that another image with the same base needs no second upload."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -164,7 +162,7 @@ class BlobIndex:
 
 
 def spool(stream: IO[bytes], target: IO[bytes]) -> Blob:
-    """Copy a tar member to ``target`` (rewound) and say what it is."""
+    """Copy a tar member to ``target``, rewind it, and return its digest, size and compression."""
     digest, size, head = hashlib.sha256(), 0, b""
     while block := stream.read(BLOCK):
         head = head or block[:4]
@@ -178,7 +176,7 @@ def spool(stream: IO[bytes], target: IO[bytes]) -> Blob:
 def push_saved(
     archive: IO[bytes], registry: Registry, repository: str, tag: str, index: BlobIndex, scratch: Path
 ) -> None:
-    """Push the one image in a ``docker save`` stream, in the old layout or as an OCI layout with a manifest.json."""
+    """Push the single image of a ``docker save`` stream, in the old layout or as an OCI layout with a manifest.json."""
     blobs: dict[str, Blob] = {}
     small: dict[str, bytes] = {}
     links: dict[str, str] = {}
@@ -213,7 +211,7 @@ def push_saved(
 
 
 def copy_tag(registry: Registry, source: str, image: str, repository: str, tag: str) -> bool:
-    """Give an image that the registry has as ``source`` (REPOSITORY:TAG) another name; False if it is gone."""
+    """Add a name to the image that the registry has as ``source`` (REPOSITORY:TAG); returns False if it is missing."""
     known, _, known_tag = source.rpartition(":")
     if not known or registry.tagged_config(known, known_tag) != image:
         return False
@@ -236,7 +234,7 @@ def members(archive: IO[bytes]) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | N
 
 
 def push_image(engine: Engine, port: int, image: str, repository: str, tag: str, store: Path) -> bool:
-    """Push the local ``image``; False if the registry had it already. ``store`` holds the index and scratch files."""
+    """Push the local ``image``; returns False if the registry has it. ``store`` holds the index and temporary files."""
     registry = Registry(port)
     try:
         wanted = engine.run("image", "inspect", "--format", "{{.Id}}", image).stdout.strip()

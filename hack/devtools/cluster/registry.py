@@ -1,4 +1,4 @@
-"""The local registry: a container on the cluster network that the node pulls from under the images' own names."""
+"""The local registry: a container on the cluster network, from which the node pulls images by their own names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from devtools.cluster.settings import Settings
 from devtools.cluster.state import StateFile
 
 PREFERRED_PORT = 5001
-"""On the host; another is taken if this one is in use."""
+"""Preferred port on the host; another one is used if it is taken."""
 STORAGE = "/var/lib/registry"
 HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")
 PART = r"[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*"
@@ -47,7 +47,7 @@ class ImageName:
 
 
 def parse_image_name(text: str) -> ImageName:
-    """As Docker reads it: no domain means docker.io, one word alone is in ``library``, no tag is ``latest``."""
+    """Parse a name as Docker does: the default domain is docker.io, single words are in ``library``, tag ``latest``."""
     if "@" in text:
         raise ClusterError(
             f"{text}: an image is pushed by its tag, not by a digest", "tag it first: docker tag ID NAME:TAG"
@@ -85,7 +85,7 @@ def registry_config() -> str:
 
 
 def free_port() -> int:
-    """The preferred port of the loopback address, or any free one."""
+    """The preferred port on the loopback address if it is free, else any free one."""
     for port in (PREFERRED_PORT, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -101,7 +101,7 @@ def free_port() -> int:
 
 
 def ensure_image(settings: Settings, engine: Engine) -> str:
-    """The name of a registry image that the engine has: the official one if it can be pulled, else Debian's program."""
+    """Ensure a registry image: the official one if it can be pulled, else one built from Debian's package."""
     built = f"dljob/registry:{_tree_key(settings)}"
     for name in (built, versions.OFFICIAL_REGISTRY_IMAGE):
         if engine.run("image", "inspect", name, check=False).returncode == 0:
@@ -139,7 +139,7 @@ def _tree_key(settings: Settings) -> str:
 
 
 def storage_dir(settings: Settings) -> Path:
-    """Kept between clusters: beside the own engine's images, or under the cluster's name for the user's Docker."""
+    """Kept between clusters: next to the private engine's images, or by cluster name for the user's Docker."""
     number = StateFile(settings.state_dir).load().slot
     if number is not None:
         return slots.slot(settings.cache_dir, number).registry
@@ -173,7 +173,7 @@ def start(settings: Settings, engine: Engine, port: int, address: str) -> None:
         "--volume", f"{config}:/etc/dljob-registry.yaml:ro", "--user", f"{os.getuid()}:{os.getgid()}",
     ]  # fmt: skip
     if address:
-        # the node then gets the same address each time, however the two start
+        # a fixed address keeps Docker from giving the node another one after a restart
         arguments += ["--ip", address]
     command = (
         ["/etc/dljob-registry.yaml"]
@@ -182,7 +182,7 @@ def start(settings: Settings, engine: Engine, port: int, address: str) -> None:
     )
     engine.run(*arguments, image, *command)
     deadline = time.monotonic() + 30
-    while not serves(port):  # a fresh listener announces itself to nobody
+    while not serves(port):  # the registry has no readiness notification
         if time.monotonic() > deadline:
             logs = engine.run("logs", "--tail", "20", settings.registry, check=False)
             raise ClusterError(
@@ -192,7 +192,7 @@ def start(settings: Settings, engine: Engine, port: int, address: str) -> None:
 
 
 def push(settings: Settings, engine: Engine, port: int, images: list[str]) -> list[ImageName]:
-    """Push local images so that the node pulls them under the names given here; returns the full names."""
+    """Push local images so that the node can pull them by these names; returns the full names."""
     done = []
     for text in images:
         name = parse_image_name(text)

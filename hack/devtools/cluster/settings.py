@@ -1,4 +1,4 @@
-"""Where things are and what they are called; everything else takes these as an argument."""
+"""Paths and names of a cluster; the other modules take them as an argument."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Settings:
     state_dir: Path
     """Kubeconfig, logs, state; removed by ``down`` except for the logs."""
     cache_dir: Path
-    """What is expensive to make, keyed by content; safe to delete when no cluster is up."""
+    """Build results, keyed by content; safe to delete when no cluster is up."""
     name: str
     """The kind cluster's name; its node is ``<name>-control-plane``."""
     node_image: str | None = None
-    """A node image the user insists on, instead of the official or the built one."""
+    """The user's node image, used instead of the official or the built one."""
     node_dir: Path = REPO_ROOT / "hack" / "node"
-    """Holds the sources of the node image."""
+    """The folder with the sources of the node image."""
 
     @property
     def ident(self) -> str:
-        """Eight hex digits that tell this cluster's bridges, tables and sockets from every other's on the machine."""
+        """Eight hex digits, unique on the machine, for the names of this cluster's bridges, tables and sockets."""
         return hashlib.sha256(f"{self.state_dir}\n{self.name}".encode()).hexdigest()[:8]
 
     @property
@@ -49,12 +49,12 @@ class Settings:
 
     @property
     def bridge(self) -> str:
-        """A link's name has at most 15 characters."""
+        """An interface name has at most 15 characters."""
         return f"dlj-{self.ident}"
 
     @property
     def default_bridge(self) -> str:
-        """For containers that name no network, such as the steps of ``docker build``."""
+        """The bridge of containers that name no network, such as the steps of ``docker build``."""
         return f"dlb-{self.ident}"
 
     @property
@@ -67,7 +67,7 @@ class Settings:
 
     @property
     def run_dir(self) -> Path:
-        """Sockets live here: a socket's path has at most 107 characters, and a state folder may lie deep."""
+        """The folder of the sockets: a socket path has at most 107 characters, and ``state_dir`` may be longer."""
         return Path("/run") / f"dljob-{self.ident}"
 
     @property
@@ -89,7 +89,7 @@ class Settings:
 
     @property
     def molecule_state_dir(self) -> Path:
-        """Where molecule keeps what it has made in this cluster; the Makefile tells it."""
+        """molecule's record of what it created in this cluster; the Makefile passes the path to molecule."""
         return self.state_dir / "molecule-state"
 
 
@@ -103,8 +103,8 @@ def cache_dir_from(env: Mapping[str, str]) -> Path:
 def settings_from(env: Mapping[str, str] | None = None) -> Settings:
     """Settings from the environment: DLJOB_CLUSTER_DIR, DLJOB_CLUSTER_NAME, DLJOB_CACHE, KIND_NODE_IMAGE.
 
-    A folder that has a cluster keeps its name, whoever asks: who wants to end it need not know how it was called.
-    Raises ClusterError where another name is asked for, or the folder's record cannot be read.
+    If ``state_dir`` records a cluster, its name is the default, so that ``down`` works without DLJOB_CLUSTER_NAME.
+    Raises ClusterError if the environment gives another name, or if the record cannot be read.
     """
     env = os.environ if env is None else env
     default_dir = REPO_ROOT / ".cluster"
@@ -113,11 +113,11 @@ def settings_from(env: Mapping[str, str] | None = None) -> Settings:
     name = env.get("DLJOB_CLUSTER_NAME") or recorded or DEFAULT_NAME
     if recorded and name != recorded:
         raise ClusterError(
-            f"DLJOB_CLUSTER_NAME is {name}, and the cluster of {state_dir} is called {recorded}",
-            "leave the name away, or choose another folder for another cluster (DLJOB_CLUSTER_DIR=...)",
+            f"DLJOB_CLUSTER_NAME is {name}, but the cluster of {state_dir} is called {recorded}",
+            "unset DLJOB_CLUSTER_NAME, or choose another folder for another cluster (DLJOB_CLUSTER_DIR=...)",
         )
     if not recorded and state_dir != default_dir and not env.get("DLJOB_CLUSTER_NAME"):
-        # a second cluster must not meet the first one's containers in a shared Docker
+        # two clusters in a shared Docker must not have the same container names
         name = f"{DEFAULT_NAME}-{hashlib.sha256(str(state_dir).encode()).hexdigest()[:6]}"
     return Settings(
         state_dir=state_dir,

@@ -1,4 +1,4 @@
-"""Running other programs: output captured, failures turned into one readable error."""
+"""Runs other programs, captures their output and raises ClusterError on failure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def run(
     timeout: float | None = None,
     fix: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run to the end. With ``check``, a failure raises ClusterError with the output's last lines; 127 = not found."""
+    """Run a program until it exits. With ``check``, a failure raises ClusterError with the output's last lines.
+
+    Without it, exit status 127 means that the program was not found.
+    """
     argv = [str(part) for part in command]
     try:
         done = subprocess.run(
@@ -46,8 +49,8 @@ def run(
         return subprocess.CompletedProcess(argv, 127, "", str(error))
     except subprocess.TimeoutExpired as error:
         if check:
-            raise ClusterError(f"no end after {timeout:.0f} s: {shlex.join(argv)}", fix) from error
-        return subprocess.CompletedProcess(argv, 124, "", f"no end after {timeout} s")
+            raise ClusterError(f"timed out after {timeout:.0f} s: {shlex.join(argv)}", fix) from error
+        return subprocess.CompletedProcess(argv, 124, "", f"timed out after {timeout} s")
     if check and done.returncode != 0:
         raise ClusterError(
             f"{shlex.join(argv)[:300]}\n  failed ({done.returncode}):\n{tail(done.stderr or done.stdout)}",
@@ -62,7 +65,7 @@ def find(program: str, path: str | None = None) -> Path | None:
 
 
 def lines(command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, timeout: float) -> Iterator[str]:
-    """The lines a program prints, as they come, for at most ``timeout`` seconds; it is ended with the iteration."""
+    """Yield a program's output lines for at most ``timeout`` seconds; the program is stopped with the iteration."""
     with subprocess.Popen(
         [str(part) for part in command], env=merged_env(env), text=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

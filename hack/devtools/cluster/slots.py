@@ -1,8 +1,8 @@
-"""Where own engines keep images and pushed content: numbered folders in the cache, each used by one engine at a time.
+"""Numbered folders in the cache for private engines' images and pushed content, each used by one engine at a time.
 
-A clone of the repository that is made tomorrow finds what today's has built. The lock is inherited by the engine's
-processes, so it is held exactly as long as one of them lives; the owner's name holds the slot for a cluster whose
-engine was killed, because its containers lie there.
+Clones of the repository reuse each other's builds this way. The engine's processes inherit the lock, so it is held
+exactly as long as one of them runs; the owner file reserves the slot for a cluster whose engine was killed, because
+its containers are still in the folder.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Slot:
 
     @property
     def registry(self) -> Path:
-        """What was pushed into the local registry."""
+        """Images that were pushed into the local registry."""
         return self.path / "registry"
 
     @property
@@ -40,14 +40,14 @@ class Slot:
         return self.path / "owner"
 
     def owner(self) -> Path | None:
-        """The state folder of the cluster whose containers may lie here."""
+        """The state folder of the cluster that may have containers here."""
         try:
             return Path(self.owner_file.read_text())
         except OSError:
             return None
 
     def release(self) -> None:
-        """Nothing of the owner's is left here but images and pushed content."""
+        """Remove the owner file, once only images and pushed content are left in the slot."""
         self.owner_file.unlink(missing_ok=True)
 
 
@@ -56,7 +56,7 @@ def slot(cache: Path, number: int) -> Slot:
 
 
 def still_claims(state_dir: Path, number: int) -> bool:
-    """Whether the cluster of this folder is recorded as living in the slot: its engine may come back."""
+    """Whether the cluster of ``state_dir`` has recorded this slot, so that its engine may be restarted there."""
     try:
         recorded = json.loads((state_dir / "state.json").read_text())
         return bool(recorded["engine"] == "own" and recorded["slot"] == number)
@@ -66,7 +66,7 @@ def still_claims(state_dir: Path, number: int) -> bool:
 
 @dataclass(frozen=True)
 class Claim:
-    """A slot held by this process, to be passed on to the engine."""
+    """A slot whose lock this process holds and passes on to the engine."""
 
     number: int
     slot: Slot
@@ -78,7 +78,7 @@ class Claim:
 def claim(
     cache: Path, state_dir: Path, preferred: int | None, claims: Callable[[Path, int], bool] = still_claims
 ) -> Claim:
-    """Take the ``preferred`` slot, which this cluster had before, or the first that no other cluster holds."""
+    """Claim the ``preferred`` slot, which this cluster had before, or the first that no other cluster holds."""
     numbers = range(COUNT) if preferred is None else [preferred]
     for number in numbers:
         candidate = slot(cache, number)
@@ -98,8 +98,8 @@ def claim(
     if preferred is not None:
         raise ClusterError(
             f"another engine uses {slot(cache, preferred).path}, where this cluster's containers are",
-            "end that cluster; or run cluster-down here, and cluster again",
+            "stop that cluster; or run cluster-down here, and cluster again",
         )
     raise ClusterError(
-        f"all {COUNT} engines' folders in {cache / 'engines'} are in use", "end clusters you no longer need"
+        f"all {COUNT} engines' folders in {cache / 'engines'} are in use", "stop clusters that you no longer need"
     )

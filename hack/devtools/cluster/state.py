@@ -1,4 +1,4 @@
-"""What ``up`` has started, written down before and after each start, so that ``down`` ends exactly that."""
+"""A record of what ``up`` starts, written before and after each start, so that ``down`` stops exactly that."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class State:
-    """The record of one cluster. Empty fields mean: not started by us."""
+    """The recorded state of one cluster. An empty field means that this tool did not start the component."""
 
     name: str = ""
     engine: str = ""
     """"user" for a Docker that was there, "own" for one started here, "" for none yet."""
     docker_host: str = ""
     supervisor: ProcessId | None = None
-    """The process whose end takes the own engine, and all that ran in it, with it."""
+    """The supervisor process of the private engine: when it exits, the kernel kills the engine and its containers."""
     block: str = ""
-    """The own engine's address space; the cluster network is its first quarter."""
+    """The private engine's address space; the cluster network is its first quarter."""
     node_image: str = ""
     creation: str = ""
-    """"begun" before and "done" after ``kind create cluster``; a node without "done" is a torso, one without
-    either is not ours."""
+    """"begun" before and "done" after ``kind create cluster``; a node without "done" is incomplete, and a node without
+    a value was not created by this tool."""
     registry_port: int = 0
     slot: int | None = None
-    """The own engine's folder in the cache, by number."""
+    """The number of the private engine's folder in the cache."""
     kwok: ProcessId | None = None
     kwok_nodes: int = 0
 
@@ -60,13 +60,13 @@ def from_json(text: str) -> State:
 
 
 class StateFile:
-    """Reads and replaces ``state.json`` atomically; a torn write must not lose the ids of running processes."""
+    """Reads and atomically replaces ``state.json``: a partial write must not lose the ids of running processes."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / "state.json"
 
     def load(self) -> State:
-        """The recorded state, an empty one if nothing is recorded."""
+        """The recorded state; an empty one if there is no record."""
         try:
             return from_json(self.path.read_text())
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Kernel-global settings that an engine, systemd or a kubelet change, or need: noted before, put back after."""
+"""Kernel settings that an engine, systemd or a kubelet changes or needs; saved before and restored afterwards."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ KEYS = (
     "kernel.core_pattern",
     "kernel.core_uses_pid",
     "kernel.pid_max",
-    "fs.inotify.max_user_instances",  # ourselves
+    "fs.inotify.max_user_instances",  # this tool
     "fs.protected_fifos",
     "fs.protected_hardlinks",
     "fs.protected_regular",
     "fs.protected_symlinks",
 )
 LEAST = {
-    # a node holds about 25 of them (systemd, containerd, kubelet, pods): with the usual 128 a fifth one does not start
+    # a node uses about 25 (systemd, containerd, kubelet, pods): with the default of 128 a fifth node fails to start
     "fs.inotify.max_user_instances": 1024,
 }
 
 
 def raise_limits(root: Path = ROOT) -> list[str]:
-    """Bring settings below what a node needs up to it; returns the keys that could not be written."""
+    """Raise settings that are below what a node needs; returns the keys that could not be written."""
     failed = []
     for key, least in LEAST.items():
         path = path_of(key, root)
@@ -51,7 +51,7 @@ def path_of(key: str, root: Path) -> Path:
 
 
 def snapshot(root: Path = ROOT) -> dict[str, str]:
-    """The present value of each key that this kernel has."""
+    """The current value of each key that this kernel has."""
     found = {}
     for key in KEYS:
         try:
@@ -62,12 +62,12 @@ def snapshot(root: Path = ROOT) -> dict[str, str]:
 
 
 def changed(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
-    """The earlier values of the keys that differ now. A key that has appeared since has no earlier value."""
+    """The earlier values of the keys that have changed. A key that appeared since has no earlier value."""
     return {key: value for key, value in before.items() if key in now and now[key] != value}
 
 
 def restore(before: Mapping[str, str], root: Path = ROOT) -> list[str]:
-    """Put changed values back; returns the keys that could not be written."""
+    """Restore changed values; returns the keys that could not be written."""
     failed = []
     for key, value in changed(before, snapshot(root)).items():
         try:

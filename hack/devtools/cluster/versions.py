@@ -1,4 +1,4 @@
-"""What is built, and at which version. A change here changes the cache keys."""
+"""The versions of everything that is built here. A change of a version changes the cache keys."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ GO_MINIMUM = (1, 25)
 ENGINE_PACKAGES = ("docker.io", "containerd", "runc", "tini", "iptables", "nftables", "iproute2")
 BUILD_PACKAGES = ("mmdebstrap", "zstd")
 NODE_PACKAGES = (
-    # kind's own list for its base image, with Debian's container runtime and network plugins for its builds of them;
-    # without the storage clients (NFS, iSCSI) that nothing here mounts
+    # the packages of kind's base image, with Debian's container runtime and network plugins instead of kind's builds,
+    # and without the storage clients (NFS, iSCSI), which are not used here
     "systemd", "conntrack", "iptables", "nftables", "iproute2", "ethtool", "util-linux", "mount", "kmod", "libseccomp2",
     "bash", "ca-certificates", "curl", "jq", "procps", "containerd", "runc", "crun", "containernetworking-plugins",
     "socat",

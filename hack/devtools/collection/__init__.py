@@ -1,1 +1,1 @@
-"""The repository as an Ansible collection: what it stands on, what is made of it, and the ecosystem's own checks."""
+"""The repository as an Ansible collection: its dependencies, the tarball and the wheel, and ansible-test."""

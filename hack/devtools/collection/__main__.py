@@ -16,14 +16,14 @@ from devtools.collection.environment import ROOT
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m devtools.collection", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("dependencies", help="put the collections of requirements.yml into this environment")
-    build = commands.add_parser("build", help="make the tarball that ansible-galaxy installs; its path is printed")
+    commands.add_parser("dependencies", help="install the collections of requirements.yml into this environment")
+    build = commands.add_parser("build", help="build the tarball for ansible-galaxy and print its path")
     build.add_argument("--into", type=Path, default=ROOT / ".build", metavar="DIR", help="(default: .build)")
-    package = commands.add_parser("wheel", help="make the wheel that pip installs; its path is printed")
+    package = commands.add_parser("wheel", help="build the wheel and print its path")
     package.add_argument("--into", type=Path, default=ROOT / "dist", metavar="DIR", help="(default: dist)")
     check = commands.add_parser("sanity", help="ansible-test sanity")
     check.add_argument("--test", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
-    commands.add_parser("oldest", help="the unit tests with the oldest supported ansible-core and kubernetes")
+    commands.add_parser("oldest", help="run the unit tests with the oldest supported ansible-core and kubernetes")
     arguments = parser.parse_args()
     try:
         match arguments.command:

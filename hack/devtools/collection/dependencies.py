@@ -1,6 +1,6 @@
-"""The collections of requirements.yml, taken out of the PyPI package ``ansible``: no Galaxy is needed.
+"""Extracts the collections of requirements.yml from the PyPI package ``ansible``, so that Galaxy is not needed.
 
-Installing that package as it is would add a hundred collections, 600 MB, for the sake of two.
+Installing the whole package would add a hundred collections, 600 MB, where two are needed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from devtools.cluster.content_key import content_key
 from devtools.collection.environment import ROOT
 
 PACKAGE = "ansible==12.3.0"
-"""The newest for ansible-core 2.19; its versions of the collections are the ones that requirements.yml pins."""
+"""The newest release for ansible-core 2.19; requirements.yml pins the collection versions that it contains."""
 
 
 class DependencyError(Exception):
-    """A collection cannot be had; the message says which and what to do."""
+    """A collection is not available; the message names it and the fix."""
 
 
 def wanted() -> dict[str, str]:
@@ -35,7 +35,7 @@ def wanted() -> dict[str, str]:
 
 
 def install(cache: Path, site: Path | None = None) -> Iterator[str]:
-    """Put them beside this environment's other packages, and yield a line for each that was not there."""
+    """Install the collections into this environment, and yield a line for each one that was missing."""
     site = site or Path(sysconfig.get_path("purelib"))
     missing = {name: version for name, version in wanted().items() if _version(site, name) != version}
     if not missing:
@@ -46,7 +46,7 @@ def install(cache: Path, site: Path | None = None) -> Iterator[str]:
         if found != version:
             raise DependencyError(
                 f"requirements.yml wants {name} {version}, and {PACKAGE} has {found or 'none'}: "
-                "change the one or the other (hack/devtools/collection/dependencies.py)"
+                "change either version (PACKAGE is in hack/devtools/collection/dependencies.py)"
             )
         target = _folder(site, name)
         shutil.rmtree(target, ignore_errors=True)
@@ -55,7 +55,7 @@ def install(cache: Path, site: Path | None = None) -> Iterator[str]:
 
 
 def _unpacked(cache: Path) -> Path:
-    """The folder with those collections, made where it is not there yet."""
+    """The folder with those collections, created if it is missing."""
     folder = cache / "collections" / content_key(PACKAGE, *sorted(wanted()))
     if folder.is_dir():
         return folder
@@ -68,7 +68,7 @@ def _unpacked(cache: Path) -> Path:
         prefixes = tuple(f"ansible_collections/{name.replace('.', '/')}/" for name in wanted())
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(made, [name for name in archive.namelist() if name.startswith(prefixes)])
-        if not folder.is_dir():  # another checkout may have been faster
+        if not folder.is_dir():  # another checkout may have created it meanwhile
             made.rename(folder)
     return folder
 

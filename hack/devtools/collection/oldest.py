@@ -1,4 +1,4 @@
-"""The other end of the range: the versions that ansible-operator's image carries, in an environment of their own."""
+"""The unit tests in a separate environment with the oldest supported versions, those of ansible-operator's image."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from devtools.collection.environment import COLLECTIONS, ROOT, environ
 
 REQUIREMENTS = ROOT / "requirements-oldest.txt"
 TESTS = ("tests/unit/api", "tests/unit/runner", "tests/unit/collection")
-"""What runs in the operator's image and uses a library. The tools under hack/ and benchmarks/ run with the development
-environment's versions alone, and module_utils/logic imports no library, which import-linter checks."""
+"""Tests of the code that runs in the operator's image and uses a library. The tools under hack/ and benchmarks/ run
+only with the development environment's versions, and import-linter ensures that module_utils/logic imports none."""
 WORKERS = 2
 
 
 def environment(cache: Path) -> Path:
-    """The ``bin`` folder of that environment, made where it is not there yet and kept by content."""
+    """The ``bin`` folder of that environment, created if it is missing and cached by content."""
     version = "{}.{}".format(*sys.version_info[:2])
     folder = (
         cache
@@ -31,7 +31,7 @@ def environment(cache: Path) -> Path:
     ready = folder / "ready"
     if not ready.is_file():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # an environment cannot be moved: it is made in place, and `ready` comes last
+        # an environment cannot be moved: create it in place, and write `ready` last
         venv.create(folder, with_pip=True, clear=True)
         pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, "-r", str(REQUIREMENTS)], check=True)
@@ -52,6 +52,6 @@ def unit_tests(bin_dir: Path, arguments: Sequence[str] = ()) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         command = [str(bin_dir / "python"), "-m", "pytest", *TESTS, "-q", "-p", "no:cacheprovider"]
         command += ["-n", str(WORKERS), *arguments]
-        # what hypothesis drives is pure: a full search with the newest versions is enough
+        # hypothesis tests pure code: the full search with the newest versions is enough
         env = child_environ(bin_dir, HYPOTHESIS_STORAGE_DIRECTORY=scratch, DLJOB_HYPOTHESIS="few")
         return subprocess.run(command, cwd=ROOT, env=env, check=False).returncode

@@ -1,6 +1,6 @@
-"""``ansible-test sanity`` on what the tarball holds.
+"""``ansible-test sanity`` on the tarball's content.
 
-It wants a git work tree at ``.../ansible_collections/<namespace>/<name>``: neither a link nor another name will do.
+It requires a git work tree at ``.../ansible_collections/<namespace>/<name>``, which may not be a link.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ LOCAL = (
     "use-compat-six",
     "validate-modules",
 )
-"""Of those that apply to a collection all but compile, import, pep8, pylint and yamllint, whose work ruff, mypy,
-yamllint and the tests do."""
+"""All sanity tests for collections except compile, import, pep8, pylint and yamllint, which ruff, mypy, yamllint and
+the unit tests replace."""
 PIP_VERSIONS = ("24_2", "24_1")
 """Of ansible-test 2.19 and 2.18."""
 
 
 def work_tree(into: Path) -> Path:
-    """What the tarball holds, with the tests' settings, in a git work tree of the right name."""
+    """Unpack the tarball's content and the sanity settings into a git work tree with the required path."""
     here = tarball.install(tarball.build(into), into)
     (here / "tests").mkdir(parents=True)
     shutil.copytree(ROOT / "tests" / "sanity", here / "tests" / "sanity")
     shutil.copy(ROOT / "tests" / "config.yml", here / "tests")
-    # not part of a checkout: written by the installation
+    # written by the installation, not part of a checkout
     for name in ("MANIFEST.json", "FILES.json"):
         (here / name).unlink()
     for command in (["init", "--quiet"], ["add", "--all"]):
@@ -54,7 +54,7 @@ def work_tree(into: Path) -> Path:
 
 
 _BOOTSTRAP = """\
-# In place of the script that ansible-test would download: Python has a pip of its own, which fetches the wanted one.
+# Replaces the script that ansible-test would download: it uses Python's bundled pip to install the required version.
 import subprocess, sys
 subprocess.run([sys.executable, "-m", "ensurepip"], check=True, stdout=subprocess.DEVNULL)
 wanted = [argument for argument in sys.argv[1:] if argument not in ("--no-setuptools", "--no-wheel")]
@@ -63,7 +63,7 @@ sys.exit(subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *wan
 
 
 def home(cache: Path) -> Path:
-    """A HOME for ansible-test, which keeps its environments there: PyPI is all that it then needs."""
+    """A HOME folder in which ansible-test keeps its environments; the bootstrap script in it needs only PyPI."""
     folder = cache / "ansible-test"
     for version in PIP_VERSIONS:
         script = folder / ".ansible" / "test" / "cache" / f"get_pip_{version}.py"
@@ -77,7 +77,7 @@ def run(cache: Path, tests: Sequence[str] = (), bin_dir: Path | None = None) -> 
     with tempfile.TemporaryDirectory() as scratch:
         here = work_tree(Path(scratch))
         chosen = [part for test in tests or LOCAL for part in ("--test", test)]
-        # no default of ours: ansible-test is a script beside this Python
+        # ansible-test is a script next to this Python
         command = ["ansible-test", "sanity", "--local", "--color", "no", "--python", "default", *chosen]
         env = environ(*([bin_dir] if bin_dir else []), HOME=str(home(cache)), LC_ALL="C.UTF-8")
         return subprocess.run(command, cwd=here, env=env, stdout=sys.stdout, check=False).returncode

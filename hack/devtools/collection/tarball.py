@@ -1,4 +1,4 @@
-"""The tarball: what ``ansible-galaxy collection install`` takes."""
+"""The tarball for ``ansible-galaxy collection install``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from devtools.collection.environment import ROOT, environ
 
 
 def build(into: Path) -> Path:
-    """Build it into the folder ``into``; an older one of the same version is replaced."""
+    """Build the tarball in the folder ``into``; replaces one of the same version."""
     into.mkdir(parents=True, exist_ok=True)
     command = ["ansible-galaxy", "collection", "build", "--force", "--output-path", str(into), str(ROOT)]
     done = subprocess.run(command, env=environ(), capture_output=True, text=True, check=False)
@@ -19,7 +19,7 @@ def build(into: Path) -> Path:
 
 
 def install(tarball: Path, into: Path) -> Path:
-    """Install it under ``into``, offline, even if the same version is found elsewhere; the collection's folder."""
+    """Install it offline under ``into``, even if another path has the same version; returns the collection's folder."""
     command = [
         "ansible-galaxy",
         "collection",

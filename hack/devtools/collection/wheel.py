@@ -1,4 +1,4 @@
-"""The wheel, which holds the engine and the collection, and an environment with nothing but it and what it requires."""
+"""Builds the wheel with the engine and the collection, and installs it with its requirements into an environment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SITE = Path("lib") / f"python{_PYTHON}" / "site-packages"
 
 
 def build(into: Path, root: Path = ROOT) -> Path:
-    """Build it into the folder ``into`` with this environment's build backend; an older one is replaced."""
+    """Build the wheel in the folder ``into`` with this environment's build backend; replaces an older one."""
     into.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=into) as scratch:
         _pip(sys.executable, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", scratch, str(root))
@@ -29,20 +29,20 @@ def build(into: Path, root: Path = ROOT) -> Path:
 
 
 def install(wheel: Path, folder: Path, cache: Path) -> Path:
-    """Make the environment ``folder`` with the wheel and what it requires; the ``bin`` folder.
+    """Create the environment ``folder`` with the wheel and its requirements; returns the ``bin`` folder.
 
-    What it requires is pinned to requirements.txt's versions, and copied from an environment in the cache.
+    The requirements have requirements.txt's versions and are copied from an environment in the cache.
     """
     venv.create(folder, with_pip=False)
     shutil.rmtree(folder / _SITE)
     shutil.copytree(_requirements(wheel, cache) / _SITE, folder / _SITE)
-    # the environment's own pip: its scripts get the environment's Python
+    # use the environment's pip, so that scripts get the environment's Python
     _pip(str(folder / "bin" / "python"), "install", "--no-deps", "--no-index", str(wheel))
     return folder / "bin"
 
 
 def requires(wheel: Path) -> list[str]:
-    """What the wheel's metadata says it requires, extras left out."""
+    """The requirements in the wheel's metadata, without extras."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         found = message_from_bytes(archive.read(name)).get_all("Requires-Dist", [])
@@ -50,13 +50,13 @@ def requires(wheel: Path) -> list[str]:
 
 
 def _requirements(wheel: Path, cache: Path) -> Path:
-    """An environment with what the wheel requires and pip, made where it is not there yet and kept by content."""
+    """An environment with the wheel's requirements and pip, created if it is missing and cached by content."""
     wanted = requires(wheel)
     folder = cache / "environments" / content_key(_PYTHON, "wheel", *wanted, trees=[PINS])
     ready = folder / "ready"
     if not ready.is_file():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # an environment cannot be moved: it is made in place, and `ready` comes last
+        # an environment cannot be moved: create it in place, and write `ready` last
         venv.create(folder, with_pip=True, clear=True)
         _pip(str(folder / "bin" / "python"), "install", "--constraint", str(PINS), *wanted)
         ready.touch()

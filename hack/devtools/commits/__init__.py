@@ -1,1 +1,1 @@
-"""The rules for commit subjects, and where subjects come from: a message file or a range of commits."""
+"""Checks commit subjects, read from a message file or from a range of commits."""

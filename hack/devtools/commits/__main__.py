@@ -13,9 +13,9 @@ from devtools.commits import source, subject
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m devtools.commits", description="Check the subjects of commits.")
     commands = parser.add_subparsers(dest="command", required=True)
-    message = commands.add_parser("message", help="of a message that is about to be committed: git's commit-msg hook")
+    message = commands.add_parser("message", help="check a commit message file, as git's commit-msg hook")
     message.add_argument("file", type=Path)
-    ranged = commands.add_parser("range", help="of the commits that HEAD has and BASE lacks")
+    ranged = commands.add_parser("range", help="check the commits that are in HEAD and not in BASE")
     ranged.add_argument("base", nargs="?", default="origin/main", help="(default: origin/main)")
     ranged.add_argument("head", nargs="?", default="HEAD", help="(default: HEAD)")
     arguments = parser.parse_args(argv)

@@ -1,4 +1,4 @@
-"""Where subjects come from: the file that git hands to a commit-msg hook, and a range of commits."""
+"""Reads commit subjects from the file that git passes to a commit-msg hook, or from a range of commits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SCISSORS = "# ------------------------ >8 ------------------------"
 
 
 class RangeError(Exception):
-    """git does not know a revision; the message is git's."""
+    """git does not know a revision; the message is git's error message."""
 
 
 def from_message(text: str, comment: str = "#") -> str:
@@ -23,9 +23,9 @@ def from_message(text: str, comment: str = "#") -> str:
 
 
 def from_range(repository: Path, base: str, head: str) -> list[tuple[str, str]]:
-    """Abbreviated commit and subject of what ``head`` has on top of its merge base with ``base``, oldest first.
+    """Abbreviated hash and subject of the commits between the merge base with ``base`` and ``head``, oldest first.
 
-    Merge commits are left out: the forge writes their subjects.
+    Merge commits are skipped: the forge writes their subjects.
     """
     command = ["git", "log", "--no-merges", "--reverse", "--format=%h%x09%s", f"{base}..{head}", "--"]
     done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)

@@ -1,7 +1,7 @@
-"""What is wrong with a commit's subject: pure functions over text.
+"""The rules for commit subjects, as pure functions.
 
-gitlint and commitlint were considered. Neither checks the mood of the verb, which is the point here; gitlint has had no
-release since 2023, and commitlint would bring Node. The word list of ruff's D401 lets "Supports" and "Bumping" pass.
+gitlint and commitlint were considered. Neither checks for the imperative mood, which is required here; gitlint has had
+no release since 2023, and commitlint needs Node. The word list of ruff's D401 accepts "Supports" and "Bumping".
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 LIMIT = 72
-"""`git log` indents by four columns: a longer subject does not fit on a terminal of 80."""
+"""`git log` indents by four columns: a longer subject does not fit on a terminal with 80 columns."""
 
 _MADE_BY_GIT = re.compile(r"Merge |Revert \"|Reapply \"|(fixup|squash|amend)! ")
 _AREA = re.compile(r"[A-Za-z0-9][\w./*-]*(, ?[A-Za-z0-9][\w./*-]*)*: ")
@@ -40,11 +40,11 @@ _NOT_VERBS = frozenset(
 
 
 def problems(subject: str) -> list[str]:
-    """Each names the rule and the fix; an empty list means that the subject is fine."""
+    """The violated rules, each with its fix; empty if the subject is valid."""
     if _MADE_BY_GIT.match(subject):
         return []
     if not subject.strip():
-        return ["the subject is empty: say what the commit does, as an order (Add, Fix, Remove)"]
+        return ["the subject is empty: describe the change in the imperative mood (Add, Fix, Remove)"]
     found = []
     if len(subject) > LIMIT:
         found.append(f"{len(subject)} characters: shorten it to {LIMIT} and move the rest to the body")
@@ -63,9 +63,9 @@ def problems(subject: str) -> list[str]:
 def _mood(text: str) -> list[str]:
     match = _WORD.match(text)
     if match is None:
-        return ["it does not start with a verb: say what the commit does, as an order (Add, Fix, Remove)"]
+        return ["it does not start with a verb: describe the change in the imperative mood (Add, Fix, Remove)"]
     word = match[0]
-    # "I/O", "README.md", "dmlc_tracker": part of a name, of which nothing is known
+    # "I/O", "README.md", "dmlc_tracker": names, whose spelling gives no information
     if re.match(r"[\w/.(]", text[match.end() :]):
         return [f"{text.split()[0]!r} is a name, not a verb: start with what the commit does to it (Add, Fix, Remove)"]
     form = _form(word.lower())
@@ -73,7 +73,7 @@ def _mood(text: str) -> list[str]:
 
 
 def _form(word: str) -> str | None:
-    """What a word is if it is no verb in its base form, as far as its spelling tells."""
+    """What the word is instead of a verb in its base form, judged by its spelling; None if it may be one."""
     if word in _BASE_FORMS:
         return None
     if word in _NOT_VERBS:
@@ -88,5 +88,5 @@ def _form(word: str) -> str | None:
 
 
 def _stem(word: str, ending: str) -> bool:
-    """Whether the word is another one with this ending: "adding" is, "bring" and "shed" are not."""
+    """Whether the word is a stem with this ending: "adding" is, "bring" and "shed" are not."""
     return word.endswith(ending) and bool(_VOWEL.search(word.removesuffix(ending)))

@@ -1,4 +1,4 @@
-"""YAML as all that is generated here is written: block style that yamllint likes."""
+"""The YAML style of all generated files: block style that passes yamllint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import yaml
 
 
 def dumper(style: Callable[[str], str | None]) -> type[yaml.SafeDumper]:
-    """A dumper whose lists are indented and which uses no aliases, for not every reader of such a file resolves them.
+    """A dumper that indents lists and writes no aliases, because not every reader of these files resolves aliases.
 
     ``style`` chooses how a text is written: ``>`` folded, ``|`` as it is, ``None`` plain or quoted.
     """

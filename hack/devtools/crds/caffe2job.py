@@ -1,4 +1,4 @@
-"""Caffe2Job, in its one flavor."""
+"""Caffe2Job, which has a single API flavor."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from devtools.crds.options import OPTION_RULES, options, runtime_id
 from devtools.crds.replicas import ReplicaSingle
 
 _JOB = (
-    "A training job of Caffe2: equal workers that each train on a shard of the data and share their gradients. It has "
-    "succeeded when all of them have."
+    "A Caffe2 training job: equal workers, each of which trains on a shard of the data and shares its gradients. The "
+    "job succeeds when all workers have succeeded."
 )
 _REPLICAS = ReplicaSingle(field="replicaSpecs", type="Worker", container="caffe2")
 _BACKEND = "self.backendSpecs"
@@ -19,7 +19,7 @@ _COUNT = f"self.{_REPLICAS.field}.replicas"
 
 
 def _given(field: str) -> str:
-    """The CEL expression that the backend has ``field``, and not empty."""
+    """A CEL expression that is true if the backend has a non-empty ``field``."""
     return f"has({_BACKEND}) && has({_BACKEND}.{field}) && {_BACKEND}.{field} != ''"
 
 
@@ -28,54 +28,53 @@ _TYPE = f"({_given('backendType')} ? {_BACKEND}.backendType : {_COUNT} > 1 ? 're
 
 def _backend() -> Schema:
     return record(
-        "How the workers find one another. What belongs to a backend that is not chosen has no effect.",
+        "How the workers find each other. Fields of a backend that is not selected have no effect.",
         {
             "backendType": string(
-                "redis, nfs, or none for a single replica. Where absent, none for a single replica and redis for more.",
+                "redis, nfs, or none for a single replica. Default: none for a single replica, redis for more.",
                 choices=["redis", "nfs", "none", ""],
             ),
             "redisHost": string("Name of a Redis server, such as a Service of this namespace."),
-            "redisPort": integer("Its port; 6379 where absent.", minimum=1, maximum=65535),
-            "nfsPath": string("Directory that all replicas have mounted at this path of theirs, and may write to."),
+            "redisPort": integer("Port of the Redis server. Default: 6379.", minimum=1, maximum=65535),
+            "nfsPath": string("Shared directory, mounted at this path and writable in all replicas."),
         },
     )
 
 
 def _schema() -> Schema:
     spec = record(
-        "What to train, with how many replicas, and how these meet.",
+        "The training program, its replicas, and how they find each other.",
         {
             "backendSpecs": _backend(),
             _REPLICAS.field: _REPLICAS.schema(),
             "RuntimeID": runtime_id("RuntimeID"),
             **options("caffe2", (), ""),
             "terminationPolicy": record(
-                "Names the chief, as old manifests do. It decides nothing: all replicas must succeed.", {}, open_=True
+                "Has no effect, as all replicas must succeed. Accepted so that old manifests apply.", {}, open_=True
             ),
         },
         required=[_REPLICAS.field],
         rules=[
             rule(
                 f"{_TYPE} != 'redis' || {_given('redisHost')}",
-                message="backendSpecs.redisHost is missing: name the Redis server at which the replicas meet, or "
-                "choose backendType nfs (or, for 1 replica, none)",
+                message="backendSpecs.redisHost is missing: set it to the Redis server of the rendezvous, or "
+                "set backendType to nfs (or, for 1 replica, none)",
                 field=".backendSpecs",
             ),
             rule(
                 f"{_TYPE} != 'nfs' || {_given('nfsPath')}",
-                message="backendSpecs.nfsPath is missing: name the directory, mounted in all replicas, in which they "
-                "meet",
+                message="backendSpecs.nfsPath is missing: set it to the rendezvous directory, mounted in all replicas",
                 field=".backendSpecs",
             ),
             rule(
                 f"{_TYPE} != 'none' || {_COUNT} == 1",
-                message="backendSpecs.backendType is none, and several replicas could not find one another: choose "
-                "redis or nfs, or 1 replica",
+                message="backendSpecs.backendType is none, with which several replicas cannot find each other: set it "
+                "to redis or nfs, or set replicas to 1",
                 field=".backendSpecs",
             ),
             rule(
                 "!has(self.RuntimeID) || !has(self.RuntimeId) || self.RuntimeID == self.RuntimeId",
-                message="RuntimeID and RuntimeId are two names of one setting and differ here: keep one of them",
+                message="RuntimeID and RuntimeId are aliases and have different values: remove one of them",
                 field=".RuntimeID",
             ),
             *OPTION_RULES,

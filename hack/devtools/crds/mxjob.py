@@ -1,4 +1,4 @@
-"""MXJob, in the flavors of its three groups."""
+"""MXJob, in the API flavors of its three groups."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from devtools.crds.options import OPTION_RULES, options
 from devtools.crds.replicas import ReplicaList, ReplicaMap, label_rule
 
 _JOB = (
-    "A training job of Apache MXNet: one scheduler with any number of parameter servers and workers, or a single "
-    "process. The scheduler's exit code is the outcome of the job."
+    "An Apache MXNet training job: one scheduler with any number of parameter servers and workers, or a single "
+    "process. The scheduler's exit code determines whether the job succeeds or fails."
 )
-_SPEC = "What to train and with how many replicas."
+_SPEC = "The training program and its replicas."
 _TYPES = ("SCHEDULER", "SERVER", "WORKER")
 _LOCAL = "has(self.jobMode) && self.jobMode == 'local'"
 _TUNE = "has(self.jobMode) && self.jobMode == 'MXTune'"
@@ -41,7 +41,7 @@ def _list(port_fields: Sequence[str], default_port: int) -> ReplicaList:
 
 
 def _list_rules(replicas: ReplicaList, unless: Sequence[str] = ()) -> Sequence[Rule]:
-    """What holds between replicaSpecs and the rest of the spec."""
+    """Rules on replicaSpecs together with the rest of the spec."""
     field = "replicaSpecs"
     return [
         replicas.needs_single(field, unless=[*unless, _LOCAL], hint=", or set jobMode to local"),
@@ -52,7 +52,7 @@ def _list_rules(replicas: ReplicaList, unless: Sequence[str] = ()) -> Sequence[R
 
 
 def _map_rules() -> Sequence[Rule]:
-    """What holds between mxReplicaSpecs and the rest of the spec."""
+    """Rules on mxReplicaSpecs together with the rest of the spec."""
     return [
         _MAP.needs_one("Scheduler", unless=[_TUNE], hint=", or set jobMode to MXTune"),
         _MAP.needs_any("Tuner", unless=[f"!({_TUNE})"], hint=", or set jobMode to MXTrain"),
@@ -85,8 +85,8 @@ def _kubeflow() -> dict[str, Any]:
 def _kubeflow_schema() -> Schema:
     """One schema for both versions.
 
-    Without a conversion webhook the API server changes only apiVersion between them and drops what the version that is
-    read has no field for: a job written through one would lose its replicas in the eyes of the other.
+    Without a conversion webhook the API server changes only apiVersion between versions and drops fields that the
+    requested version does not have: a job written in one version would be read without replicas in the other.
     """
     replicas = _list(("PsRootPort",), default_port=9091)
     modes = ("local", "dist", "MXTrain", "MXTune")
@@ -97,13 +97,13 @@ def _kubeflow_schema() -> Schema:
             rule(
                 "has(self.replicaSpecs) != has(self.mxReplicaSpecs)",
                 message="exactly one of replicaSpecs (a list, as in v1alpha1) and mxReplicaSpecs (a map, as in v1) is "
-                "needed: add or remove one",
+                "required: add or remove one",
                 field=".replicaSpecs",
             ),
             rule(
                 "self.jobMode in (has(self.mxReplicaSpecs) ? ['MXTrain', 'MXTune'] : ['local', 'dist'])",
                 unless=["!has(self.jobMode)"],
-                message="jobMode is local or dist beside replicaSpecs, and MXTrain or MXTune beside mxReplicaSpecs: "
+                message="jobMode is local or dist with replicaSpecs, and MXTrain or MXTune with mxReplicaSpecs: "
                 "change it",
                 field=".jobMode",
             ),

@@ -1,4 +1,4 @@
-"""Builders of the parts that a structural schema is made of. Every part carries a description, by signature."""
+"""Builders of structural schemas. Their signatures require a description for every part."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ Schema = dict[str, Any]
 Rule = dict[str, str]
 
 OPEN = "x-kubernetes-preserve-unknown-fields"
-"""Keeps what the schema does not name. Without it the API server drops, or under strict validation refuses, it."""
+"""Preserves unknown fields, which the API server otherwise drops or, under strict validation, rejects."""
 
 
 def rule(
     expression: str, *, unless: Sequence[str] = (), message: str = "", computed: str = "", field: str = ""
 ) -> Rule:
-    """A CEL rule: ``expression`` must be true, except where one of ``unless`` is.
+    """A CEL rule: ``expression`` must be true, unless one of ``unless`` is.
 
-    ``message`` is what the user reads where it fails, ``computed`` a CEL expression that gives it, ``field`` the path
-    (``.replicas``) that the complaint is about, relative to the schema that carries the rule. A computed message is put
-    together by ``format``: the API server prices it by its template, and a sum of strings by their longest, too dear.
+    ``message`` is the error for the user, ``computed`` a CEL expression for it, ``field`` the path (``.replicas``) that
+    the error refers to, relative to the schema with the rule. Computed messages use ``format``, whose cost the API
+    server estimates by the template; a concatenation is estimated by the longest strings, which exceeds the cost limit.
     """
     if bool(message) == bool(computed):
         raise ValueError(f"rule {expression!r}: give either message or computed")
@@ -28,7 +28,7 @@ def rule(
 
 
 def string(description: str, *, choices: Sequence[str] = (), rules: Sequence[Rule] = (), **more: Any) -> Schema:
-    """A text; one of ``choices`` if there are any."""
+    """A string; one of ``choices`` if any are given."""
     return _with_rules(
         {"description": description, "type": "string", **({"enum": [*choices]} if choices else {}), **more},
         rules,
@@ -36,18 +36,18 @@ def string(description: str, *, choices: Sequence[str] = (), rules: Sequence[Rul
 
 
 def time(description: str) -> Schema:
-    """A moment in RFC 3339."""
+    """An RFC 3339 timestamp."""
     return string(description, format="date-time")
 
 
 def integer(description: str, *, minimum: int | None = None, maximum: int | None = None, **more: Any) -> Schema:
-    """A number of 32 bits, between ``minimum`` and ``maximum``, both included."""
+    """A 32-bit integer between ``minimum`` and ``maximum``, inclusive."""
     bounds = {name: bound for name, bound in (("minimum", minimum), ("maximum", maximum)) if bound is not None}
     return {"description": description, "type": "integer", "format": "int32", **bounds, **more}
 
 
 def boolean(description: str) -> Schema:
-    """Yes or no."""
+    """A boolean."""
     return {"description": description, "type": "boolean"}
 
 
@@ -59,7 +59,7 @@ def record(
     rules: Sequence[Rule] = (),
     open_: bool = False,
 ) -> Schema:
-    """An object of named fields; ``open_`` keeps fields that have no name here."""
+    """An object with named fields; ``open_`` preserves unknown ones."""
     schema: Schema = {"description": description, "type": "object"}
     if required:
         schema["required"] = [*required]
@@ -71,7 +71,7 @@ def record(
 
 
 def mapping(description: str, values: Schema, *, most: int, rules: Sequence[Rule] = ()) -> Schema:
-    """An object with free keys, at most ``most`` of them: a bound is what makes the cost of a rule computable."""
+    """An object with arbitrary keys, at most ``most``; the API server needs the bound to estimate the cost of rules."""
     schema = {
         "description": description,
         "type": "object",
@@ -82,7 +82,7 @@ def mapping(description: str, values: Schema, *, most: int, rules: Sequence[Rule
 
 
 def array(description: str, items: Schema, *, most: int, rules: Sequence[Rule] = ()) -> Schema:
-    """A list that a writer replaces as a whole; bounded for the same reason as :func:`mapping`."""
+    """An atomic list; bounded for the same reason as :func:`mapping`."""
     schema = {
         "description": description,
         "type": "array",
@@ -94,7 +94,7 @@ def array(description: str, items: Schema, *, most: int, rules: Sequence[Rule] =
 
 
 def anything(description: str) -> Schema:
-    """A value of any shape."""
+    """A value of any type."""
     return {"description": description, OPEN: True}
 
 

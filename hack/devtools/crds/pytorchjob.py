@@ -1,4 +1,4 @@
-"""PyTorchJob, in the one flavor that there is of it: the training operator's v1."""
+"""PyTorchJob, which has a single API flavor: training-operator's v1."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from devtools.crds.options import OPTION_RULES, options
 from devtools.crds.replicas import ReplicaMap
 
 _JOB = (
-    "A training job of PyTorch: a master with any number of workers, whose end is the master's; or workers alone, all "
-    "of which must succeed, or, with elasticPolicy, one."
+    "A PyTorch training job: a master, which decides the job's success, with any number of workers; or workers only, "
+    "of which all must succeed, or, with elasticPolicy, one."
 )
-_SPEC = "What to train and with how many replicas."
+_SPEC = "The training program and its replicas."
 _PROCESSES = "auto, cpu, gpu, another device that torchrun knows, or a number"
 _MAP = ReplicaMap(
     field="pytorchReplicaSpecs",
@@ -32,24 +32,28 @@ def _elastic() -> Schema:
         required=["key"],
     )
     return record(
-        "Lets workers come and go: torchrun goes on with as many as there are, between two numbers.",
+        "Elastic training: torchrun runs with any number of workers from minReplicas to maxReplicas.",
         {
-            "minReplicas": integer("Fewest workers to train with; maxReplicas where absent.", minimum=1),
-            "maxReplicas": integer("Most workers to train with; minReplicas where absent.", minimum=1),
+            "minReplicas": integer("Minimum number of workers. Default: maxReplicas.", minimum=1),
+            "maxReplicas": integer("Maximum number of workers. Default: minReplicas.", minimum=1),
             "rdzvBackend": string(
-                "Where workers find each other: c10d (where absent), etcd-v2, or another that torchrun knows.",
+                "Rendezvous backend of torchrun: c10d (the default), etcd-v2, or another one.",
                 minLength=1,
             ),
-            "rdzvHost": string("Host of the rendezvous; worker 0 where absent.", minLength=1),
-            "rdzvPort": integer("Its port; the worker's pytorchjob-port where absent.", minimum=1, maximum=65535),
-            "rdzvId": string("Name of the rendezvous, for a backend that several jobs share."),
-            "rdzvConf": array("Further settings of the rendezvous.", detail, most=64),
-            "standalone": boolean("true makes each pod train for itself, with a rendezvous of its own."),
-            "nProcPerNode": integer("Earlier place of nprocPerNode.", minimum=1),
-            "metrics": array(
-                "Not served: write a HorizontalPodAutoscaler.", record("One of its metrics.", {}, open_=True), most=64
+            "rdzvHost": string("Host of the rendezvous. Default: worker 0.", minLength=1),
+            "rdzvPort": integer(
+                "Port of the rendezvous. Default: the worker's pytorchjob-port.", minimum=1, maximum=65535
             ),
-            "maxRestarts": integer("How often torchrun starts its processes anew before it fails.", minimum=0),
+            "rdzvId": string("ID of the rendezvous, for a backend that several jobs share."),
+            "rdzvConf": array("Further settings of the rendezvous.", detail, most=64),
+            "standalone": boolean("true trains separately in each pod, with a local rendezvous."),
+            "nProcPerNode": integer("Deprecated: use nprocPerNode.", minimum=1),
+            "metrics": array(
+                "Not supported: create a HorizontalPodAutoscaler instead.",
+                record("One of its metrics.", {}, open_=True),
+                most=64,
+            ),
+            "maxRestarts": integer("How often torchrun restarts its worker processes before it fails.", minimum=0),
         },
         rules=[
             rule(
@@ -61,7 +65,7 @@ def _elastic() -> Schema:
             rule(
                 "self.metrics.size() == 0",
                 unless=["!has(self.metrics)"],
-                message="metrics makes no autoscaler here: remove it, and write a HorizontalPodAutoscaler whose "
+                message="metrics is not supported: remove it, and create a HorizontalPodAutoscaler whose "
                 "scaleTargetRef is this PyTorchJob",
                 field=".metrics",
             ),
@@ -80,32 +84,32 @@ def _rules() -> Sequence[Rule]:
         ),
         rule(
             f"{at}.exists(k, {at}[k].replicas > 0)",
-            message="at least one replica of Master or Worker is needed: add it",
+            message="at least one replica of Master or Worker is required: add it",
             field=f".{_MAP.field}",
         ),
         rule(
             f"{workers}.exists(n, n > 0)",
             unless=[f"!has({_ELASTIC})"],
-            message="elasticPolicy is about workers, of which the job has none: add Worker, or remove elasticPolicy",
+            message="elasticPolicy requires workers, and the job has none: add Worker, or remove elasticPolicy",
             field=".elasticPolicy",
         ),
         rule(
             f"{workers}.all(n, n <= {_ELASTIC}.maxReplicas)",
             unless=[f"!has({_ELASTIC})", f"!has({_ELASTIC}.maxReplicas)"],
-            message="more workers than elasticPolicy.maxReplicas: torchrun would let none in beyond it; raise it, or "
-            "ask for fewer",
+            message="more workers than elasticPolicy.maxReplicas, which torchrun does not admit: raise maxReplicas, or "
+            "lower Worker.replicas",
             field=f".{_MAP.field}",
         ),
         rule(
             "!has(self.nprocPerNode)",
             unless=[f"!has({_ELASTIC})", f"!has({_ELASTIC}.nProcPerNode)"],
-            message="nprocPerNode and elasticPolicy.nProcPerNode are one setting: keep nprocPerNode, remove the other",
+            message="nprocPerNode and elasticPolicy.nProcPerNode are aliases: keep nprocPerNode, remove the other",
             field=".nprocPerNode",
         ),
         rule(
             "!has(self.runPolicy) || !has(self.runPolicy.restartScope) || self.runPolicy.restartScope != 'Job'",
             unless=[f"!has({_ELASTIC})", f"!has({_ELASTIC}.minReplicas) && !has({_ELASTIC}.maxReplicas)"],
-            message="restartScope Job restarts all replicas together, and elastic workers come and go one by one: "
+            message="restartScope Job restarts all replicas together, which elastic workers do not support: "
             "remove restartScope, or minReplicas and maxReplicas of elasticPolicy",
             field=".runPolicy",
         ),
@@ -116,11 +120,11 @@ def _rules() -> Sequence[Rule]:
 
 def _schema() -> Schema:
     processes = string(
-        f"Processes that torchrun starts in each pod: {_PROCESSES}; auto where absent.",
+        f"Processes that torchrun starts in each pod: {_PROCESSES}. Default: auto.",
         rules=[
             rule(
                 "self.matches('^([a-z][a-z0-9_]*|[1-9][0-9]{0,3})$')",
-                message=f"nprocPerNode is {_PROCESSES} in quotes: change it",
+                message=f"nprocPerNode must be {_PROCESSES} in quotes",
             )
         ],
         maxLength=32,

@@ -9,10 +9,10 @@ from devtools.crds.openapi import Rule, Schema, array, boolean, integer, mapping
 from devtools.crds.template import template
 
 ENTRIES = 16
-"""Bound of a list or map of replica types, for the cost of rules; no framework has half as many types."""
+"""Maximum length of a list or map of replica types, for the cost of rules; no framework has half as many types."""
 
 NAME_LIMIT = 63
-"""Longest label value and longest hostname of a pod."""
+"""Maximum length of a label value and of a pod's hostname."""
 
 _CHIEF = "self.terminationPolicy.chief"
 _NO_CHIEF = ("!has(self.terminationPolicy)", f"!has({_CHIEF})")
@@ -20,27 +20,27 @@ _NO_CHIEF = ("!has(self.terminationPolicy)", f"!has({_CHIEF})")
 
 @dataclass(frozen=True, slots=True)
 class ReplicaList:
-    """A flavor that lists its replicas, each entry with its type in ``type_field``."""
+    """An API flavor with a list of replica specs, each with its type in ``type_field``."""
 
     type_field: str
     types: Sequence[str]
     single: str
-    """The type of which there is one replica; a distributed job cannot do without it."""
+    """The type of which a distributed job must have exactly one replica."""
     container: str
     default_type: str = ""
-    """Type of an entry that names none; without one the field is required."""
+    """Default type of an entry; without a default the field is required."""
     port_fields: Sequence[str] = ()
-    """Spellings of the field for the port at which the replicas meet, the group's own first."""
+    """Names of the field for the rendezvous port, the group's own first."""
     default_port: int = 0
     port_text: str = ""
-    """What the port is; by default the one of the single type's replica, which all others meet at."""
+    """Description of the port; by default the single type's port, to which all other replicas connect."""
     standard: str = ""
-    """A type whose replicas run a program of the operator's where they bring no container of the framework's."""
+    """A type whose replicas run the operator's default program if the template has no container of the framework."""
     flag: str = ""
-    """The field of an entry that asks for that program."""
+    """The field of an entry that requests the default program."""
 
     def schema(self, rules: Sequence[Rule] = ()) -> Schema:
-        """The list; ``rules`` are those that hold here in addition."""
+        """The list; ``rules`` are additional rules on it."""
         kind = self.type_field
         repeated = f"self.filter(r, !self.exists_one(s, s.{kind} == r.{kind}))"
         return array(
@@ -50,7 +50,7 @@ class ReplicaList:
             rules=[
                 rule(
                     f"{repeated}.size() == 0",
-                    computed=f"'{kind} %s is given more than once: put all replicas of that type into one entry'"
+                    computed=f"'{kind} %s occurs more than once: put all replicas of that type into one entry'"
                     f".format([{repeated}[0].{kind}])",
                 ),
                 *rules,
@@ -59,21 +59,21 @@ class ReplicaList:
 
     def _entry(self) -> Schema:
         kind = self.type_field
-        type_ = string("What these replicas do.", choices=self.types)
+        type_ = string("Replica type.", choices=self.types)
         if self.default_type:
             type_ |= {
-                "description": f"What these replicas do; {self.default_type} where absent.",
+                "description": f"Replica type. Default: {self.default_type}.",
                 "default": self.default_type,
             }
         port, *earlier_ports = self.port_fields or ("",)
-        text = self.port_text or f"Port of the {self.single} that all replicas meet at"
+        text = self.port_text or f"Port of the {self.single}, to which all replicas connect"
         ports = {
-            name: f"{text}; {self.default_port} where absent." if name == port else f"Another name of {port}."
+            name: f"{text}. Default: {self.default_port}." if name == port else f"Alias of {port}."
             for name in self.port_fields
         }
         flag = boolean(
-            f"true runs the operator's own {self.standard} in these replicas even if they have a container named "
-            f"{self.container}; without such a container they run it anyway."
+            f"true runs the operator's default {self.standard} program in these replicas even if they have a container "
+            f"named {self.container}; without that container they always run it."
         )
         needed = [] if self.standard else ["template"]
         return record(
@@ -91,14 +91,14 @@ class ReplicaList:
                 rule(
                     "self.replicas == 1",
                     unless=[f"self.{kind} != '{self.single}'"],
-                    message=f"replicas must be 1 where {kind} is {self.single}: a job has a single one",
+                    message=f"replicas must be 1 where {kind} is {self.single}",
                     field=".replicas",
                 ),
                 *(
                     rule(
                         f"self.{earlier} == self.{port}",
                         unless=[f"!has(self.{earlier})", f"!has(self.{port})"],
-                        message=f"{port} and {earlier} are two names of one port and differ here: keep one of them",
+                        message=f"{port} and {earlier} are aliases and have different values: remove one of them",
                         field=f".{port}",
                     )
                     for earlier in earlier_ports
@@ -107,7 +107,7 @@ class ReplicaList:
         )
 
     def _own_container(self) -> Sequence[Rule]:
-        """What :func:`template` demands, of all types but the one that can do without."""
+        """The rules of :func:`template`, for all types except the one with a default program."""
         free = f"self.{self.type_field} == '{self.standard}'"
         at = "self.template.spec.containers"
         lacks = ["!has(self.template)", "!has(self.template.spec)", f"!has({at})"]
@@ -115,21 +115,21 @@ class ReplicaList:
             rule(
                 f"!({' || '.join(lacks)})",
                 unless=[free],
-                message=f"template.spec.containers is missing: describe the pod there; only {self.standard} can do "
+                message=f"template.spec.containers is missing: list the pod's containers; only {self.standard} can do "
                 "without",
                 field=".template",
             ),
             rule(
                 f"{at}.exists(c, c.name == '{self.container}')",
                 unless=[free, *lacks],
-                computed=f"'needs a container named {self.container}, the one that runs the training, and "
+                computed=f"'requires a container named {self.container}, which runs the training, and "
                 f"has %s: rename or add one'.format([{at}.map(c, c.name)])",
                 field=".template",
             ),
         ]
 
     def needs_single(self, field: str = "", *, unless: Sequence[str] = (), hint: str = "") -> Rule:
-        """The rule that the list has an entry of the single type; ``field`` names the list, "" if it is the spec."""
+        """The rule that the list has one entry of the single type; ``field`` is its name, "" for the spec itself."""
         found = f"self{field and '.' + field}.filter(r, r.{self.type_field} == '{self.single}').size()"
         return rule(
             f"{found} == 1",
@@ -140,11 +140,11 @@ class ReplicaList:
         )
 
     def needs_any(self, field: str, *, unless: Sequence[str] = ()) -> Rule:
-        """The rule that the list has a replica at all."""
+        """The rule that the list has at least one replica."""
         return rule(
             f"self.{field}.exists(r, r.replicas > 0)",
             unless=unless,
-            message="no entry has a replica: give at least one of them replicas of 1",
+            message="no entry has a replica: set replicas of at least one entry to 1 or more",
             field=f".{field}",
         )
 
@@ -159,7 +159,7 @@ class ReplicaList:
         )
 
     def restarts_as_one(self, field: str, *, unless: Sequence[str] = ()) -> Rule:
-        """The rule that restartScope Job goes with restarts after failures only."""
+        """The rule that restartScope Job excludes restartPolicy Always."""
         policy = "r.template.spec.restartPolicy"
         return _restarts_as_one(
             f"self.{field}.all(r, !has(r.template) || !has(r.template.spec) || !has({policy}) || {policy} != 'Always')",
@@ -182,7 +182,7 @@ def _restarts_as_one(condition: str, unless: Sequence[str]) -> Rule:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaMap:
-    """A flavor that maps replica types, in any case, to their specs."""
+    """An API flavor with a map of replica types (case-insensitive) to replica specs."""
 
     field: str
     types: Sequence[str]
@@ -194,15 +194,15 @@ class ReplicaMap:
         known = ", ".join(f"'{t.lower()}'" for t in self.types)
         unknown = f"self.filter(k, !(k.lowerAscii() in [{known}]))"
         return mapping(
-            f"The job's replicas by type: {', '.join(self.types)}, in any case.",
+            f"The job's replicas by type: {', '.join(self.types)} (case-insensitive).",
             record(
                 "The replicas of one type.",
                 {
                     "replicas": _count(),
                     "restartPolicy": string(
-                        "What happens to a replica that has ended, whatever the template says: Always and OnFailure "
-                        "start it again, Never does not, ExitCode does where the code is retryable (128 and above). "
-                        f"{self.default_restart_policy} where absent.",
+                        "Restart policy of the replicas; overrides the template's. Always restarts a terminated "
+                        "replica, OnFailure a failed one, ExitCode one with a retryable exit code (128 and above), "
+                        f"Never none. Default: {self.default_restart_policy}.",
                         choices=["Always", "OnFailure", "Never", "ExitCode"],
                     ),
                     "template": template(self.container),
@@ -217,7 +217,7 @@ class ReplicaMap:
                 ),
                 rule(
                     f"[{known}].all(t, self.filter(k, k.lowerAscii() == t).size() <= 1)",
-                    message="a replica type is given twice, in different cases: put its replicas into one entry",
+                    message="a replica type occurs twice, in different cases: put its replicas into one entry",
                 ),
             ],
         )
@@ -227,7 +227,7 @@ class ReplicaMap:
         return rule(
             f"{self.counts(type_)} == [1]",
             unless=[self.absent(), *unless],
-            message=f"exactly one {type_}, with replicas of 1, is needed: add it or correct its replicas{hint}",
+            message=f"exactly one {type_}, with replicas of 1, is required: add it or correct its replicas{hint}",
             field=f".{self.field}",
         )
 
@@ -236,7 +236,7 @@ class ReplicaMap:
         return rule(
             f"{self.counts(type_)}.exists(n, n > 0)",
             unless=[self.absent(), *unless],
-            message=f"at least one replica of {type_} is needed: add it{hint}",
+            message=f"at least one replica of {type_} is required: add it{hint}",
             field=f".{self.field}",
         )
 
@@ -252,19 +252,19 @@ class ReplicaMap:
         )
 
     def restarts_as_one(self) -> Rule:
-        """The rule that restartScope Job goes with restarts after failures only."""
+        """The rule that restartScope Job excludes restartPolicy Always."""
         policy = f"self.{self.field}[k].restartPolicy"
         condition = f"self.{self.field}.all(k, !has({policy}) || {policy} != 'Always')"
         return _restarts_as_one(condition, [self.absent()])
 
     def absent(self, spec: str = "self") -> str:
-        """The CEL expression that the job is not written in this flavor."""
+        """A CEL expression that is true if the job does not use this flavor."""
         return f"!has({spec}.{self.field})"
 
     def name_rules(self) -> Sequence[Rule]:
-        """Rules of the whole object: pods are named ``<job>-<type>-<index>``, so the job's name must leave room."""
+        """Rules on the whole object: pod names, ``<job>-<type>-<index>``, limit the length of the job's name."""
         at = f"self.spec.{self.field}"
-        # what a pod's name has besides the job's: two dashes, the type, and the highest index
+        # a pod's name adds two dashes, the type, and the highest index
         rest = f"{at}.map(k, 2 + k.size() + string({at}[k].replicas > 1 ? {at}[k].replicas - 1 : 0).size()).max()"
         return [
             rule(
@@ -277,22 +277,22 @@ class ReplicaMap:
             rule(
                 f"self.metadata.name.size() + {rest} <= {NAME_LIMIT}",
                 unless=[self.absent("self.spec"), f"{at}.size() == 0"],
-                computed="'has %d characters, and at most %d leave room for the names of its pods, "
-                f"<job>-<type>-<index>, in {NAME_LIMIT}: shorten it'"
+                computed="'has %d characters, and may have at most %d so that the names of its pods, "
+                f"<job>-<type>-<index>, have at most {NAME_LIMIT}: shorten it'"
                 f".format([self.metadata.name.size(), {NAME_LIMIT} - {rest}])",
                 field=".metadata.name",
             ),
         ]
 
     def counts(self, type_: str) -> str:
-        """The CEL expression for the numbers of replicas under ``type_``: none or one."""
+        """A CEL expression for the list of replica counts of ``type_``: none or one."""
         at = f"self.{self.field}"
         return f"{at}.filter(k, k.lowerAscii() == '{type_.lower()}').map(k, {at}[k].replicas)"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSingle:
-    """A flavor with one replica spec, of the framework's only type."""
+    """An API flavor with a single replica spec, for the framework's only replica type."""
 
     field: str
     type: str
@@ -300,7 +300,7 @@ class ReplicaSingle:
 
     def schema(self) -> Schema:
         """The replica spec."""
-        count = {**_count(), "minimum": 1, "description": "Number of replicas, all of which run the same program."}
+        count = {**_count(), "minimum": 1, "description": "Number of replicas."}
         return record(
             "The job's replicas.", {"replicas": count, "template": template(self.container)}, required=["template"]
         )
@@ -318,8 +318,8 @@ class ReplicaSingle:
             ),
             rule(
                 f"self.metadata.name.size() + {rest} <= {NAME_LIMIT}",
-                computed="'has %d characters, and at most %d leave room for the names of its pods, "
-                f"<job>-{self.type.lower()}-<index>, in {NAME_LIMIT}: shorten it'"
+                computed="'has %d characters, and may have at most %d so that the names of its pods, "
+                f"<job>-{self.type.lower()}-<index>, have at most {NAME_LIMIT}: shorten it'"
                 f".format([self.metadata.name.size(), {NAME_LIMIT} - {rest}])",
                 field=".metadata.name",
             ),
@@ -327,11 +327,11 @@ class ReplicaSingle:
 
 
 def label_rule(*, unless: Sequence[str] = ()) -> Rule:
-    """The rule of the whole object that its name fits a label."""
+    """The rule that the job's name fits a label value."""
     return rule(
         f"self.metadata.name.size() <= {NAME_LIMIT}",
         unless=unless,
-        computed=f"'has %d characters, and at most {NAME_LIMIT} fit the label that it becomes on the pods: shorten it'"
+        computed=f"'has %d characters, and a label value of its pods has at most {NAME_LIMIT}: shorten it'"
         ".format([self.metadata.name.size()])",
         field=".metadata.name",
     )

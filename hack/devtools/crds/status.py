@@ -1,4 +1,4 @@
-"""The status, the same for all kinds and flavors: users of either flavor find their own fields in it."""
+"""The status schema, the same for all kinds and API flavors; it contains the fields of each flavor."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ COLUMNS: list[dict[str, Any]] = [
         "name": "Replicas",
         "type": "string",
         "jsonPath": ".status.replicas",
-        "description": "Replicas that run, or have succeeded, of those wanted.",
+        "description": "Running or succeeded replicas, of the desired ones.",
     },
     {
         "name": "Phase",
         "type": "string",
         "jsonPath": ".status.phase",
         "priority": 1,
-        "description": "Stage of the job's life.",
+        "description": "Phase of the job.",
     },
     {
         "name": "Runtime ID",
@@ -43,60 +43,62 @@ COLUMNS: list[dict[str, Any]] = [
 
 
 def status() -> Schema:
-    """Open, and without choices or required fields: a status that cannot be written is worth less than an odd one."""
+    """Preserves unknown fields and has neither enums nor required fields, so that status writes are never rejected."""
     return record(
-        "What the operator reports. Written by the operator only.",
+        "Observed state of the job. Written by the operator only.",
         {
-            "state": string("Outcome so far: Running, Succeeded, Failed, or what else stands in the way."),
-            "phase": string("Stage of the job's life: Creating, Running, CleanUp, Failed, Done."),
-            "reason": string("Why the job is in this state, in a sentence; empty where there is nothing to explain."),
-            "replicas": string("Replicas that run (of a successful job: that succeeded) of those wanted, such as 2/5."),
+            "state": string("State of the job: Running, Succeeded, Failed, or the cause of a delay."),
+            "phase": string("Phase of the job: Creating, Running, CleanUp, Failed, Done."),
+            "reason": string("Explanation of the state as a sentence; may be empty."),
+            "replicas": string(
+                "Running replicas (of a successful job: succeeded ones) of the desired ones, such as 2/5."
+            ),
             "runtimeId": string("Part of the names of the job's pods and Services."),
             "conditions": array(
-                "What happened to the job, the latest last.",
+                "Conditions of the job, the latest last.",
                 record(
-                    "One thing that is, or was, true of the job.",
+                    "A condition of the job.",
                     {
                         "type": string("Created, Running, Restarting, Suspended, Succeeded or Failed."),
                         "status": string("True, False or Unknown."),
-                        "reason": string("The cause in one word, for programs."),
-                        "message": string("The cause in a sentence, for people."),
-                        "lastUpdateTime": time("When this condition was last written."),
-                        "lastTransitionTime": time("When its status last changed."),
+                        "reason": string("Machine-readable cause, as one word."),
+                        "message": string("Human-readable cause, as a sentence."),
+                        "lastUpdateTime": time("Time at which this condition was last updated."),
+                        "lastTransitionTime": time("Time at which the status last changed."),
                     },
                     open_=True,
                 ),
                 most=64,
             ),
             "replicaStatuses": anything(
-                "Counts by replica type, in the form of the flavor that the job is written in: a list with state and "
-                "ReplicasStates, or a map with active, succeeded and failed."
+                "Counts by replica type, in the layout of the job's API flavor: a list with state and ReplicasStates, "
+                "or a map with active, succeeded and failed."
             ),
-            "startTime": time("When the operator took the job up; anew at each resumption."),
-            "completionTime": time("When the job succeeded or failed."),
-            "lastReconcileTime": time("When the operator last had something to do for the job."),
-            "observedGeneration": integer("The metadata.generation that this status is about.", format="int64"),
+            "startTime": time("Time at which the operator started the job; set again at each resumption."),
+            "completionTime": time("Time at which the job succeeded or failed."),
+            "lastReconcileTime": time("Time of the last reconcile that changed something."),
+            "observedGeneration": integer("The metadata.generation that the operator has observed.", format="int64"),
             "attempt": integer(
-                "How often all replicas were begun anew together (runPolicy.restartScope Job).", minimum=0
+                "How often all replicas were restarted together (runPolicy.restartScope Job).", minimum=0
             ),
             "retries": mapping(
-                "How often each replica has been started again.",
-                integer("Restarts so far."),
+                "Number of restarts of each replica.",
+                integer("Number of restarts."),
                 most=100_000,
             ),
             "completed": mapping(
-                "Replicas that have ended for good, and how.", string("How this replica ended."), most=100_000
+                "Replicas that have terminated and are not restarted.", string("Result of the replica."), most=100_000
             ),
             "failure": record(
-                "Of a failed job, what failed it. Of one that no container failed, reason and message only.",
+                "Cause of a job's failure. Only reason and message, unless a container caused it.",
                 {
                     "pod": string("Name of the pod."),
-                    "container": string("Name of its container that failed, the training's or another."),
-                    "exitCode": integer("Exit code of its process."),
-                    "reason": string("Cause in one word, such as Error, OOMKilled or Evicted."),
+                    "container": string("Name of the container that failed."),
+                    "exitCode": integer("Exit code of the container."),
+                    "reason": string("Cause as one word, such as Error, OOMKilled or Evicted."),
                     "message": string(
-                        "The last that the container said: its termination message or the end of its log, at most "
-                        "2048 characters; without one, the failure in a sentence."
+                        "The container's termination message or the tail of its log, at most 2048 characters; without "
+                        "either, a sentence that describes the failure."
                     ),
                 },
                 open_=True,

@@ -1,7 +1,7 @@
-"""The pod template of a replica: only what the rules look at is spelt out, all else passes untouched.
+"""The pod template of a replica: the schema lists only the fields that rules use, and preserves unknown fields.
 
-The full schema of a PodTemplateSpec has half a megabyte, goes stale with every Kubernetes release and refuses or drops
-the fields of a newer one. The API server checks the pods that come of the template anyway.
+The full schema of a PodTemplateSpec has half a megabyte, is outdated with every Kubernetes release and rejects or drops
+newer fields. The API server validates the pods that are created from the template anyway.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
 def needs_container(container: str) -> Rule:
-    """The rule of a list of containers that one of them is named ``container``."""
+    """The rule that a list of containers has one named ``container``."""
     return rule(
         f"self.exists(c, c.name == '{container}')",
-        computed=f"'needs a container named {container}, the one that runs the training, and "
+        computed=f"'requires a container named {container}, which runs the training, and "
         "has %s: rename or add one'.format([self.map(c, c.name)])",
     )
 
 
 def template(container: str, *, optional: bool = False) -> Schema:
-    """A PodTemplateSpec in which a container named ``container`` runs the training; it must have it, unless that is
-    ``optional``: then a rule further up says so where it matters."""
+    """A PodTemplateSpec in which the container named ``container`` runs the training. The container is required unless
+    ``optional``; then the replica list has a rule for it."""
     return record(
-        "The pod that every replica of this type runs as: a PodTemplateSpec, taken over as it stands. The operator "
-        "adds names, labels, an owner and the variables by which the processes find one another.",
+        "PodTemplateSpec of the replicas of this type. The operator adds names, labels, an owner reference and the "
+        "environment variables by which the processes find each other.",
         {
             "metadata": record("Labels and annotations for the pods.", {}, open_=True),
             "spec": record(
-                "A PodSpec. Fields that are not described here pass unchanged.",
+                "A PodSpec. Fields that are not listed here are preserved.",
                 {
                     "containers": array(
-                        f"The pod's containers. The one named {container} runs the training and its exit code counts; "
-                        "any others run beside it.",
+                        f"The pod's containers. The one named {container} runs the training and its exit code is the "
+                        "replica's; the others are sidecars.",
                         _container(container),
                         most=CONTAINERS,
                         rules=[] if optional else [needs_container(container)],
                     ),
                     "restartPolicy": string(
-                        "What the kubelet does with a container that has ended.",
+                        "Restart policy of the pod's containers.",
                         choices=["Always", "OnFailure", "Never"],
                     ),
                 },
@@ -54,7 +54,7 @@ def template(container: str, *, optional: bool = False) -> Schema:
 
 def _container(name: str) -> Schema:
     return record(
-        "A Container. Fields that are not described here pass unchanged.",
+        "A Container. Fields that are not listed here are preserved.",
         {
             "name": string(
                 f"Name of the container, {name} for the one that runs the training.",

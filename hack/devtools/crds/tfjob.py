@@ -1,4 +1,4 @@
-"""TfJob and TFJob, TensorFlow's jobs, in the flavors of their two groups."""
+"""TfJob and TFJob for TensorFlow, in the API flavors of their two groups."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from devtools.crds.options import OPTION_RULES, options
 from devtools.crds.replicas import ReplicaList, ReplicaMap, label_rule
 
 _JOB = (
-    "A training job of TensorFlow: one master with any number of workers and parameter servers. The master's exit code "
-    "is the outcome of the job."
+    "A TensorFlow training job: one master with any number of workers and parameter servers. The master's exit code "
+    "determines whether the job succeeds or fails."
 )
-_SPEC = "What to train and with how many replicas."
+_SPEC = "The training program and its replicas."
 _IMAGE = (
-    "Image of the standard gRPC server, which parameter servers run that have no container named tensorflow. "
-    "tensorflow/tensorflow:1.3.0 where absent."
+    "Image of the default gRPC server program, which parameter servers without a container named tensorflow run. "
+    "Default: tensorflow/tensorflow:1.3.0."
 )
 _NOTHING = {"nullable": True}
-"""What jobs that the original operator has stored say where they leave a list out."""
+"""The original operator stores null for an omitted list."""
 _FIELDS = ("replicaSpecs", "replica_specs")
 _LIST = ReplicaList(
     type_field="tfReplicaType",
@@ -30,7 +30,7 @@ _LIST = ReplicaList(
     default_type="MASTER",
     port_fields=("tfPort",),
     default_port=2222,
-    port_text="Port that each of these replicas listens at",
+    port_text="Port on which each of these replicas listens",
     standard="PS",
     flag="IsDefaultPS",
 )
@@ -51,16 +51,16 @@ def _options() -> dict[str, Schema]:
 
 
 def _tensorboard() -> Schema:
-    volume = record("A Volume or VolumeMount, taken over as it stands.", {}, open_=True)
+    volume = record("A Volume or VolumeMount.", {}, open_=True)
     return record(
-        "TensorBoard beside the training, at port 80 of the Service tensorboard-<runtime id>. It outlives the training "
-        "and goes with the job. On OpenShift a Route leads to it.",
+        "TensorBoard for the job, at port 80 of the Service tensorboard-<runtime id>. It keeps running after the "
+        "training and is deleted with the job. On OpenShift a Route exposes it.",
         {
             "logDir": string("Directory or URL of the event files that TensorBoard shows.", minLength=1),
-            "volumes": array("Volumes of its pod.", volume, most=64) | _NOTHING,
-            "volumeMounts": array("Where they are mounted in its container.", volume, most=64) | _NOTHING,
+            "volumes": array("Volumes of TensorBoard's pod.", volume, most=64) | _NOTHING,
+            "volumeMounts": array("Volume mounts of TensorBoard's container.", volume, most=64) | _NOTHING,
             "serviceType": string(
-                "Type of the Service; ClusterIP where absent or empty.",
+                "Type of the Service. Default, also if empty: ClusterIP.",
                 choices=["", "ClusterIP", "NodePort", "LoadBalancer"],
             ),
         },
@@ -69,7 +69,7 @@ def _tensorboard() -> Schema:
 
 
 def _list_rules() -> Sequence[Rule]:
-    """What holds between either list and the rest of the spec."""
+    """Rules on the lists of replicas together with the rest of the spec."""
     return [
         found
         for field in _FIELDS
@@ -85,7 +85,7 @@ def _one_of(*fields: str) -> Rule:
     given = ", ".join(f"has(self.{field})" for field in fields)
     return rule(
         f"[{given}].filter(given, given).size() == 1",
-        message=f"exactly one of {', '.join(fields)} is needed: add or remove one",
+        message=f"exactly one of {', '.join(fields)} is required: add or remove one",
         field=f".{fields[0]}",
     )
 
@@ -94,7 +94,7 @@ def _only_in_map(field: str) -> Rule:
     return rule(
         f"has(self.{_MAP.field})",
         unless=[f"!has(self.{field})"],
-        message=f"{field} has a meaning only with {_MAP.field}: remove it, or write the replicas there",
+        message=f"{field} is supported only with {_MAP.field}: remove it, or move the replicas to {_MAP.field}",
         field=f".{field}",
     )
 
@@ -106,13 +106,13 @@ def _map_rules() -> Sequence[Rule]:
             f"{at}.filter(k, k.lowerAscii() in ['chief', 'master'] && {at}[k].replicas > 0)"
             f".map(k, {at}[k].replicas) in [[], [1]]",
             unless=[_MAP.absent()],
-            message="a job has at most one chief: keep either Chief or Master, with replicas of 1",
+            message="a job has at most one Chief or Master: keep one of them, with replicas of 1",
             field=f".{_MAP.field}",
         ),
         rule(
             f"{at}.exists(k, k.lowerAscii() in ['chief', 'master', 'worker'] && {at}[k].replicas > 0)",
             unless=[_MAP.absent()],
-            message="at least one replica of Chief, Master or Worker is needed, whose end is the job's: add it",
+            message="at least one replica of Chief, Master or Worker, which decides success, is required: add it",
             field=f".{_MAP.field}",
         ),
         _MAP.needs_chief(),
@@ -143,13 +143,13 @@ def _kubeflow_schema() -> Schema:
             _MAP.field: _MAP.schema(),
             **_options(),
             "successPolicy": string(
-                "When a job without Chief and Master has succeeded: AllWorkers, once all of its workers have; where "
-                "absent or empty, once worker 0 has.",
+                "When a job without Chief and Master succeeds: AllWorkers, when all workers have succeeded. Default, "
+                "also if empty: when worker 0 has succeeded.",
                 choices=["", "AllWorkers"],
             ),
             "enableDynamicWorker": boolean(
-                "true lets workers come, go and fail without the others: TF_CONFIG then names to each worker only "
-                "itself and the parameter servers, and to these only themselves."
+                "true allows workers to be added, removed and to fail independently: TF_CONFIG of a worker then lists "
+                "only itself and the parameter servers, TF_CONFIG of a parameter server only the parameter servers."
             ),
         },
         rules=[

@@ -1,1 +1,1 @@
-"""``make demo``: from a bare machine to a trained model, on a real cluster, and back."""
+"""``make demo``: creates a cluster, starts the operator, trains a model, and removes everything again."""

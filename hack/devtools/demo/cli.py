@@ -1,4 +1,4 @@
-"""The steps of the demo, in order; each one that starts something is ended on the way out, whatever happens."""
+"""The steps of the demo, in order; it stops everything that it started, also after a failure."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "mxnet-digits.yaml"
 WANTED_ACCURACY = 0.95
 TRAINING_LIMIT = 300.0
-"""Seconds for the training itself; it takes about 20."""
+"""Timeout of the training in seconds; it takes about 20."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m devtools.demo", description=__doc__)
-    parser.add_argument("--keep", action="store_true", help="leave the cluster and the operator's CRDs up")
+    parser.add_argument("--keep", action="store_true", help="keep the cluster and the operator's CRDs")
     parser.add_argument(
         "--engine",
         choices=("process", "image"),
         default="process",
-        help="the operator as a process here, or its image in a pod (default: %(default)s)",
+        help="run the operator as a local process, or its image in a pod (default: %(default)s)",
     )
     given = parser.parse_args(argv)
     keep = given.keep
@@ -51,13 +51,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\ninterrupted, and cleaned up", file=sys.stderr)
         return 130
     seconds = time.monotonic() - started
-    print(f"\ndemo done in {seconds:.0f} s: test accuracy {accuracy:.4f} (at least {WANTED_ACCURACY} wanted)")
+    print(f"\ndemo done in {seconds:.0f} s: test accuracy {accuracy:.4f} (expected at least {WANTED_ACCURACY})")
     return 0
 
 
 @contextlib.contextmanager
 def cluster(settings: Settings, keep: bool) -> Iterator[Settings]:
-    """The local cluster; one that was up before stays up afterwards."""
+    """The local cluster; a cluster that was up before stays up."""
     headline("a real Kubernetes cluster (kind)")
     was_up = all(part.good for part in lifecycle.status(settings))
     try:
@@ -65,7 +65,7 @@ def cluster(settings: Settings, keep: bool) -> Iterator[Settings]:
         yield settings
     finally:
         if was_up:
-            print("\nthe cluster was up before and stays up: `make cluster-down` ends it")
+            print("\nthe cluster was up before and stays up: `make cluster-down` stops it")
         elif keep:
             print(how_to_use(settings))
         else:
@@ -74,8 +74,8 @@ def cluster(settings: Settings, keep: bool) -> Iterator[Settings]:
 
 
 def demonstrate(settings: Settings, keep: bool, engine: str = "process") -> float:
-    """Build, install, run and train; the test accuracy that the training printed."""
-    from devtools.images import build_and_push  # needs the engine that the cluster step has brought up
+    """Build the images, install and run the operator, and train; returns the test accuracy from the training's log."""
+    from devtools.images import build_and_push  # needs the engine that the cluster step has started
 
     headline("the example image (MXNet 1.9.1, the UCI digits)")
     build_and_push(settings, ["mxnet"])
@@ -97,9 +97,9 @@ def demonstrate(settings: Settings, keep: bool, engine: str = "process") -> floa
     headline("the result")
     print(result.text())
     if result.state != "Succeeded":
-        raise training.TrainingError(f"the job ended {result.state}: {result.reason}")
+        raise training.TrainingError(f"the job finished with state {result.state}: {result.reason}")
     if result.accuracy is None or result.accuracy < WANTED_ACCURACY:
-        raise training.TrainingError(f"test accuracy {result.accuracy}, at least {WANTED_ACCURACY} wanted")
+        raise training.TrainingError(f"test accuracy {result.accuracy}, expected at least {WANTED_ACCURACY}")
     return result.accuracy
 
 

@@ -1,7 +1,7 @@
 """The operator's image in the local cluster: ``python -m devtools.demo.deploy up --namespace a,b``, ``... down``.
 
-For molecule's scenarios, which share one operator and have their own namespaces. ``down`` leaves the definitions, as an
-operator does that runs as a process. The last line of the output says what was done.
+For molecule's scenarios, which share one operator and have their own namespaces. ``down`` keeps the CRDs, as stopping
+an operator process does. The last line of the output is the result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from devtools.demo.operator_process import OperatorError
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m devtools.demo.deploy", description=__doc__)
     parser.add_argument("action", choices=("up", "down"))
-    parser.add_argument("--namespace", default="", metavar="NAMES", help="to watch, with commas between (default: all)")
+    parser.add_argument(
+        "--namespace", default="", metavar="NAMES", help="watched namespaces, comma-separated (default: all)"
+    )
     options = parser.parse_args(argv)
     settings = settings_from()
     try:
@@ -33,14 +35,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def up(settings: Settings, namespaces: Sequence[str]) -> str:
-    """Deploy it, and wait until it is ready."""
+    """Deploy the operator, and wait until it is ready."""
     with DeployedOperator(settings, keep=True, namespaces=namespaces) as operator:
         operator.wait_ready()
         return operator.ready_line
 
 
 def down(settings: Settings) -> str:
-    """Take it away. Where there is no cluster there is nothing to take."""
+    """Delete the operator. Does nothing if there is no cluster."""
     if not settings.kubeconfig.is_file():
         return "not deployed"
     DeployedOperator(settings).delete_all_but_definitions()

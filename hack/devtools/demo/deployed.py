@@ -1,4 +1,4 @@
-"""The operator in the cluster: its image in a pod, as `make deploy` puts it there. For the demo and the tests."""
+"""Runs the operator's image in a pod, as `make deploy` does. For the demo and the tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from devtools.demo.operator_process import OperatorError
 
 NAMESPACE = "dljob-system"
 NAME = "dljob-operator"
-PATIENCE = 300
+TIMEOUT = 300
 
 
 class Kubectl:
@@ -28,11 +28,11 @@ class Kubectl:
 
     @property
     def environ(self) -> dict[str, str]:
-        """For other programs that are to talk to the same cluster."""
+        """The environment for other programs that use the same cluster."""
         return dict(self._environ)
 
-    def run(self, *arguments: str | Path, check: bool = True, timeout: float = PATIENCE + 30) -> str:
-        """What it printed. Raises :class:`OperatorError` with all that was said where it fails."""
+    def run(self, *arguments: str | Path, check: bool = True, timeout: float = TIMEOUT + 30) -> str:
+        """Run kubectl and return its output. Raises :class:`OperatorError` with the output and errors if it fails."""
         done = subprocess.run(
             ["kubectl", *map(str, arguments)],
             env=self._environ,
@@ -48,7 +48,7 @@ class Kubectl:
         return done.stdout
 
     def describe(self, namespace: str, deployment: str = NAME) -> str:
-        """Why a deployment is not ready, as far as the cluster says."""
+        """The objects, events and logs that explain why a deployment is not ready."""
         parts = [
             self.run("-n", namespace, "get", "pods", "-o", "wide", check=False),
             self.run("-n", namespace, "get", "events", "--sort-by=.lastTimestamp", check=False)[-3000:],
@@ -58,7 +58,7 @@ class Kubectl:
 
 
 def _overlay(settings: Settings, overlay: Path, namespaces: Sequence[str]) -> Path:
-    """An overlay over `overlay` for an image that is rebuilt under one name: the node may have an older one."""
+    """A kustomize overlay on `overlay` that always pulls the image, since the node may have an older build of it."""
     folder = settings.state_dir / "deploy"
     folder.mkdir(parents=True, exist_ok=True)
     container: dict[str, Any] = {"name": "operator", "imagePullPolicy": "Always"}
@@ -76,12 +76,12 @@ def _overlay(settings: Settings, overlay: Path, namespaces: Sequence[str]) -> Pa
 
 
 class DeployedOperator:
-    """A context manager: applied with kustomize on entry, deleted on exit, with the definitions and so all jobs."""
+    """A context manager that applies the overlay and, on exit, deletes it with the CRDs and therefore all jobs."""
 
     def __init__(
         self, settings: Settings, overlay: str | Path = "default", keep: bool = False, namespaces: Sequence[str] = ()
     ) -> None:
-        """`namespaces` are the only ones that it looks at, where the overlay does not say that itself."""
+        """`namespaces`: the namespaces to watch, if the overlay does not set them."""
         self._kubectl = Kubectl(settings)
         self._folder = _overlay(settings, REPO_ROOT / "deploy" / "kustomize" / overlay, namespaces)
         self._keep = keep
@@ -92,10 +92,10 @@ class DeployedOperator:
         return self
 
     def wait_ready(self) -> None:
-        """Until the operator's pod is ready. Raises :class:`OperatorError` with what the cluster says of it."""
+        """Wait until the operator's pod is ready. Raises :class:`OperatorError` with the deployment's description."""
         where = ("-n", NAMESPACE)
         try:
-            self._kubectl.run(*where, "rollout", "status", f"deployment/{NAME}", f"--timeout={PATIENCE}s")
+            self._kubectl.run(*where, "rollout", "status", f"deployment/{NAME}", f"--timeout={TIMEOUT}s")
         except OperatorError as error:
             raise OperatorError(f"{error}\n{self._kubectl.describe(NAMESPACE)}") from None
         pods = self._kubectl.run(*where, "get", "pods", "-l", f"app.kubernetes.io/name={NAME}", "-o", "name")
@@ -108,7 +108,7 @@ class DeployedOperator:
         self._kubectl.run("delete", "--ignore-not-found", f"--wait={str(wait).lower()}", "-k", self._folder)
 
     def delete_all_but_definitions(self) -> None:
-        """The operator itself. Whoever has jobs keeps them."""
+        """Delete the operator and keep the CRDs, and with them the jobs."""
         rendered = yaml.safe_load_all(self._kubectl.run("kustomize", self._folder))
         kept = [one for one in rendered if one["kind"] != "CustomResourceDefinition"]
         file = self._folder / "operator.yaml"
@@ -123,5 +123,5 @@ class DeployedOperator:
 
 
 def namespaced_objects(kubectl: Kubectl, namespace: str, kinds: Sequence[str]) -> list[str]:
-    """The names of what is in a namespace, with their kinds."""
+    """The kinds and names of the objects in a namespace."""
     return kubectl.run("-n", namespace, "get", ",".join(kinds), "-o", "name").split()

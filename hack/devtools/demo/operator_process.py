@@ -14,15 +14,15 @@ from types import TracebackType
 from typing import IO
 
 READY = "ready:"
-"""What the operator prints once its caches are filled."""
+"""The log line that the operator prints when its caches have synced."""
 
 
 class OperatorError(Exception):
-    """The operator did not start, or died; the message holds the end of its log."""
+    """The operator did not start, or exited; the message contains the tail of its log."""
 
 
 class OperatorProcess:
-    """A context manager: started on entry, ended (and waited for) on exit."""
+    """A context manager that starts the operator, and on exit stops it and waits for it."""
 
     def __init__(self, kubeconfig: Path, log: Path, arguments: Sequence[str] = ("--install-crds",)) -> None:
         self._kubeconfig = kubeconfig
@@ -66,7 +66,7 @@ class OperatorProcess:
         return self._process.pid
 
     def wait_ready(self, timeout: float = 60.0) -> None:
-        """Until the operator watches everything it should. Raises :class:`OperatorError` with its last words."""
+        """Wait until all watches have synced. Raises :class:`OperatorError` with the tail of the log."""
         seen: list[str] = []
         while True:
             try:
@@ -74,14 +74,14 @@ class OperatorProcess:
             except queue.Empty:
                 raise OperatorError(f"the operator was not ready after {timeout:.0f} s:\n" + tail(seen)) from None
             if line is None:
-                raise OperatorError("the operator ended while starting:\n" + tail(seen))
+                raise OperatorError("the operator exited during startup:\n" + tail(seen))
             seen.append(line)
             if READY in line:
                 self.ready_line = line[line.index(READY) :]
                 return
 
     def kill(self) -> None:
-        """End it as a crash would, children included."""
+        """Kill the operator and its child processes, to simulate a crash."""
         assert self._process is not None
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -1,4 +1,4 @@
-"""Applies a job and shows, while it lasts, what its pods do and what its first worker prints."""
+"""Applies a job, and shows its pods' phases and its first worker's log while it runs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ACCURACY = re.compile(r"test_accuracy=([0-9.]+)")
 
 
 class TrainingError(Exception):
-    """The training did not come to a good end."""
+    """The training failed or did not finish in time."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """How the job ended. ``accuracy`` is what the training's own log says, ``None`` where it says nothing."""
+    """The job's final status. ``accuracy`` is read from the training's log, ``None`` if the log does not contain it."""
 
     state: str
     reason: str
@@ -33,11 +33,14 @@ class Result:
     seconds: float
 
     def text(self) -> str:
-        """The status without its bookkeeping, and the accuracy."""
+        """The status' main fields and the accuracy, as text."""
         shown = {k: v for k, v in self.status.items() if k not in ("specHash", "conditions", "observedGeneration")}
-        held = [f"{x['type']}={x['status']}" for x in self.status.get("conditions") or ()]
+        conditions = [f"{x['type']}={x['status']}" for x in self.status.get("conditions") or ()]
         lines = yaml.safe_dump({"status": shown}, sort_keys=False).splitlines()
-        lines += [f"conditions: {', '.join(held)}", f"test accuracy: {self.accuracy}   (job took {self.seconds:.1f} s)"]
+        lines += [
+            f"conditions: {', '.join(conditions)}",
+            f"test accuracy: {self.accuracy}   (job took {self.seconds:.1f} s)",
+        ]
         return "\n".join(f"    {line}" for line in lines)
 
 
@@ -46,7 +49,7 @@ class Job:
 
     def __init__(self, kubeconfig: Path, manifest: Mapping[str, Any]) -> None:
         api = config.new_client_from_config(str(kubeconfig))
-        # Any: the client's annotations say that every field of every object may be None
+        # Any: in the client's annotations every field of every object may be None
         self._custom: Any = client.CustomObjectsApi(api)
         self._core: Any = client.CoreV1Api(api)
         self._manifest = manifest
@@ -56,13 +59,13 @@ class Job:
         self._where = (group, version, self.namespace, manifest["kind"].lower() + "s")
 
     def create(self) -> str:
-        """Create it, in place of an earlier one of that name; its uid."""
+        """Create the job, after deleting an earlier one of that name; returns its uid."""
         self.delete()
         created = self._custom.create_namespaced_custom_object(*self._where, self._manifest)
         return str(created["metadata"]["uid"])
 
     def delete(self) -> None:
-        """Delete it and wait until it and its pods are gone."""
+        """Delete the job and wait until it and its pods are gone."""
         try:
             gone = self._custom.get_namespaced_custom_object(*self._where, self.name)
             self._custom.delete_namespaced_custom_object(*self._where, self.name, propagation_policy="Foreground")
@@ -78,10 +81,10 @@ class Job:
             timeout_seconds=120,
         )
         if not any(event["type"] == "DELETED" for event in stream):
-            raise TrainingError(f"an earlier {self.name} is still there after 120 s")
+            raise TrainingError(f"the earlier job {self.name} still exists after 120 s")
 
     def changes(self, timeout: float) -> Any:
-        """The job's states as they come."""
+        """Watch events of the job."""
         stream = watch.Watch().stream(
             self._custom.list_namespaced_custom_object,
             *self._where,
@@ -91,7 +94,7 @@ class Job:
         return (event["object"] for event in stream)
 
     def pods(self, uid: str, timeout: float) -> Any:
-        """The job's pods as they change."""
+        """Watch events of the job's pods."""
         stream = watch.Watch().stream(
             self._core.list_namespaced_pod,
             self.namespace,
@@ -101,7 +104,7 @@ class Job:
         return ((event["type"], event["object"]) for event in stream)
 
     def log(self, pod: str, container: str, follow: bool = False) -> Any:
-        """The container's log: a text, or its lines as they come."""
+        """The container's log: a string or, with ``follow``, a stream of lines."""
         if not follow:
             return self._core.read_namespaced_pod_log(pod, self.namespace, container=container)
         return watch.Watch().stream(
@@ -109,7 +112,7 @@ class Job:
         )
 
     def accuracy(self, uid: str) -> float | None:
-        """The test accuracy that a worker printed."""
+        """The test accuracy from a worker's log."""
         selector = f"dljob.operator/job-uid={uid},dljob.operator/replica-type=worker"
         for pod in self._core.list_namespaced_pod(self.namespace, label_selector=selector).items:
             found = ACCURACY.findall(self.log(pod.metadata.name, pod.spec.containers[0].name))
@@ -119,13 +122,13 @@ class Job:
 
 
 class Show:
-    """Prints with the time since the start; lines of several threads do not mix."""
+    """Prints lines with the time since the start. Thread-safe."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
         self._lock = threading.Lock()
         self.over = threading.Event()
-        """The job has ended; those who follow its pods may lose the API server, which soon ends too."""
+        """Set when the job has finished; then the follower threads ignore API errors, since the cluster may stop."""
 
     @property
     def elapsed(self) -> float:
@@ -137,7 +140,7 @@ class Show:
 
 
 def run(kubeconfig: Path, manifest: Mapping[str, Any], limit: float, keep: bool) -> Result:
-    """Apply ``manifest`` and follow it to its end, at most ``limit`` seconds; ``keep`` leaves it there."""
+    """Apply ``manifest`` and wait at most ``limit`` seconds for the job to finish; ``keep`` does not delete it."""
     job = Job(kubeconfig, manifest)
     show = Show()
     uid = job.create()
@@ -158,7 +161,7 @@ def run(kubeconfig: Path, manifest: Mapping[str, Any], limit: float, keep: bool)
         if status.get("phase") in ("Done", "Failed"):
             break
     else:
-        raise TrainingError(f"the job did not end within {limit:.0f} s; last seen: {shown}")
+        raise TrainingError(f"the job did not finish within {limit:.0f} s; last state: {shown}")
     seconds = show.elapsed
     result = Result(str(status.get("state")), str(status.get("reason") or ""), status, job.accuracy(uid), seconds)
     show.over.set()
@@ -169,7 +172,7 @@ def run(kubeconfig: Path, manifest: Mapping[str, Any], limit: float, keep: bool)
 
 @contextmanager
 def _while_it_lasts(show: Show, what: str) -> Iterator[None]:
-    """Says what is no longer heard of, unless the job is over."""
+    """Print a connection error, unless the job has finished."""
     try:
         yield
     except (client.ApiException, urllib3.exceptions.HTTPError) as e:

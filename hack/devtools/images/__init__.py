@@ -1,8 +1,8 @@
-"""The example images: real training programs, under the names that manifests ask for.
+"""The example images: real training programs, under the image names that manifests use.
 
 Run as ``PYTHONPATH=hack python -m devtools.images build``. ``build/images`` has one folder per image (``image.toml``,
 ``Dockerfile``, pins) and one file per base image (``bases/``); adding an image is adding such a folder. Nothing in a
-Dockerfile needs the network: wheels are downloaded on the host, and where a base image cannot be pulled it is made from
+Dockerfile needs the network: wheels are downloaded on the host, and a base image that cannot be pulled is built from
 Debian's packages.
 """
 

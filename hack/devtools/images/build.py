@@ -1,4 +1,4 @@
-"""Builds images and pushes them under all of their names, leaving alone what has not changed."""
+"""Builds images and pushes them under all of their names, skipping unchanged ones."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from devtools.images.manifests import Use
 def build_and_push(settings: Settings, names: Sequence[str] = ()) -> list[str]:
     """Build the images ``names`` (folders of build/images; all if empty) and push each under every name it has.
 
-    Needs the cluster up: its Docker builds, its registry is pushed to. Returns the image names that pods can now use.
-    Raises ClusterError: ImagesError for what is wrong with an image, its base class for what is with the cluster.
+    Needs a running cluster, whose Docker and registry it uses. Returns the image names that pods can now use.
+    Raises ImagesError for a problem with an image, and its base class ClusterError for one with the cluster.
     """
     session, kind = lifecycle.existing(settings)
     port = session.state.registry_port
     if not registry.serves(port):
-        raise ImagesError(f"the local registry does not answer on 127.0.0.1:{port}", "make cluster")
+        raise ImagesError(f"the local registry does not respond on 127.0.0.1:{port}", "make cluster")
     uses = manifests.read(manifests.folders())
     served = []
     for image in definition.load_all(list(names)):
@@ -61,7 +61,7 @@ def _push(image: Definition, name: str, settings: Settings, engine: Engine, port
             engine.run("tag", image.names[0], name)
         registry.push(settings, engine, port, [name])
         return
-    # somebody else's name is borrowed for the registry, and only for as long as the push takes
+    # tag the image with the foreign name only while it is pushed
     engine.run("tag", image.names[0], name)
     try:
         registry.push(settings, engine, port, [name])
@@ -70,10 +70,12 @@ def _push(image: Definition, name: str, settings: Settings, engine: Engine, port
 
 
 def build_only(settings: Settings, names: Sequence[str] = ()) -> list[str]:
-    """Build with the user's own Docker, without a cluster and without pushing; returns the images' own names."""
+    """Build with the user's Docker, without a cluster and without pushing; returns the images' own names."""
     engine = engines.user_engine(os.environ)
     if engine is None:
-        raise ImagesError("no Docker answers", "start Docker, set DOCKER_HOST, or start a cluster: make cluster")
+        raise ImagesError(
+            "no Docker engine responds", "start Docker, set DOCKER_HOST, or start a cluster: make cluster"
+        )
     report = Reporter(settings.cache_dir / "durations.json")
     built = []
     for image in definition.load_all(list(names)):
@@ -83,7 +85,7 @@ def build_only(settings: Settings, names: Sequence[str] = ()) -> list[str]:
 
 
 def _base(base: Base, cache: Path, engine: Engine, report: Reporter) -> str:
-    """The name of the base that the engine has from now on: the one that ``BASE_IMAGE`` names, if that is set."""
+    """Ensure the base image and return its name: ``BASE_IMAGE`` if that variable is set."""
     chosen = os.environ.get(context.BASE_IMAGE) if base.stand_in else None
     if chosen:
         return chosen
@@ -100,7 +102,7 @@ def _base(base: Base, cache: Path, engine: Engine, report: Reporter) -> str:
 
 
 def labelled(engine: Engine, name: str) -> str | None:
-    """The content key of an image that the engine has, None if it has no such image or that has no key."""
+    """The content key of an image in the engine; None if the image is missing or has no key."""
     found = engine.run("image", "inspect", "--format", "{{json .Config.Labels}}", name, check=False)
     if found.returncode != 0:
         return None
@@ -108,7 +110,7 @@ def labelled(engine: Engine, name: str) -> str | None:
 
 
 def build(image: Definition, key: str, cache: Path, engine: Engine, report: Reporter) -> None:
-    """Build the image under its first name, unless the engine has it with this content key."""
+    """Build the image with its first name, unless the engine has it with this content key."""
     if labelled(engine, image.names[0]) == key:
         return
     base = _base(image.base, cache, engine, report)
@@ -124,10 +126,10 @@ def build(image: Definition, key: str, cache: Path, engine: Engine, report: Repo
                 "--tag", image.names[0], folder, check=False,
             )  # fmt: skip
             if done.returncode != 0:
-                # which of the two holds the failed command's own output depends on the builder
+                # it depends on the builder which of the two streams has the failed command's output
                 output = shell.tail(done.stdout + done.stderr, 30)
                 raise ImagesError(f"docker build of {image.name} failed:\n{output}", f"see {image.dockerfile}")
-        # what this one replaced has lost its name; only our images bear this label
+        # remove the replaced image, which is now untagged; only our images have this label
         engine.run("image", "prune", "--force", "--filter", f"label={context.LABEL}", check=False)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -17,13 +17,13 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
     build = commands.add_parser("build", help="build images and push them to the cluster's registry")
     build.add_argument("names", nargs="*", metavar="NAME", help="folder of build/images (default: all)")
-    build.add_argument("--no-push", action="store_true", help="only build, with the Docker that answers; no cluster")
-    commands.add_parser("list", help="the images, their names, and what of the manifests they do not cover")
+    build.add_argument("--no-push", action="store_true", help="only build, with the user's Docker; needs no cluster")
+    commands.add_parser("list", help="list the images, their names, and the manifests' images without a substitute")
     return top
 
 
 def show() -> None:
-    """Print every image with its names, then the manifests' images that nothing here stands in for."""
+    """Print every image with its names, then the manifests' images that no image here replaces."""
     images = definition.load_all()
     uses = manifests.read(manifests.folders())
     for image in images:

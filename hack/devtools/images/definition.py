@@ -1,4 +1,4 @@
-"""What an image is made of, as its ``image.toml`` and its base's file say it."""
+"""An image's definition, read from its ``image.toml`` and its base's file."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ BASES = "bases"
 
 @dataclass(frozen=True)
 class Debian:
-    """How a base is made from Debian: release, packages (with what they depend on), and a shell script after them."""
+    """How to build a base from Debian: release, packages (with dependencies), and a shell script to run then."""
 
     release: str
     packages: tuple[str, ...]
     setup: str = ""
-    """Gets the root file system's path as ``$1``."""
+    """The script gets the root file system's path as ``$1``."""
 
 
 @dataclass(frozen=True)
 class Base:
-    """What an image starts from: an image to pull or, where that is impossible, the same made from Debian.
+    """A base image: pulled or, where that is impossible, built from Debian.
 
-    Without an ``image`` it is always made; with ``stand_in`` an image of ours takes its place, which is built for that.
+    Without ``image`` it is always built; with ``stand_in`` the image of that name in build/images replaces it.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Base:
     image: str
     debian: Debian | None
     python: str = ""
-    """The Python version (``3.11``) that wheels are chosen for; "" if the base has none."""
+    """The Python version (``3.11``) for which wheels are selected; "" if the base has no Python."""
     stand_in: str = ""
 
 
@@ -52,7 +52,7 @@ class Source:
 
 @dataclass(frozen=True)
 class WheelFile:
-    """One file out of a wheel (``member`` is a glob that one name must match) or, with a ``/`` at its end, one folder,
+    """One file of a wheel (``member`` is a glob that matches exactly one name) or, with a trailing ``/``, one folder,
     and its place in the build context."""
 
     requirement: str
@@ -70,19 +70,19 @@ class Definition:
     folder: Path
     base: Base
     names: tuple[str, ...]
-    """The names that are this project's own; the first one is what Docker knows the image by."""
+    """The project's own names; the first one is the image's name in Docker."""
     kinds: tuple[str, ...] = ()
-    """Job kinds whose manifests' images this image stands in for."""
+    """Job kinds whose manifests' images this image replaces."""
     program: str = ""
-    """The program's path in the image; what its entrypoint starts."""
+    """The path of the program in the image that the entrypoint starts."""
     programs: tuple[str, ...] = ()
-    """Further paths under which manifests call that program."""
+    """Further paths by which manifests call that program."""
     sources: tuple[Source, ...] = ()
     from_wheels: tuple[WheelFile, ...] = ()
     dockerfile_path: str = "Dockerfile"
-    """From the image's folder."""
+    """Relative to the image's folder."""
     on_request: bool = False
-    """Built only if it is named."""
+    """Whether the image is built only if it is named explicitly."""
 
     @property
     def dockerfile(self) -> Path:
@@ -90,13 +90,13 @@ class Definition:
 
     @property
     def requirements(self) -> Path | None:
-        """The pins of what is installed, None if nothing is."""
+        """The file with the pinned requirements, None if there is none."""
         file = self.folder / "requirements.txt"
         return file if file.is_file() else None
 
 
 def _table(data: Mapping[str, Any], allowed: type, renamed: Mapping[str, str], place: str) -> dict[str, Any]:
-    """The table's values by field of ``allowed``; lists become tuples. An unknown key is refused by name."""
+    """The table's values by field of ``allowed``; lists become tuples. Raises ImagesError for an unknown key."""
     known = {field.name for field in fields(allowed)}
     values = {}
     for key, value in data.items():
@@ -157,7 +157,7 @@ def _check(definition: Definition, file: Path) -> None:
     if not definition.names:
         raise ImagesError(f"{file}: names is empty", "give the image a name of its own, like dljob/<name>:1")
     if definition.programs and not definition.program:
-        raise ImagesError(f"{file}: programs without program", "name the file that those paths lead to")
+        raise ImagesError(f"{file}: programs without program", "set program to the file that these paths link to")
     for path in (definition.program, *definition.programs):
         if path and not path.startswith("/"):
             raise ImagesError(f"{file}: {path} is not an absolute path", "programs are paths in the image")
@@ -171,7 +171,7 @@ def available(images_dir: Path = IMAGES_DIR) -> list[str]:
 
 
 def load_all(names: list[str] | tuple[str, ...] = (), images_dir: Path = IMAGES_DIR) -> list[Definition]:
-    """The named images, all but those on request if none is named.
+    """The named images; if none is named, all except those on request.
 
     ImagesError if one does not exist or two share a name or kind.
     """
@@ -183,6 +183,8 @@ def load_all(names: list[str] | tuple[str, ...] = (), images_dir: Path = IMAGES_
     for definition in every:
         for claim in (*definition.names, *definition.kinds):
             if claim in owners:
-                raise ImagesError(f"both {owners[claim]} and {definition.name} claim {claim}", "take it out of one")
+                raise ImagesError(
+                    f"both {owners[claim]} and {definition.name} claim {claim}", "remove it from one of them"
+                )
             owners[claim] = definition.name
     return [one for one in every if (one.name in names if names else not one.on_request)]

@@ -1,4 +1,4 @@
-"""The one exception that a user of the tool gets to see."""
+"""The exception that the tool reports to its user."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from devtools.cluster.errors import ClusterError
 
 
 class ImagesError(ClusterError):
-    """An image that cannot be built or pushed: what is wrong, and what would fix it."""
+    """An image cannot be built or pushed; has the problem and its fix."""

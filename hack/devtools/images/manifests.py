@@ -1,4 +1,4 @@
-"""Which images manifests ask for, and how they call them."""
+"""The images that manifests use, and the programs that they start in them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ VARIABLE = "DLJOB_MANIFESTS"
 OWN_FOLDER = REPO_ROOT / "tests" / "manifests"
 """This project's own manifests in the API flavors of the early operators."""
 UPSTREAM_FOLDER = REPO_ROOT.parent / "shared" / "manifests"
-"""Where the upstream manifests are expected if ``VARIABLE`` does not say; they are not part of this project."""
+"""Default folder of the upstream manifests, which are not part of this project; ``VARIABLE`` overrides it."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """One container of one job: the image by its verbatim name, and what it is told to run."""
+    """One container of one job: the verbatim image name and its command."""
 
     manifest: str
     kind: str
@@ -35,7 +35,7 @@ class Use:
 
 
 def containers(node: Any) -> Iterator[Mapping[str, Any]]:
-    """Every container below ``node`` that has an image: whatever the flavor, a pod template lists ``containers``."""
+    """Every container below ``node`` that has an image: in all API flavors a pod template lists ``containers``."""
     if isinstance(node, Mapping):
         for key, value in node.items():
             if key in ("containers", "initContainers") and isinstance(value, list):
@@ -48,7 +48,7 @@ def containers(node: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def uses_in(manifest: str, documents: Iterable[Any]) -> list[Use]:
-    """What the documents of one manifest use, without repetitions, in their order."""
+    """The distinct uses in the documents of one manifest, in their order."""
     found = []
     for document in documents:
         if not isinstance(document, Mapping):
@@ -68,7 +68,7 @@ def uses_in(manifest: str, documents: Iterable[Any]) -> list[Use]:
 
 
 def folders(environment: Mapping[str, str] | None = None) -> list[Path]:
-    """The folders whose manifests count: this project's own and, last, $DLJOB_MANIFESTS or the upstream manifests."""
+    """The folders to read: this project's own and, last, $DLJOB_MANIFESTS or the upstream manifests."""
     text = (os.environ if environment is None else environment).get(VARIABLE, "")
     if text and not Path(text).is_dir():
         raise ImagesError(f"{VARIABLE}: {text} is not a folder", f"correct or unset {VARIABLE}")
@@ -77,7 +77,7 @@ def folders(environment: Mapping[str, str] | None = None) -> list[Path]:
 
 
 def read(places: Iterable[Path]) -> list[Use]:
-    """What all manifests (``*.yaml``, ``*.yml``) in the folders use. One that is no YAML is an ImagesError."""
+    """The uses in all manifests (``*.yaml``, ``*.yml``) of the folders. Raises ImagesError for invalid YAML."""
     found: list[Use] = []
     for place in places:
         for file in sorted((*place.glob("*.yaml"), *place.glob("*.yml"))):
@@ -89,7 +89,7 @@ def read(places: Iterable[Path]) -> list[Use]:
 
 
 def names_for(definition: Definition, uses: Iterable[Use]) -> list[str]:
-    """All names of an image: its own, and those that manifests of its kinds ask for."""
+    """All names of an image: its own, and those that manifests of its kinds use."""
     asked = (use.image for use in uses if use.kind in definition.kinds)
     return list(dict.fromkeys((*definition.names, *asked)))
 
@@ -103,7 +103,7 @@ def program_called(use: Use) -> str:
 
 
 def not_offered(definition: Definition, uses: Iterable[Use]) -> list[str]:
-    """One sentence for each use of the image under a foreign name that calls a program it does not have."""
+    """One sentence for each use of the image, by a foreign name, with a program that the image does not have."""
     offered = {definition.program, *definition.programs}
     problems = []
     for use in uses:
@@ -113,6 +113,6 @@ def not_offered(definition: Definition, uses: Iterable[Use]) -> list[str]:
         if (called or use.command) and called not in offered:
             what = called or " ".join(use.command)
             problems.append(
-                f"{use.manifest} starts {what} in {use.image}, which the image {definition.name} does not offer"
+                f"{use.manifest} starts {what} in {use.image}, which the image {definition.name} does not have"
             )
     return list(dict.fromkeys(problems))

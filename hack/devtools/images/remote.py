@@ -1,4 +1,4 @@
-"""What the local registry serves under a name, by the label that says what it was built from."""
+"""Reads the content key label of an image in the local registry."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MANIFEST_TYPES = "application/vnd.docker.distribution.manifest.v2+json, applicat
 
 
 def content(port: int, name: str) -> str | None:
-    """The content key of the image that the registry on 127.0.0.1 serves as ``name``; None if it has none."""
+    """The content key of the image ``name`` in the registry on 127.0.0.1; None if it has none."""
     image = parse_image_name(name)
     repository = f"http://127.0.0.1:{port}/v2/{path_component(image.registry)}/{image.repository}"
     try:
         manifest = _get(f"{repository}/manifests/{image.tag}")
         config = _get(f"{repository}/blobs/{manifest['config']['digest']}")
     except (urllib.error.URLError, KeyError, ValueError):
-        # not there, half of it gone, or no plain image: pushing it again is right in each case
+        # the image is missing, incomplete or not a plain image: in each case it has to be pushed again
         return None
     return ((config.get("config") or {}).get("Labels") or {}).get(LABEL)
 

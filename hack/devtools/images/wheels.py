@@ -1,4 +1,4 @@
-"""Wheels: downloaded on the host by pip, kept by content, so that no build needs a package registry."""
+"""Downloads wheels on the host and caches them by content, so that no image build needs a package registry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from devtools.cluster.content_key import content_key
 from devtools.images.errors import ImagesError
 
 PIP = "pip==24.3.1"
-"""Installs the wheels inside a build; it runs from its own wheel, so a base image needs none."""
+"""Installs the wheels inside a build; it runs from its own wheel, so a base image does not need pip."""
 GLIBC_TAGS = ("2_31", "2_28", "2_27", "2_24", "2_17")
 """glibc versions of wheel tags, none newer than the oldest base's (Debian 11: 2.31)."""
 
@@ -30,14 +30,14 @@ def pins(requirements: str) -> tuple[str, ...]:
             continue
         if "==" not in requirement:
             raise ImagesError(
-                f"{requirement}: not a pinned requirement", "write NAME==VERSION: an image must not change by itself"
+                f"{requirement}: not a pinned requirement", "write NAME==VERSION, so that the image is reproducible"
             )
         found.append(requirement)
     return tuple(found)
 
 
 def download_command(requirements: Sequence[str], python: str, machine: str, target: Path) -> list[str]:
-    """pip, told to choose wheels for the image's Python and machine rather than for the one it runs in."""
+    """The pip command that downloads wheels for the image's Python and machine instead of the running ones."""
     tags = [f"manylinux_{version}_{machine}" for version in GLIBC_TAGS] + [f"manylinux2014_{machine}"]
     abi = f"cp{python.replace('.', '')}"
     return [
@@ -49,12 +49,12 @@ def download_command(requirements: Sequence[str], python: str, machine: str, tar
 
 
 def folder(cache: Path, requirements: Sequence[str], python: str, machine: str) -> Path:
-    """Where these wheels are kept."""
+    """The cache folder of these wheels."""
     return cache / "wheels" / content_key(python, machine, *requirements)
 
 
 def download(cache: Path, requirements: Sequence[str], python: str, machine: str | None = None) -> Path:
-    """The folder with the wheels of the pinned ``requirements``, downloaded unless it is there."""
+    """The folder with the wheels of the pinned ``requirements``, downloaded unless it is cached."""
     machine = machine or os.uname().machine
     target = folder(cache, requirements, python, machine)
     if target.is_dir():
@@ -64,12 +64,12 @@ def download(cache: Path, requirements: Sequence[str], python: str, machine: str
     try:
         shell.run(
             download_command(requirements, python, machine, partial),
-            fix="check that pip reaches its package index, and that each pin has a wheel for this machine and Python",
+            fix="check that pip can reach its package index, and that each pin has a wheel for this machine and Python",
         )
         partial.chmod(0o755)
         try:
             partial.rename(target)
-        except OSError:  # another build was faster
+        except OSError:  # another build has created it meanwhile
             if not target.is_dir():
                 raise
     finally:
@@ -86,7 +86,7 @@ def matching(names: Sequence[str], pattern: str) -> list[str]:
 def extract(wheels: Path, pattern: str, target: Path) -> None:
     """Copy the one file that matches ``pattern``, in the only wheel in ``wheels``, to ``target``.
 
-    A pattern that ends with ``/`` is the name of a folder: all that is in it goes into the folder ``target``.
+    A pattern that ends with ``/`` is the name of a folder, whose content is copied into the folder ``target``.
     """
     (wheel,) = wheels.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -97,7 +97,7 @@ def extract(wheels: Path, pattern: str, target: Path) -> None:
         if len(found) != 1:
             raise ImagesError(
                 f"{wheel.name}: {len(found)} files match {pattern}, not one",
-                "look for the new name: unzip -l the wheel",
+                "find the new name with unzip -l",
             )
         target.parent.mkdir(parents=True, exist_ok=True)
         with archive.open(found[0]) as source, target.open("wb") as copy:
@@ -107,7 +107,7 @@ def extract(wheels: Path, pattern: str, target: Path) -> None:
 def _extract_folder(archive: zipfile.ZipFile, wheel: str, folder: str, target: Path) -> None:
     found = [name for name in archive.namelist() if name.startswith(folder) and not name.endswith("/")]
     if not found:
-        raise ImagesError(f"{wheel}: no file in {folder}", "look for the new name: unzip -l the wheel")
+        raise ImagesError(f"{wheel}: no file in {folder}", "find the new name with unzip -l")
     for name in found:
         place = target / name.removeprefix(folder)
         place.parent.mkdir(parents=True, exist_ok=True)

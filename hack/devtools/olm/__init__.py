@@ -1,1 +1,1 @@
-"""The bundle for the Operator Lifecycle Manager (OLM), made of what the repository says elsewhere: ``make bundle``."""
+"""``make bundle``: generates the bundle for the Operator Lifecycle Manager (OLM) from other files of the repository."""

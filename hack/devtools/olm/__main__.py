@@ -1,4 +1,4 @@
-"""Writes ``bundle/``; with ``--check`` tells what of it is not what would be written, and exits with 1."""
+"""Writes ``deploy/olm``; with ``--check`` reports the files that are out of date, and then exits with 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from devtools.olm import files, sources
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m devtools.olm", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, only compare")
-    parser.add_argument("--image", default="", help="the operator's image, where your cluster can pull it")
+    parser.add_argument("--image", default="", help="the operator's image, by a name that your cluster can pull")
     options = parser.parse_args()
     wanted = files.wanted(sources.read(options.image))
     stale = [path for path, text in wanted.items() if not path.is_file() or path.read_text() != text]
@@ -24,7 +24,7 @@ def main() -> int:
         for path in (*stale, *bent):
             print(f"{path.relative_to(sources.ROOT)} is out of date; run `make bundle`")
         for path in strangers:
-            print(f"{path.relative_to(sources.ROOT)}: nothing writes it; run `make bundle`")
+            print(f"{path.relative_to(sources.ROOT)}: not part of the bundle; run `make bundle`")
         return 1 if stale or bent or strangers else 0
     for path in strangers:
         path.unlink()

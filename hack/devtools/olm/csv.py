@@ -1,4 +1,4 @@
-"""The ClusterServiceVersion: what OLM installs, with which rights, and what a catalog shows of it."""
+"""The ClusterServiceVersion: the Deployment, its permissions, and the metadata that a catalog shows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from devtools.olm.sources import Manifest, Sources
 
 PACKAGE = "dljob-operator"
 TARGETS = "metadata.annotations['olm.targetNamespaces']"
-"""Where OLM writes, on the pod, the namespaces to watch: a comma between them, nothing at all for every one."""
+"""The pod annotation to which OLM writes the namespaces to watch: comma-separated, empty for all."""
 INSTALL_MODES = ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")
-"""All four: the operator takes no namespace for all of them, one, or several with commas between."""
+"""All four modes: the operator watches all namespaces, one, or several."""
 
 
 def name(sources: Sources) -> str:
@@ -30,7 +30,7 @@ def make(sources: Sources) -> dict[str, Any]:
         "kind": "ClusterServiceVersion",
         "metadata": {
             "name": name(sources),
-            # OLM sets its own, whatever stands here
+            # OLM overrides this value
             "namespace": "placeholder",
             "annotations": {
                 "alm-examples": json.dumps(examples(sources), indent=2),
@@ -41,7 +41,7 @@ def make(sources: Sources) -> dict[str, Any]:
                 "repository": sources.urls["repository"],
                 "support": sources.provider,
             },
-            # the images are built for the machine that builds them; this says for which they are tested
+            # the images are built for the building machine's architecture; these architectures are tested
             "labels": {"operatorframework.io/arch.amd64": "supported", "operatorframework.io/os.linux": "supported"},
         },
         "spec": {
@@ -62,7 +62,7 @@ def make(sources: Sources) -> dict[str, Any]:
 
 
 def examples(sources: Sources) -> list[Manifest]:
-    """Of each definition the first example that is written in the version which it is stored in."""
+    """For each CRD the first example that uses the storage version."""
     found = []
     for definition in sources.definitions:
         wanted = (f"{definition['spec']['group']}/{stored(definition)['name']}", definition["spec"]["names"]["kind"])
@@ -74,7 +74,7 @@ def examples(sources: Sources) -> list[Manifest]:
 
 
 def stored(definition: Manifest) -> Mapping[str, Any]:
-    """The version that a definition's objects are kept in; the others are for manifests from elsewhere."""
+    """The storage version of a CRD; the other versions are served for existing manifests."""
     versions: Sequence[Mapping[str, Any]] = definition["spec"]["versions"]
     return next(version for version in versions if version["storage"])
 
@@ -104,7 +104,7 @@ def _install(sources: Sources) -> dict[str, Any]:
     watched.pop("value")
     watched["valueFrom"] = {"fieldRef": {"fieldPath": TARGETS}}
     namespaced, cluster = permissions.split(sources.rules)
-    # OLM grants these in the operator's own namespace too
+    # OLM grants these in the operator's namespace too
     namespaced += permissions.missing(sources.own_rules, namespaced)
     return {
         "permissions": [{"serviceAccountName": account, "rules": namespaced}],

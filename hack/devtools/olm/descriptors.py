@@ -1,4 +1,4 @@
-"""Which fields of a job a console is to show by name, with what their schemas say of them."""
+"""Descriptors of the fields of a job that a console shows, with the descriptions of their schemas."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATUS = {
     "startTime": ("Started", (f"{_UI}:text",)),
     "completionTime": ("Ended", (f"{_UI}:text",)),
 }
-"""Paths below ``spec`` and ``status``, each with a name and what a console takes it for."""
+"""Paths below ``spec`` and ``status``, each with a display name and the descriptors of its widget."""
 
 
 def of(schema: Manifest, part: str, known: Mapping[str, tuple[str, tuple[str, ...]]]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What the bundle is made of, read from where it is kept: nothing is said a second time."""
+"""Reads the files from which the bundle is generated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True)
 class Sources:
-    """Documents as they stand in the repository; ``rules`` are those that the default overlay grants."""
+    """The repository's documents; ``rules`` are the ones that the default overlay grants."""
 
     version: str
     provider: str
@@ -30,15 +30,15 @@ class Sources:
     examples: list[Manifest]
     rules: list[Manifest]
     own_rules: list[Manifest]
-    """What the operator may do in its own namespace only."""
+    """The rules for the operator's own namespace only."""
     deployment: Manifest
     disruption_budget: Manifest
     icon: str
-    """Base64 of an SVG picture."""
+    """An SVG image, base64-encoded."""
 
 
 def read(image: str = "") -> Sources:
-    """Everything. ``image`` takes the place of the Deployment's."""
+    """Read all sources. ``image`` replaces the Deployment's image."""
     galaxy = _yaml(ROOT / "galaxy.yml")
     base = _KUSTOMIZE / "base"
     deployment = _yaml(base / "deployment.yaml")
@@ -68,10 +68,10 @@ def definition_files() -> list[Path]:
 
 
 def _added(patch: list[Manifest]) -> list[Manifest]:
-    """The rules of a patch that does nothing but append rules; whatever else it came to do would be lost here."""
+    """The rules that a patch appends. Raises ValueError for other patch operations, which this does not support."""
     for step in patch:
         if (step["op"], step["path"]) != ("add", "/rules/-"):
-            raise ValueError(f"{_COMPONENT}: {step['op']} {step['path']} is more than another rule")
+            raise ValueError(f"{_COMPONENT}: {step['op']} {step['path']} does not append a rule, and is not supported")
     return [step["value"] for step in patch]
 
 

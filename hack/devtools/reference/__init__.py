@@ -1,1 +1,1 @@
-"""docs/reference: every field of the CRDs, every plugin and every role, written from what they say of themselves."""
+"""Generates docs/reference from the CRDs' schemas, the plugins' documentation and the roles' argument specs."""

@@ -1,4 +1,4 @@
-"""Writes ``docs/reference``; with ``--check`` tells what of it is not what would be written, and exits with 1."""
+"""Writes ``docs/reference``; with ``--check`` reports the files that are out of date, and then exits with 1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from devtools.reference import definitions, pages, plugins, roles
 
 
 def files() -> dict[str, str]:
-    """Every file below docs/reference with the text that it should have."""
+    """The generated text of every file below docs/reference."""
     made = {**definitions.pages(), **plugins.pages(), **roles.pages()}
     return {**made, "README.md": pages.index(made)}
 
@@ -24,7 +24,7 @@ def main() -> int:
     strangers = [path for path in sorted(folder.rglob("*.md")) if path not in wanted]
     for path in strangers:
         if check:
-            print(f"{path.relative_to(pages.ROOT)}: describes what there is not; run `make docs`")
+            print(f"{path.relative_to(pages.ROOT)}: describes an object that does not exist; run `make docs`")
         else:
             path.unlink()
     for path in stale:

@@ -1,4 +1,4 @@
-"""A page per custom resource definition: its fields, their types and defaults, and what is refused with which words."""
+"""A page per CustomResourceDefinition: its fields, their types and defaults, and the validation errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def page(document: Mapping[str, Any]) -> str:
             text += table(["field", "type", "description"], fields)
         rules = list(_rules(schema, ""))
         if rules:
-            text += "\n### What is refused\n\n`kubectl apply` says so, with the field and these words:\n\n"
+            text += "\n### Validation errors\n\n`kubectl apply` prints the field and one of these messages:\n\n"
             text += table(["at", "message"], rules)
     return text
 
@@ -68,7 +68,7 @@ def _fields(schema: Mapping[str, Any], path: str, required: bool) -> Iterator[li
 
 
 def _inner(schema: Mapping[str, Any], path: str) -> Iterator[list[str]]:
-    """What a list or a map holds: a row of its own only where there is something to say."""
+    """Rows for the items of a list or a map; a separate row for the item only if it has a description."""
     yield from _fields(schema, path, False)
 
 
@@ -94,7 +94,7 @@ def _description(schema: Mapping[str, Any]) -> str:
     if schema.get("pattern"):
         text += f" Must match {code(schema['pattern'])}."
     if schema.get(_OPEN) and schema.get("properties") and "pass unchanged" not in text:
-        text += " Other fields pass unchanged."
+        text += " Other fields are preserved."
     return text.strip()
 
 

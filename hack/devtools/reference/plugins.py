@@ -1,4 +1,4 @@
-"""A page per plugin, from its DOCUMENTATION, EXAMPLES and RETURN; the plugin is read, not imported."""
+"""A page per plugin, from its DOCUMENTATION, EXAMPLES and RETURN, which are parsed without importing the plugin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from devtools.reference.pages import NOTE, ROOT, code, markdown, paragraphs, tab
 
 COLLECTION = "dljob.operator"
 FOLDERS = {"modules": "task", "filter": "filter"}
-"""An action plugin is documented by the module of its name."""
+"""An action plugin is documented in the module of the same name."""
 
 
 def pages() -> dict[str, str]:
@@ -28,7 +28,7 @@ def pages() -> dict[str, str]:
 
 
 def constants(path: Path) -> dict[str, str]:
-    """The upper-case constants of a file that are texts."""
+    """The upper-case string constants of a file."""
     return {
         node.targets[0].id: node.value.value
         for node in ast.parse(path.read_text(encoding="utf-8")).body
@@ -47,8 +47,8 @@ def page(what: str, path: Path, texts: Mapping[str, str]) -> str:
     if documented.get("options"):
         text += "\n## Options\n\n" + table(["option", "type", "description"], options(documented["options"], ""))
     for name, attribute in (documented.get("attributes") or {}).items():
-        said = " ".join(paragraphs(attribute.get("description")))
-        text += f"\n`{name}`: {attribute['support']}. {said}\n"
+        description = " ".join(paragraphs(attribute.get("description")))
+        text += f"\n`{name}`: {attribute['support']}. {description}\n"
     if texts.get("EXAMPLES"):
         text += f"\n## Examples\n\n```yaml\n{texts['EXAMPLES'].strip()}\n```\n"
     if texts.get("RETURN"):
@@ -58,7 +58,7 @@ def page(what: str, path: Path, texts: Mapping[str, str]) -> str:
 
 
 def options(documented: Mapping[str, Any], path: str) -> Iterator[list[str]]:
-    """A row for each option, and for those within it."""
+    """A row for each option and suboption."""
     for name, option in documented.items():
         where = f"{path}{name}"
         yield [code(where), _type(option), " ".join(paragraphs(option.get("description")))]

@@ -1,1 +1,1 @@
-"""What must hold before a tag is released."""
+"""Checks a tag before it is released."""

@@ -16,7 +16,7 @@ CHANGELOG = ROOT / "changelogs" / "changelog.yaml"
 
 
 def versions() -> dict[str, str]:
-    """The version in VERSION and in the two files whose formats leave no way to refer to it."""
+    """The version in VERSION and in the two files whose formats cannot refer to it."""
     found = {"VERSION": (ROOT / "VERSION").read_text(encoding="utf-8").strip()}
     chart = "deploy/helm/dljob-operator/Chart.yaml"
     for file, key in (("galaxy.yml", "version"), (chart, "version"), (chart, "appVersion")):
@@ -27,10 +27,10 @@ def versions() -> dict[str, str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m devtools.release", description="What must hold before a tag is released."
+        prog="python -m devtools.release", description="Check a tag before it is released."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    checked = commands.add_parser("check", help="whether TAG may be released from this tree")
+    checked = commands.add_parser("check", help="check whether TAG may be released from this tree")
     checked.add_argument("tag", metavar="TAG", help="v0.1.0")
     tag = parser.parse_args(argv).tag
     changelog = yaml.safe_load(CHANGELOG.read_text(encoding="utf-8")) if CHANGELOG.is_file() else {}

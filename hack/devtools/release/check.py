@@ -7,23 +7,23 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 VERSION = re.compile(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?")
-"""Semantic versions without build metadata, which neither an image's tag nor Galaxy takes."""
+"""Semantic versions without build metadata, which neither image tags nor Galaxy allow."""
 
 
 def problems(
     tag: str, versions: Mapping[str, str], changelog: Mapping[str, Any], fragments: Collection[str]
 ) -> list[str]:
-    """Each names the file and the fix. ``versions`` maps a file to the version that it holds."""
+    """The violated rules, each with the file and the fix. ``versions`` maps a file to its version."""
     if not tag.startswith("v") or not VERSION.fullmatch(tag[1:]):
-        return [f"the tag {tag!r} is not v<major>.<minor>.<patch>: delete it and make one that is"]
+        return [f"the tag {tag!r} is not v<major>.<minor>.<patch>: delete it and create one that is"]
     version = tag[1:]
     found = [
-        f"{file} says {held}, and the tag {tag}: set VERSION, run make version, commit, and tag that commit"
-        for file, held in versions.items()
-        if held != version
+        f"{file} has {found_version}, and the tag is {tag}: set VERSION, run make version, commit, and tag that commit"
+        for file, found_version in versions.items()
+        if found_version != version
     ]
     if version not in (changelog.get("releases") or {}):
         found.append(f"changelogs/changelog.yaml has no section {version}: run make changelog and commit")
     if fragments:
-        found.append(f"changelogs/fragments/ still holds {', '.join(sorted(fragments))}: run make changelog and commit")
+        found.append(f"changelogs/fragments/ still has {', '.join(sorted(fragments))}: run make changelog and commit")
     return found

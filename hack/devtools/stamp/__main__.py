@@ -1,4 +1,4 @@
-"""Writes the version and the addresses wherever they are repeated; with ``--check`` tells which files are stale,
+"""Writes the version and the addresses to all files that repeat them; with ``--check`` reports stale files,
 and exits with 1 if there are any."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main() -> int:
     stale = [file for file in files if new[file] != texts[file]]
     for file in stale:
         if check:
-            print(f"{file} is not what VERSION and pyproject.toml say; run `make version`")
+            print(f"{file} does not match VERSION and pyproject.toml; run `make version`")
         else:
             (ROOT / file).write_text(new[file], encoding="utf-8")
             print(f"wrote {file}")

@@ -1,4 +1,4 @@
-"""Where the version and the addresses are repeated, and what the files then say. No I/O."""
+"""The places that repeat the version and the addresses, and their replacement. No I/O."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from devtools.stamp.project import Project, StampError
 
 @dataclass(frozen=True)
 class Place:
-    """A line of a file. The pattern's one group is what is replaced by ``value``."""
+    """A line of a file. ``value`` replaces the pattern's single group."""
 
     file: str
     pattern: str
@@ -30,7 +30,7 @@ def _url(name: str) -> Callable[[Project], str]:
 
 _CHART = "deploy/helm/dljob-operator/Chart.yaml"
 
-# OLM's bundle is not here: `make bundle` writes it from galaxy.yml and the Deployment.
+# The OLM bundle is not listed: `make bundle` generates it from galaxy.yml and the Deployment.
 PLACES = (
     Place("src/dljob_operator/__init__.py", r'^__version__ = "(.*)"$', _version),
     Place("galaxy.yml", r"^version: (.*)$", _version),
@@ -53,7 +53,7 @@ PLACES = (
 
 
 def stamped(texts: Mapping[str, str], project: Project) -> dict[str, str]:
-    """The files' new texts. ``texts`` has the present one of each file that PLACES names."""
+    """The files' new texts. ``texts`` has the current text of each file in PLACES."""
     new = dict(texts)
     for place in PLACES:
         new[place.file] = _replaced(new[place.file], place, project)
@@ -64,7 +64,7 @@ def _replaced(text: str, place: Place, project: Project) -> str:
     found = list(re.finditer(place.pattern, text, re.MULTILINE))
     if not found or (len(found) > 1 and not place.repeated):
         raise StampError(
-            f"{place.file}: {len(found)} lines match {place.pattern!r}, not one: mend the file, or the entry in "
+            f"{place.file}: {len(found)} lines match {place.pattern!r}, not one: fix the file, or the entry in "
             "hack/devtools/stamp/places.py"
         )
     for match in reversed(found):

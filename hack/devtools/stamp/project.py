@@ -1,4 +1,4 @@
-"""The two sources, read and checked."""
+"""Reads and checks the two sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(a|b|rc)\.(0|[
 
 
 class StampError(Exception):
-    """A source or a file to stamp is not as it must be; the message names it and the fix."""
+    """A source or a file to stamp is invalid; the message names it and the fix."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ def parse(version: str, pyproject: str) -> Project:
     """
     version = version.strip()
     if not _VERSION.fullmatch(version):
-        raise StampError(f"VERSION: {version!r} is no version; write 1.2.3, or 1.2.3-rc.1 for a pre-release")
+        raise StampError(f"VERSION: {version!r} is not a version; write 1.2.3, or 1.2.3-rc.1 for a pre-release")
     urls: Mapping[str, str] = tomllib.loads(pyproject)["project"].get("urls", {})
     for name in URLS:
         if not urls.get(name, "").startswith("https://"):
-            raise StampError(f"pyproject.toml: project.urls.{name} is missing; give it an address with https://")
+            raise StampError(f"pyproject.toml: project.urls.{name} is missing; set it to an https:// address")
     return Project(version, urls)
 
 

@@ -1,1 +1,1 @@
-"""`make test`: every part of the test suite, in two lanes side by side, with an account of where the time went."""
+"""`make test`: runs every part of the test suite, in two parallel lanes, and prints a summary of the time spent."""

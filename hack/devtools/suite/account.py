@@ -1,4 +1,4 @@
-"""The account at the end of a run: time per part against its budget, the slowest tests, the count. Pure."""
+"""The summary at the end of a run: time and budget per part, the slowest tests, the test count. Pure."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from devtools.suite.parts import PARTS
 from devtools.suite.results import FAILED, PASSED, SKIPPED, Case
 
 TOLERANCE = 1.5
-"""A part may take so many times its budget before the account warns: machines are noisy."""
+"""A part may exceed its budget by this factor before the summary warns, because timings vary."""
 SLOWEST = 25
 
 
 @dataclass(frozen=True)
 class Ended:
-    """One step that has ended."""
+    """One finished step."""
 
     name: str
     seconds: float
-    """From start to end."""
+    """Wall time from start to end."""
     processor_seconds: float
-    """Of its own processes; what the cluster's daemons spend for it is not in it."""
+    """Of its own processes, without the cluster's daemons."""
     status: int
-    """The exit status; 0 is good."""
+    """The exit status; 0 is success."""
 
 
 def part_seconds(ended: Sequence[Ended], cases: Sequence[Case]) -> dict[str, float]:
-    """Part to its seconds, in the suite's order: of its tests one after the other; of the linters from start to end."""
+    """Seconds by part, in the suite's order: the sum over its tests, or the wall time of the linters."""
     spent: dict[str, float] = {}
     for case in cases:
         spent[case.part] = spent.get(case.part, 0.0) + case.seconds
@@ -48,7 +48,7 @@ def over_budget(spent: Mapping[str, float], budgets: Mapping[str, float]) -> lis
 
 
 def account(ended: Sequence[Ended], cases: Sequence[Case], budgets: Mapping[str, float], wall: float) -> str:
-    """The whole text. Its last line counts the tests; linters and steps that broke off count as failures."""
+    """The whole text. Its last line counts the tests; failed linters and aborted steps count as failures."""
     spent = part_seconds(ended, cases)
     slowest = sorted(cases, key=lambda case: -case.seconds)[:SLOWEST]
     processor = sum(one.processor_seconds for one in ended)
@@ -74,7 +74,7 @@ def account(ended: Sequence[Ended], cases: Sequence[Case], budgets: Mapping[str,
 
 
 def broken(ended: Sequence[Ended], cases: Sequence[Case]) -> list[str]:
-    """Steps that failed without a failed test to show for it: linters, set-up, a pytest that broke off."""
+    """Steps that failed without a failed test: linters, set-up, an aborted pytest."""
     failed_tests = any(case.outcome == FAILED for case in cases)
     return [one.name for one in ended if one.status and not (one.status == 1 and one.name != "lint" and failed_tests)]
 

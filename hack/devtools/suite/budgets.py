@@ -1,4 +1,4 @@
-"""tests/budgets.toml: how many seconds the tests of each part may take."""
+"""Reads tests/budgets.toml: how many seconds the tests of each part may take."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from devtools.suite.parts import BY_NAME
 
 
 class BudgetError(ValueError):
-    """The file is not a table of parts and seconds; the message names the entry."""
+    """The file is not a table of parts and seconds; the message names the invalid entry."""
 
 
 def read(path: Path) -> dict[str, float]:
@@ -20,7 +20,7 @@ def read(path: Path) -> dict[str, float]:
         raise BudgetError(f"{path}: {error}") from error
     for name, seconds in document.items():
         if name not in BY_NAME:
-            raise BudgetError(f"{path}: {name} is no part; there are {', '.join(BY_NAME)}")
+            raise BudgetError(f"{path}: {name} is not a part; the parts are {', '.join(BY_NAME)}")
         if not isinstance(seconds, int | float) or isinstance(seconds, bool) or seconds <= 0:
-            raise BudgetError(f"{path}: {name}: {seconds!r} is no number of seconds above 0")
+            raise BudgetError(f"{path}: {name}: {seconds!r} is not a positive number of seconds")
     return {name: float(seconds) for name, seconds in document.items()}

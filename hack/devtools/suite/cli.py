@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except Interrupted:
-        print("interrupted; what was started is ended", file=sys.stderr)
+        print("interrupted; all started processes are stopped", file=sys.stderr)
         return 130
     print(account(run.ended, results.read(run.results), allowed, time.monotonic() - began))
     return 1 if any(step.status for step in run.ended) else 0
@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--parts", default="", metavar="NAMES", help="only these, with commas between (default: all)")
-    which.add_argument("--quick", action="store_true", help="the linters and the unit tests")
-    parser.add_argument("--full", action="store_true", help="the longest tests too: they take minutes each")
+    which.add_argument("--parts", default="", metavar="NAMES", help="only these, comma-separated (default: all)")
+    which.add_argument("--quick", action="store_true", help="only the linters and the unit tests")
+    parser.add_argument("--full", action="store_true", help="also run the longest tests, which take minutes each")
     return parser

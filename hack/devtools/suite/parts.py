@@ -1,6 +1,6 @@
-"""The parts of the suite, and which tests belong to which. Pure.
+"""The parts of the suite, and the tests that belong to each. Pure.
 
-A test belongs to the part with the longest matching path. ``lint`` is the one part that is not pytest's.
+A test belongs to the part with the longest matching path. ``lint`` is the only part that does not run pytest.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from dataclasses import dataclass
 
 
 class UnknownPart(ValueError):
-    """No part has that name; the message lists those there are."""
+    """No part has that name; the message lists the parts."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part: what it covers, and what it needs."""
+    """One part: its tests, and whether it needs the cluster."""
 
     name: str
     about: str
     paths: tuple[str, ...] = ()
-    """Files and folders of its tests, from the top of the repository."""
+    """Files and folders of its tests, relative to the repository's root."""
     cluster: bool = False
     """Whether its tests use the shared local cluster."""
 
@@ -33,7 +33,7 @@ PARTS: tuple[Part, ...] = (
         ("tests/integration/collection/test_oldest.py",),
     ),
     Part("collection", "ansible-test sanity, the tarball and the wheel", ("tests/integration/collection",)),
-    Part("lifecycle", "clusters of their own, up and down", ("tests/integration/test_cluster_lifecycle.py",)),
+    Part("lifecycle", "creation and removal of separate clusters", ("tests/integration/test_cluster_lifecycle.py",)),
     Part(
         "engine",
         "the engines, the API layer and the permissions on a real API server",
@@ -41,24 +41,24 @@ PARTS: tuple[Part, ...] = (
         cluster=True,
     ),
     Part("crds", "the schemas on a real API server", ("tests/integration/crds",), cluster=True),
-    Part("docs", "every command and link of the documents", ("tests/integration/docs",), cluster=True),
+    Part("docs", "every command and link in the documentation", ("tests/integration/docs",), cluster=True),
     Part("e2e", "jobs in real pods, real training", ("tests/e2e",), cluster=True),
     Part("molecule", "the scenarios of molecule/", ("tests/e2e/test_molecule.py",), cluster=True),
     Part("deployment", "the operator's image by kustomize and Helm", ("tests/e2e/test_deployment.py",), cluster=True),
-    Part("bench", "the benchmark's harness in small", ("tests/e2e/test_bench.py",), cluster=True),
+    Part("bench", "the benchmark's harness with tiny workloads", ("tests/e2e/test_bench.py",), cluster=True),
 )
 
 BY_NAME = {part.name: part for part in PARTS}
 
 
 def chosen(names: str) -> tuple[Part, ...]:
-    """The parts that ``names`` lists with commas between, in the suite's order; all of them for "".
+    """The parts in the comma-separated ``names``, in the suite's order; all of them for "".
 
     Raises UnknownPart.
     """
     wanted = {name.strip() for name in names.split(",") if name.strip()}
     for name in sorted(wanted - BY_NAME.keys()):
-        raise UnknownPart(f"PART: there is no part {name!r}; there are {', '.join(BY_NAME)}")
+        raise UnknownPart(f"PART: there is no part {name!r}; the parts are {', '.join(BY_NAME)}")
     return tuple(part for part in PARTS if not wanted or part.name in wanted)
 
 
@@ -69,7 +69,7 @@ def part_of(path: str) -> str:
 
 
 def paths_of(*parts: Part) -> list[str]:
-    """pytest's arguments for the parts' own tests: their paths, without what belongs to another part."""
+    """pytest's arguments for the parts' own tests: their paths, without the tests of other parts."""
     paths = [path for part in parts for path in part.paths]
     others = [
         path

@@ -1,8 +1,8 @@
-"""What runs where: the steps of both lanes, for the parts that were asked for. Pure.
+"""The steps of both lanes, for the selected parts. Pure.
 
-Two lanes, because most of the suite waits: one lane keeps a processor busy with what needs no cluster, the other
-brings the cluster up and runs the tests whose pods take their time. Tests that change the cluster for everybody come
-last and alone.
+There are two lanes because most of the suite waits: one lane keeps a processor busy with the steps that need no
+cluster, the other creates the cluster and runs the tests that wait for pods. Tests that change cluster-wide state run
+last, one at a time.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from devtools.suite.parts import BY_NAME, PARTS, Part, paths_of
 
 WORKERS = 4
-"""pytest processes for the tests on the shared cluster: they wait for pods far longer than they compute."""
+"""Number of pytest processes for the tests on the shared cluster, which mostly wait for pods."""
 HOST_NICE = 5
-"""The host's steps only have to be through by the time that the cluster's are, whose pods and control plane wait for
-processors otherwise."""
+"""Niceness of the host lane's steps: they only have to finish together with the cluster lane's, whose pods and control
+plane would otherwise wait for processors."""
 UNIT_WORKERS = 2
-"""pytest processes for the unit tests, which only compute."""
+"""Number of pytest processes for the unit tests, which only compute."""
 
 FULL = "full"
 """The marker of tests that only `make test-full` runs."""
@@ -27,24 +27,24 @@ CLUSTER, IMAGES, OPERATOR, NO_OPERATOR = "cluster", "images", "operator", "opera
 PARALLEL, SERIAL, EXCLUSIVE, UPGRADE = "parallel", "serial", "exclusive", "upgrade"
 MARKERS = {
     PARALLEL: "not serial and not exclusive",
-    SERIAL: "serial",  # changes the cluster for everybody
-    EXCLUSIVE: "exclusive",  # starts an operator that takes every job: there must be no other
+    SERIAL: "serial",  # changes cluster-wide state
+    EXCLUSIVE: "exclusive",  # starts an operator that reconciles every job: no other operator may run
 }
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to run: the linters, one call of pytest, or a change of what the tests share."""
+    """One thing to run: the linters, one call of pytest, or a change of the shared resources."""
 
     name: str
     kind: str = PYTEST
-    """LINT, PYTEST or SETUP. After a SETUP that fails its lane does not go on."""
+    """LINT, PYTEST or SETUP. A failed SETUP ends its lane."""
     arguments: tuple[str, ...] = ()
     """pytest's."""
     after: tuple[str, ...] = ()
-    """Names of steps of the other lane that must have ended."""
+    """Names of steps of the other lane that must have finished before."""
     nice: int = 0
-    """What its processes add to their niceness."""
+    """Added to the niceness of its processes."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Lanes:
 
 
 def plan(parts: Collection[Part], full: bool = False) -> Lanes:
-    """The lanes for ``parts``; with ``full`` the longest tests too."""
+    """The lanes for ``parts``; with ``full`` including the longest tests."""
     shared = [part for part in PARTS if part in parts and part.cluster]
     pooled = [part for part in shared if part is not _MOLECULE]
     host = [_host_step(part) for part in PARTS if part in parts and part not in shared]
@@ -66,7 +66,7 @@ def plan(parts: Collection[Part], full: bool = False) -> Lanes:
 
 
 def quick() -> Lanes:
-    """What suits every commit: the linters beside the unit tests."""
+    """The lanes for every commit: the linters in parallel with the unit tests."""
     return Lanes(host=(_host_step(BY_NAME["lint"]),), cluster=(_host_step(BY_NAME["unit"]),))
 
 
@@ -84,9 +84,9 @@ def _host_step(part: Part) -> Step:
 def _with_scenarios(host: Sequence[Step], beside_others: bool) -> list[Step]:
     """The host's steps with those of molecule among them.
 
-    The scenarios come right after the linters, beside the parallel tests: their operators take only the jobs of their
-    own. The upgrade begins with the CRDs of the previous release: of the other tests only the serial ones, which need
-    no field of this release, may meet them.
+    The scenarios run right after the linters, in parallel with the parallel tests, since their operators reconcile only
+    their own jobs. The upgrade scenario starts with the CRDs of the previous release: of the other tests only the
+    serial ones, which need no field of this release, may run at the same time.
     """
     scenarios = Step(_MOLECULE.name, PYTEST, ("-m", MARKERS[PARALLEL], *_MOLECULE.paths), (IMAGES,), HOST_NICE)
     after = (PARALLEL,) if beside_others else (IMAGES,)
@@ -97,7 +97,7 @@ def _with_scenarios(host: Sequence[Step], beside_others: bool) -> list[Step]:
 
 
 def _cluster_steps(shared: Sequence[Part], pooled: Sequence[Part], full: bool) -> Iterator[Step]:
-    """The tests on the shared cluster, told apart by their markers and not by their parts."""
+    """The tests on the shared cluster, one step per marker instead of one per part."""
     if not shared:
         return
     yield Step(CLUSTER, SETUP)
@@ -113,11 +113,11 @@ def _cluster_steps(shared: Sequence[Part], pooled: Sequence[Part], full: bool) -
 
 
 def _selected(parts: Sequence[Part], marker: str, full: bool) -> tuple[str, ...]:
-    """pytest's arguments for those tests of ``parts`` that ``marker`` stands for."""
+    """pytest's arguments that select the tests of ``parts`` with ``marker``."""
     expression = MARKERS[marker] if full else f"({MARKERS[marker]}) and not {FULL}"
     return ("-m", expression, *paths_of(*parts))
 
 
 def _parallel(workers: int) -> tuple[str, ...]:
-    # one test at a time for each worker: they differ by two orders of magnitude
+    # hand out tests one at a time: their durations differ by two orders of magnitude
     return ("-n", str(workers), "--dist", "load", "--maxschedchunk", "1") if workers else ()

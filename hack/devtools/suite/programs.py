@@ -1,4 +1,4 @@
-"""Starts programs, keeps their output, and ends those that still run when the run is interrupted."""
+"""Starts programs, writes their output to logs, and stops those that still run when the suite is interrupted."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from devtools.cluster.settings import REPO_ROOT
 
 PYTHONPATH = ":".join(str(REPO_ROOT / folder) for folder in ("hack", "src", "benchmarks"))
 GRACE = 60.0
-"""Seconds that interrupted programs have to clean up."""
+"""Seconds that interrupted programs get to clean up."""
 
 
 class Programs:
-    """The programs of one run of the suite. ``environment`` is added to each one's own; logs go to ``folder``."""
+    """The programs of one run of the suite. ``environment`` is added to this process's; logs are in ``folder``."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder
@@ -33,7 +33,7 @@ class Programs:
     def run(
         self, name: str, command: Sequence[str | Path], environment: Mapping[str, str] | None = None, nice: int = 0
     ) -> tuple[int, float]:
-        """Run it to its end; its exit status, and the processor seconds of it and the children it waited for."""
+        """Run a program until it exits; returns its exit status and processor seconds (with waited-for children)."""
         with self.log(name).open("ab") as output:
             process = subprocess.Popen(
                 ["nice", "-n", str(nice), *command],
@@ -55,9 +55,9 @@ class Programs:
         return process.returncode, used.ru_utime + used.ru_stime
 
     def stop(self) -> None:
-        """Interrupt all that run, and each that is started from now on; after GRACE seconds end them the hard way.
+        """Send SIGINT to all running programs, and to each that is started from now on; SIGKILL after GRACE seconds.
 
-        pytest ends its fixtures, and so the operators of tests, on SIGINT only.
+        pytest tears down its fixtures, and with them the tests' operators, only on SIGINT.
         """
         self._stopping = True
         for pid in [*self._running]:
@@ -72,11 +72,11 @@ class Programs:
                 _signal(pid, signal.SIGKILL)
 
     def resume(self) -> None:
-        """Programs may run again: those that clean up."""
+        """Allow new programs again, for the cleanup."""
         self._stopping = False
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
-    """To the whole group of a program that was started here."""
+    """Send a signal to the process group of a program that was started here."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, number)

@@ -1,4 +1,4 @@
-"""What pytest's JUnit files say of each test. Pure but for reading them."""
+"""Reads the result of each test from pytest's JUnit files. Pure, except for reading the files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 @dataclass(frozen=True)
 class Case:
-    """One test: set-up, call and end together took ``seconds``."""
+    """One test; ``seconds`` is the duration of its set-up, call and teardown."""
 
     part: str
     name: str
@@ -36,7 +36,7 @@ def cases(text: str) -> list[Case]:
 
 
 def read(paths: Iterable[Path]) -> list[Case]:
-    """The tests of all the files that exist: a call of pytest that broke off has written none."""
+    """The tests of all files that exist: an aborted pytest writes no file."""
     return [case for path in paths if path.is_file() for case in cases(path.read_text(encoding="utf-8"))]
 
 

@@ -1,4 +1,4 @@
-"""Runs the two lanes: each a thread that takes one step after the other."""
+"""Runs the two lanes: each is a thread that runs its steps in order."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from devtools.suite.shared import Shared
 from dljob_operator.signals import SignalThread
 
 NO_TESTS = 5
-"""pytest's exit status where the markers leave none of the part's tests."""
+"""pytest's exit status if the markers deselect all tests."""
 SHOWN = 150
-"""Lines of a failed step's log that are printed."""
+"""Number of lines of a failed step's log that are printed."""
 
 
 class Interrupted(Exception):
-    """A signal asked the run to end."""
+    """A signal interrupted the run."""
 
 
 class Run:
-    """One run of the suite. ``folder`` gets each step's log and JUnit file, and the record of what is shared."""
+    """One run of the suite. ``folder`` gets each step's log and JUnit file, and the record of shared resources."""
 
     def __init__(self, lanes: Lanes, settings: Settings, folder: Path, say: Callable[[str], None]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -51,12 +51,12 @@ class Run:
 
     @property
     def results(self) -> list[Path]:
-        """The JUnit files, of which some may not exist."""
+        """The paths of the JUnit files, of which some may not exist."""
         steps = (*self._lanes.host, *self._lanes.cluster)
         return [self._junit(step.name) for step in steps if step.kind == plan.PYTEST]
 
     def run(self) -> None:
-        """Until both lanes are through. What was started is ended, whatever happens.
+        """Run both lanes to their end, and stop everything that was started, also after a failure.
 
         Raises Interrupted after SIGINT or SIGTERM.
         """

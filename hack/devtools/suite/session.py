@@ -1,4 +1,4 @@
-"""What all tests of a run share: the cluster, its images, one operator. tests/conftest.py reads the record of it."""
+"""A record of the resources that all tests of a run share, which tests/conftest.py reads: cluster, images, operator."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 VARIABLE = "DLJOB_TEST_SESSION"
-"""Names the file that holds the record, for the tests' processes."""
+"""The environment variable with the path of the record, for the tests' processes."""
 LABEL = "dljob-test/operator"
-"""On a job: its test has an operator of its own, and the shared one leaves the job alone."""
+"""Label of a job whose test has a separate operator; the shared operator ignores the job."""
 OPERATOR_ARGUMENTS = ("--install-crds", "--selector", f"!{LABEL}")
 
 
 @dataclass(frozen=True)
 class Session:
-    """What is up already, so that no test process has to look."""
+    """The resources that are up, so that test processes need not check."""
 
     kubeconfig: str = ""
-    """Of the shared cluster; "" before it is up."""
+    """Path of the shared cluster's kubeconfig; "" before it is up."""
     throwaway: bool = False
-    """Whether it is ended after this run: what tests leave in it goes with it."""
+    """Whether the cluster is deleted after this run, with all objects that the tests leave."""
     images: bool = False
-    """Whether its registry has all example images."""
+    """Whether the cluster's registry has all example images."""
     operator_log: str = ""
-    """The shared operator's log; "" where none runs."""
+    """Path of the shared operator's log; "" if none runs."""
 
     def write(self, path: Path) -> None:
         scratch = path.with_suffix(".new")
@@ -35,6 +35,6 @@ class Session:
 
 
 def current(environment: Mapping[str, str] | None = None) -> Session:
-    """The session of the run that started this process; an empty one where nothing is shared."""
+    """The session of the run that started this process; an empty one if nothing is shared."""
     path = (os.environ if environment is None else environment).get(VARIABLE, "")
     return Session(**json.loads(Path(path).read_text(encoding="utf-8"))) if path else Session()

@@ -1,4 +1,4 @@
-"""Brings up and ends what the tests of a run share, and keeps the record that they read (:mod:`suite.session`)."""
+"""Starts and stops the resources that the tests of a run share, and writes their record (:mod:`suite.session`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from devtools.suite.session import OPERATOR_ARGUMENTS, Session
 
 
 class Shared:
-    """The cluster, its images and the operator. Each method of ``setups`` returns an exit status; 0 is good."""
+    """The cluster, its images and the operator. Each method of ``setups`` returns an exit status; 0 is success."""
 
     def __init__(self, settings: Settings, programs: Programs, folder: Path, record: Path) -> None:
         self._settings = settings
@@ -35,10 +35,10 @@ class Shared:
         }
 
     def end(self) -> None:
-        """End what this run has started. A cluster that was up before stays up."""
+        """Stop everything that this run has started. A cluster that was up before stays up."""
         if self._session.operator_log:
             self._no_operator()
-        # scenarios that were interrupted have not stopped theirs
+        # interrupted scenarios have not stopped their operators
         for record in self._scenarios():
             if record not in self._others:
                 self._module("scenario's operator", "background", "stop", str(record.parent))
@@ -47,11 +47,11 @@ class Shared:
             self._module("cluster down", "cluster", "down")
 
     def _scenarios(self) -> Iterator[Path]:
-        """The records of the operators that molecule's scenarios have started."""
+        """The records of the operators that molecule's scenarios started."""
         return (self._settings.state_dir / "molecule").glob("*/process.json")
 
     def _forget_scenarios(self) -> None:
-        """Remove molecule's record of what it has made: it would start no operator where that says there is one."""
+        """Remove molecule's state, which would keep it from starting an operator that it believes to be running."""
         shutil.rmtree(self._settings.molecule_state_dir, ignore_errors=True)
 
     def _cluster(self) -> int:
@@ -68,7 +68,7 @@ class Shared:
     def _operator(self) -> int:
         command = [sys.executable, "-m", "dljob_operator", "run", *OPERATOR_ARGUMENTS]
         start = ("background", "start", str(self._operator_folder), "--ready", "ready:", "--", *command)
-        # what is started is ended even if it is never ready
+        # register the operator before it is ready, so that it is always stopped
         self._share(operator_log=str(self._operator_folder / "log"))
         return self._module(plan.OPERATOR, *start, KUBECONFIG=str(self._settings.kubeconfig))
 

@@ -1,4 +1,4 @@
-"""The ecosystem's own checks of a collection, as a whole."""
+"""ansible-test sanity on the whole collection."""
 
 from __future__ import annotations
 

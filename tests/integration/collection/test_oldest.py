@@ -1,4 +1,4 @@
-"""The unit tests with the other end of the range of versions."""
+"""The unit tests with the oldest supported versions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def oldest_bin() -> Path:
 
 
 def test_units_with_the_oldest_versions(oldest_bin: Path) -> None:
-    """ansible-core 2.18 and kubernetes 33.1, as ansible-operator's image has them."""
+    """ansible-core 2.18 and kubernetes 33.1, the versions of ansible-operator's image."""
     versions = subprocess.run(
         [
             str(oldest_bin / "python"),

@@ -1,4 +1,4 @@
-"""The tarball that `ansible-galaxy collection build` makes: what is in it, and that it works where it is installed."""
+"""The tarball of `ansible-galaxy collection build`: its content, and that the installed collection works."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHIPPED = {
     "watches.yaml",
 }
 LIMIT = 300_000
-"""Bytes. It has 110 kB; what is ten times as much is not a collection of roles and plugins."""
+"""Maximum size in bytes. The tarball has 110 kB; ten times as much would contain unwanted files."""
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +63,7 @@ def test_no_file_that_git_does_not_know(installed: Path) -> None:
 def test_its_playbook_reconciles_a_job(
     installed: Path, kubeconfig: Path, namespace: str, crds: None, tmp_path: Path
 ) -> None:
-    """By its full name, from an empty folder: nothing of the checkout is in reach."""
+    """Run by its full name from an empty folder, so that no file of the checkout is used."""
     job = v1_job("installed")
     job["metadata"]["namespace"] = namespace
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))

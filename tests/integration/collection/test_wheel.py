@@ -1,4 +1,4 @@
-"""What is in the wheel, and what building it leaves behind."""
+"""The wheel's content, and that building it leaves no files behind."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from devtools.collection import tarball, wheel
 ROOT = Path(__file__).resolve().parents[3]
 COLLECTION = "ansible_collections/dljob/operator/"
 TARBALL_ALONE = ("CHANGELOG.md", "FILES.json", "MANIFEST.json", "changelogs/", "docs/")
-"""What ansible-galaxy writes, and what is there to be read: the wheel's metadata links to it."""
+"""Files that ansible-galaxy writes, and documents to which the wheel's metadata links."""
 WHEEL_ALONE = {"galaxy.yml"}
-"""The collection's version, which the tarball has in MANIFEST.json."""
+"""The collection's version file; the tarball has the version in MANIFEST.json."""
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """By the command of `make wheel`, which prints the path."""
+    """Build it with the command of `make wheel`, which prints the path."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "devtools.collection", "wheel", "--into", str(folder)]
     env = {**os.environ, "PYTHONPATH": "hack"}
@@ -41,7 +41,7 @@ def archive(built: Path) -> zipfile.ZipFile:
 
 
 def known_files() -> list[str]:
-    """What git tracks or would track."""
+    """The files that git tracks or would track."""
     command = ["git", "ls-files", "-co", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     return [name for name in listed if (ROOT / name).is_file()]
@@ -71,7 +71,7 @@ def test_the_program_in_it_may_be_executed(archive: zipfile.ZipFile) -> None:
 
 
 def test_building_leaves_nothing_behind_and_makes_the_same_twice(built: Path, tmp_path: Path) -> None:
-    """In a copy of what git knows, so that no other test's files are counted."""
+    """Runs in a copy of git's files, so that other tests' files are not counted."""
     tree = tmp_path / "tree"
     for name in known_files():
         (tree / name).parent.mkdir(parents=True, exist_ok=True)

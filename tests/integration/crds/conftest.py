@@ -1,4 +1,4 @@
-"""One small, good MXJob per flavor, and the calls that the tests of the schemas make."""
+"""A small valid MXJob per API flavor, and the fixtures of the schema tests."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def _entries(spec: Any) -> list[Job]:
 
 @pytest.fixture
 def jobs() -> dict[str, Job]:
-    """ApiFlavor to a job in it: a scheduler, two servers and two workers."""
-    # one by one: copied together, what two flavors share by a YAML alias would stay shared
+    """API flavor to a job in it: a scheduler, two servers and two workers."""
+    # copy each job separately: one deepcopy of the mapping would keep the parts shared by YAML aliases
     found = {name: copy.deepcopy(job) for name, job in yaml.safe_load(_JOBS).items()}
     for job in found.values():
         for entry in _entries(job["spec"]):
@@ -68,12 +68,12 @@ def jobs() -> dict[str, Job]:
 
 @pytest.fixture(scope="session")
 def submit(api: client.ApiClient, crds: None, empty_namespace: str) -> Submit:
-    """``submit(job)`` creates it in a dry run, refusing unknown fields as kubectl does; with ``namespace`` for real."""
+    """``submit(job)`` creates it as a strict dry run, as kubectl validates; with ``namespace`` without dry run."""
     objects = client.CustomObjectsApi(api)
 
     def create(job: Job, *, namespace: str = "") -> Job:
         group, version = job["apiVersion"].split("/")
-        if namespace:  # no operator is to reconcile it
+        if namespace:  # no operator may reconcile it
             job = {**job, "metadata": {**job["metadata"], "labels": OWN_OPERATOR}}
         options: dict[str, Any] = {"field_validation": "Strict", **({} if namespace else {"dry_run": "All"})}
         created: Any = objects.create_namespaced_custom_object(
@@ -85,10 +85,10 @@ def submit(api: client.ApiClient, crds: None, empty_namespace: str) -> Submit:
 
 
 @pytest.fixture(scope="session")
-def complaint(submit: Submit) -> Callable[[Job], str]:
-    """``complaint(job)``: what the API server has against the job; "" if nothing."""
+def validation_error(submit: Submit) -> Callable[[Job], str]:
+    """``validation_error(job)``: the API server's error for the job; "" if it is valid."""
 
-    def complain(job: Job) -> str:
+    def validate(job: Job) -> str:
         try:
             submit(job)
         except client.ApiException as error:
@@ -96,4 +96,4 @@ def complaint(submit: Submit) -> Callable[[Job], str]:
             return str(error.body)
         return ""
 
-    return complain
+    return validate

@@ -1,4 +1,4 @@
-"""What `kubectl apply` says to a Caffe2Job."""
+"""Validation of a Caffe2Job by its CRD."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NFS = {"backendType": "nfs", "nfsPath": "/shared"}
 
 
 def written(workers: int | None = 2, **spec: Any) -> Job:
-    """As a user writes it."""
+    """A Caffe2Job as a user writes it."""
     job = caffe2job(workers, **spec)
     job["metadata"] = {"name": job["metadata"]["name"]}
     return copy.deepcopy(job)
@@ -47,39 +47,45 @@ def without_backend(workers: int | None) -> Job:
         ),
     ],
 )
-def test_good(complaint: Callable[[Job], str], job: Job) -> None:
-    assert complaint(job) == ""
+def test_good(validation_error: Callable[[Job], str], job: Job) -> None:
+    assert validation_error(job) == ""
 
 
 @pytest.mark.parametrize("path", from_each_source("caffe2-redis.yaml"))
-def test_upstream_manifest(complaint: Callable[[Job], str], path: Path) -> None:
-    assert complaint(load(path)) == ""
+def test_upstream_manifest(validation_error: Callable[[Job], str], path: Path) -> None:
+    assert validation_error(load(path)) == ""
 
 
 @pytest.mark.parametrize(
-    ("job", "said"),
+    ("job", "message"),
     [
-        (written(backendSpecs={"backendType": "redis"}), "backendSpecs.redisHost is missing: name the Redis server"),
+        (
+            written(backendSpecs={"backendType": "redis"}),
+            "backendSpecs.redisHost is missing: set it to the Redis server",
+        ),
         (written(backendSpecs={"backendType": "redis", "redisHost": ""}), "backendSpecs.redisHost is missing"),
         (without_backend(2), "backendSpecs.redisHost is missing"),
-        (written(backendSpecs={"backendType": "nfs"}), "backendSpecs.nfsPath is missing: name the directory"),
+        (
+            written(backendSpecs={"backendType": "nfs"}),
+            "backendSpecs.nfsPath is missing: set it to the rendezvous directory",
+        ),
         (written(1, backendSpecs={"backendType": "nfs", "nfsPath": ""}), "backendSpecs.nfsPath is missing"),
-        (written(backendSpecs={"backendType": "none"}), "several replicas could not find one another: choose redis"),
+        (written(backendSpecs={"backendType": "none"}), "several replicas cannot find each other: set it to redis"),
         (written(backendSpecs={"backendType": "mpi"}), 'Unsupported value: \\"mpi\\"'),
         (written(backendSpecs={"redisHost": "r", "redisPort": 0}), "should be greater than or equal to 1"),
         (written(backendSpecs={"redisHost": "r", "redisport": 1}), "unknown field"),
         (written(0), "should be greater than or equal to 1"),
-        (written(RuntimeID="UPPER"), "RuntimeID becomes part of host names"),
-        (written(RuntimeID="a", RuntimeId="b"), "RuntimeID and RuntimeId are two names of one setting"),
+        (written(RuntimeID="UPPER"), "RuntimeID is part of host names"),
+        (written(RuntimeID="a", RuntimeId="b"), "RuntimeID and RuntimeId are aliases"),
         ({**written(), "metadata": {"name": "1job"}}, "pods are named after the job"),
-        ({**written(), "metadata": {"name": "j" * 55}}, "has 55 characters, and at most 54 leave room"),
+        ({**written(), "metadata": {"name": "j" * 55}}, "has 55 characters, and may have at most 54"),
     ],
 )
-def test_bad_with_the_field_and_the_fix(complaint: Callable[[Job], str], job: Job, said: str) -> None:
-    assert said in complaint(job)
+def test_bad_with_the_field_and_the_fix(validation_error: Callable[[Job], str], job: Job, message: str) -> None:
+    assert message in validation_error(job)
 
 
-def test_a_container_of_another_name(complaint: Callable[[Job], str]) -> None:
+def test_a_container_of_another_name(validation_error: Callable[[Job], str]) -> None:
     job = written()
     job["spec"]["replicaSpecs"]["template"]["spec"]["containers"][0]["name"] = "train"
-    assert "needs a container named caffe2, the one that runs the training, and has" in complaint(job)
+    assert "requires a container named caffe2, which runs the training, and has" in validation_error(job)

@@ -1,4 +1,4 @@
-"""MXJobs that are really stored: read across versions, changed, and given a status."""
+"""Stored MXJobs: reads in another version, updates, and status writes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Job = dict[str, Any]
 Jobs = dict[str, Job]
 Submit = Callable[..., Job]
 
-OBJECTS = ("fioravanzo", "kubeflow-list", "kubeflow-map")  # flavors whose spec has room for options
-# the document that users of kubeflow.org/v1alpha1 know
+OBJECTS = ("fioravanzo", "kubeflow-list", "kubeflow-map")  # flavors whose spec can contain options
+# the status of kubeflow.org/v1alpha1
 V1ALPHA1_STATUS = {
     "phase": "Running",
     "reason": "",
@@ -24,7 +24,7 @@ V1ALPHA1_STATUS = {
         {"mx_replica_type": "WORKER", "state": "Running", "ReplicasStates": {"Running": 1, "Failed": 1}},
     ],
 }
-# and those of v1
+# the status of v1
 V1_STATUS = {
     "replicaStatuses": {"Worker": {"active": 1, "failed": 1, "selector": "a=b"}, "Scheduler": {}},
     "startTime": "2026-01-02T03:04:05Z",
@@ -64,19 +64,19 @@ COMMON_STATUS = {
 
 @pytest.fixture
 def objects(api: client.ApiClient) -> Any:
-    """A CustomObjectsApi, untyped because its answers are."""
+    """A CustomObjectsApi, untyped because its responses are."""
     return client.CustomObjectsApi(api)
 
 
 def place(job: Job, namespace: str, version: str = "") -> tuple[str, str, str, str, str]:
-    """The arguments that name the job, seen through ``version`` if given."""
+    """The API arguments that identify the job, in ``version`` if given."""
     group, own = job["apiVersion"].split("/")
     return group, version or own, namespace, "mxjobs", job["metadata"]["name"]
 
 
 @pytest.mark.parametrize("flavor", ["kubeflow-list", "kubeflow-map"])
 @pytest.mark.parametrize(("written", "read"), [("v1alpha1", "v1"), ("v1", "v1alpha1")])
-def test_nothing_is_lost_between_versions(
+def test_no_field_is_lost_between_versions(
     flavor: str,
     written: str,
     read: str,
@@ -92,7 +92,7 @@ def test_nothing_is_lost_between_versions(
     assert seen["apiVersion"] == f"kubeflow.org/{read}"
     assert seen["spec"] == job["spec"]
 
-    # a write through the other version, such as the operator's, must not lose anything either
+    # a write in the other version, such as the operator's, must not drop fields either
     seen["metadata"]["labels"] = {"seen": "yes"}
     objects.replace_namespaced_custom_object(*place(job, namespace, read), seen, field_validation="Strict")
     back = objects.get_namespaced_custom_object(*place(job, namespace, written))
@@ -114,14 +114,14 @@ def test_status_is_a_subresource_and_keeps_either_form(
 ) -> None:
     job, status = jobs[flavor], COMMON_STATUS | extra
     created = submit(job | {"status": status}, namespace=namespace)
-    assert "status" not in created, "a job's author cannot write its status"
+    assert "status" not in created, "creating a job must not set its status"
 
     other_spec: Any = {} if isinstance(job["spec"], dict) else []
     stored = objects.replace_namespaced_custom_object_status(
         *place(job, namespace), created | {"spec": other_spec, "status": status}, field_validation="Strict"
     )
     assert stored["status"] == status
-    assert stored["spec"] == job["spec"], "the operator cannot change the spec by way of the status"
+    assert stored["spec"] == job["spec"], "a status write must not change the spec"
     assert stored["metadata"]["generation"] == created["metadata"]["generation"]
 
     stored["status"] = {}
@@ -140,7 +140,7 @@ def test_status_is_a_subresource_and_keeps_either_form(
     ids=["changed", "removed", "added", "added with the run policy"],
 )
 @pytest.mark.parametrize("flavor", OBJECTS)
-def test_manager_cannot_change(
+def test_managed_by_is_immutable(
     flavor: str,
     before: Job | None,
     after: Job,
@@ -157,12 +157,12 @@ def test_manager_cannot_change(
     with pytest.raises(client.ApiException) as refused:
         objects.replace_namespaced_custom_object(*place(job, namespace), created)
     assert refused.value.status == 422
-    assert "runPolicy.managedBy cannot change" in str(refused.value.body)
-    assert "create it anew" in str(refused.value.body)
+    assert "runPolicy.managedBy is immutable" in str(refused.value.body)
+    assert "create a new one" in str(refused.value.body)
 
 
 @pytest.mark.parametrize("flavor", OBJECTS)
-def test_queue_cannot_change_and_the_rest_can(
+def test_queue_is_immutable_and_other_fields_are_not(
     flavor: str, jobs: Jobs, submit: Submit, objects: Any, namespace: str
 ) -> None:
     job = jobs[flavor]
@@ -179,11 +179,11 @@ def test_queue_cannot_change_and_the_rest_can(
     changed["spec"]["runPolicy"]["schedulingPolicy"]["queue"] = "b"
     with pytest.raises(client.ApiException) as refused:
         objects.replace_namespaced_custom_object(*place(job, namespace), changed)
-    assert "queue cannot change" in str(refused.value.body)
+    assert "queue is immutable" in str(refused.value.body)
 
 
 def test_status_of_a_wrong_type_is_refused(jobs: Jobs, submit: Submit, objects: Any, namespace: str) -> None:
-    """The status is open, its typed fields are not: a wrong type is the operator's bug and must show."""
+    """The status preserves unknown fields, but a wrong type of a listed field is a bug and must be rejected."""
     job = jobs["kubeflow-map"]
     created = submit(job, namespace=namespace)
     with pytest.raises(client.ApiException) as refused:
@@ -197,7 +197,7 @@ def test_columns(flavor: str, jobs: Jobs, submit: Submit, objects: Any, namespac
     created = submit(job, namespace=namespace)
     objects.replace_namespaced_custom_object_status(*place(job, namespace), created | {"status": COMMON_STATUS})
 
-    # what kubectl asks for, and prints as it comes
+    # kubectl requests this table and prints it unchanged
     request = api.param_serialize(
         "GET",
         f"/apis/{job['apiVersion']}/namespaces/{namespace}/mxjobs",

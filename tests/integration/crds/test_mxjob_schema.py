@@ -1,4 +1,4 @@
-"""Good MXJobs are accepted as they stand; bad ones are refused at `kubectl apply`, with the field and the fix."""
+"""Valid MXJobs are accepted unchanged; invalid ones are rejected with the field and the fix."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Edit = Callable[[Job], object]
 BARE, MAP = ("mpba",), ("kubeflow-map",)
 FIORAVANZO = ("fioravanzo",)
 LISTS = (*FIORAVANZO, "kubeflow-list")  # of replicaSpecs
-OBJECTS = (*LISTS, *MAP)  # whose spec has room for options
-DIALECTS = (*OBJECTS, *BARE)
+OBJECTS = (*LISTS, *MAP)  # whose spec can contain options
+FLAVORS = (*OBJECTS, *BARE)
 ABSENT = object()
 
 
 def steps(path: str) -> list[int | str]:
-    """The keys and indices that ``path`` ("spec.0.replicas") goes by."""
+    """The keys and indices of ``path`` ("spec.0.replicas")."""
     return [int(part) if part.isdigit() else part for part in path.split(".")]
 
 
 def stands_at(path: str, job: Job) -> Any:
-    """What stands at ``path``."""
+    """The value at ``path``."""
     held: Any = job
     for part in steps(path):
         held = held[part]
@@ -36,7 +36,7 @@ def stands_at(path: str, job: Job) -> Any:
 
 
 def at(path: str, value: Any) -> Edit:
-    """The edit that sets what stands at ``path``, or with ABSENT removes it."""
+    """An edit that sets the value at ``path``, or with ABSENT removes it."""
 
     def edit(job: Job) -> None:
         *parents, last = steps(path)
@@ -56,7 +56,7 @@ def at(path: str, value: Any) -> Edit:
 
 
 def entry(flavor: str, number: int) -> str:
-    """Path of the scheduler's (0), the servers' (1) or the workers' (2) entry in that flavor's job."""
+    """Path of the entry of the scheduler (0), the servers (1) or the workers (2) in that flavor's job."""
     if flavor == "kubeflow-map":
         return f"spec.mxReplicaSpecs.{('Scheduler', 'Server', 'Worker')[number]}"
     return f"spec.{number}" if flavor == "mpba" else f"spec.replicaSpecs.{number}"
@@ -74,7 +74,7 @@ def map_entry(replicas: int = 1) -> Job:
     return {"replicas": replicas, "template": template()}
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_plain_job(flavor: str, jobs: Jobs, submit: Callable[..., Job]) -> None:
     assert submit(jobs[flavor])["spec"] == jobs[flavor]["spec"]
 
@@ -100,7 +100,7 @@ WHOLE_RUN_POLICY = {
         "scheduleTimeoutSeconds": 60,
     },
 }
-# what it shows, in which flavors, and how it differs from a plain job
+# test id, API flavors, and the edits of a plain job
 GOOD: list[tuple[str, tuple[str, ...], list[Edit]]] = [
     ("no servers", BARE, [at("spec.1.replicas", 0)]),
     ("scheduler alone", BARE, [at("spec.2", ABSENT), at("spec.1", ABSENT)]),
@@ -118,7 +118,7 @@ GOOD: list[tuple[str, tuple[str, ...], list[Edit]]] = [
     ("chief", LISTS, [at("spec.terminationPolicy.chief", {"replicaName": "WORKER", "replicaIndex": 1})]),
     ("chief in any case", OBJECTS, [at("spec.terminationPolicy.chief", {"replicaName": "wORKER", "replicaIndex": 1})]),
     (
-        "spec as the first operator completed it",
+        "spec with mx-operator's defaults",
         ("kubeflow-list",),
         [
             at("spec.RuntimeId", "aycw"),
@@ -152,14 +152,14 @@ GOOD: list[tuple[str, tuple[str, ...], list[Edit]]] = [
 @pytest.mark.parametrize(
     ("flavor", "edits"), [pytest.param(d, e, id=f"{d}: {name}") for name, flavors, e in GOOD for d in flavors]
 )
-def test_accepted(flavor: str, edits: list[Edit], jobs: Jobs, complaint: Callable[[Job], str]) -> None:
+def test_accepted(flavor: str, edits: list[Edit], jobs: Jobs, validation_error: Callable[[Job], str]) -> None:
     job = jobs[flavor]
     for edit in edits:
         edit(job)
-    assert complaint(job) == ""
+    assert validation_error(job) == ""
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_replicas_default_to_one(flavor: str, jobs: Jobs, submit: Callable[..., Job]) -> None:
     path = f"{entry(flavor, 1)}.replicas"
     at(path, ABSENT)(jobs[flavor])
@@ -176,8 +176,8 @@ def test_type_and_chief_default_to_the_first_scheduler(flavor: str, jobs: Jobs, 
     assert stands_at("spec.terminationPolicy.chief.replicaIndex", held) == 0
 
 
-NO_MXNET = "needs a container named mxnet"
-# what is wrong, the edits that make it so, and what the complaint must hold
+NO_MXNET = "requires a container named mxnet"
+# test id, the invalid field and value, and the expected parts of the error
 BAD_IN_EVERY_DIALECT = [
     ("negative replicas", 2, "replicas", -1, ["replicas", "greater than or equal to 0"]),
     ("replicas in words", 2, "replicas", "two", ["replicas", "integer"]),
@@ -210,7 +210,7 @@ BAD_IN_EVERY_DIALECT = [
         ["containers[1].name", "lower-case letters"],
     ),
     (
-        "restart policy of no pod",
+        "invalid restart policy of the pod",
         1,
         "template.spec.restartPolicy",
         "ExitCode",
@@ -220,31 +220,31 @@ BAD_IN_EVERY_DIALECT = [
 ]
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 @pytest.mark.parametrize(
     ("number", "field", "value", "expected"),
     [pytest.param(*case[1:], id=case[0]) for case in BAD_IN_EVERY_DIALECT],
 )
-def test_refused_in_every_dialect(
+def test_refused_in_every_flavor(
     flavor: str,
     number: int,
     field: str,
     value: Any,
     expected: list[str],
     jobs: Jobs,
-    complaint: Callable[[Job], str],
+    validation_error: Callable[[Job], str],
 ) -> None:
     at(f"{entry(flavor, number)}.{field}", value)(jobs[flavor])
-    answer = complaint(jobs[flavor])
+    answer = validation_error(jobs[flavor])
     for part in expected:
         assert part.casefold() in answer.casefold()
 
 
 EXACTLY_ONE = ["exactly one entry must have", "SCHEDULER", "add the missing one or remove the others"]
-# what is wrong, in which flavors, the edits that make it so, and what the complaint must hold
+# test id, API flavors, the edits, and the expected parts of the error
 BAD: list[tuple[str, tuple[str, ...], list[Edit], list[str]]] = [
-    ("no spec", DIALECTS, [at("spec", ABSENT)], ["spec: Required value"]),
-    ("name of 64 characters", DIALECTS, [at("metadata.name", "j" * 64)], ["metadata.name", "64", "shorten"]),
+    ("no spec", FLAVORS, [at("spec", ABSENT)], ["spec: Required value"]),
+    ("name of 64 characters", FLAVORS, [at("metadata.name", "j" * 64)], ["metadata.name", "64", "shorten"]),
     # the bare list
     ("no scheduler", BARE, [at("spec.0", ABSENT)], [*EXACTLY_ONE, "spec", "0 have"]),
     ("two schedulers", BARE, [at("spec.3", spec_of("replicaType", "SCHEDULER"))], [*EXACTLY_ONE, "2 have"]),
@@ -252,7 +252,7 @@ BAD: list[tuple[str, tuple[str, ...], list[Edit], list[str]]] = [
     ("no list", BARE, [at("spec", {})], ["spec", "must be of type array"]),
     ("no type", BARE, [at("spec.1.replicaType", ABSENT)], ["spec[1].replicaType: Required value"]),
     ("misspelt type", BARE, [at("spec.1.replicaType", "SERVRE")], ["spec[1].replicaType", "SERVRE", "WORKER"]),
-    ("type twice", BARE, [at("spec.1.replicaType", "WORKER")], ["WORKER is given more than once", "one entry"]),
+    ("type twice", BARE, [at("spec.1.replicaType", "WORKER")], ["WORKER occurs more than once", "one entry"]),
     # replicaSpecs
     ("no replicas", FIORAVANZO, [at("spec.replicaSpecs", ABSENT)], ["spec.replicaSpecs: Required value"]),
     ("no scheduler", LISTS, [at("spec.replicaSpecs.0", ABSENT)], [*EXACTLY_ONE, "spec.replicaSpecs", "local"]),
@@ -278,19 +278,19 @@ BAD: list[tuple[str, tuple[str, ...], list[Edit], list[str]]] = [
         "type twice",
         LISTS,
         [at("spec.replicaSpecs.1.mxReplicaType", "WORKER")],
-        ["spec.replicaSpecs", "mxReplicaType WORKER is given more than once", "one entry"],
+        ["spec.replicaSpecs", "mxReplicaType WORKER occurs more than once", "one entry"],
     ),
     (
         "two schedulers of a local job",
         LISTS,
         [at("spec.jobMode", "local"), at("spec.replicaSpecs.3", spec_of("mxReplicaType", "SCHEDULER"))],
-        ["SCHEDULER is given more than once"],
+        ["SCHEDULER occurs more than once"],
     ),
     (
-        "local job of nobody",
+        "local job without replicas",
         LISTS,
         [at("spec.jobMode", "local"), at("spec.replicaSpecs", [spec_of("mxReplicaType", "WORKER", 0)])],
-        ["spec.replicaSpecs", "no entry has a replica", "replicas of 1"],
+        ["spec.replicaSpecs", "no entry has a replica", "set replicas of at least one entry to 1"],
     ),
     *(
         (
@@ -306,7 +306,7 @@ BAD: list[tuple[str, tuple[str, ...], list[Edit], list[str]]] = [
         "two ports",
         FIORAVANZO,
         [at("spec.replicaSpecs.0.mxPort", 1), at("spec.replicaSpecs.0.PsRootPort", 2)],
-        ["spec.replicaSpecs[0].mxPort", "PsRootPort", "keep one"],
+        ["spec.replicaSpecs[0].mxPort", "PsRootPort", "remove one"],
     ),
     ("mode of the map", LISTS, [at("spec.jobMode", "MXTrain")], ["spec.jobMode", "local", "dist"]),
     ("misspelt field", LISTS, [at("spec.replicaSpec", [])], ["unknown field", "spec.replicaSpec"]),
@@ -340,7 +340,7 @@ BAD: list[tuple[str, tuple[str, ...], list[Edit], list[str]]] = [
         "type twice",
         MAP,
         [at("spec.mxReplicaSpecs.worker", map_entry())],
-        ["spec.mxReplicaSpecs", "given twice", "one entry"],
+        ["spec.mxReplicaSpecs", "occurs twice", "one entry"],
     ),
     (
         "tuning without a Tuner",
@@ -409,7 +409,7 @@ BAD: list[tuple[str, tuple[str, ...], list[Edit], list[str]]] = [
         for field in ("cleanPodPolicy", "cleanupPodPolicy", "runPolicy.cleanPodPolicy")
     ),
     (
-        "clean-up given twice",
+        "two cleanup policies",
         OBJECTS,
         [at("spec.cleanupPodPolicy", "All"), at("spec.runPolicy.cleanPodPolicy", "All")],
         ["cleanupPodPolicy", "runPolicy.cleanPodPolicy", "keep one"],
@@ -443,7 +443,7 @@ BAD: list[tuple[str, tuple[str, ...], list[Edit], list[str]]] = [
     ),
     *(
         (
-            "a job that would restart as one for ever",
+            "restartScope Job with restartPolicy Always",
             flavors,
             [at("spec.runPolicy.restartScope", "Job"), at(f"spec.{where}.restartPolicy", "Always")],
             ["restartPolicy Always", "use OnFailure or ExitCode"],
@@ -464,19 +464,19 @@ BAD: list[tuple[str, tuple[str, ...], list[Edit], list[str]]] = [
     [pytest.param(d, e, x, id=f"{d}: {name}") for name, flavors, e, x in BAD for d in flavors],
 )
 def test_refused(
-    flavor: str, edits: list[Edit], expected: list[str], jobs: Jobs, complaint: Callable[[Job], str]
+    flavor: str, edits: list[Edit], expected: list[str], jobs: Jobs, validation_error: Callable[[Job], str]
 ) -> None:
     job = jobs[flavor]
     for edit in edits:
         edit(job)
-    answer = complaint(job)
+    answer = validation_error(job)
     for part in expected:
         assert part in answer
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_template_survives_verbatim(flavor: str, jobs: Jobs, submit: Callable[..., Job]) -> None:
-    """Whatever a pod may hold: fields that this schema and this Kubernetes have never heard of, nulls, templating."""
+    """The template keeps fields that are unknown to this schema and this Kubernetes, nulls, and Jinja syntax."""
     wild = template()
     wild["metadata"] = {
         "creationTimestamp": None,

@@ -1,4 +1,4 @@
-"""What `kubectl apply` says to a PyTorchJob."""
+"""Validation of a PyTorchJob by its CRD."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ELASTIC = {
 
 
 def written(master: int = 0, worker: int = 0, **spec: Any) -> Job:
-    """As a user writes it."""
+    """A PyTorchJob as a user writes it."""
     job = pytorchjob(master, worker, **spec)
     job["metadata"] = {"name": job["metadata"]["name"]}
     return job
@@ -55,42 +55,42 @@ def counted(job: Job, type_: str, replicas: int) -> Job:
         ),
         pytest.param(written(0, 2, elasticPolicy=ELASTIC), id="elastic"),
         pytest.param(written(1, 2, elasticPolicy={}), id="elastic beside a master"),
-        pytest.param(written(0, 2, elasticPolicy={"nProcPerNode": 2}), id="the earlier place of nprocPerNode"),
+        pytest.param(written(0, 2, elasticPolicy={"nProcPerNode": 2}), id="the deprecated elasticPolicy.nProcPerNode"),
         pytest.param(
             written(1, 2, runPolicy={"cleanPodPolicy": "All", "backoffLimit": 3, "suspend": True}), id="run policy"
         ),
     ],
 )
-def test_good(complaint: Callable[[Job], str], job: Job) -> None:
-    assert complaint(job) == ""
+def test_good(validation_error: Callable[[Job], str], job: Job) -> None:
+    assert validation_error(job) == ""
 
 
 @pytest.mark.parametrize(
-    ("job", "said"),
+    ("job", "message"),
     [
         (counted(written(1, 2), "Master", 2), "a job has at most one Master: set its replicas to 1"),
         (counted(written(1, 2), "Master", 0), "a job has at most one Master: set its replicas to 1"),
-        (counted(written(0, 1), "Worker", 0), "at least one replica of Master or Worker is needed"),
+        (counted(written(0, 1), "Worker", 0), "at least one replica of Master or Worker is required"),
         (named(written(1, 2), "Worker", "Server"), 'unknown replica type [\\"Server\\"]: use Master, Worker'),
         (
             written(1, nprocPerNode="0"),
-            "nprocPerNode is auto, cpu, gpu, another device that torchrun knows, or a number",
+            "nprocPerNode must be auto, cpu, gpu, another device that torchrun knows, or a number",
         ),
         (
             written(1, nprocPerNode="-1"),
-            "nprocPerNode is auto, cpu, gpu, another device that torchrun knows, or a number",
+            "nprocPerNode must be auto, cpu, gpu, another device that torchrun knows, or a number",
         ),
         (written(0, 3, elasticPolicy={"maxReplicas": 2}), "more workers than elasticPolicy.maxReplicas"),
         (written(1, nprocPerNode=2), "nprocPerNode"),
-        (written(1, elasticPolicy={}), "elasticPolicy is about workers, of which the job has none: add Worker"),
+        (written(1, elasticPolicy={}), "elasticPolicy requires workers, and the job has none: add Worker"),
         (
             written(0, 2, nprocPerNode="2", elasticPolicy={"nProcPerNode": 2}),
-            "nprocPerNode and elasticPolicy.nProcPerNode are one setting: keep nprocPerNode",
+            "nprocPerNode and elasticPolicy.nProcPerNode are aliases: keep nprocPerNode",
         ),
         (written(0, 2, elasticPolicy={"minReplicas": 3, "maxReplicas": 2}), "minReplicas is greater than maxReplicas"),
         (
             written(0, 2, elasticPolicy={"minReplicas": 1}, runPolicy={"restartScope": "Job"}),
-            "elastic workers come and go one by one: remove restartScope",
+            "elastic workers do not support: remove restartScope",
         ),
         (written(0, 2, elasticPolicy={"minReplicas": 0}), "should be greater than or equal to 1"),
         (written(0, 2, elasticPolicy={"rdzvBackend": ""}), "should be at least 1 chars long"),
@@ -98,15 +98,15 @@ def test_good(complaint: Callable[[Job], str], job: Job) -> None:
         (written(0, 2, elasticPolicy={"rdzvConf": [{"value": "60"}]}), "key: Required value"),
         (
             written(0, 2, elasticPolicy={"metrics": [{"type": "Resource", "resource": {"name": "cpu"}}]}),
-            "remove it, and write a HorizontalPodAutoscaler whose scaleTargetRef is this PyTorchJob",
+            "remove it, and create a HorizontalPodAutoscaler whose scaleTargetRef is this PyTorchJob",
         ),
     ],
 )
-def test_bad(complaint: Callable[[Job], str], job: Job, said: str) -> None:
-    assert said in complaint(job)
+def test_bad(validation_error: Callable[[Job], str], job: Job, message: str) -> None:
+    assert message in validation_error(job)
 
 
-def test_a_container_of_the_frameworks_name(complaint: Callable[[Job], str]) -> None:
+def test_a_container_of_the_frameworks_name(validation_error: Callable[[Job], str]) -> None:
     job = written(1)
     job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["name"] = "main"
-    assert "pytorch" in complaint(job)
+    assert "pytorch" in validation_error(job)

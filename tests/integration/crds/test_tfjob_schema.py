@@ -1,4 +1,4 @@
-"""Good TfJobs and TFJobs are accepted as they stand; bad ones are refused at `kubectl apply`, with field and fix."""
+"""Valid TfJobs and TFJobs are accepted unchanged; invalid ones are rejected with the field and the fix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LISTS = [("tensorflow.org/v1alpha1", "replicaSpecs"), ("tensorflow.org/v1alpha1"
     (f"kubeflow.org/{version}", field) for version in ("v1", "v1alpha1") for field in ("replicaSpecs", "replica_specs")
 ]
 MAP = ("kubeflow.org/v1", "tfReplicaSpecs")
-# tf-operator's sample as that operator has completed it
+# tf-operator's sample with the defaults that tf-operator sets
 COMPLETED = """
 RuntimeId: 76no
 replicaSpecs:
@@ -62,7 +62,7 @@ tfImage: tensorflow/tensorflow:1.3.0
 
 
 def fresh(job: Job) -> Job:
-    """As a user would send it: without what only the API server sets."""
+    """The job as a user submits it, without the fields that the API server sets."""
     made = copy.deepcopy(job)
     made["metadata"] = {"name": made["metadata"]["name"]}
     return made
@@ -85,7 +85,7 @@ def test_upstream_manifests(path: Path, submit: Callable[..., Job]) -> None:
     assert submit(manifest)["spec"] == manifest["spec"]
 
 
-def test_a_job_as_the_original_operator_has_completed_it(submit: Callable[..., Job]) -> None:
+def test_a_job_with_tf_operators_defaults(submit: Callable[..., Job]) -> None:
     submit(fresh(tfjob()) | {"spec": yaml.safe_load(COMPLETED)})
 
 
@@ -101,7 +101,7 @@ LIST_FAULTS: list[tuple[str, Edit, str]] = [
     (
         "worker without container",
         lambda s: entries(s)[1].update(template={"spec": {"containers": [{"name": "x", "image": "y"}]}}),
-        "needs a container named tensorflow",
+        "requires a container named tensorflow",
     ),
     ("unknown type", lambda s: entries(s)[1].update(tfReplicaType="CHIEF"), "supported values"),
     ("port", lambda s: entries(s)[0].update(tfPort=0), "tfPort"),
@@ -116,12 +116,14 @@ LIST_FAULTS: list[tuple[str, Edit, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("edit", "said"), [pytest.param(e, t, id=n) for n, e, t in LIST_FAULTS])
+@pytest.mark.parametrize(("edit", "message"), [pytest.param(e, t, id=n) for n, e, t in LIST_FAULTS])
 @pytest.mark.parametrize(("api_version", "field"), [LISTS[0], LISTS[1], LISTS[2]])
-def test_bad_lists(api_version: str, field: str, edit: Edit, said: str, complaint: Callable[[Job], str]) -> None:
+def test_bad_lists(
+    api_version: str, field: str, edit: Edit, message: str, validation_error: Callable[[Job], str]
+) -> None:
     job = fresh(tfjob(api_version, field, master=1, worker=2, ps=2))
     edit(job["spec"])
-    assert said in complaint(job)
+    assert message in validation_error(job)
 
 
 @pytest.mark.parametrize(("policy", "dynamic"), [("", False), ("AllWorkers", True)])
@@ -132,9 +134,13 @@ def test_policies_of_v1(policy: str, dynamic: bool, submit: Callable[..., Job]) 
 
 
 MAP_FAULTS: list[tuple[str, Edit, str]] = [
-    ("two chiefs", lambda s: entries(s).update(Master={"replicas": 1, "template": tf_template()}), "at most one chief"),
-    ("chief of two", lambda s: entries(s)["Chief"].update(replicas=2), "at most one chief"),
-    ("nobody decides", lambda s: (entries(s).pop("Chief"), entries(s).pop("Worker")), "Chief, Master or Worker"),
+    (
+        "two chiefs",
+        lambda s: entries(s).update(Master={"replicas": 1, "template": tf_template()}),
+        "at most one Chief or Master",
+    ),
+    ("chief of two", lambda s: entries(s)["Chief"].update(replicas=2), "at most one Chief or Master"),
+    ("no success target", lambda s: (entries(s).pop("Chief"), entries(s).pop("Worker")), "Chief, Master or Worker"),
     ("no template", lambda s: entries(s)["PS"].pop("template"), "template"),
     ("unknown policy", lambda s: s.update(successPolicy="Any"), "AllWorkers"),
     ("no boolean", lambda s: s.update(enableDynamicWorker="yes"), "boolean"),
@@ -144,21 +150,21 @@ MAP_FAULTS: list[tuple[str, Edit, str]] = [
             successPolicy="AllWorkers",
             replicaSpecs=[{"tfReplicaType": "MASTER", "template": s.pop("tfReplicaSpecs")["Chief"]["template"]}],
         ),
-        "successPolicy has a meaning only with tfReplicaSpecs",
+        "successPolicy is supported only with tfReplicaSpecs",
     ),
     ("unknown type", lambda s: entries(s).update(Boss={"template": tf_template()}), "unknown replica type"),
 ]
 
 
-@pytest.mark.parametrize(("edit", "said"), [pytest.param(e, t, id=n) for n, e, t in MAP_FAULTS])
-def test_bad_maps(edit: Edit, said: str, complaint: Callable[[Job], str]) -> None:
+@pytest.mark.parametrize(("edit", "message"), [pytest.param(e, t, id=n) for n, e, t in MAP_FAULTS])
+def test_bad_maps(edit: Edit, message: str, validation_error: Callable[[Job], str]) -> None:
     job = fresh(tfjob(*MAP, chief=1, worker=2, ps=1))
     edit(job["spec"])
-    assert said in complaint(job)
+    assert message in validation_error(job)
 
 
 @pytest.mark.parametrize("template", [None, {}, {"spec": {"nodeSelector": {"a": "b"}}}])
-def test_a_server_may_bring_half_a_template(template: Any, submit: Callable[..., Job]) -> None:
+def test_a_server_may_have_a_partial_template(template: Any, submit: Callable[..., Job]) -> None:
     job = fresh(tfjob(master=1, ps=2))
     if template is not None:
         job["spec"]["replicaSpecs"][1]["template"] = template

@@ -1,4 +1,4 @@
-"""Every command in the documents is run by a test: by the one that is named here, or by this one."""
+"""A test runs every command in the documents: the one named in RUN_BY, or this one."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ RUN_BY = {
     r"ansible-doc -t (module|role) \S+": HERE,
     r"\.venv/bin/pytest tests/e2e -k retryable": "tests/e2e/test_outcomes.py::test_retryable_exit_code_is_tried_again",
 }
-"""The whole command, as a pattern, to who runs it."""
+"""Pattern of the whole command to the test that runs it."""
 
 REPOSITORY = project.read(ROOT).urls["Repository"]
 
@@ -123,7 +123,7 @@ def test_the_target_is_there(target: str) -> None:
 
 
 def typed_in_a_shell(command: str, home: Path, namespace: str) -> subprocess.CompletedProcess[str]:
-    """Run it as a reader of the documents would, in ``namespace``; kubectl's settings are a copy in ``home``."""
+    """Run it in a shell as a reader would, in ``namespace``; ``home`` has a copy of the kubeconfig."""
     context = (
         f"kubectl config set-context --current --namespace {namespace} >/dev/null; " if "kubectl" in command else ""
     )
@@ -151,7 +151,7 @@ def test_a_name_without_its_group_may_miss_the_job(
 
 
 def test_what_is_generated_is_as_it_should_be() -> None:
-    """`make version`, `make crds`, `make bundle` and `make docs` would write nothing."""
+    """`make version`, `make crds`, `make bundle` and `make docs` would change nothing."""
     for package in ("stamp", "crds", "olm", "reference"):
         command = ["python", "-m", f"devtools.{package}", "--check"]
         env = environ(PYTHONPATH="hack")
@@ -169,7 +169,7 @@ def test_files_that_a_document_links_to_or_names_exist(document: Path) -> None:
     named = re.findall(
         r"`((?:tests|roles|plugins|docs|examples|build|molecule|src|hack|deploy|playbooks)/[\w./-]+)(?:::\w+)?`", text
     )
-    # a contributor's own files of the chapter on adding a framework
+    # example files of the chapter on adding a framework
     missing = [name for name in named if not (ROOT / name).exists() and "/echo/" not in name]
     assert missing == []
 

@@ -1,4 +1,4 @@
-"""`make lint` notices a CHANGELOG.md that is not what its source says."""
+"""`make lint` reports a CHANGELOG.md that does not match its source."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_line_written_by_hand_and_a_missing_file_are_noticed(collection: Path)
 def test_a_fragment_goes_into_the_section_of_the_version(collection: Path) -> None:
     fragment = collection / "changelogs" / "fragments" / "late.yaml"
     fragment.write_text("---\nbugfixes:\n  - a late one.\n")
-    assert not outdated(collection), "it waits for the release"
+    assert not outdated(collection), "a fragment is pending until the release"
     antsibull(collection, "release", "--update-existing")
     assert not fragment.exists()
     assert "a late one" in (collection / CHANGELOG).read_text() and not outdated(collection)

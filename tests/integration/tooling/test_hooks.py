@@ -16,7 +16,7 @@ BIN = Path(sys.executable).parent
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository with what the commit-msg hook needs, and that hook installed."""
+    """A repository with the commit-msg hook and the files that it needs."""
     for name in [name for name in os.environ if name.startswith(("GIT_", "PRE_COMMIT"))]:
         monkeypatch.delenv(name)  # set while a hook runs these tests
     monkeypatch.setenv("HOME", str(tmp_path))  # without the user's hooks and signing

@@ -28,7 +28,7 @@ def test_a_step_counts_the_jobs_that_were_there_before() -> None:
     assert (second.seconds, second.cpu, second.latency, second.idle_share) == (9.5, 3.8, 0.05, 0.004)
 
 
-def test_what_was_cut_off_is_no_step() -> None:
+def test_an_incomplete_step_is_dropped() -> None:
     assert len(growth.steps([*RUN, *three(700, None, cpu=9.0, memory=0)])) == 2
 
 
@@ -36,7 +36,7 @@ def test_memory_of_a_job_is_the_slope() -> None:
     assert growth.memory_of_a_job(growth.steps(RUN)) == 20 * MIB / 200
 
 
-def test_the_table_says_what_a_new_job_cost() -> None:
+def test_the_table_has_the_cost_of_a_new_job() -> None:
     text = growth.document(growth.steps(RUN), {"machine": "two cores", "peers": "none"}, 4)
     assert "| 300 | 190 | 7.6 | 25.0 | 9.5 | 0.0200 | 180 | 0.050 | 0.4% | 600 | 80 |" in text
     assert "A further job takes 102.4 KiB" in text

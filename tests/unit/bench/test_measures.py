@@ -24,7 +24,7 @@ def test_spread() -> None:
 
 
 def test_a_sample_survives_json() -> None:
-    sample = Sample("one job", "floor", 1, 2, 8, first_pod=(0.1, None), all_pods=(0.2, None), extra={"x": 1.0})
+    sample = Sample("one job", "baseline", 1, 2, 8, first_pod=(0.1, None), all_pods=(0.2, None), extra={"x": 1.0})
     assert Sample.from_json(sample.to_json()) == sample
 
 

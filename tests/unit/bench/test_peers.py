@@ -22,7 +22,7 @@ def peer(program: str) -> Peer:
     return Peer("p", "p", lambda kubeconfig, scratch: [sys.executable, "-c", program], "ready")
 
 
-def test_nothing_of_a_peer_is_left(tmp_path: Path) -> None:
+def test_all_processes_of_a_peer_are_stopped(tmp_path: Path) -> None:
     with Running(peer(_LEAVES_A_CHILD), tmp_path / "kubeconfig", tmp_path) as running:
         running.wait_ready(30)
         running.check()
@@ -36,7 +36,7 @@ def test_nothing_of_a_peer_is_left(tmp_path: Path) -> None:
     assert os.getpid() in processes.tree(os.getpid())
 
 
-def test_a_peer_that_does_not_start_says_why(tmp_path: Path) -> None:
+def test_a_peer_that_does_not_start_is_reported_with_its_log(tmp_path: Path) -> None:
     with (
         Running(peer("raise SystemExit('no such luck')"), tmp_path / "kubeconfig", tmp_path) as running,
         pytest.raises(PeerFailed, match="no such luck"),

@@ -14,7 +14,7 @@ def peer(name: str, limits: Limits | None = None) -> Peer:
 A, B = peer("a"), peer("b", Limits(singles=1, jobs=6, replicas=0, heavy=False, lasting=False))
 
 
-def test_peers_take_turns_and_a_slow_one_is_spared() -> None:
+def test_peers_take_turns_and_a_slow_one_runs_less() -> None:
     found = [(s.round, s.peer.name, s.workloads) for s in plan.sessions([A, B], 2)]
     assert found == [
         (1, "a", plan.LIGHT),
@@ -34,7 +34,7 @@ def test_only_what_was_chosen() -> None:
     assert [s.workloads for s in plan.sessions([A], 1, ("one job",))] == [("one job",)]
     assert plan.workloads_named("one job, huge") == ("one job", "huge")
     assert plan.workloads_named("") == plan.WORKLOADS
-    with pytest.raises(ValueError, match="there is no workload 'none'; there are idle, "):
+    with pytest.raises(ValueError, match="there is no workload 'none'; the workloads are idle, "):
         plan.workloads_named("none")
 
 
@@ -46,7 +46,7 @@ def test_limits_of_a_peer() -> None:
 
 
 def test_the_catalog() -> None:
-    assert [p.name for p in catalog.chosen("floor,dljob-operator")] == ["dljob-operator", "floor"]
+    assert [p.name for p in catalog.chosen("baseline,dljob-operator")] == ["dljob-operator", "baseline"]
     assert catalog.chosen("") == catalog.PEERS
     with pytest.raises(ValueError, match="there is no peer 'helm'"):
         catalog.chosen("helm")

@@ -55,9 +55,9 @@ def test_finished_jobs_cost_nothing() -> None:
 
 
 @pytest.mark.parametrize(("writes", "reached"), [(10.0, True), (1010.0, False)])
-def test_a_look_with_nothing_to_do_writes_nothing(writes: float, reached: bool) -> None:
+def test_a_reconcile_with_nothing_to_do_writes_nothing(writes: float, reached: bool) -> None:
     one = Sample(plan.RESTART, catalog.OURS, 1, 1, 4, wall=1.0, writes=writes, extra={"present": 1000})
-    assert verdicts(one)["5. a look at a job with nothing to do: no write"] is reached
+    assert verdicts(one)["5. a reconcile with nothing to do: no write"] is reached
 
 
 @pytest.mark.parametrize(("cpu", "reached"), [(12.0, True), (13.0, False)])
@@ -69,7 +69,7 @@ def test_the_cost_of_a_job_must_not_depend_on_how_many_there_are(cpu: float, rea
     assert verdicts(few)[text] is None
 
 
-def test_a_verdict_says_how_far_the_rounds_would_have_it_apart() -> None:
+def test_a_goal_shows_the_ratio_of_the_most_different_rounds() -> None:
     ours = (sample(plan.MANY, catalog.OURS, round_=n, wall=w) for n, w in ((1, 3.0), (2, 2.0), (3, 4.0)))
     theirs = (sample(plan.MANY, catalog.LIFTED, round_=n, wall=w) for n, w in ((1, 4.0), (2, 2.5), (3, 5.0)))
     (found,) = (
@@ -92,16 +92,16 @@ def test_a_table_has_the_ratio_the_spread_and_the_losses() -> None:
         ]
     )
     rows = report.table(samples, plan.MANY, TITLES)
-    ours, floor, default, note = (row.split(" | ") for row in rows[4:8])
+    ours, baseline, default, note = (row.split(" | ") for row in rows[4:8])
     assert ours[:6] == ["| this operator", "2 of 4", "3", "2.00", "1.00 to 4.00", "1.00"]
-    assert (floor[3], floor[5], floor[-1]) == ("1.00", "0.50", "1 |")
+    assert (baseline[3], baseline[5], baseline[-1]) == ("1.00", "0.50", "1 |")
     assert (default[3], default[5]) == ("> 20", "10.00")
     assert "4 of 8 pods after 10 s" in " ".join(note)
     assert ours[9:12] == ["3.0", "0.0 + 10.0", "0.250"]
-    assert floor[9] == "-"
+    assert baseline[9] == "-"
 
 
-def test_the_document_says_what_was_left_out_and_what_was_not_reached() -> None:
+def test_the_document_lists_skipped_workloads_and_missed_goals() -> None:
     samples = report.Samples([sample(plan.ONE, catalog.OURS, wall=2.0), sample(plan.ONE, catalog.DEFAULT, wall=1.0)])
     text = report.document(samples, TITLES, {"machine": "of wood"}, (1000,), ["round 2: no time left"])
     assert "| 1. one job: no slower than training-operator | 2.00 s against 1.00 s: 2.00 times | **no** |" in text

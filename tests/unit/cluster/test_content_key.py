@@ -1,4 +1,4 @@
-"""Same content, same key; anything else, another."""
+"""Keys are equal for equal content, and differ otherwise."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The own engine's configuration: nothing of it collides with a Docker that is installed."""
+"""The private engine's configuration, which must not collide with an installed Docker."""
 
 import json
 import subprocess

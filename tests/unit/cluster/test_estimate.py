@@ -1,4 +1,4 @@
-"""What remains is estimated from this machine's past, and from the step's own pace once it has one."""
+"""The remaining time is estimated from this machine's history, and from the running step's pace."""
 
 import pytest
 from devtools.cluster import estimate
@@ -22,13 +22,13 @@ def test_remaining_counts_down_and_includes_later_steps() -> None:
 
 
 def test_a_fast_run_shortens_the_estimate() -> None:
-    """Ninety packages of a hundred in 9 s: the history of 1,000 s does not hold for this run."""
+    """90 of 100 packages in 9 s: the history of 1,000 s does not apply to this run."""
     left = estimate.remaining("a", 9, [], {"a": [1000]}, Progress(90, 100, "packages"))
     assert left < 120
 
 
 def test_a_slow_run_lengthens_the_estimate() -> None:
-    """Half is done when all should be: as much again remains."""
+    """Half is done at the expected end: the same time remains."""
     left = estimate.remaining("a", 100, [], {"a": [100]}, Progress(50, 100, "packages"))
     assert left == pytest.approx(100)
 

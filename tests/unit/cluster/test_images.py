@@ -1,4 +1,4 @@
-"""Images written without an engine: the format, and that equal input is an equal image."""
+"""Images written without an engine: the format, and reproducibility."""
 
 import gzip
 import hashlib
@@ -71,7 +71,7 @@ def test_archive_is_what_docker_load_reads(tmp_path: Path) -> None:
 
 
 class Recorder(push.Registry):
-    """Keeps what it is sent; the network part of a registry is left out."""
+    """Records uploads instead of sending them."""
 
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}
@@ -152,8 +152,8 @@ def test_push_keeps_compressed_layers_of_an_oci_layout_compressed(tmp_path: Path
     assert only["mediaType"] == push.LAYER_TYPE + "+gzip" and only["size"] == len(packed)
 
 
-def test_links_in_a_circle_are_an_error() -> None:
-    with pytest.raises(ClusterError, match="circle"):
+def test_circular_links_are_an_error() -> None:
+    with pytest.raises(ClusterError, match="circular links"):
         push.resolve("a/x", {"a/x": "../b/x", "b/x": "../a/x"})
 
 

@@ -1,4 +1,4 @@
-"""kind's configuration, the registry's names, and the texts that are taken from other programs."""
+"""kind's configuration, the registry's names, and the parsing of other programs' output."""
 
 import tomllib
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_kubeadm_patches_name_their_document_and_hold_strings() -> None:
     cluster = patches["ClusterConfiguration"]
     for component in (cluster["etcd"]["local"], cluster["controllerManager"], cluster["scheduler"]):
         assert all(isinstance(value, str) for value in component["extraArgs"].values())
-    assert "apiServer" not in cluster, "the API serves what it does by default"
+    assert "apiServer" not in cluster, "the API server has its default configuration"
 
 
 @pytest.mark.parametrize("restrict", [False, True])

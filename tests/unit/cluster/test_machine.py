@@ -1,4 +1,4 @@
-"""The first engine notes how the machine was, the last one restores it."""
+"""The first engine saves the machine's settings, the last one restores them."""
 
 from pathlib import Path
 

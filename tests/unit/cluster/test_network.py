@@ -1,4 +1,4 @@
-"""Addresses are chosen around those in use, and rules stay in a table of their own."""
+"""Chosen addresses do not overlap those in use, and rules are in a separate table."""
 
 from ipaddress import IPv4Network
 

@@ -1,4 +1,4 @@
-"""Packages: only what the host lacks is fetched, and the node is made from the distribution's own archive."""
+"""Only packages that the host lacks are downloaded, and the node is built from the distribution's own archive."""
 
 from devtools.cluster import packages
 

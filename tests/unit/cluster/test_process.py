@@ -1,4 +1,4 @@
-"""A process is its pid and its start: a reused pid is somebody else."""
+"""A process is identified by its pid and start time: a reused pid is another process."""
 
 import dataclasses
 import os
@@ -43,14 +43,16 @@ def test_no_process_has_no_identity() -> None:
 
 
 @pytest.mark.parametrize("change", [{"start": 1}, {"boot": "another boot"}])
-def test_a_reused_pid_is_neither_alive_nor_hit(sleeper: subprocess.Popen[bytes], change: dict[str, object]) -> None:
+def test_a_reused_pid_is_neither_alive_nor_signalled(
+    sleeper: subprocess.Popen[bytes], change: dict[str, object]
+) -> None:
     real = process.identify(sleeper.pid)
     assert real is not None
     other = dataclasses.replace(real, **change)
     assert not process.alive(other)
     process.send(other, signal.SIGKILL)
     process.end(other, 0)
-    assert process.wait_end(other, 0), "a process that is gone needs no waiting for"
+    assert process.wait_end(other, 0), "waiting for an exited process returns at once"
     assert sleeper.poll() is None and process.alive(real)
 
 
@@ -62,7 +64,7 @@ def test_end_waits_for_the_end(sleeper: subprocess.Popen[bytes]) -> None:
     assert sleeper.wait(timeout=5) == -signal.SIGTERM
 
 
-def test_end_kills_who_does_not_listen() -> None:
+def test_end_kills_a_process_that_ignores_sigterm() -> None:
     script = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     try:

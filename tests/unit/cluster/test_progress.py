@@ -1,4 +1,4 @@
-"""What a run shows, and what it remembers for the next one."""
+"""The progress output, and the recorded durations."""
 
 import io
 import json
@@ -31,10 +31,10 @@ def test_a_skipped_or_failed_step_is_not_remembered(tmp_path: Path) -> None:
 def test_a_long_plan_is_announced_with_its_length(tmp_path: Path) -> None:
     out = io.StringIO()
     Reporter(tmp_path / "durations.json", out).expect(["kubernetes", "create"])
-    assert "2 steps, about 10 min in all" in out.getvalue()
+    assert "2 steps, about 10 min in total" in out.getvalue()
 
 
-def test_a_running_step_tells_how_far_it_is_and_what_remains(tmp_path: Path) -> None:
+def test_a_running_step_shows_its_progress_and_the_remaining_time(tmp_path: Path) -> None:
     class Fast(Reporter):
         LOG_INTERVAL = 0.01
 
@@ -57,6 +57,6 @@ def test_a_running_step_tells_how_far_it_is_and_what_remains(tmp_path: Path) -> 
     assert "3 of 2000 packages; about 10 min remain" in out.getvalue()
 
 
-def test_an_unreadable_history_is_no_obstacle(tmp_path: Path) -> None:
+def test_an_unreadable_history_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "durations.json").write_text("{")
     assert Reporter(tmp_path / "durations.json", io.StringIO()).history == {}

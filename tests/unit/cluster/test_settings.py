@@ -1,4 +1,4 @@
-"""Two clusters with different folders share no name."""
+"""Two clusters with different folders have different names."""
 
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def test_a_folder_keeps_the_name_of_its_cluster(tmp_path: Path) -> None:
     assert settings_from(env).name.startswith(f"{DEFAULT_NAME}-")
 
 
-def test_a_record_of_nothing_names_nothing(tmp_path: Path) -> None:
+def test_an_empty_record_has_no_name(tmp_path: Path) -> None:
     StateFile(tmp_path).save(State())
     assert settings_from({"HOME": "/h", "DLJOB_CLUSTER_DIR": str(tmp_path)}).name.startswith(f"{DEFAULT_NAME}-")
 

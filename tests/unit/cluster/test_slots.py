@@ -1,4 +1,4 @@
-"""One engine a folder: never two at once, never another cluster's containers, always yesterday's images."""
+"""Slots: one engine per folder, no containers of another cluster, images kept between clusters."""
 
 import fcntl
 import json
@@ -16,7 +16,7 @@ def claim(cache: Path, cluster: str, preferred: int | None = None) -> Claim:
 
 
 def record(cache: Path, cluster: str, number: int) -> None:
-    """What the cluster's own state file says while it is up or its engine was killed."""
+    """Write the cluster's state file as it is while the cluster is up or after its engine was killed."""
     (cache / cluster).mkdir(exist_ok=True)
     (cache / cluster / "state.json").write_text(json.dumps({"engine": "own", "slot": number}))
 
@@ -27,7 +27,7 @@ def test_clusters_side_by_side_have_different_folders(tmp_path: Path) -> None:
     assert first.slot.docker != second.slot.docker and first.slot.registry != second.slot.registry
 
 
-def test_the_next_cluster_finds_what_the_last_one_left(tmp_path: Path) -> None:
+def test_the_next_cluster_reuses_the_slot(tmp_path: Path) -> None:
     first = claim(tmp_path, "a")
     first.slot.release()
     first.lock.close()
@@ -44,12 +44,12 @@ def test_a_killed_engines_containers_are_not_given_to_another_cluster(tmp_path: 
     assert again.number == 0 and not again.inherited
 
 
-def test_containers_of_a_cluster_that_is_no_more_are_announced(tmp_path: Path) -> None:
+def test_containers_of_a_removed_cluster_are_reported(tmp_path: Path) -> None:
     claim(tmp_path, "a").lock.close()
     assert claim(tmp_path, "b").inherited
 
 
-def test_own_leftovers_of_an_earlier_time_are_announced(tmp_path: Path) -> None:
+def test_own_leftover_containers_are_reported(tmp_path: Path) -> None:
     claim(tmp_path, "a").lock.close()
     assert claim(tmp_path, "a").inherited
 

@@ -1,4 +1,4 @@
-"""The record of what was started: complete, and never guessed at when it is damaged."""
+"""The recorded state: complete, and an error if it is damaged."""
 
 import json
 from pathlib import Path

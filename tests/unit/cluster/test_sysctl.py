@@ -1,4 +1,4 @@
-"""What the engine and the kubelet change for the whole kernel is put back, nothing else."""
+"""Kernel settings that the engine and the kubelet change are restored, and no others."""
 
 from pathlib import Path
 

@@ -39,7 +39,7 @@ def test_modules_and_their_checksums_are_committed(program: gobuild.Program) -> 
     assert (folder / "go.mod").is_file() and (folder / "go.sum").stat().st_size > 0
 
 
-def test_module_versions_are_the_ones_the_tool_speaks_of() -> None:
+def test_module_versions_match_the_tools_constants() -> None:
     from devtools.cluster import versions
 
     assert f"k8s.io/kubernetes {versions.KUBERNETES} " in (GO_DIR / "kubernetes/go.mod").read_text()
@@ -131,7 +131,7 @@ def test_kubeconfig_without_a_certificate_is_refused(changes: dict[str, object])
         api.parse_kubeconfig(kubeconfig(**changes))
 
 
-def test_failed_program_is_told_with_its_last_lines() -> None:
+def test_failed_program_is_reported_with_its_last_lines() -> None:
     with pytest.raises(ClusterError) as raised:
         shell.run(["sh", "-c", "echo first; echo the reason >&2; exit 3"], fix="do that")
     assert "the reason" in str(raised.value) and "(3)" in str(raised.value) and "fix: do that" in str(raised.value)
@@ -143,12 +143,12 @@ def test_missing_program_is_named() -> None:
     assert shell.run(["no-such-program-here"], check=False).returncode == 127
 
 
-def test_a_program_that_does_not_end_is_given_up() -> None:
-    with pytest.raises(ClusterError, match="no end after"):
+def test_a_program_that_does_not_exit_times_out() -> None:
+    with pytest.raises(ClusterError, match="timed out after"):
         shell.run(["sleep", "60"], timeout=0.1)
 
 
-def test_lines_come_as_they_are_written_and_the_program_ends_with_them() -> None:
+def test_lines_are_streamed_and_the_program_is_stopped_with_the_iteration() -> None:
     started = time.monotonic()
     for line in shell.lines(["sh", "-c", "echo one; exec sleep 60"], timeout=60):
         assert line == "one"
@@ -170,7 +170,7 @@ def test_wrong_arguments_are_refused(argv: list[str]) -> None:
         cli.parser().parse_args(argv)
 
 
-def test_status_of_nothing_is_down_and_starts_nothing(
+def test_status_without_a_cluster_is_down_and_starts_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DLJOB_CLUSTER_DIR", str(tmp_path / "none"))

@@ -1,6 +1,6 @@
-"""What is asked of the user's Docker, where one answers and can pull: no step of the built node image is taken.
+"""Calls of the user's Docker, which responds and can pull, so that no node image is built.
 
-The client is a script that writes down what it is asked, and fails for the arguments that the test names.
+The client is a script that records its arguments, and fails for those that the test sets.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ echo 28.0
 
 
 class Docker:
-    """The script, and what it was asked."""
+    """The script, and the calls that it recorded."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "docker"
@@ -38,7 +38,7 @@ class Docker:
         self.engine = Engine("user", self.path, {})
 
     def refuse(self, *patterns: str) -> None:
-        """Fail for command lines that match these patterns of a shell."""
+        """Fail for command lines that match these shell patterns."""
         Path(f"{self.path}.refused").write_text("".join(f"{pattern}\n" for pattern in patterns))
 
     @property
@@ -78,14 +78,14 @@ def session(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> lifecycle.Se
 # ---- which Docker
 
 
-def test_the_users_docker_is_taken_where_it_answers(docker: Docker) -> None:
+def test_the_users_docker_is_used_if_it_responds(docker: Docker) -> None:
     found = engine.user_engine({"DOCKER_CONFIG": "/c", "HOME": "/x"})
     assert found == Engine("user", docker.path, {"DOCKER_CONFIG": "/c"})
     docker.refuse("info *")
     assert engine.user_engine({}) is None
 
 
-def test_the_docker_that_is_asked_is_the_recorded_one_whatever_this_shell_names(
+def test_the_recorded_docker_host_overrides_the_environment(
     docker: Docker, session: lifecycle.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///another.sock")
@@ -96,19 +96,19 @@ def test_the_docker_that_is_asked_is_the_recorded_one_whatever_this_shell_names(
     assert {host for host, _ in docker.asked} == {"tcp://recorded:2375"}
 
 
-def test_an_engine_of_the_users_that_is_gone_is_an_error_and_no_reason_to_start_one(
+def test_a_stopped_engine_of_the_user_is_an_error_and_starts_no_other(
     docker: Docker, session: lifecycle.Session
 ) -> None:
     session.record(name="dljob", engine="user")
     docker.refuse("info *")
-    with pytest.raises(ClusterError, match="does not answer"):
+    with pytest.raises(ClusterError, match="does not respond"):
         lifecycle.ensure_engine(session)
 
 
 def test_the_client_in_the_clusters_own_folder_stays_a_link_to_the_users(
     docker: Docker, session: lifecycle.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A shell that read .cluster/env finds that link first."""
+    """A shell that has sourced .cluster/env finds that link first on PATH."""
     lifecycle.ensure_engine(session)
     client = session.settings.bin_dir / "docker"
     assert client.readlink() == docker.path
@@ -169,9 +169,9 @@ def test_the_official_registry_is_pulled_and_started_with_its_own_command(
     registry.start(settings, docker.engine, 5001, "")
     assert docker.commands("pull") == [f"pull -q {versions.OFFICIAL_REGISTRY_IMAGE}"]
     (started,) = docker.commands("run")
-    # its entrypoint wants a verb, the one built here has it already
+    # the official image's entrypoint needs a verb, which the built image already contains
     assert started.endswith(f"{versions.OFFICIAL_REGISTRY_IMAGE} serve /etc/dljob-registry.yaml")
-    assert "--ip" not in started, "Docker chose the network's addresses"
+    assert "--ip" not in started, "Docker assigns the network's addresses"
     assert "--publish 127.0.0.1:5001:5000" in started
 
 

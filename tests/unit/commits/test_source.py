@@ -1,4 +1,4 @@
-"""Subjects out of message files and out of a real repository."""
+"""Subjects from message files and from a real repository."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from devtools.commits.__main__ import main
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A main branch with an old, bad subject, and a topic branch on top of it."""
+    """A main branch with an old, invalid subject, and a topic branch on top of it."""
     for name in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"):  # set while a hook runs these tests
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))  # without the user's hooks and signing
@@ -54,7 +54,7 @@ def test_the_command_fails_for_a_bad_subject_of_the_branch_only(
     assert "Added two" in printed and "Add one" not in printed and "before" not in printed
 
 
-def test_an_unknown_base_says_what_to_do(
+def test_an_unknown_base_is_reported_with_the_fix(
     repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(repository)

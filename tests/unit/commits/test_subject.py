@@ -1,4 +1,4 @@
-"""Which commit subjects are imperative and short enough, and what is said of the others."""
+"""Valid commit subjects, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from devtools.commits.subject import LIMIT, problems
         "Ping the API server first",
         "Shed load",
         "Re-enable the test",
-        # git's own, whatever follows
+        # subjects that git generates
         "Merge branch 'x' of somewhere that has a name of its own which is longer than the limit allows",
         'Revert "Added a thing."',
         "fixup! Adding a thing",

@@ -1,4 +1,4 @@
-"""A schema must accept what the role reads, and nothing that it does not: both are checked against each other."""
+"""A schema must accept exactly the fields that the role reads: compares the schemas with the roles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FRAMEWORKS = [
     for name, framework in yaml.safe_load(path.read_text()).items()
     if name.endswith("_framework")
 ]
-DIALECTS = [
+FLAVORS = [
     pytest.param(framework, kind, group, flavor, id=f"{kind}.{group} {flavor['replicas_layout']}")
     for framework in FRAMEWORKS
     for kind in framework["kinds"]
@@ -27,22 +27,22 @@ DIALECTS = [
     for group in flavor["groups"]
     if (group, kind) in SCHEMAS
 ]
-# of a replica spec: what every flavor has besides its ports
+# fields of a replica spec in every API flavor, besides the ports
 COMMON = {"replicas", "template"}
 
 
 def test_every_definition_has_a_role() -> None:
-    assert {(group, kind) for _, kind, group, _ in (p.values for p in DIALECTS)} == set(SCHEMAS)
+    assert {(group, kind) for _, kind, group, _ in (p.values for p in FLAVORS)} == set(SCHEMAS)
 
 
 def test_every_role_has_a_watch() -> None:
     watched = {(w["group"], w["kind"]): w["role"] for w in yaml.safe_load((ROOT / "watches.yaml").read_text())}
     assert set(watched) == set(SCHEMAS)
-    for role, kind, group in ((f["name"], k, g) for f, k, g, _ in (p.values for p in DIALECTS)):
+    for role, kind, group in ((f["name"], k, g) for f, k, g, _ in (p.values for p in FLAVORS)):
         assert watched[group, kind] == f"dljob.operator.{role}"
 
 
-@pytest.mark.parametrize(("framework", "kind", "group", "flavor"), DIALECTS)
+@pytest.mark.parametrize(("framework", "kind", "group", "flavor"), FLAVORS)
 def test_replicas(framework: dict[str, Any], kind: str, group: str, flavor: dict[str, Any]) -> None:
     spec = SCHEMAS[group, kind]["openAPIV3Schema"]["properties"]["spec"]
     types = list(flavor.get("types") or framework["replica_types"])
@@ -64,17 +64,17 @@ def test_replicas(framework: dict[str, Any], kind: str, group: str, flavor: dict
         assert set(entry["properties"]) == COMMON | own | ports
         for port in ports:
             text = entry["properties"][port]["description"]
-            assert f"{flavor['default_port']} where absent" in text or text.startswith("Another name of")
+            assert f"Default: {flavor['default_port']}." in text or text.startswith("Alias of")
         containers = entry["properties"]["template"]["properties"]["spec"]["properties"]["containers"]
         rules = [r["rule"] for r in (entry if programs else containers)["x-kubernetes-validations"]]
         demands = [r for r in rules if f"c.name == '{framework['container']}'" in r]
         assert len(demands) == 1
-        # whoever has a program to fall back on need not bring a container, and nobody else
+        # only replica types with a default program may omit the container
         free = [f"self.{flavor['type_field']} == '{type_.upper()}'" for type_ in programs]
         assert demands[0].startswith(" || ".join(free))
 
 
-@pytest.mark.parametrize(("framework", "kind", "group", "flavor"), DIALECTS)
+@pytest.mark.parametrize(("framework", "kind", "group", "flavor"), FLAVORS)
 def test_modes(framework: dict[str, Any], kind: str, group: str, flavor: dict[str, Any]) -> None:
     spec = SCHEMAS[group, kind]["openAPIV3Schema"]["properties"]["spec"]
     if spec["type"] == "object" and "jobMode" in spec["properties"]:
@@ -84,7 +84,7 @@ def test_modes(framework: dict[str, Any], kind: str, group: str, flavor: dict[st
         assert not framework.get("modes") or spec["type"] != "object"
 
 
-@pytest.mark.parametrize(("framework", "kind", "group", "flavor"), DIALECTS)
+@pytest.mark.parametrize(("framework", "kind", "group", "flavor"), FLAVORS)
 def test_what_is_read_of_the_spec(framework: dict[str, Any], kind: str, group: str, flavor: dict[str, Any]) -> None:
     spec = SCHEMAS[group, kind]["openAPIV3Schema"]["properties"]["spec"]
     read = {*flavor.get("runtime_id_fields", ["RuntimeId"]), *flavor.get("spec_fields", ())}

@@ -1,4 +1,4 @@
-"""The demonstration shows a job's pods while it lasts, and does not mind that the cluster ends after it."""
+"""The demo shows a job's pods while it runs, and ignores API errors when the cluster stops afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubernetes import client
 
 
 class Lost:
-    """A job of whose pods nothing more is heard."""
+    """A job whose pods and logs can no longer be read."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -34,14 +34,14 @@ FOLLOWERS: list[Callable[[Any, training.Show], None]] = [
 @pytest.mark.parametrize(
     "error", [urllib3.exceptions.ProtocolError("Response ended prematurely"), client.ApiException(403, "Forbidden")]
 )
-def test_what_is_lost_is_said_while_the_job_lasts_and_not_after_it(
+def test_a_lost_connection_is_reported_only_while_the_job_runs(
     follow: Callable[[Any, training.Show], None], error: Exception, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show = training.Show()
     follow(Lost(error), show)
-    said = capsys.readouterr().out
-    assert "cannot be followed: " in said
-    assert ("prematurely" if isinstance(error, urllib3.exceptions.HTTPError) else "Forbidden") in said
+    output = capsys.readouterr().out
+    assert "cannot be followed: " in output
+    assert ("prematurely" if isinstance(error, urllib3.exceptions.HTTPError) else "Forbidden") in output
 
     show.over.set()
     follow(Lost(error), show)

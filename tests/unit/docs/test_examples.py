@@ -1,4 +1,4 @@
-"""The examples: each is run by exactly one test, says how to run it, and stands in the index."""
+"""Exactly one test runs each example, and each example contains its command and is listed in the index."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def test_each_is_run_by_exactly_one_test() -> None:
 
 
 AGAIN = ("test_deployment.py",)
-"""What a deployed operator is tried with is an example that is known to work."""
+"""`dljob-try` uses an example that a test runs."""
 
 
 @pytest.mark.parametrize(("file", "test"), ELSEWHERE.items())
-def test_the_test_of_its_own_names_it_and_no_other_does(file: str, test: str) -> None:
+def test_only_its_own_test_names_it(file: str, test: str) -> None:
     path, _, function = test.partition("::")
     text = (ROOT / path).read_text(encoding="utf-8")
     assert function in {n.name for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)}
@@ -34,7 +34,7 @@ def test_the_test_of_its_own_names_it_and_no_other_does(file: str, test: str) ->
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_its_first_lines_say_what_it_is(file: str) -> None:
+def test_its_first_lines_describe_it(file: str) -> None:
     text = (EXAMPLES / file).read_text(encoding="utf-8")
     comment = re.match(r"(#.*\n)+", text)
     assert comment, "it begins with a comment"

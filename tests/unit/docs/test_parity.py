@@ -1,4 +1,4 @@
-"""docs/parity.md: no empty cell, a section per early operator, and tests that exist."""
+"""docs/parity.md has no empty cell, a section per early operator, and names existing tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROWS = [
 
 @cache
 def functions(path: str) -> frozenset[str]:
-    """The tests of a file, those in classes too."""
+    """The tests of a file, including those in classes."""
     tree = ast.parse((ROOT / "tests" / path).read_text(encoding="utf-8"))
     return frozenset(n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef))
 

@@ -1,4 +1,4 @@
-"""SECURITY.md names tests that exist, in every part of its threat model."""
+"""Every part of SECURITY.md's threat model names existing tests."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ BY_ID = {hook["id"]: hook for hook in HOOKS}
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
 def test_a_hook_takes_its_program_from_the_environment_that_requirements_pin(hook: dict[str, Any]) -> None:
-    """A hook from a repository would have a version of its own, beside the one in requirements-dev.txt."""
+    """A hook from a repository could have another version than requirements-dev.txt."""
     assert hook["language"] == "system" and "rev" not in hook and "additional_dependencies" not in hook
     command = hook["entry"].removeprefix("env PYTHONPATH=hack ").split()
     program = Path(command[0])
@@ -51,5 +51,5 @@ def test_the_hooks_look_at_the_files_that_make_lint_looks_at() -> None:
     for name in ("ruff-check", "ruff-format"):
         pattern = re.compile(BY_ID[name]["files"])
         assert all(pattern.search(f"{folder}/deep/er.py") for folder in lint.CODE)
-        assert not pattern.search("build/entrypoint/dljob-try"), "ruff finds Python by its suffix"
+        assert not pattern.search("build/entrypoint/dljob-try"), "ruff detects Python files by suffix"
         assert not pattern.search("roles/x/files/y.py")

@@ -1,4 +1,4 @@
-"""What the workflows say of this repository is true: versions, commands, files, and no more rights than needed."""
+"""The workflows match the repository's versions, commands and files, and have minimal permissions."""
 
 from __future__ import annotations
 

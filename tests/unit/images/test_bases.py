@@ -1,4 +1,4 @@
-"""Base images: named by content, and Debian's sources for another release."""
+"""Base images: names by content, and Debian's sources for another release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When Docker is asked to build, and what is said when it cannot."""
+"""When an image is built, and the error of a failed build."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from devtools.cluster.progress import Reporter
 from devtools.images import build, definition
 from devtools.images.errors import ImagesError
 
-# stands for the docker client: says which labels an image has, notes each call, and fails a build if told to
+# replaces the docker client: prints an image's labels, records each call, and optionally fails a build
 DOCKER = """#!/bin/sh
 echo "$@" >>"$0.calls"
 case "$1 $2" in

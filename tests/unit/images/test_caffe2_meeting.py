@@ -1,4 +1,4 @@
-"""How Caffe2's workers meet, over a directory and over a Redis that is a dictionary here."""
+"""The rendezvous of Caffe2's workers, over a directory and over a fake Redis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ meeting = example_programs.load("caffe2/meeting.py")
 
 
 class Hashes:
-    """The calls that a board makes of a Redis client."""
+    """The methods of a Redis client that a board calls."""
 
     def __init__(self) -> None:
         self.owned_objects: dict[str, dict[bytes, bytes]] = {}
@@ -33,7 +33,7 @@ class Hashes:
 
 @pytest.fixture(params=["directory", "redis"])
 def board(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Any]:
-    """Makes one worker's view of the same board."""
+    """A factory of views on one board, one per worker."""
     client = Hashes()
     if request.param == "redis":
         return lambda: meeting.RedisBoard(client, "caffe2:run")
@@ -68,7 +68,7 @@ def test_what_a_dead_worker_left_is_no_worker(board: Callable[[], Any]) -> None:
     board().put("token-1", b"dead")
     with ThreadPoolExecutor(2) as pool:
         waiting = pool.submit(agree, board(), 0)
-        # it has seen the dead one's token, and votes for a meeting to which nobody comes
+        # it has read the dead worker's token, and votes for a rendezvous that cannot complete
         until = threading.Event()
         while "vote-0" not in board().read():
             assert not until.wait(0.01)
@@ -83,11 +83,11 @@ def test_who_is_missing_is_said(board: Callable[[], Any]) -> None:
 
 
 def test_a_long_wait_is_told(board: Callable[[], Any]) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     now = iter(range(0, 100, 6))
     with pytest.raises(TimeoutError):
-        meeting.agree(board(), 0, 2, 20, said.append, clock=lambda: next(now), sleep=lambda seconds: None)
-    assert said == ["waiting for the workers [1]"]
+        meeting.agree(board(), 0, 2, 20, messages.append, clock=lambda: next(now), sleep=lambda seconds: None)
+    assert messages == ["waiting for the workers [1]"]
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:

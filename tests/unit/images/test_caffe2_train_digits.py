@@ -46,7 +46,7 @@ def test_arguments_win() -> None:
 
 
 def test_the_arguments_of_the_original_examples() -> None:
-    """Of caffe2-operator's own manifests, whose program this one stands in for."""
+    """The arguments in caffe2-operator's manifests, whose program this one replaces."""
     argv = ["--train_data=/d/train", "--test_data=/d/test", "--db_type=leveldb", "--num_gpus=2", "--num_shards=2"]
     argv += [
         "--file_store_path=/share2/public/caffe2/",
@@ -105,7 +105,7 @@ def test_a_name_that_never_resolves(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def server(*answers: bytes) -> Iterator[int]:
-    """Gives each connection the next answer to its first line; its port."""
+    """A server that sends each connection the next of ``answers``; yields its port."""
     left = list(answers)
 
     class Handler(socketserver.StreamRequestHandler):
@@ -124,7 +124,7 @@ def server(*answers: bytes) -> Iterator[int]:
 
 
 def test_what_answers_at_redis_address_must_be_a_redis() -> None:
-    """Before kube-proxy knows a Service, a connection to it may leave the cluster, and meet whatever is there."""
+    """Before kube-proxy has a Service's rules, a connection to it may leave the cluster and reach another server."""
     said: list[str] = []
     foreign = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n"
     with server(foreign, b"-LOADING Redis is loading the dataset in memory\r\n", b"", b"+PONG\r\n") as port:
@@ -150,14 +150,14 @@ def test_a_bad_environment_ends_with_2() -> None:
     assert (ended.returncode, ended.stderr) == (2, "error: SHARD_ID is '7', not a number from 0 to 1\n")
 
 
-def test_a_worker_that_does_not_come_ends_with_1(tmp_path: Path) -> None:
+def test_a_missing_worker_ends_with_1(tmp_path: Path) -> None:
     environment = {**NFS, "NFS_PATH": str(tmp_path), "CAFFE2_CONFIG": "", "RENDEZVOUS_TIMEOUT": "0.3"}
     ended = run(environment)
     assert ended.returncode == 1
     assert "no sign of the workers [0]" in ended.stderr
 
 
-def test_a_redis_that_is_not_there_ends_with_1() -> None:
+def test_a_missing_redis_ends_with_1() -> None:
     ended = run(
         {**REDIS, "REDIS_HOST": "127.0.0.1", "REDIS_PORT": "1", "CAFFE2_CONFIG": "", "RENDEZVOUS_TIMEOUT": "0.3"}
     )

@@ -1,4 +1,4 @@
-"""What a build gets to see, and when an image counts as changed."""
+"""The build context, and the key that tells whether an image has changed."""
 
 from __future__ import annotations
 

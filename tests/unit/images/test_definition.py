@@ -1,4 +1,4 @@
-"""image.toml and the bases: what is read, and what is refused by name."""
+"""Reading of image.toml and the bases, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write(tree: Path, text: str, name: str = "one") -> None:
     (tree / name / "image.toml").write_text(text)
 
 
-def test_everything_an_image_can_say(tree: Path) -> None:
+def test_all_fields_of_an_image(tree: Path) -> None:
     write(
         tree,
         """

@@ -1,4 +1,4 @@
-"""The shared data set: reading, splitting and sharding, without any framework."""
+"""The shared data set: reading, splitting and sharding, without a framework."""
 
 from __future__ import annotations
 

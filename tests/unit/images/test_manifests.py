@@ -1,4 +1,4 @@
-"""Which names an image gets from manifests, and whether it has the programs that they call."""
+"""The names that an image gets from manifests, and the check that it has their programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def mxnet() -> definition.Definition:
     return definition.load("mxnet")
 
 
-def test_images_are_found_in_every_dialect() -> None:
+def test_images_are_found_in_every_flavor() -> None:
     uses = manifests.uses_in("m", [MAP_FORM, LIST_FORM, BARE_LIST, None, "text", {"kind": "ConfigMap", "data": {}}])
     assert [use.image for use in uses] == ["a/map:1", "a/list:1", "a/bare:1"]
 
@@ -53,7 +53,7 @@ def test_the_program_called(use: Use, called: str) -> None:
     assert manifests.program_called(use) == called
 
 
-def test_a_program_that_the_image_lacks_is_told(mxnet: definition.Definition) -> None:
+def test_a_program_that_the_image_lacks_is_reported(mxnet: definition.Definition) -> None:
     good = Use("m", "MXJob", "i", ("python",), ("train_mnist.py",), "/incubator-mxnet/example/image-classification")
     assert manifests.not_offered(mxnet, [good, Use("m", "MXJob", "i")]) == []
     (problem,) = manifests.not_offered(mxnet, [replace(good, working_dir="/elsewhere")])

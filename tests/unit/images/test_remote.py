@@ -1,4 +1,4 @@
-"""What the registry says of an image, asked over HTTP."""
+"""Reads of an image's label from the registry, over HTTP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from devtools.images import context, remote
 
 
 class Registry:
-    """The two reads that the tool makes of a registry, answered from a table."""
+    """A registry that serves the two requests of the tool from a table."""
 
     def __init__(self) -> None:
         table: dict[str, Any] = {}

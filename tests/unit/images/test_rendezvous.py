@@ -1,4 +1,4 @@
-"""Waiting for the scheduler: patient, bounded and audible."""
+"""Waiting for the scheduler: retries, a timeout and log messages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ REFUSED = ConnectionRefusedError(111, "Connection refused")
 
 
 class Attempts:
-    """A peer that answers each attempt with the next outcome (the last one again and again), and a clock."""
+    """A peer that returns the next outcome for each attempt (repeating the last one), and a clock."""
 
     def __init__(self, *outcomes: Exception | None) -> None:
         self.outcomes = list(outcomes)
         self.now = 0.0
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def connect(self, host: str, port: int) -> None:
         outcome = self.outcomes.pop(0) if len(self.outcomes) > 1 else self.outcomes[0]
@@ -31,20 +31,20 @@ class Attempts:
 
     def wait(self, timeout: float = 60) -> None:
         rendezvous.wait_for(
-            "root", 9091, timeout, self.said.append, connect=self.connect, clock=lambda: self.now, sleep=self.sleep
+            "root", 9091, timeout, self.messages.append, connect=self.connect, clock=lambda: self.now, sleep=self.sleep
         )
 
 
-def test_a_peer_that_answers_at_once_is_not_worth_a_word() -> None:
+def test_a_peer_that_responds_at_once_is_not_logged() -> None:
     attempts = Attempts(None)
     attempts.wait()
-    assert (attempts.said, attempts.now) == ([], 0)
+    assert (attempts.messages, attempts.now) == ([], 0)
 
 
-def test_each_new_reason_is_said_once_and_then_the_end() -> None:
+def test_each_new_reason_is_logged_once_and_then_the_success() -> None:
     attempts = Attempts(NO_NAME, NO_NAME, REFUSED, REFUSED, None)
     attempts.wait()
-    assert attempts.said == [
+    assert attempts.messages == [
         "waiting: the name root does not resolve (Name or service not known)",
         "waiting: root:9091 does not answer (Connection refused)",
         "root:9091 answered after 2.0 s",
@@ -55,7 +55,7 @@ def test_a_long_wait_is_repeated_every_ten_seconds() -> None:
     attempts = Attempts(REFUSED)
     with pytest.raises(TimeoutError):
         attempts.wait(35)
-    assert len(attempts.said) == 4
+    assert len(attempts.messages) == 4
 
 
 def test_the_wait_ends_with_the_last_reason() -> None:

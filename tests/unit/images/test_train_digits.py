@@ -141,7 +141,7 @@ def test_an_unreachable_scheduler_ends_with_1_and_its_reason() -> None:
 
 
 def test_missing_data_or_framework_ends_with_1(tmp_path: Path) -> None:
-    # a stand-in that can be imported: what is missing then is the data
+    # a fake module that can be imported, so that only the data is missing
     (tmp_path / "mxnet.py").write_text("class random:\n    seed = staticmethod(lambda seed: None)\n")
     status, _, err = end(start(DIGITS_CSV=str(tmp_path / "none.gz"), PYTHONPATH=str(tmp_path)))
     assert (status, "none.gz" in err) == (1, True)

@@ -99,7 +99,7 @@ class train:
 
 
 def server(folder: Path, join: str) -> subprocess.Popen[str]:
-    """The program, with as much of TensorFlow as it needs."""
+    """Start the program with a fake TensorFlow."""
     (folder / "tensorflow.py").write_text(STAND_IN.format(join=join))
     return start(SERVER, SPEC, "--job_name=ps", "--task_id=1", PYTHONPATH=str(folder), PYTHONUNBUFFERED="1")
 
@@ -114,7 +114,7 @@ def test_the_server_serves_until_it_is_ended(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_ended_while_it_starts_ends(tmp_path: Path) -> None:
-    """The signal comes from the serving thread, and so at any point of the other one's way into its wait."""
+    """The serving thread sends the signal, so it arrives at any point before the main thread waits."""
     now = "import os, signal; os.kill(os.getpid(), signal.SIGTERM); threading.Event().wait()"
     assert [end(server(tmp_path, now))[0] for _ in range(10)] == [143] * 10
 
@@ -135,7 +135,7 @@ def test_a_server_that_cannot_serve_ends_with_1(tmp_path: Path, join: str) -> No
     assert ("no port" in err) == ("no port" in join)
 
 
-def test_a_bad_cluster_is_said(tmp_path: Path) -> None:
+def test_a_bad_cluster_is_reported(tmp_path: Path) -> None:
     (tmp_path / "tensorflow.py").write_text("")
     process = start(SERVER, "--cluster_spec=ps", "--job_name=ps", "--task_id=0", PYTHONPATH=str(tmp_path))
     status, _, err = end(process)
@@ -168,8 +168,8 @@ def run_main():
 """
 
 
-def page(folder: Path, **files: str) -> tuple[int, str, str]:
-    """What the program says, run as a pod does, with as much of TensorBoard as ``files`` and a command of that name."""
+def run_tensorboard(folder: Path, **files: str) -> tuple[int, str, str]:
+    """Run the program as a pod does, with ``files`` as a fake TensorBoard; returns status and output."""
     package = folder / "tensorboard"
     package.mkdir()
     for name, text in {"__init__": "", **files}.items():
@@ -189,11 +189,11 @@ def page(folder: Path, **files: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_the_page_loses_the_header_that_the_proxy_cannot_take(tmp_path: Path) -> None:
-    status, out, err = page(tmp_path, program=PROGRAM, main=MAIN)
+def test_tensorboard_drops_the_header_that_the_proxy_rejects(tmp_path: Path) -> None:
+    status, out, err = run_tensorboard(tmp_path, program=PROGRAM, main=MAIN)
     assert (status, out) == (0, "200 OK [('Content-Encoding', 'gzip'), ('X', 'identity')]\n"), err
 
 
 @pytest.mark.parametrize("files", [{}, {"program": "", "main": ""}], ids=["old", "unknown"])
-def test_another_tensorboard_runs_unmended(tmp_path: Path, files: dict[str, str]) -> None:
-    assert page(tmp_path, **files)[:2] == (0, "plain --logdir /logs\n")
+def test_another_tensorboard_runs_unpatched(tmp_path: Path, files: dict[str, str]) -> None:
+    assert run_tensorboard(tmp_path, **files)[:2] == (0, "plain --logdir /logs\n")

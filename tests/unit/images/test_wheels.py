@@ -1,4 +1,4 @@
-"""Pins, pip's command, and single files out of wheels."""
+"""Pins, pip's command, and single files of wheels."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_folder_is_taken_out(folder: Path) -> None:
     assert found == {"libx-0a1b.so.1.0.0", "sub/libx-0a1b.so.1.0.0"}
 
 
-def test_a_folder_that_there_is_not() -> None:
+def test_a_missing_folder() -> None:
     with pytest.raises(ImagesError, match="no file in lib/"):
         wheels._extract_folder(zipfile.ZipFile(io.BytesIO(), "w"), "x.whl", "lib/", Path("/nowhere"))
 

@@ -1,4 +1,4 @@
-"""bundle/ is what its sources say, and what OLM takes."""
+"""deploy/olm matches its sources, and OLM's rules."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from support.olm_rules import Bundle
 from dljob_operator import cli
 
 ROOT = Path(__file__).resolve().parents[3]
-Rights = set[tuple[str, str, str]]
+Grants = set[tuple[str, str, str]]
 
 
 @pytest.fixture(scope="module")
 def bundle_read_once() -> Bundle:
-    """Parsing the definitions takes longer than all the rules together."""
+    """Shared, because parsing the CRDs takes longer than all rules together."""
     return olm_rules.read(ROOT / "deploy/olm")
 
 
 @pytest.fixture
 def bundle(bundle_read_once: Bundle) -> Bundle:
-    """A copy that the test may spoil."""
+    """A copy that the test may modify."""
     return copy.deepcopy(bundle_read_once)
 
 
@@ -53,7 +53,7 @@ def test_files_are_what_their_sources_say() -> None:
 
 
 def test_check_notices_a_change_a_stranger_and_a_bent_link(tmp_path: Path) -> None:
-    """In a copy: the files of the tree are not for tests to break."""
+    """Runs in a copy, because tests must not change files of the tree."""
     for name in ("hack/devtools/olm", "hack/devtools/crds", "crds", "deploy", "examples"):
         shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=shutil.ignore_patterns("training"))
     (tmp_path / "build").mkdir()
@@ -127,34 +127,34 @@ BREAK: dict[str, tuple[Callable[[Bundle], object], str]] = {
 
 @pytest.mark.parametrize("what", BREAK)
 def test_a_broken_bundle_is_noticed(bundle: Bundle, what: str) -> None:
-    spoil, told = BREAK[what]
+    spoil, message = BREAK[what]
     spoil(bundle)
-    assert any(told in problem for problem in olm_rules.problems(bundle)), olm_rules.problems(bundle)
+    assert any(message in problem for problem in olm_rules.problems(bundle)), olm_rules.problems(bundle)
 
 
 def test_a_remark_before_the_mark_hides_the_document() -> None:
-    """As OLM reads a file: why ours begin with the mark."""
+    """OLM reads a file this way, which is why the generated files begin with the document start."""
     assert olm_rules.first("# remark\n---\nkind: A\n") == {}
     assert olm_rules.first("---\n# remark\nkind: A\n") == {"kind": "A"}
 
 
-def rights(rules: list[Any]) -> Rights:
+def grants_of(rules: list[Any]) -> Grants:
     return {(g, r, v) for rule in rules for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
 
 
-def test_the_rights_are_those_of_the_default_overlay(bundle: Bundle) -> None:
+def test_the_permissions_are_those_of_the_default_overlay(bundle: Bundle) -> None:
     base = ROOT / "deploy" / "kustomize"
     granted = yaml.safe_load((base / "base" / "cluster_role.yaml").read_text())["rules"]
     added = yaml.safe_load((base / "components" / "ansible-operator" / "rules.yaml").read_text())
-    wanted = rights([*granted, *(step["value"] for step in added)])
-    assert rights([rule for grant in olm_rules.grants(bundle) for rule in grant["rules"]]) == wanted
+    wanted = grants_of([*granted, *(step["value"] for step in added)])
+    assert grants_of([rule for grant in olm_rules.grants(bundle) for rule in grant["rules"]]) == wanted
     install = bundle.csv["spec"]["install"]["spec"]
-    assert {resource for _, resource, _ in rights(install["clusterPermissions"][0]["rules"])} == {"nodes"}
+    assert {resource for _, resource, _ in grants_of(install["clusterPermissions"][0]["rules"])} == {"nodes"}
 
 
 def test_a_rule_of_both_scopes_is_refused() -> None:
     rule = {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list"]}
-    with pytest.raises(ValueError, match="make two rules of it"):
+    with pytest.raises(ValueError, match="split the rule"):
         permissions.split([rule])
 
 
@@ -177,7 +177,7 @@ def test_what_is_granted_already_is_not_granted_twice() -> None:
 def test_the_operator_can_do_what_each_install_mode_asks(
     bundle: Bundle, monkeypatch: pytest.MonkeyPatch, mode: str, targets: str, watched: tuple[str, ...]
 ) -> None:
-    """OLM writes the namespaces on the pod, the pod hands them on as WATCH_NAMESPACE, and the engine takes them."""
+    """OLM writes the namespaces to a pod annotation, which the pod passes as WATCH_NAMESPACE to the engine."""
     assert {"type": mode, "supported": True} in bundle.csv["spec"]["installModes"]
     (deployment,) = olm_rules.deployments(bundle)
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
@@ -187,7 +187,7 @@ def test_the_operator_can_do_what_each_install_mode_asks(
     assert cli._namespaces(cli._parser().parse_args(["run"])) == watched
 
 
-def test_descriptors_are_of_fields_that_there_are(bundle: Bundle) -> None:
+def test_descriptors_are_of_existing_fields(bundle: Bundle) -> None:
     owned = bundle.csv["spec"]["customresourcedefinitions"]["owned"]
     shown = {path for one in owned for path in (d["path"] for d in one["specDescriptors"])}
     assert shown == set(descriptors.SPEC), "a field that no kind has"
@@ -195,14 +195,14 @@ def test_descriptors_are_of_fields_that_there_are(bundle: Bundle) -> None:
         assert [d["path"] for d in one["statusDescriptors"]] == list(descriptors.STATUS), one["name"]
 
 
-def test_the_description_leads_nowhere_that_a_catalog_has_not() -> None:
+def test_the_description_has_no_links_into_the_repository() -> None:
     readme = "# Name\n\nWhat\nit is.\n\n## See it\n\nx\n\n## What it does\n\n- A [page](docs/a.md#b).\n\n## Limits\n\nL\n\nLicense: X\n"
     text = description.of(readme)
     assert text == "What\nit is.\n\n## What it does\n\n- A page.\n\n## Limits\n\nL\n"
     assert description.summary(text) == "What it is."
 
 
-def test_another_image_is_the_deployments_and_the_catalogs() -> None:
+def test_another_image_is_in_the_deployment_and_in_the_catalog() -> None:
     made = csv.make(sources.read("registry.example.com/operator:1"))
     assert made["metadata"]["annotations"]["containerImage"] == "registry.example.com/operator:1"
     (deployment,) = made["spec"]["install"]["spec"]["deployments"]

@@ -1,4 +1,4 @@
-"""When a tag may be released."""
+"""The rules for releasing a tag."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_no_version(tag: str) -> None:
 
 def test_each_file_with_another_version_is_named() -> None:
     (problem,) = problems("v1.2.3", VERSIONS | {"Chart.yaml (appVersion)": "1.2.2"}, CHANGELOG, [])
-    assert problem.startswith("Chart.yaml (appVersion) says 1.2.2, and the tag v1.2.3")
+    assert problem.startswith("Chart.yaml (appVersion) has 1.2.2, and the tag is v1.2.3")
 
 
 @pytest.mark.parametrize("changelog", [{}, {"releases": None}, {"releases": {"1.2.2": {}}}])
@@ -33,18 +33,18 @@ def test_a_version_that_the_changelog_lacks(changelog: dict[str, object]) -> Non
     assert "no section 1.2.3: run make changelog" in problem
 
 
-def test_fragments_that_nobody_would_read() -> None:
+def test_unreleased_fragments() -> None:
     (problem,) = problems("v1.2.3", VERSIONS, CHANGELOG, ["b.yaml", "a.yaml"])
     assert "a.yaml, b.yaml" in problem
 
 
 def test_the_command_reads_the_files_of_this_tree(capsys: pytest.CaptureFixture[str]) -> None:
-    held = versions()
-    assert len(held) == 4 and len(set(held.values())) == 1
+    by_file = versions()
+    assert len(by_file) == 4 and len(set(by_file.values())) == 1
     assert main(["check", "v99.0.0"]) == 1
-    said = capsys.readouterr().err
-    assert all(f"{file} says {version}" in said for file, version in held.items())
-    assert "no section 99.0.0" in said
-    main(["check", f"v{held['VERSION']}"])
-    said = capsys.readouterr().err
-    assert "says" not in said and "no section" not in said
+    output = capsys.readouterr().err
+    assert all(f"{file} has {version}" in output for file, version in by_file.items())
+    assert "no section 99.0.0" in output
+    main(["check", f"v{by_file['VERSION']}"])
+    output = capsys.readouterr().err
+    assert ", and the tag is" not in output and "no section" not in output

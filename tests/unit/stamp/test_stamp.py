@@ -1,4 +1,4 @@
-"""The version and the addresses have one source each, and every file that repeats them agrees."""
+"""Every file that repeats the version or an address matches the source."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_another_version_makes_every_file_that_repeats_it_stale(texts: dict[str,
     assert yaml.safe_load(new["galaxy.yml"])["version"] == "99.0.0"
     chart = yaml.safe_load(new["deploy/helm/dljob-operator/Chart.yaml"])
     assert (chart["version"], chart["appVersion"]) == ("99.0.0", "99.0.0")
-    # and back again: nothing else was touched
+    # stamping the original version again restores the texts: nothing else has changed
     assert places.stamped(new, source) == texts
 
 
@@ -88,7 +88,7 @@ def test_what_is_read_where_it_is_used_agrees(source: project.Project) -> None:
 
 
 def test_no_tracked_file_names_another_version_or_address(source: project.Project) -> None:
-    """Of the images, the bundle and the repository: also in files that the stamp does not know yet."""
+    """Covers the images, the bundle and the repository, also in files that are not in PLACES."""
     repository = source.urls["Repository"]
     wanted = {
         r"dljob/operator:([0-9][\w.-]*\w)": source.version,
@@ -96,7 +96,7 @@ def test_no_tracked_file_names_another_version_or_address(source: project.Projec
         r"dljob-operator\.v([0-9][\w.-]*\w)": source.version,
         rf"({re.escape(repository.rpartition('/')[0])}/[\w.-]*\w)": repository,
     }
-    own = "tests/unit/olm/test_bundle.py"  # it makes bundles of other versions
+    own = "tests/unit/olm/test_bundle.py"  # contains other versions on purpose
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     others = []
     for name in filter(None, listed.split("\0")):

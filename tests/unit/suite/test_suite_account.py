@@ -46,7 +46,7 @@ def test_half_as_much_again_is_allowed(seconds: float, warned: bool) -> None:
     assert bool(over_budget({"unit": seconds}, {"unit": 10.0})) is warned
 
 
-def test_a_part_without_a_budget_is_told() -> None:
+def test_a_part_without_a_budget_is_reported() -> None:
     assert over_budget({"unit": 1.0}, {}) == ["unit has no budget in tests/budgets.toml"]
 
 
@@ -56,7 +56,7 @@ def test_every_part_has_a_budget() -> None:
 
 @pytest.mark.parametrize(
     ("text", "named"),
-    [("unitt = 3", "unitt is no part"), ("unit = 0", "unit: 0"), ('unit = "3"', "unit: '3'"), ("unit", "Expected")],
+    [("unitt = 3", "unitt is not a part"), ("unit = 0", "unit: 0"), ('unit = "3"', "unit: '3'"), ("unit", "Expected")],
 )
 def test_a_bad_budget_is_named(tmp_path: Path, text: str, named: str) -> None:
     (tmp_path / "budgets.toml").write_text(text)
@@ -72,7 +72,7 @@ def test_a_bad_budget_is_named(tmp_path: Path, text: str, named: str) -> None:
         ([Ended("lint", 1, 1, 0)], [], "1 passed, 0 failed", []),
         ([Ended("lint", 1, 1, 1)], [case(outcome=FAILED)], "0 passed, 2 failed", ["lint"]),
         ([Ended("unit", 1, 1, 0)], [case(outcome=SKIPPED)], "0 passed, 0 failed, 1 skipped", []),
-        # broken off: pytest's status 2, a kill, or a set-up that failed
+        # aborted: pytest's status 2, a kill, or a failed set-up
         ([Ended("unit", 1, 1, 2)], [case(outcome=FAILED)], "0 passed, 2 failed", ["unit"]),
         ([Ended("unit", 1, 1, -9)], [case()], "1 passed, 1 failed", ["unit"]),
         ([Ended("cluster", 1, 0, 1)], [], "0 passed, 1 failed", ["cluster"]),

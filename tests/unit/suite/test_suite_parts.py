@@ -1,4 +1,4 @@
-"""Every test belongs to one part, and a run of all parts runs each of them exactly once."""
+"""Every test belongs to one part, and a run of all parts runs each test exactly once."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_parts_come_in_the_suites_order() -> None:
     assert chosen("") == PARTS
 
 
-def test_an_unknown_part_is_named_with_those_there_are() -> None:
-    with pytest.raises(UnknownPart, match="no part 'e3e'; there are lint, unit"):
+def test_an_unknown_part_is_reported_with_the_known_ones() -> None:
+    with pytest.raises(UnknownPart, match="no part 'e3e'; the parts are lint, unit"):
         chosen("unit,e3e")
 
 
@@ -72,7 +72,7 @@ def test_the_whole_suite_runs_every_file_once() -> None:
     runs = [path for step in lanes.host if step.name not in ("molecule", "upgrade") for path in collected(step)]
     by_marker = [collected(step) for step in lanes.cluster if step.name in plan.MARKERS]
     assert len(by_marker) == len(plan.MARKERS)
-    assert all(files == by_marker[0] for files in by_marker), "told apart by their markers alone"
+    assert all(files == by_marker[0] for files in by_marker), "the steps differ only in their markers"
     assert [collected(step) for step in lanes.host if step.name in ("molecule", "upgrade")] == [scenarios, scenarios]
     text = (ROOT / "tests/e2e/test_molecule.py").read_text(encoding="utf-8")
     assert "mark.exclusive" not in text, "no step would run it"
@@ -80,7 +80,7 @@ def test_the_whole_suite_runs_every_file_once() -> None:
 
 
 def test_the_markers_leave_out_no_test() -> None:
-    """Whatever a test is marked with, one of the three expressions takes it; both markers at once are a mistake."""
+    """For any combination of markers exactly one of the three expressions selects the test; both markers are invalid."""
     for serial in (True, False):
         for exclusive in (True, False):
             taken = [

@@ -1,4 +1,4 @@
-"""The lanes, with real programs: pytest on files of the test's own."""
+"""The lanes with real programs: pytest on files that the test writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from devtools.suite.runner import Interrupted, Run
 
 
 class Suite:
-    """A run in a folder of its own, and what it printed."""
+    """A run in a separate folder, and its output."""
 
     def __init__(self, folder: Path, lanes: Lanes) -> None:
         self.folder = folder
@@ -50,7 +50,7 @@ def test_a_step_waits_for_one_of_the_other_lane_and_a_failure_stops_no_other(tmp
     assert any("assert False" in text for text in suite.said), "the failure is shown"
 
 
-def test_a_step_may_give_way(tmp_path: Path) -> None:
+def test_a_step_may_have_a_higher_niceness(tmp_path: Path) -> None:
     one = step(tmp_path, "nice", f"assert os.nice(0) == {os.nice(0) + 3}")
     suite = Suite(tmp_path, Lanes((Step("nice", plan.PYTEST, one.arguments, nice=3),)))
     suite.run.run()
@@ -69,7 +69,7 @@ def test_after_a_set_up_that_failed_its_lane_and_who_waits_for_it_do_not_go_on(
 ) -> None:
     needs = step(tmp_path, "needs", "pass", after=(plan.IMAGES,))
     suite = Suite(tmp_path, Lanes((needs,), (Step(plan.IMAGES, plan.SETUP), step(tmp_path, "next", "pass"))))
-    # no cluster is up in that folder, so there is nowhere to push images
+    # no cluster is up in that folder, so pushing the images fails
     monkeypatch.setenv("DLJOB_CLUSTER_DIR", str(tmp_path / "cluster"))
     suite.run.run()
     assert suite.status() == {plan.IMAGES: 1, "next": 1, "needs": 1}
@@ -92,7 +92,7 @@ def test_a_session_survives_its_file(tmp_path: Path) -> None:
 
 
 def test_a_signal_ends_what_runs_fixtures_included(tmp_path: Path) -> None:
-    """A process that a fixture has started in a session of its own is ended by the fixture."""
+    """The fixture stops a process that it started in a new session."""
     ended, body = tmp_path / "ended", f"os.kill({os.getpid()}, signal.SIGTERM); time.sleep(60)"
     endless = step(tmp_path, "endless", body)
     (tmp_path / "conftest.py").write_text(
@@ -119,4 +119,4 @@ def test_what_an_interrupted_scenario_has_started_is_ended(tmp_path: Path) -> No
     suite.run.run()
     assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]
     assert not (folder / "process.json").exists()
-    assert not (tmp_path / "cluster" / "molecule-state").exists(), "molecule would not start one again"
+    assert not (tmp_path / "cluster" / "molecule-state").exists(), "molecule would believe that the operator runs"

@@ -1,8 +1,8 @@
-"""The floor: watches MXJobs and writes, for each, what this operator writes for it, without any planning.
+"""The baseline: watches MXJobs and writes the objects that this operator writes for each, without planning.
 
-Two Services, the pods, one status, and for a job of many replicas the ConfigMap to which its pods refer: eight writes
-at a time over kept connections. Nothing is read back, nothing is repaired; a replica that fails is not noticed. Only
-the speed of an operator can be compared with it.
+It writes two Services, the pods, one status, and for a job of many replicas the ConfigMap to which its pods refer,
+eight writes at a time over persistent connections. It reads nothing back, repairs nothing and ignores failed replicas:
+it only serves to compare an operator's speed with.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Call = tuple[str, str, dict[str, Any]]
 
 
 def calls(job: dict[str, Any]) -> tuple[list[Call], Call]:
-    """The writes of a job's objects, and that of its status, which comes after them."""
+    """The writes of a job's objects, and the later write of its status."""
     metadata = job["metadata"]
     name, namespace = metadata["name"], metadata["namespace"]
-    labels = {"training.kubeflow.org/job-name": name, "app.kubernetes.io/managed-by": "floor"}
+    labels = {"training.kubeflow.org/job-name": name, "app.kubernetes.io/managed-by": "baseline"}
     owner = {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": name, "uid": metadata["uid"]}
     owners = [{**owner, "controller": True, "blockOwnerDeletion": True}]
     core = f"/api/v1/namespaces/{namespace}"
@@ -68,7 +68,7 @@ def calls(job: dict[str, Any]) -> tuple[list[Call], Call]:
 
 
 def members(name: str, replicas: dict[str, Any]) -> str:
-    """Every process is told of every other."""
+    """The addresses of all processes, for every process."""
     return json.dumps(
         {
             kind.lower(): [{"url": f"{name}-{kind.lower()}-{i}", "port": 9091} for i in range(replica["replicas"])]
@@ -78,7 +78,7 @@ def members(name: str, replicas: dict[str, Any]) -> str:
 
 
 class Work:
-    """What is to be written: statuses when there is nothing else, as this operator does. Waits where it is empty."""
+    """A queue of writes, with statuses last, as in this operator. ``get`` blocks while it is empty."""
 
     def __init__(self) -> None:
         self._queue: queue.PriorityQueue[tuple[bool, int, Job, Call]] = queue.PriorityQueue()
@@ -93,7 +93,7 @@ class Work:
 
 
 class Job:
-    """Counts its own writes down."""
+    """Counts its remaining writes."""
 
     def __init__(self, resource: dict[str, Any], work: Work) -> None:
         made, self._status = calls(resource)
@@ -110,12 +110,12 @@ class Job:
                 self._work.put((self, self._status), later=True)
 
 
-def write(transport: RestClient, work: Work) -> None:
+def write(rest_client: RestClient, work: Work) -> None:
     while True:
         job, (method, path, body) = work.get()
         content = "application/merge-patch+json" if method == "PATCH" else "application/json"
         try:
-            transport.request(method, path, body, content_type=content)
+            rest_client.request(method, path, body, content_type=content)
         except ApiError as error:
             if error.status != 404:  # deleted meanwhile, at the end of a workload
                 print(f"{method} {path}: {error}", flush=True)
@@ -125,9 +125,9 @@ def write(transport: RestClient, work: Work) -> None:
 def main() -> None:
     work = Work()
     api = KubeApi.connect(Path(os.environ["KUBECONFIG"]))
-    transport = connect(connections=WIDTH)
+    rest_client = connect(connections=WIDTH)
     for _ in range(WIDTH):
-        threading.Thread(target=write, args=(transport, work), daemon=True).start()
+        threading.Thread(target=write, args=(rest_client, work), daemon=True).start()
     version = api.get(MXJOBS, {"limit": 1})["metadata"]["resourceVersion"]
     print("ready", flush=True)
     while True:
@@ -138,7 +138,7 @@ def main() -> None:
                     if event["type"] == "ADDED":
                         Job(event["object"], work)
         except EngineError as error:
-            sys.exit(f"the watch broke off: {error}")
+            sys.exit(f"the watch failed: {error}")
 
 
 if __name__ == "__main__":
