@@ -1,11 +1,11 @@
-"""The embedded engine of dljob-operator: it watches what watches.yaml names and runs the roles warm.
+"""The embedded engine of dljob-operator: it watches the kinds in watches.yaml and runs their roles.
 
-Layers, lowest first; nothing imports upward (import-linter holds it to that):
+Layers, lowest first. No module imports from a higher layer; import-linter checks this:
 
-    durations            Go durations, as Kubernetes writes them
-    watches, variables   watches.yaml and what a role is handed; pure but for looking roles up on disk
-    warm                 forked Ansible runs behind a socket; knows nothing of Kubernetes
-    engine               caches, queue and controller; knows nothing of Ansible
+    durations, logs      Go durations, as Kubernetes writes them; structured log lines
+    watches, variables   watches.yaml and the variables of a role; pure except for looking up roles on disk
+    runner               Ansible runs in forked processes; has no Kubernetes code
+    engine               caches, queue and controller; has no Ansible code
     cli                  the command line
 """
 

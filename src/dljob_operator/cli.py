@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from dljob_operator import __version__
+from dljob_operator import __version__, logs
 from dljob_operator.ansible_operator_bridge import split, supervise
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
@@ -33,32 +33,30 @@ from dljob_operator.signals import SignalThread
 from dljob_operator.watches import Surroundings, Watch, WatchesError, crds_directory, default_watches_file, load_watches
 
 _LOG = logging.getLogger("dljob_operator")
-_LAST_RUNS = 5.0  # seconds for what is still in pending once ansible-operator has ended
-_FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
+_LAST_RUNS = 5.0  # seconds for runs that are still in progress when ansible-operator has ended
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` and return the exit code: 0, or 1 with the reason on stderr."""
     options = _parser().parse_args(argv)
-    logging.basicConfig(level=options.log_level.upper(), format=_FORMAT, stream=sys.stderr)
-    # A pool that is full for a moment opens one more connection and says so; it is no news to an operator's
-    # user.
+    logs.configure(options.log_level, options.log_format)
+    # urllib3 warns when a full pool opens one more connection. Users of the operator need not act on that.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     try:
         return int(options.do(options))
     except (WatchesError, NoCluster, RunnerError, CleanupIncomplete, LeadershipLost, ValueError) as error:
         print(f"dljob-operator: {error}", file=sys.stderr)
     except (ApiError, ApiConnectionError) as error:
-        print(f"dljob-operator: the cluster refused: {error}", file=sys.stderr)
+        print(f"dljob-operator: the API server returned an error: {error}", file=sys.stderr)
     return 1
 
 
 class LeadershipLost(Exception):
-    """Another operator may be at work on the same jobs."""
+    """Another operator may reconcile the same jobs."""
 
 
 class _Stopping(threading.Event):
-    """Set when the operator is to end; `reason` is why, where nobody asked for it."""
+    """Set when the operator must stop. `reason` is the cause if it was not a signal."""
 
     reason = ""
 
@@ -67,7 +65,7 @@ class _Stopping(threading.Event):
         self.set()
 
     def on_signal(self, number: int) -> None:
-        if self.is_set():  # a second signal asks for an immediate end
+        if self.is_set():  # a second signal ends the process immediately
             os._exit(128 + number)
         self.set()
 
@@ -87,13 +85,16 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
         _check_cleanup(options, watches)
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
     health = Health(options.health_probe_bind_address) if options.health_probe_bind_address else None
-    # Ansible takes longer to load than everything else, so it begins first.
+    # Loading Ansible takes longer than everything else, so start it first.
     runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig, options.cloud))
     runner.start()
     installed: list[Installed] = []
     try:
         api = KubeApi.connect(kubeconfig)
-        _LOG.info("dljob-operator %s, %s, cluster %s", __version__, watches_file, api.server)
+        _LOG.info(
+            "starting",
+            extra=logs.fields(version=__version__, watches_file=watches_file, server=api.server),
+        )
         if options.install_crds:
             directory = options.crds_dir or crds_directory(watches_file, around)
             mark = f"{socket.gethostname()}_{uuid.uuid4()}" if options.cleanup_on_exit else ""
@@ -128,7 +129,7 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
             _clean_up(api, installed)
         raise
     try:
-        return _wait(controller, runner, stopping, options.graceful_shutdown_timeout, health)
+        return _wait(controller, runner, stopping, options.graceful_shutdown_timeout, health, options.log_format)
     finally:
         if elector is not None:
             elector.stop()
@@ -137,19 +138,19 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
 
 def _check_cleanup(options: argparse.Namespace, watches: Sequence[Watch]) -> None:
     if not options.install_crds:
-        raise ValueError("--cleanup-on-exit is about what --install-crds has created: add that")
+        raise ValueError("--cleanup-on-exit deletes what --install-crds has created: add --install-crds")
     if options.leader_elect:
-        raise ValueError("--cleanup-on-exit would take the jobs away from whoever leads next: leave out --leader-elect")
+        raise ValueError("--cleanup-on-exit would delete the jobs of the next leader: remove --leader-elect")
     finalized = [str(watch.gvk) for watch in watches if watch.finalizer]
     if finalized:
         raise ValueError(
-            f"--cleanup-on-exit would wait for the finalizers of {', '.join(finalized)}, and nobody runs them once the "
-            "operator is stopping: leave it away, or take the finalizers out of the watches file"
+            f"--cleanup-on-exit would wait for the finalizers of {', '.join(finalized)}, which no process runs "
+            "while the operator is stopping: remove --cleanup-on-exit, or the finalizers from the watches file"
         )
 
 
 def _clean_up(api: KubeApi, installed: Sequence[Installed]) -> None:
-    """Take away what `installed` says was created. Raises CleanupIncomplete where some of it stays."""
+    """Delete the definitions in `installed` that were created. Raises CleanupIncomplete if some remain."""
     left = remove_created(api, installed)
     if left:
         raise CleanupIncomplete(
@@ -162,15 +163,15 @@ def _elector(options: argparse.Namespace, api: KubeApi, stopping: _Stopping) -> 
         return None
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
     return LeaderElector(
-        api, options.leader_election_namespace, identity, lambda: stopping.because("another operator leads now")
+        api, options.leader_election_namespace, identity, lambda: stopping.because("another operator is the leader now")
     )
 
 
 def _elected(elector: LeaderElector, stopping: _Stopping, health: Health | None) -> bool:
-    """Stand by with Ansible warm; return whether to lead now, or to end."""
+    """Stand by with Ansible loaded until this process is the leader; return False if it must stop instead."""
     elector.start()
     if health is not None:
-        health.ready.set()  # standing by is what a second one is for
+        health.ready.set()  # a standby replica is ready, too
     while not elector.elected.wait(0.1):
         if stopping.is_set():
             elector.stop()
@@ -179,16 +180,21 @@ def _elected(elector: LeaderElector, stopping: _Stopping, health: Health | None)
 
 
 def _wait(
-    controller: Controller, runner: RunnerClient, stopping: _Stopping, grace: float, health: Health | None
+    controller: Controller,
+    runner: RunnerClient,
+    stopping: _Stopping,
+    grace: float,
+    health: Health | None,
+    log_format: str,
 ) -> int:
-    """Say when all is ready, then wait for the signal to stop."""
+    """Print the ready line as soon as everything is ready, then wait for the signal to stop."""
     problems: list[Exception] = []
 
     def announce() -> None:
         try:
             runner.wait_ready()
         except RunnerError as error:
-            if not stopping.is_set():  # the stop itself ends a process that is not warm yet: no problem
+            if not stopping.is_set():  # stopping ends a fork server that is not ready yet, which is no error
                 problems.append(error)
                 stopping.set()
             return
@@ -197,14 +203,15 @@ def _wait(
             if health is not None:
                 health.ready.set()
             later = f" (not installed yet: {', '.join(map(str, missing))})" if missing else ""
-            print(f"ready: watching {', '.join(map(str, watched)) or 'nothing'}{later}", flush=True)
+            message = f"ready: watching {', '.join(map(str, watched)) or 'nothing'}{later}"
+            print(logs.ready_line(message, log_format), flush=True)
 
     threading.Thread(target=announce, name="announce", daemon=True).start()
     stopping.wait()
     if stopping.reason:
-        # Whoever leads now must find nobody at work: no grace for what runs.
+        # The new leader must be the only one that reconciles: kill the runs at once.
         problems.append(LeadershipLost(stopping.reason))
-    _LOG.info("stopping: no new runs, %g s for those in pending", grace)
+    _LOG.info("stopping", extra=logs.fields(grace_seconds=grace))
     controller.stop(0 if problems else grace)
     if health is not None:
         health.stop()
@@ -215,7 +222,7 @@ def _wait(
 
 
 def _serve(options: argparse.Namespace) -> int:
-    """Run ansible-operator, or whatever command is given, with warm runs and requeues."""
+    """Run the given command, usually ansible-operator; serve its runs and write requeue annotations."""
     with SignalThread() as signals:
         return _serve_with(signals, options)
 
@@ -223,7 +230,7 @@ def _serve(options: argparse.Namespace) -> int:
 def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
-        raise ValueError("serve: name what to run: dljob-operator serve -- ansible-operator run")
+        raise ValueError("serve: add the command to run: dljob-operator serve -- ansible-operator run")
     around = Surroundings.of_this_process()
     watches_file = options.watches_file or default_watches_file(around)
     watches = load_watches(watches_file, around)
@@ -240,14 +247,16 @@ def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
     )
     with tempfile.TemporaryDirectory(prefix="dljob-shim-") as folder:
         path = Path(folder) / "socket"
-        companion = BridgeController(theirs, api, runner, settings)
-        controllers: list[Controller] = [companion]
+        bridge = BridgeController(theirs, api, runner, settings)
+        controllers: list[Controller] = [bridge]
         if ours:
-            _LOG.info("ansible-operator cannot take these, the embedded engine does: %s", _kinds(ours))
+            _LOG.info(
+                "the embedded engine reconciles kinds beside ansible-operator", extra=logs.fields(kinds=_kinds(ours))
+            )
             split.write_without(watches_file, ours, Path(folder) / "watches.yaml")
             command = split.with_watches_file(command, Path(folder) / "watches.yaml")
             controllers.append(Controller(ours, api, runner, settings))
-        server = ShimServer(path, companion)
+        server = ShimServer(path, bridge)
         for controller in controllers:
             controller.start()
         server.start()
@@ -268,7 +277,7 @@ def _namespaces(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _run_environ(kubeconfig: Path | None, cloud: str) -> dict[str, str]:
-    """Return the environment of the runs: the same cluster, under the names that ansible-operator uses."""
+    """Return the environment of the runs, with the cluster under the variables that ansible-operator uses."""
     environ = {**os.environ, "DLJOB_CLOUD": cloud}
     if kubeconfig is not None:
         environ |= {"KUBECONFIG": str(kubeconfig), "K8S_AUTH_KUBECONFIG": str(kubeconfig)}
@@ -277,7 +286,7 @@ def _run_environ(kubeconfig: Path | None, cloud: str) -> dict[str, str]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="dljob-operator", description="Reconcile deep-learning jobs with warm Ansible runs."
+        prog="dljob-operator", description="Reconcile deep-learning jobs with Ansible roles."
     )
     parser.add_argument("--version", action="version", version=f"dljob-operator {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -286,49 +295,49 @@ def _parser() -> argparse.ArgumentParser:
     add = run.add_argument
     _add_common(run)
     add("--reconcile-period", type=parse_duration, default="10h", metavar="DURATION",
-        help="reconcile everything this often where watches.yaml says nothing; 0s is never (%(default)s)")  # fmt: skip
+        help="reconcile jobs this often, unless watches.yaml sets it; 0s: never (default: %(default)s)")  # fmt: skip
     add("--graceful-shutdown-timeout", type=parse_duration, default="30s", metavar="DURATION",
-        help="how long runs in pending may take to end (default: %(default)s)")  # fmt: skip
+        help="how long runs in progress may take to end (default: %(default)s)")  # fmt: skip
     add("--health-probe-bind-address", default="", metavar="ADDRESS",
-        help="serve /healthz and /readyz there, as in :6789 (default: nowhere)")  # fmt: skip
+        help="serve /healthz and /readyz at this address, such as :6789 (default: do not serve)")  # fmt: skip
     add("--metrics-bind-address", default="0", metavar="ADDRESS",
-        help="serve Prometheus' /metrics there, as in :8080; 0 is nowhere (default: %(default)s)")  # fmt: skip
+        help="serve /metrics at this address, such as :8080; 0: do not serve (default: %(default)s)")  # fmt: skip
     add("--selector", default="", metavar="LABELS",
-        help="only jobs with these labels, as kubectl takes them: a shard (default: all)")  # fmt: skip
-    add("--leader-elect", action="store_true", help="work only while holding a Lease; else stand by")
+        help="reconcile only jobs that match this label selector, such as a shard (default: all)")  # fmt: skip
+    add("--leader-elect", action="store_true", help="reconcile only while this process holds a Lease")
     add("--leader-election-namespace", default=own_namespace(os.environ) or "default", metavar="NAME",
-        help="where the Lease is; shards need one namespace each (default: the pod's own, else default)")  # fmt: skip
+        help="namespace of the Lease; shards need one each (default: the pod's namespace, else default)")  # fmt: skip
     add("--install-crds", action="store_true", help="install the custom resource definitions first")
     add("--cleanup-on-exit", action="store_true",
-        help="when stopped, delete the definitions that this very process has created, and with them all their jobs; "
-        "those that were there before stay, with their jobs")  # fmt: skip
+        help="when stopped, delete the definitions that this process has created, and with them all their jobs; "
+        "definitions that existed before stay, with their jobs")  # fmt: skip
     add("--crds-dir", type=Path, metavar="DIR",
-        help="where they are (default: crds beside the watches file, else the installed collection's)")  # fmt: skip
+        help="directory of the definitions (default: crds beside the watches file, else the collection's)")  # fmt: skip
     serve = commands.add_parser(
         "serve",
-        help="run ansible-operator, with warm runs, and tell it of changes that it does not see",
+        help="run ansible-operator, serve its runs, and requeue jobs whose owned objects change",
         usage="dljob-operator serve [options] -- ansible-operator run [its options]",
     )
     serve.set_defaults(do=_serve)
     _add_common(serve)
-    serve.add_argument("command", nargs=argparse.REMAINDER, help="what to run, after --")
+    serve.add_argument("command", nargs=argparse.REMAINDER, help="the command to run, after --")
     return parser
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--watches-file", type=Path, metavar="FILE",
-        help="which role reconciles which kind "
-        "(default: watches.yaml here, else the installed collection's)")  # fmt: skip
+        help="the file that names the role of each kind "
+        "(default: ./watches.yaml, else the installed collection's)")  # fmt: skip
     add("--kubeconfig", metavar="FILE",
-        help="the cluster (default: KUBECONFIG, else the pod's own, else ~/.kube/config)")  # fmt: skip
+        help="kubeconfig file (default: KUBECONFIG, else the pod's service account, else ~/.kube/config)")  # fmt: skip
     add("--namespace", default=os.environ.get("WATCH_NAMESPACE", ""), metavar="NAMES",
-        help="namespaces to watch, with commas between (default: WATCH_NAMESPACE, else all)")  # fmt: skip
+        help="comma-separated namespaces to watch (default: WATCH_NAMESPACE, else all)")  # fmt: skip
     add("--cloud", type=_cloud, default=os.environ.get("DLJOB_CLOUD", ""), metavar="NAME",
-        help="gke or azure: how GPU drivers get into pods where no ConfigMap tf-job-operator-config says it "
+        help="gke or azure: mount GPU drivers as this cloud needs it if no ConfigMap tf-job-operator-config does "
         "(default: DLJOB_CLOUD, else none)")  # fmt: skip
     add("--max-concurrent-reconciles", type=_positive, default=2, metavar="N",
-        help="runs at a time (default: %(default)s)")  # fmt: skip
+        help="number of runs at a time (default: %(default)s)")  # fmt: skip
     add("--run-timeout", type=parse_duration, default="5m", metavar="DURATION",
         help="how long a run may take before it is killed (default: %(default)s)")  # fmt: skip
     add(
@@ -337,11 +346,13 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         default="info",
         help="(default: %(default)s)",
     )
+    add("--log-format", choices=logs.FORMATS, default="text",
+        help="write log lines as a message with key=value fields, or as JSON (default: %(default)s)")  # fmt: skip
 
 
 def _cloud(text: str) -> str:
     if text not in ("", "gke", "azure"):
-        raise argparse.ArgumentTypeError(f"{text} is neither gke nor azure; leave it out elsewhere")
+        raise argparse.ArgumentTypeError(f"{text} is neither gke nor azure; omit the option on other clouds")
     return text
 
 

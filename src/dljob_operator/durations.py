@@ -9,9 +9,9 @@ _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 
 
 def parse_duration(text: object) -> float:
-    """Return the seconds that `text` stands for.
+    """Parse a duration and return it in seconds.
 
-    Raises ValueError, with the notation in its message, for anything but a Go duration of zero or more.
+    Raises ValueError, whose message shows the notation, unless `text` is a Go duration of zero or more.
     """
     hint = 'write a Go duration such as "30s", "5m" or "1h30m"'
     if not isinstance(text, str):
@@ -33,7 +33,7 @@ def parse_duration(text: object) -> float:
 
 
 def format_seconds(seconds: float) -> str:
-    """Return `seconds` as people read it: "0.06 s", "45 s", "12 min", "10 h"."""
+    """Return `seconds` for people: "0.06 s", "45 s", "12 min", "10 h"."""
     for size, unit in ((3600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"

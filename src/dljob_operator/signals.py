@@ -1,4 +1,4 @@
-"""Signals to this process, handled on a thread of their own.
+"""Handle signals on a separate thread.
 
 Python calls a signal handler on the main thread only, as soon as that thread executes bytecode again. The kernel,
 however, delivers a signal to whichever thread takes it first. If that is another thread (one that starts a thread or
@@ -21,9 +21,9 @@ TERMINATION = (signal.SIGTERM, signal.SIGINT)
 
 
 class SignalThread:
-    """A context in which `numbers` do not end the process. To be entered in the main thread.
+    """A context manager in which the signals `numbers` do not end the process. Enter it in the main thread.
 
-    `start` begins to call `handle` for each of them, in their order. Those that arrive earlier wait until then.
+    From `start` on, the thread calls `handle` for each signal in order, including those that arrived before.
     """
 
     def __init__(self, numbers: Sequence[int] = TERMINATION) -> None:
@@ -63,4 +63,4 @@ class SignalThread:
 
 
 def _do_nothing(signum: int, frame: FrameType | None) -> None:
-    """Without a handler in Python the interpreter would not install its own in C."""
+    """Exists because the interpreter installs its handler in C only for a signal that has a handler in Python."""

@@ -1,4 +1,4 @@
-"""Names in snake case by ansible-operator's rules, oddities included: roles must not see the engine."""
+"""Convert names to snake case exactly as ansible-operator does, so that both engines pass the same variables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ACRONYMS = ("HTTP", "URL", "IP")
 
 
 def keys_to_snake(value: Any) -> Any:
-    """Return `value` with the keys of every mapping in it in snake case, however deep."""
+    """Return `value` with the keys of all nested mappings in snake case."""
     if isinstance(value, dict):
         return {snake_case(key): keys_to_snake(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -34,7 +34,7 @@ def snake_case(name: str) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Cut `text` at separators and at changes of case; a single first letter does not count."""
+    """Split `text` at separators and at changes of case, but not after a single first letter."""
     words, word = [], ""
     for char, following in zip(text, text[1:] + " ", strict=True):
         if word and _is_upper(char) and _is_lower(following):

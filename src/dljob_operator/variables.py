@@ -1,8 +1,8 @@
-"""What a role is handed: ansible-operator's extra variables, from an object and its watch entry.
+"""Build the extra variables of a role from an object and its watch entry, as ansible-operator does.
 
-Two kinds of spec keys are not handed over at the top level, where extra variables win over everything else:
-`ansible_*`, with which whoever may create a job could choose the operator's interpreter or connection, and
-`dljob_*`, which is this engine's own. The whole object, under its `_<group>_<kind>` name, has them still.
+Extra variables override all others. Two kinds of spec keys are therefore no variables of their own: `ansible_*`, with
+which a user who may create jobs could choose the operator's interpreter or connection, and `dljob_*`, which the engine
+reserves. The variable `_<group>_<kind>` still holds the whole object with these keys.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class RunVariables:
 
 
 def for_object(watch: Watch, obj: Mapping[str, Any], *, finalizing: bool = False) -> RunVariables:
-    """Return what one object's run is handed. `finalizing` adds the finalizer's variables, which win.
+    """Return the variables of a run for one object. `finalizing` adds the finalizer's variables, which take precedence.
 
-    A spec that is no mapping is handed over within the whole object only, as ansible-operator has it.
+    A spec that is no mapping is only part of the whole object, as with ansible-operator.
     """
     metadata = obj.get("metadata", {})
     spec = obj.get("spec")
@@ -47,7 +47,7 @@ def for_object(watch: Watch, obj: Mapping[str, Any], *, finalizing: bool = False
 
 
 def for_batch(watch: Watch, objs: Sequence[Mapping[str, Any]]) -> RunVariables:
-    """Return what one run for several objects of the same kind is handed: `dljob_batch`, the list of them."""
+    """Return the variables of one run for several objects of the same kind: `dljob_batch` is the list of them."""
     batch = {"dljob_batch": list(objs)}
     return _with_fixed(watch, batch, batch, False)
 
@@ -60,7 +60,7 @@ def object_variable(gvk: GVK) -> str:
 def _with_fixed(
     watch: Watch, values: Mapping[str, Any], from_object: Mapping[str, Any], finalizing: bool
 ) -> RunVariables:
-    """Add what the watches file fixes, which its author may write as templates, and so is never unsafe."""
+    """Add the variables of the watches file. Its author may write templates, so they are never marked unsafe."""
     fixed = dict(watch.vars)
     if finalizing and watch.finalizer is not None:
         fixed.update(watch.finalizer.vars)

@@ -54,18 +54,18 @@ def applied(here: Cluster, operator_log: Path, manifest: dict[str, Any]) -> Iter
     Each is waited for until the operator has seen it: a job that comes at the same time may get what was before.
     """
     name, namespace = manifest["metadata"]["name"], manifest["metadata"]["namespace"]
-    title = f"ConfigMap {namespace}/{name}"
-    with logs(operator_log, f"{title} is there"):
+    changed = f"namespace={namespace} name={name} change="
+    with logs(operator_log, f"{changed}created"):
         here.core.create_namespaced_config_map(namespace, manifest)
 
     def write(text: str) -> None:
-        with logs(operator_log, f"{title} has changed"):
+        with logs(operator_log, f"{changed}updated"):
             here.core.patch_namespaced_config_map(name, namespace, {"data": {KEY: text}})
 
     try:
         yield write
     finally:
-        with logs(operator_log, f"{title} is gone"):
+        with logs(operator_log, f"{changed}deleted"):
             here.core.delete_namespaced_config_map(name, namespace)
 
 

@@ -16,6 +16,7 @@ from devtools.cluster.settings import Settings, settings_from
 from devtools.demo.deployed import NAME, NAMESPACE, DeployedOperator, Kubectl
 from devtools.images import build_and_push
 from support.live_jobs import UNTIL_RELEASED, Cluster, shell_template, until, v1_job
+from support.operator_log import unescaped
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "dljob-operator"
@@ -193,7 +194,8 @@ class TestNamespaced:
                 said = kubectl.run("auth", "can-i", "list", "pods", "--as", user, "-n", where, check=False)
                 assert said.split()[0] == answer, where
             # the one thing that no namespace has, and that it does without
-            denied = {line for line in operator.log().splitlines() if "forbidden" in line and '"nodes"' not in line}
+            lines = unescaped(operator.log()).splitlines()
+            denied = {line for line in lines if "forbidden" in line and '"nodes"' not in line}
             assert all('in the namespace "default"' in line for line in denied), denied
         assert left_of_it(kubectl, NAMESPACE) == []
 

@@ -28,7 +28,7 @@ def test_a_reconcile_with_nothing_to_do_neither_reads_nor_writes(
 ) -> None:
     client, kubeconfig = counted
     log = tmp_path / "operator.log"
-    ran = re.compile(rf"MXJob {own.namespace}/quiet: ok")
+    ran = re.compile(rf"reconciled kind=MXJob .*namespace={own.namespace} name=quiet ok=true")
 
     def runs() -> int:
         return len(ran.findall(log.read_text()))

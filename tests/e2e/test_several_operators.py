@@ -11,7 +11,7 @@ from bench.peers.base import free_port, total
 from devtools.demo.operator_process import OperatorProcess
 from support.live_jobs import Cluster, v1alpha1_job
 
-LEADS, STANDS_BY = " leads", "standing by"
+LEADS, STANDS_BY = "leadership gained", "standing by"
 SECONDS = 30.0
 """For a takeover: six for the Lease to run out, the rest for a machine that is busy with other tests."""
 
@@ -78,7 +78,8 @@ def test_two_shards_never_touch_each_others_jobs(cluster: Path, own: Cluster, na
         assert nobodys.pods() == []
         for job, shard in jobs.items():
             other_shard = shards[1 - shards.index(shard)]
-            assert f"/{job.name}" not in logs[other_shard].read_text()
+            assert f"name={job.name} " in logs[shard].read_text()
+            assert job.name not in logs[other_shard].read_text()
         for shard in shards:
             with urllib.request.urlopen(f"http://{metrics[shard]}/metrics", timeout=10) as answer:
                 known = total(answer.read().decode(), rf'dljob_jobs\{{.*namespace="{namespace}"')

@@ -8,6 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+def unescaped(log: str) -> str:
+    """Return the log with the quotes in its quoted values as the API server wrote them."""
+    return log.replace('\\"', '"')
+
+
 @contextmanager
 def logs(log: Path, text: str, timeout: float = 120.0) -> Iterator[None]:
     """Run the body, then wait until a line with ``text`` has been added to ``log`` since. Raises AssertionError."""

@@ -1,19 +1,18 @@
-"""Beside ansible-operator: its runs made warm, and its blindness for what a job owns made up for.
+"""Run beside ansible-operator: serve its runs from the fork server, and requeue jobs whose owned objects change.
 
-ansible-operator looks `ansible-runner` up on PATH at every run, and posts to no one but a unix socket; so a
-program of the same name (`shim`) may hand the run to this process, which has Ansible warm. And it reconciles
-when a job or its annotations change, but not when a pod's status does; so this process, which watches pods,
-writes an annotation on the job.
+ansible-operator looks up `ansible-runner` on PATH for each run and receives events on a unix socket. The program `shim`
+has that name and passes the run to this process, which has loaded Ansible. ansible-operator also does not reconcile
+when the status of a pod changes, so this process watches pods and writes the requeue annotation on their job.
 
-    shim        what ansible-operator finds as `ansible-runner`: no imports of ours, milliseconds
-    command     its command lines and the input directory; pure but for reading files
-    events      what ansible-operator is told of a run, over its socket
-    artifacts   what is left of a run on disk
-    requeues      which job's annotation is to be written, and when
-    control     the controller: caches, snapshots, requeues, and the runs that the shim asks for
-    split       the entries of watches.yaml that ansible-operator cannot take
-    server      the socket at which the shim asks
-    supervise   the child process that all this is for
+    shim            what ansible-operator starts as `ansible-runner`: no imports of ours, so it starts in milliseconds
+    command         parses its command line and the input directory; pure except for reading files
+    events          posts the events of a run to ansible-operator's socket
+    artifacts       writes the artifacts of a run to disk
+    requeue_queue   decides when to write the requeue annotation of which job
+    controller      the controller: caches, snapshots, requeue annotations, and the runs for the shim
+    split           finds the entries of watches.yaml that ansible-operator cannot load
+    server          the socket for the shim
+    supervise       runs ansible-operator as a child process
 """
 
 from __future__ import annotations

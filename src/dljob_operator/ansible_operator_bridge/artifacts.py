@@ -1,4 +1,4 @@
-"""What a run leaves on disk: the part of ansible-runner's artifacts that ansible-operator and its users read."""
+"""Write the part of ansible-runner's artifacts that ansible-operator and its users read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rotate(command: Command) -> None:
     found: list[tuple[float, Path]] = []
     with contextlib.suppress(OSError):
         for folder in command.artifacts.parent.iterdir():
-            with contextlib.suppress(OSError):  # another run of the same job may do the same
+            with contextlib.suppress(OSError):  # another run of the same job may delete it too
                 if folder.is_dir() and not folder.is_symlink():
                     found.append((folder.stat().st_mtime, folder))
     for _, folder in sorted(found)[: -command.rotate]:

@@ -1,6 +1,6 @@
-"""The command lines that ansible-operator gives to ansible-runner, and the input directory that they name.
+"""Parse the command lines with which ansible-operator starts ansible-runner, and their input directory.
 
-Whatever else is asked for is refused here, by name, and the real ansible-runner does it.
+Anything else raises UnsupportedRun with the reason, and the real ansible-runner handles it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _RESERVED = ("ansible_", "dljob_")
 
 
 class UnsupportedRun(Exception):
-    """A run that the real ansible-runner must do; the message says why."""
+    """A run that only the real ansible-runner supports; the message is the reason."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Command:
 
 @dataclass(frozen=True)
 class Input:
-    """What ansible-operator has written for the run.
+    """The input that ansible-operator has written for the run.
 
     `unsafe` are the names of variables with strings that must not be templated; `job` is the object that the
-    run is for, `name` the variable that holds it; `socket` and `path` are where events are posted ("" for nowhere).
+    run is for, `name` the variable that holds it; `socket` and `path` are the destination of events ("" for none).
     """
 
     values: Mapping[str, Any]
@@ -60,7 +60,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(argv: Sequence[str], cwd: Path) -> Command:
-    """Read a command line. Raises UnsupportedRun for anything but what ansible-operator says."""
+    """Read a command line. Raises UnsupportedRun for arguments that ansible-operator does not pass by default."""
     parser = _Parser(add_help=False, allow_abbrev=False)
     parser.add_argument("action", choices=["run"])
     parser.add_argument("folder", type=Path)
@@ -74,7 +74,7 @@ def parse(argv: Sequence[str], cwd: Path) -> Command:
     parser.add_argument("-v", action="count", default=0, dest="verbosity")
     given = parser.parse_args(list(argv))
     if bool(given.role) == bool(given.playbook):
-        raise UnsupportedRun("either --role or -p is expected")
+        raise UnsupportedRun("exactly one of --role and -p is required")
     if "/" in given.ident or given.ident in ("", ".", ".."):
         raise UnsupportedRun(f"the ident {given.ident!r} is no name of a directory")
     path = given.playbook or given.roles_path / given.role
@@ -89,7 +89,7 @@ def parse(argv: Sequence[str], cwd: Path) -> Command:
 
 
 def read(command: Command) -> Input:
-    """Read the input directory. Raises UnsupportedRun where it asks for more than ansible-operator does by itself."""
+    """Read the input directory. Raises UnsupportedRun for settings that ansible-operator does not write by default."""
     env = command.folder / "env"
     if (env / "cmdline").exists():
         raise UnsupportedRun("--ansible-args: arguments for ansible-playbook")
@@ -110,11 +110,10 @@ def read(command: Command) -> Input:
 
 
 def variables(given: Input, job: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the run's variables, with `job` in place of the object that was handed over.
+    """Return the run's variables, with `job` instead of the object in the input.
 
-    Keys of the job's spec which begin with `ansible_` or `dljob_` are left out, as the embedded engine leaves
-    them out: as extra variables they would choose the operator's own connection or framework. `fixed` are
-    those that watches.yaml sets, which stay.
+    Keys of the job's spec that begin with `ansible_` or `dljob_` are omitted, as in the embedded engine: as extra
+    variables they could change the operator's connection or framework. The variables `fixed` from watches.yaml stay.
     """
     spec = given.values.get(f"{given.name}_spec")
     foreign = {key for key in spec if key.startswith(_RESERVED)} if isinstance(spec, Mapping) else set()
@@ -127,7 +126,7 @@ def _job(values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     for name, value in values.items():
         if name.startswith("_") and f"{name}_spec" in values and isinstance(value, Mapping) and "metadata" in value:
             return name, value
-    raise UnsupportedRun("env/extravars holds no object: not a run of ansible-operator's")
+    raise UnsupportedRun("env/extravars contains no object, so this is no run of ansible-operator")
 
 
 def _mapping(path: Path) -> dict[str, Any]:
@@ -150,7 +149,7 @@ def _is_socket(path: Path) -> bool:
 
 
 def _unwrap(value: Any) -> tuple[Any, bool]:
-    """Take off what `markUnsafe` wraps strings in; return whether there was any of it."""
+    """Remove the wrappers that `markUnsafe` puts around strings; return whether there were any."""
     if isinstance(value, dict):
         if set(value) == {_UNSAFE}:
             return _unwrap(value[_UNSAFE])[0], True

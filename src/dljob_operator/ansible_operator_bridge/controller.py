@@ -1,7 +1,7 @@
-"""The controller beside ansible-operator: it watches as the embedded engine does, but requeues instead of running.
+"""The controller beside ansible-operator: it watches like the embedded engine, but writes requeue annotations.
 
-The runs come from ansible-operator, through the shim; they get the watch's snapshot and the newest state of
-their job, and use this process's own way to the API server, not the proxy that ansible-operator offers.
+ansible-operator starts the runs through the shim. They get the cached owned objects and the newest state of their job,
+and use the API connection of this process, not the proxy of ansible-operator.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dljob_operator import logs
 from dljob_operator.ansible_operator_bridge import artifacts, command, events
 from dljob_operator.ansible_operator_bridge.command import Command, Input, UnsupportedRun
 from dljob_operator.ansible_operator_bridge.requeue_queue import RequeueQueue
 from dljob_operator.engine.controller import Controller, Runner, Settings, _Kind
 from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi
 from dljob_operator.engine.outcome import JobOutcome, outcomes
-from dljob_operator.engine.predicates import title, uid_of, version_of
+from dljob_operator.engine.predicates import object_fields, uid_of, version_of
 from dljob_operator.engine.requests import Snapshot, target_name
 from dljob_operator.engine.resource_versions import number
 from dljob_operator.engine.transforms import Object, custom
@@ -31,19 +32,19 @@ from dljob_operator.watches import Watch
 
 _LOG = logging.getLogger(__name__)
 REQUEUE_ANNOTATION = "dljob.operator/nudged"
-"""The annotation whose change makes ansible-operator look at a job again: a time and a number."""
+"""The requeue annotation: its change, a time and a number, makes ansible-operator reconcile the job."""
 
 
 @dataclasses.dataclass(frozen=True)
 class RunExit:
-    """A run's exit code, as ansible-playbook would have it, and what it printed."""
+    """The exit code of a run, as of ansible-playbook, and its output."""
 
     code: int
     output: str
 
 
 class BridgeController(Controller):
-    """Serves the runs of ansible-operator and requeues it. `prepare` and `run` may be called from any thread."""
+    """Serves the runs of ansible-operator and requeues jobs. Any thread may call `prepare` and `run`."""
 
     def __init__(
         self,
@@ -55,16 +56,16 @@ class BridgeController(Controller):
         clock: Callable[[], float] = time.monotonic,
         first_list: float = 30.0,
     ) -> None:
-        """`first_list` is how many seconds runs wait for the caches; without them the roles read for themselves."""
+        """Runs wait `first_list` seconds for the caches to sync; without them the roles read from the API server."""
         self._requeues = RequeueQueue(clock)
         super().__init__(watches, api, runner, settings, queue=self._requeues)
         self._numbers = itertools.count(1)
         self._first_list = first_list
 
-    # The runs that the shim asks for
+    # Runs for the shim
 
     def prepare(self, argv: Sequence[str], cwd: Path) -> ParsedRun:
-        """Read what a run is to do. Raises UnsupportedRun where the real ansible-runner is to do it."""
+        """Parse a run. Raises UnsupportedRun if the real ansible-runner must do it."""
         asked = command.parse(argv, cwd)
         given = command.read(asked)
         kind = self._kinds.get(f"{given.job.get('apiVersion')} {given.job.get('kind')}")
@@ -76,7 +77,7 @@ class BridgeController(Controller):
         return ParsedRun(asked, given, kind, target)
 
     def run(self, parsed: ParsedRun) -> RunExit:
-        """Run it, post its events, leave its artifacts; return when ansible-operator may go on."""
+        """Run it, post its events and write its artifacts; return when ansible-operator may continue."""
         uid = uid_of(dict(parsed.given.job))
         cached = self._caches_are_filled()
         self._requeues.begin(uid)
@@ -102,14 +103,14 @@ class BridgeController(Controller):
             facts=asked.facts,
         )
         result = self._runner.run(request)
-        self._log_run(kind, [job], result)
+        self._log_run(kind, result)
         outcome = _own_requeue(outcomes(result, [uid])[uid], result)
-        self._catch_up([outcome])
-        finished = self._tell(parsed, result)
+        self._wait_for_cache([outcome])
+        finished = self._report(parsed, result)
         self._conclude(kind, job, outcome, result)
         return finished
 
-    def _tell(self, parsed: ParsedRun, result: RunResult) -> RunExit:
+    def _report(self, parsed: ParsedRun, result: RunResult) -> RunExit:
         asked, given = parsed.asked, parsed.given
         code = 0 if result.ok else 2
         output = result.output + "".join(f"failed: {failure}\n" for failure in result.failures)
@@ -117,7 +118,9 @@ class BridgeController(Controller):
             artifacts.rotate(asked)
             artifacts.write(asked, output, code)
         except OSError as error:
-            _LOG.warning("%s: its artifacts could not be written: %s", title(dict(given.job)), error)
+            _LOG.warning(
+                "cannot write the artifacts of a run", extra=logs.fields(**object_fields(dict(given.job)), error=error)
+            )
         if given.socket:
             events.post_all(given.socket, given.path, result, str(asked.path))
         return RunExit(code, output)
@@ -133,7 +136,7 @@ class BridgeController(Controller):
             for informer in informers
         )
 
-    # What takes the place of the embedded engine's runs
+    # Requeue annotations, instead of the runs of the embedded engine
 
     def _reconcile(self, keys: Sequence[str]) -> None:
         for key in keys:
@@ -156,17 +159,19 @@ class BridgeController(Controller):
             )
         except (ApiError, ApiConnectionError) as error:
             if isinstance(error, ApiError) and error.status in (404, 409, 422):
-                return  # deleted, or another object of that name: the uid does not fit
+                return  # deleted, or another object has the name, so that the uid differs
             self._requeues.failed(key)
-            _LOG.warning("%s %s: ansible-operator could not be told to look: %s", kind.watch.gvk, title(obj), error)
+            _LOG.warning("cannot write the requeue annotation", extra=logs.fields(**object_fields(obj), error=error))
+        else:
+            _LOG.info("requeue annotation written", extra=logs.fields(**object_fields(obj)))
 
     def _period(self, kind: _Kind, obj: Object) -> float | None:
-        return None  # ansible-operator keeps it
+        return None  # ansible-operator handles the period
 
 
 @dataclasses.dataclass(frozen=True)
 class ParsedRun:
-    """A run that has been read and found to be ours."""
+    """A parsed run that this process can do."""
 
     asked: Command
     given: Input
@@ -175,7 +180,7 @@ class ParsedRun:
 
 
 def _target(watch: Watch, path: Path) -> str | None:
-    """What of `watch` runs the role or playbook at `path`."""
+    """Return the name of the target of `watch` for the role or playbook at `path`."""
     final = watch.finalizer
     choices = [(watch.role or watch.playbook, False)]
     if final is not None and (final.role or final.playbook):
@@ -187,21 +192,21 @@ def _target(watch: Watch, path: Path) -> str | None:
 
 
 def _newer(handed: Object, cached: Object | None) -> Object:
-    """Both are views of one object; ansible-operator's own cache may be behind ours, or ours behind it."""
+    """Return the newer version of the object: the cache of ansible-operator may lag behind ours, or ours behind it."""
     if cached is None:
         return handed
     return cached if number(version_of(cached)) > number(version_of(handed)) else handed
 
 
 def _own_requeue(outcome: JobOutcome, result: RunResult) -> JobOutcome:
-    """A requeue_after task is told to ansible-operator, which keeps it by itself."""
+    """Drop the delay of a requeue_after task, because ansible-operator handles these."""
     if any(task["action"] in REQUEUE_ACTIONS and "period" in task["res"] for task in result.tasks):
         return dataclasses.replace(outcome, requeue_after=None)
     return outcome
 
 
 def request_of(line: Mapping[str, Any]) -> tuple[list[str], Path]:
-    """Read the shim's line. Raises UnsupportedRun where it is none."""
+    """Parse a request of the shim. Raises UnsupportedRun for anything else."""
     argv, cwd = line.get("argv"), line.get("cwd")
     if not isinstance(argv, list) or not isinstance(cwd, str):
         raise UnsupportedRun("not a request of the shim")

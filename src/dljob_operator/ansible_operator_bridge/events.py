@@ -1,9 +1,9 @@
-"""What ansible-operator is told of a run: JSON events, posted to the unix socket that it has opened for it.
+"""Report a run to ansible-operator: post JSON events to the unix socket that it has opened for the run.
 
-Two of them decide (`internal/ansible/controller/reconcile.go`): `playbook_on_stats` must come, and a
-`runner_on_failed` that is neither ignored nor rescued makes the run a failure. ansible-runner's own events do
-not say that a failure was rescued, so that ansible-operator retries such a run for ever; ours do, in the
-form that it reads.
+Two events decide (`internal/ansible/controller/reconcile.go`): `playbook_on_stats` is required, and a
+`runner_on_failed` that is neither ignored nor rescued makes the run fail. The events of ansible-runner do not say that
+a failure was rescued, so that ansible-operator retries such a run for ever. Ours say it, in the format that
+ansible-operator reads.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dljob_operator import logs
 from dljob_operator.runner import RunResult
 
 _LOG = logging.getLogger(__name__)
 _HOST = "localhost"
 _TIMEOUT = 20.0
-"""Seconds for one event; ansible-operator lets one wait for 10 at most."""
+"""Seconds for one event; ansible-operator takes at most 10."""
 
 Event = dict[str, Any]
 
 
 def of_run(result: RunResult, playbook: str) -> Iterator[Event]:
-    """Yield the events of a run, the deciding last one included, in the order in which they are to be posted."""
-    told = set()
+    """Yield the events of a run in the order in which to post them, including the final `playbook_on_stats`."""
+    reported = set()
     counter = 0
     for task in result.tasks:
         counter += 1
@@ -42,14 +43,14 @@ def of_run(result: RunResult, playbook: str) -> Iterator[Event]:
             "res": task["res"],
         }
         if task["event"] == "runner_on_failed":
-            told.add((task["task"], task["res"].get("msg")))
+            reported.add((task["task"], task["res"].get("msg")))
             data["ignore_errors"] = bool(task.get("ignored"))
             if task.get("rescued"):
                 data["rescued"] = {_HOST: 1}
         yield _event(counter, task["event"], data, task.get("line", ""))
     for failure in result.failures:
-        # the run itself broke: no task to blame, and ansible-operator must hear of it all the same
-        if not failure.task and ("", failure.message) not in told:
+        # the run failed outside a task, which ansible-operator must know too
+        if not failure.task and ("", failure.message) not in reported:
             counter += 1
             data = {"playbook": playbook, "task": "", "task_action": "", "host": _HOST, "ignore_errors": False}
             yield _event(counter, "runner_on_failed", {**data, "res": {"msg": failure.message}}, failure.message)
@@ -70,13 +71,13 @@ def _event(counter: int, name: str, data: Mapping[str, Any], line: str) -> Event
         "event": name,
         "event_data": dict(data),
         "pid": os.getpid(),
-        # ansible-operator takes no "Z" for UTC
+        # ansible-operator does not accept "Z" for UTC
         "created": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f+00:00"),
     }
 
 
 class EventSocket:
-    """One kept connection to ansible-operator's socket. Use it as a context."""
+    """A persistent connection to ansible-operator's socket. Use it as a context manager."""
 
     def __init__(self, path: str, url: str) -> None:
         self._connection = _UnixConnection(path)
@@ -89,13 +90,13 @@ class EventSocket:
         self._connection.close()
 
     def post(self, event: Event) -> None:
-        """Post one event. Raises OSError or http.client.HTTPException where it was not taken."""
+        """Post one event. Raises OSError or http.client.HTTPException if that fails."""
         body = json.dumps(event, default=str).encode()
         self._connection.request("POST", self._url, body, {"Content-Type": "application/json"})
         answer = self._connection.getresponse()
-        said = answer.read()
+        body = answer.read()
         if answer.status >= 300:
-            raise OSError(f"{event['event']} was answered {answer.status} {said[:200].decode(errors='replace')}")
+            raise OSError(f"{event['event']} was rejected with {answer.status} {body[:200].decode(errors='replace')}")
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -110,12 +111,12 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def post_all(path: str, url: str, result: RunResult, playbook: str) -> bool:
-    """Post a run's events; return whether all were taken. Without the last one ansible-operator tries again."""
+    """Post the events of a run; return whether all were accepted. Without the last one ansible-operator retries."""
     try:
         with EventSocket(path, url) as there:
             for event in of_run(result, playbook):
                 there.post(event)
     except (OSError, http.client.HTTPException) as error:
-        _LOG.warning("ansible-operator did not take an event: %s", error)
+        _LOG.warning("ansible-operator rejected an event", extra=logs.fields(error=error))
         return False
     return True

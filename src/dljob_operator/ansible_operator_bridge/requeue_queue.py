@@ -1,15 +1,15 @@
-"""Which jobs ansible-operator is to be told to look at, and when: a queue for which a nudge is one annotation.
+"""A queue of jobs whose requeue annotation must be written, so that ansible-operator reconciles them.
 
-It stands where the embedded engine has its work queue, and takes the same events; but the runs come from
-elsewhere, when ansible-operator likes. So a job is
+It replaces the work queue of the embedded engine and gets the same events, but ansible-operator decides when to run.
+The states of a job are
 
-    unknown     no run of it has been seen here: ansible-operator has it before it, and that run sees all
-    quiet       nothing to do, or something at a known time
-    asked       its annotation has been written; the run to come will see whatever happens until it begins
-    running     what happens now is a reason for a nudge afterwards, unless the run did it itself
+    unknown     no run was seen: ansible-operator will run it, and that run will see all changes so far
+    idle        there is nothing to do before a known time, if any
+    annotated   the annotation was written; the next run will see all changes until it starts
+    running     changes during the run requeue the job afterwards, except the writes of the run itself
 
-A copy of the operator that is not the leader sees no runs, so it never requeues. Events come in bursts: a
-nudge waits a moment for the others. A failed run is ansible-operator's to repeat.
+A replica of the operator that is not the leader sees no runs, so it writes no annotations. Events come in bursts, so
+an annotation waits a moment for further ones. ansible-operator retries failed runs.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from dljob_operator.engine.queue import SETTLE
 from dljob_operator.engine.resource_versions import Written
 
-ASKED_FOR = 60.0
-"""Seconds after which a nudge that no run has followed is thought lost."""
+ANNOTATION_TIMEOUT = 60.0
+"""Seconds after which an annotation without a following run counts as lost."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 
 
@@ -33,13 +33,13 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 class _Job:
     running: int = 0
     due: float = math.inf
-    asked: float = -math.inf
+    annotated_at: float = -math.inf
     problems: int = 0
     dirty: set[Written | None] = field(default_factory=set)
 
 
 class RequeueQueue:
-    """Safe to use from several threads. `clock` gives seconds that only grow."""
+    """A queue for several threads. `clock` returns monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -50,34 +50,34 @@ class RequeueQueue:
 
     @property
     def depth(self) -> int:
-        """How many requeues are due or will be."""
+        """The number of scheduled annotations."""
         with self._changed:
             return sum(job.due < math.inf for job in self._jobs.values())
 
     def add(
         self, key: str, group: Hashable, *, cause: Written | None = None, urgent: bool = False, owned: int = 0
     ) -> None:
-        """Something of the job has changed. `urgent` is for the job itself, which ansible-operator sees too."""
+        """Handle a change. `urgent` means that the job itself changed, which ansible-operator observes too."""
         with self._changed:
             job = self._jobs.get(key)
             if job is None or urgent:
                 return
             if job.running:
                 job.dirty.add(cause)
-            elif self._clock() - job.asked >= ASKED_FOR:
+            elif self._clock() - job.annotated_at >= ANNOTATION_TIMEOUT:
                 self._schedule(key, job, SETTLE)
 
     def discard(self, key: str) -> None:
-        """Drop a job that is gone."""
+        """Remove a deleted job."""
         with self._changed:
             self._jobs.pop(key, None)
 
     def begin(self, key: str) -> None:
-        """A run of the job begins; its snapshot is taken after this."""
+        """Record the start of a run. The caller takes the snapshot after this call."""
         with self._changed:
             job = self._jobs.setdefault(key, _Job())
             job.running += 1
-            job.due, job.asked, job.problems = math.inf, -math.inf, 0
+            job.due, job.annotated_at, job.problems = math.inf, -math.inf, 0
 
     def done(
         self,
@@ -88,7 +88,7 @@ class RequeueQueue:
         wrote: Collection[Written] = (),
         alone: bool = False,
     ) -> float | None:
-        """The run has ended; return the seconds until the nudge that follows, None if none does."""
+        """Record the end of a run; return the seconds until the next annotation, None if none is scheduled."""
         with self._changed:
             job = self._jobs.get(key)
             if job is None:
@@ -106,9 +106,9 @@ class RequeueQueue:
             return delay
 
     def get(self, limit: Callable[[Hashable], int], timeout: float | None = None) -> list[str] | None:
-        """Wait for a job that is to be nudged and return it, alone; [] after `timeout` seconds, None once closed.
+        """Wait for a due job and return it; [] after `timeout` seconds, None once the queue is closed.
 
-        It counts as asked from then on; `failed` says that the annotation could not be written.
+        The job counts as annotated from then on; call `failed` if the annotation could not be written.
         """
         deadline = None if timeout is None else self._clock() + timeout
         with self._changed:
@@ -118,7 +118,7 @@ class RequeueQueue:
                 if due <= now:
                     _, key = heapq.heappop(self._heap)
                     job = self._jobs[key]
-                    job.due, job.asked = math.inf, now
+                    job.due, job.annotated_at = math.inf, now
                     return [key]
                 if deadline is not None and now >= deadline:
                     return []
@@ -127,19 +127,19 @@ class RequeueQueue:
             return None
 
     def failed(self, key: str) -> float | None:
-        """The annotation could not be written; return the seconds until another try, None where none is needed."""
+        """Schedule another attempt after a failed write; return the seconds until then, None if it is not needed."""
         with self._changed:
             job = self._jobs.get(key)
             if job is None or job.running:
                 return None
-            job.asked = -math.inf
+            job.annotated_at = -math.inf
             delay = min(_FIRST_PAUSE * 2**job.problems, _LONGEST_PAUSE)
             job.problems = min(job.problems + 1, 20)
             self._schedule(key, job, delay)
             return delay
 
     def close(self) -> None:
-        """Let every thread that waits in `take` return."""
+        """Make `get` return None in all threads."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -152,7 +152,7 @@ class RequeueQueue:
             self._changed.notify_all()
 
     def _first_due(self) -> float:
-        """When the next nudge is due; entries that an earlier time, a run or an end has replaced are dropped."""
+        """Return when the next annotation is due, after removing outdated entries."""
         while self._heap:
             due, key = self._heap[0]
             job = self._jobs.get(key)

@@ -1,4 +1,4 @@
-"""The socket at which the shim asks for runs; see `shim/dljob_shim.py` for what is said."""
+"""The unix socket for the shim; `shim/dljob_shim.py` describes the protocol."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from dljob_operator import logs
 from dljob_operator.ansible_operator_bridge.command import UnsupportedRun
 from dljob_operator.ansible_operator_bridge.controller import BridgeController, request_of
 
@@ -23,15 +24,15 @@ _LONGEST_LINE = 64 * 1024
 
 
 class ShimServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    """Serves at `path` from `start` on; only processes of the same user, or root, are served."""
+    """Serves requests at `path` from `start` on, only of processes of the same user or root."""
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, path: Path, companion: BridgeController) -> None:
+    def __init__(self, path: Path, bridge: BridgeController) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
-        self.companion = companion
+        self.bridge = bridge
         self._path = path
         super().__init__(str(path), _Handler)
         path.chmod(0o600)
@@ -48,23 +49,23 @@ class ShimServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
 class _Handler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
-        with contextlib.suppress(ConnectionError):  # the shim was killed: nobody waits for the answer
+        with contextlib.suppress(ConnectionError):  # the shim was killed
             self._serve()
 
     def _serve(self) -> None:
-        companion = cast(ShimServer, self.server).companion
+        bridge = cast(ShimServer, self.server).bridge
         try:
             _check_peer(self.connection)
-            parsed = companion.prepare(*request_of(_mapping(self.rfile.readline(_LONGEST_LINE))))
+            parsed = bridge.prepare(*request_of(_mapping(self.rfile.readline(_LONGEST_LINE))))
         except UnsupportedRun as error:
-            _LOG.debug("left to the real ansible-runner: %s", error)
-            self._say({"accepted": False, "reason": str(error)})
+            _LOG.debug("run left to the real ansible-runner", extra=logs.fields(reason=error))
+            self._send({"accepted": False, "reason": str(error)})
             return
-        self._say({"accepted": True})
-        finished = companion.run(parsed)
-        self._say({"code": finished.code, "output": finished.output})
+        self._send({"accepted": True})
+        finished = bridge.run(parsed)
+        self._send({"code": finished.code, "output": finished.output})
 
-    def _say(self, message: Mapping[str, Any]) -> None:
+    def _send(self, message: Mapping[str, Any]) -> None:
         self.wfile.write(json.dumps(message).encode() + b"\n")
 
 
@@ -72,7 +73,7 @@ def _check_peer(connection: socket.socket) -> None:
     data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
     _, uid, _ = _PEER.unpack(data)
     if uid not in (0, os.getuid()):
-        raise UnsupportedRun(f"user {uid} is another one")
+        raise UnsupportedRun(f"user {uid} may not use this socket")
 
 
 def _mapping(line: bytes) -> Mapping[str, Any]:

@@ -1,8 +1,8 @@
-"""Which entries of watches.yaml ansible-operator can take: it wants one of a kind and version, whatever the group.
+"""Split watches.yaml: ansible-operator supports one entry per kind and version, regardless of the group.
 
-It names its controllers by kind and version alone (`internal/ansible/controller/controller.go`), and the library
-under it refuses a name that was used before; so of `mpba.fbk.eu/v1 MXJob` and `kubeflow.org/v1 MXJob` it takes
-either, and ends at the other. The embedded engine takes what it cannot, in this process.
+It names controllers by kind and version only (`internal/ansible/controller/controller.go`), and controller-runtime
+rejects a name that is in use. With both `mpba.fbk.eu/v1 MXJob` and `kubeflow.org/v1 MXJob` it would exit. The embedded
+engine reconciles the other kinds in this process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OPTION = "--watches-file"
 
 
 def split(watches: Sequence[Watch]) -> tuple[list[Watch], list[Watch]]:
-    """Return ansible-operator's entries and the embedded engine's; of those that clash the first is the former's."""
+    """Return the entries for ansible-operator, which gets the first of a conflicting pair, and for the engine."""
     taken: set[str] = set()
     theirs: list[Watch] = []
     ours: list[Watch] = []

@@ -1,4 +1,4 @@
-"""ansible-operator as a child: its PATH begins with the shim, signals go on to it, its end is this process's end."""
+"""Run ansible-operator as a child process, with the shim first on its PATH, and forward signals to it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ SHIM = Path(__file__).with_name("shim")
 
 
 def child_environ(environ: Mapping[str, str], path: Path) -> dict[str, str]:
-    """Return `environ` with the shim first on PATH, and the socket at `path` for it to ask at."""
+    """Return `environ` with the shim first on PATH and the path of its socket."""
     search = os.pathsep.join([str(SHIM), environ.get("PATH", os.defpath)])
-    # otherwise a second goes into facts that no role of ours reads
+    # gathering facts takes a second, and our roles use none
     gathering = environ.get("ANSIBLE_GATHERING", "explicit")
     return {**environ, "PATH": search, SOCKET: str(path), "ANSIBLE_GATHERING": gathering}
 
@@ -24,8 +24,8 @@ def child_environ(environ: Mapping[str, str], path: Path) -> dict[str, str]:
 def run(command: Sequence[str], environ: Mapping[str, str], signals: SignalThread) -> int:
     """Run `command` to its end and return its exit code, 128 and more for a signal.
 
-    `signals` are passed on, those too that came before the command was started; how long its runs may take to end is
-    ansible-operator's own setting. Raises ValueError where it cannot be started.
+    `signals` are forwarded, including those that arrived before the start. ansible-operator has its own setting for how
+    long its runs may take to end. Raises ValueError if the command cannot be started.
     """
     try:
         process = subprocess.Popen(list(command), env=dict(environ), stdin=subprocess.DEVNULL)

@@ -1,7 +1,7 @@
-"""The embedded engine: it keeps what it watches in memory, queues what must be reconciled, and has roles run.
+"""The embedded engine: it caches the watched objects, queues jobs to reconcile, and runs roles through the runner.
 
-transform, triggers, outcome, conditions   pure: what is kept, what matters, what a run came to
-queue, cache, versions                state, with injected clocks and no I/O
+transforms, predicates, outcome, conditions, requests         pure functions
+queue, cache, resource_versions                               state, with injected clocks and no I/O
 kube, discovery, informer, events, status, finalizers, crds   the API server
-controller                            ties them together
+controller                                                    connects them
 """

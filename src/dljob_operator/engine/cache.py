@@ -1,4 +1,4 @@
-"""The objects of one kind that a watch has shown, found by name, by UID and by their owner's UID."""
+"""The cache of one kind's objects, indexed by name, by UID and by the owner's UID."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Name = tuple[str, str]
 
 
 class Store:
-    """Objects as `transform` left them. Safe to use from several threads; what it returns must not be changed."""
+    """Holds transformed objects. It is safe to use from several threads; callers must not change what it returns."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -28,13 +28,13 @@ class Store:
             return self._by_uid.get(uid)
 
     def owned(self, uid: str) -> list[Object]:
-        """Return what the object `uid` controls, in the order of names."""
+        """Return the objects that the object `uid` controls, sorted by name."""
         with self._lock:
             owned = self._by_owner.get(uid, {})
             return [owned[name] for name in sorted(owned)]
 
     def all(self) -> list[Object]:
-        """Return every object, in the order of names."""
+        """Return all objects, sorted by name."""
         with self._lock:
             return [self._by_name[name] for name in sorted(self._by_name)]
 
@@ -44,21 +44,21 @@ class Store:
             return len(self._by_owner.get(uid, ()))
 
     def put(self, obj: Object) -> Change:
-        """Take in an added or changed object."""
+        """Store an added or changed object."""
         with self._lock:
             return Change(self._put(obj), obj)
 
     def remove(self, obj: Object) -> Change:
-        """Take out a deleted object; `obj` is its last state."""
+        """Remove a deleted object; `obj` is its last state."""
         with self._lock:
             known = self._by_name.get(_name(obj))
-            # The name may be another object's already.
+            # Another object may have this name already.
             if known is not None and uid_of(known) == uid_of(obj):
                 self._drop(known)
             return Change(obj, None)
 
     def replace(self, objs: Iterable[Object]) -> list[Change]:
-        """Hold just `objs` and return what that changes, disappearances first."""
+        """Replace all objects by `objs` and return the changes, deletions first."""
         with self._lock:
             listed = {_name(obj): obj for obj in objs}
             gone = [

@@ -1,7 +1,7 @@
-"""What `dljob-operator run --install-crds --cleanup-on-exit` takes away again when it is stopped.
+"""Delete what `dljob-operator run --install-crds --cleanup-on-exit` has created, when it stops.
 
-Exactly the definitions that this very process has created, told by their UIDs, with the jobs of their kinds and what
-those own. A definition that was there before is not touched, and neither are its jobs.
+This deletes exactly the definitions that this process has created, identified by their UIDs, with the jobs of their
+kinds and the objects that those own. Definitions that existed before stay, with their jobs.
 """
 
 from __future__ import annotations
@@ -11,56 +11,57 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from dljob_operator import logs
 from dljob_operator.engine.crds import CRDS, Installed
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi
 
 _LOG = logging.getLogger(__name__)
 _PAUSE = 0.2
-PATIENCE = 120.0
-"""Seconds for everything to be gone. The garbage collector notices a new kind only every half a minute, and pods have
-their grace period."""
+TIMEOUT = 120.0
+"""Seconds for all deletions. The garbage collector discovers new kinds only every 30 seconds, and pods have their grace
+period."""
 
 
 class CleanupIncomplete(Exception):
-    """Something to be taken away is still there; the message says what."""
+    """Some definitions still exist after the timeout; the message names them."""
 
 
-def remove_created(api: KubeApi, installed: Sequence[Installed], patience: float = PATIENCE) -> list[str]:
-    """Delete those of `installed` that were created; return the names of those that are still there after all.
+def remove_created(api: KubeApi, installed: Sequence[Installed], timeout: float = TIMEOUT) -> list[str]:
+    """Delete those of `installed` that were created; return the names of those that still exist after the timeout.
 
-    The jobs are deleted first, in the foreground: each stays until all that it owns is gone. The definitions are
-    deleted right after, so that no new jobs come, and each of them stays until its last job is gone. So when they are
-    gone everything is, and the API server does it even without us.
+    The jobs are deleted first, in the foreground: each remains until the API server has deleted all its owned objects.
+    The definitions are deleted right after, so that no new jobs can be created; each remains until its last job is
+    gone. The API server completes all this even if this process ends.
     """
     created = [one for one in installed if one.created]
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     for one in created:
-        if not _is_there(api, one):
-            continue  # somebody has deleted it; what has that name since is theirs
+        if not _exists(api, one):
+            continue  # it was deleted; a definition that has the name now is not ours
         _delete_jobs(api, one, deadline)
         _delete(api, CRDS.item("", one.name), one.uid)
-    return [one.name for one in created if not _is_gone(api, one, deadline)]
+    return [one.name for one in created if not _wait_deleted(api, one, deadline)]
 
 
 def _delete_jobs(api: KubeApi, one: Installed, deadline: float) -> None:
     kind = Resource(f"/apis/{one.group}/{one.version}", one.plural, one.namespaced)
-    found = _listed(api, kind, deadline)
+    found = _list_objects(api, kind, deadline)
     if found:
-        _LOG.info("cleaning up: deleting %d objects of %s with what they own", len(found), one.name)
+        _LOG.info("cleanup: deleting objects and what they own", extra=logs.fields(crd=one.name, objects=len(found)))
     for obj in found:
         metadata = obj["metadata"]
         _delete(api, kind.item(metadata.get("namespace", ""), metadata["name"]), metadata["uid"], "Foreground")
 
 
-def _listed(api: KubeApi, kind: Resource, deadline: float) -> list[dict[str, Any]]:
+def _list_objects(api: KubeApi, kind: Resource, deadline: float) -> list[dict[str, Any]]:
     while True:
         try:
             return list(api.get(kind.collection())["items"])
         except ApiError as error:
             if error.status == 404:
                 return []
-            # a kind that was created a moment ago is served, and not ready to be listed
+            # the API server cannot list a kind yet that was created a moment ago
             if error.status not in (429, 503) or time.monotonic() > deadline:
                 raise
             time.sleep(_PAUSE)
@@ -76,22 +77,22 @@ def _delete(api: KubeApi, path: str, uid: str, propagation: str = "Background") 
     try:
         api.request("DELETE", path, options)
     except ApiError as error:
-        if error.status not in (404, 409):  # gone, or another one of that name, which is not ours
+        if error.status not in (404, 409):  # deleted already, or another object has the name
             raise
 
 
-def _is_there(api: KubeApi, one: Installed) -> bool:
+def _exists(api: KubeApi, one: Installed) -> bool:
     listed = api.get(CRDS.collection(), {"fieldSelector": f"metadata.name={one.name}"})
     return any(obj["metadata"]["uid"] == one.uid for obj in listed["items"])
 
 
-def _is_gone(api: KubeApi, one: Installed, deadline: float) -> bool:
-    """Wait for the definition's end, by watching it."""
+def _wait_deleted(api: KubeApi, one: Installed, deadline: float) -> bool:
+    """Watch the definition until it is deleted; return False after the deadline."""
     path, selection = CRDS.collection(), {"fieldSelector": f"metadata.name={one.name}"}
     while True:
         listed = api.get(path, selection)
         if not any(obj["metadata"]["uid"] == one.uid for obj in listed["items"]):
-            _LOG.info("cleaned up: %s is gone", one.name)
+            _LOG.info("cleanup: CustomResourceDefinition deleted", extra=logs.fields(crd=one.name))
             return True
         left = deadline - time.monotonic()
         if left <= 0:
@@ -107,4 +108,4 @@ def _is_gone(api: KubeApi, one: Installed, deadline: float) -> bool:
                     if event["type"] in ("DELETED", "ERROR"):
                         break
         except ApiConnectionError as error:
-            _LOG.debug("the watch of %s broke off: %s", one.name, error)
+            _LOG.debug("watch interrupted", extra=logs.fields(resource=one.name, error=error))

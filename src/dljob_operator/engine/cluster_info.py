@@ -1,7 +1,7 @@
-"""What is watched of the cluster besides jobs: the operator's ConfigMap, and which extended resources the nodes have.
+"""Watch the operator's ConfigMap and the extended resources of the nodes.
 
-A run is handed both, so that a pod which asks for an accelerator costs no read. Either may be forbidden: the
-log says so once, and runs do without.
+Each run gets both, so that a pod that requests an accelerator costs no read. RBAC may forbid either: the engine logs
+that once, and runs work without it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from dljob_operator import logs
 from dljob_operator.engine import transforms
 from dljob_operator.engine.discovery import CONFIG_MAPS, NODES
 from dljob_operator.engine.informer import Informer
 from dljob_operator.engine.kube import KubeApi
-from dljob_operator.engine.predicates import Change, title
+from dljob_operator.engine.predicates import Change
 
 _LOG = logging.getLogger(__name__)
 CONFIG_MAP = "tf-job-operator-config"
@@ -35,29 +36,32 @@ def own_namespace(environ: Mapping[str, str], file: Path = _NAMESPACE_FILE) -> s
 
 
 class ClusterInfoWatcher:
-    """Watches the ConfigMap in the operator's own namespace and in the common one, and all nodes.
+    """Watches the ConfigMap in the operator's own namespace and in the namespace `default`, and all nodes.
 
-    `changed` is called, on a thread of an informer's, when what a ConfigMap says has changed. Nodes call for
-    nothing: a pod that was made cannot ask for another resource.
+    An informer's thread calls `changed` when the data of a ConfigMap changes. Changes of nodes requeue no job, because
+    the resource requests of an existing pod cannot change.
     """
 
     def __init__(self, api: KubeApi, namespace: str, changed: Callable[[], None]) -> None:
         self._changed = changed
         self._nodes_version = 0
-        self._names: tuple[int, list[str]] = (-1, [])  # of which version of the nodes, which extended resources
+        self._names: tuple[int, list[str]] = (
+            -1,
+            [],
+        )  # the extended resources and the `_nodes_version` that they are for
         self._config_maps = [
             Informer(
                 api,
-                f"the ConfigMap {CONFIG_MAP}",
+                f"configmaps/{CONFIG_MAP}",
                 lambda: CONFIG_MAPS,
                 self._config_map_changed,
                 transform=transforms.config_map,
-                namespace=place,
+                namespace=namespace_,
                 only=CONFIG_MAP,
                 optional=True,
-                without=f"; without it nothing is known of accelerators that it configures in {place}",
+                without=f"; accelerators that it configures in namespace {namespace_} are not set up",
             )
-            for place in dict.fromkeys(filter(None, (namespace, _COMMON_NAMESPACE)))
+            for namespace_ in dict.fromkeys(filter(None, (namespace, _COMMON_NAMESPACE)))
         ]
         self._nodes = Informer(
             api,
@@ -66,7 +70,7 @@ class ClusterInfoWatcher:
             self._node_changed,
             transform=transforms.node,
             optional=True,
-            without="; without it alpha resource names are left as they are",
+            without="; alpha resource names are not replaced",
         )
 
     @property
@@ -86,7 +90,7 @@ class ClusterInfoWatcher:
         }
 
     def _resources(self) -> list[str]:
-        """Return what the nodes have. Collected anew only after a change: there may be thousands of them."""
+        """Return the extended resources of all nodes. This collects them only after a change."""
         version = self._nodes_version
         if self._names[0] != version:
             found = {name for node in self._nodes.store.all() for name in node["resources"]}
@@ -99,6 +103,10 @@ class ClusterInfoWatcher:
 
     def _config_map_changed(self, change: Change) -> None:
         if change.old is None or change.new is None or change.old["data"] != change.new["data"]:
-            how = "is there" if change.old is None else "is gone" if change.new is None else "has changed"
-            _LOG.info("the ConfigMap %s %s: jobs that are not over are looked at", title(change.obj), how)
+            change_type = "created" if change.old is None else "deleted" if change.new is None else "updated"
+            metadata = change.obj["metadata"]
+            _LOG.info(
+                "ConfigMap changed; requeuing all unfinished jobs",
+                extra=logs.fields(namespace=metadata.get("namespace"), name=metadata["name"], change=change_type),
+            )
             self._changed()

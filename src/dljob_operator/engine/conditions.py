@@ -1,4 +1,4 @@
-"""The conditions that ansible-operator keeps in a status (`manageStatus: true`): pure functions."""
+"""Compute the conditions that ansible-operator maintains with `manageStatus: true`: pure functions."""
 
 from __future__ import annotations
 

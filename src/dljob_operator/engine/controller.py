@@ -1,4 +1,4 @@
-"""The controller: watches fill the queue, workers run what it gives out, and outcomes go back into it."""
+"""The controller: informers queue jobs, worker threads reconcile them and return the outcomes to the queue."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
-from dljob_operator.durations import format_seconds
+from dljob_operator import logs
 from dljob_operator.engine import finalizers, transforms
 from dljob_operator.engine.cluster_info import ClusterInfoWatcher
 from dljob_operator.engine.discovery import CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, Resource, find_resource
@@ -23,9 +23,9 @@ from dljob_operator.engine.predicates import (
     Change,
     custom_predicate,
     is_leaving,
+    object_fields,
     owned_predicate,
     owner_uid,
-    title,
     uid_of,
     version_of,
 )
@@ -40,7 +40,7 @@ from dljob_operator.watches import GVK, Watch
 _LOG = logging.getLogger(__name__)
 MANAGED = "app.kubernetes.io/managed-by=dljob-operator"
 LARGEST_BATCH = 25
-_CATCH_UP = 5.0  # seconds that the watch may take to show what a run wrote
+_CACHE_TIMEOUT = 5.0  # seconds to wait until the cache has observed the writes of a run
 _OUTPUT_SHOWN = 4096
 _OWNED: Mapping[str, tuple[Resource, transforms.Transform]] = {
     "Pod": (PODS, transforms.pod),
@@ -51,7 +51,7 @@ _OWNED: Mapping[str, tuple[Resource, transforms.Transform]] = {
 
 
 class Runner(Protocol):
-    """What the controller needs of the warm runner."""
+    """The part of RunnerClient that the controller uses."""
 
     def run(self, request: RunRequest) -> RunResult: ...
 
@@ -61,7 +61,7 @@ class Runner(Protocol):
 
 
 class JobQueue(Protocol):
-    """What the controller needs of the queue: see `WorkQueue`, which is the usual one."""
+    """The part of a queue that the controller uses. `WorkQueue` is the usual implementation."""
 
     def add(
         self, key: str, group: Hashable, *, cause: Written | None = ..., urgent: bool = ..., owned: int = ...
@@ -89,22 +89,22 @@ class JobQueue(Protocol):
 
 @dataclass(frozen=True)
 class Settings:
-    """How the controller works. Times are in seconds; no namespaces means all of them."""
+    """Settings of the controller. Times are in seconds; empty `namespaces` means all."""
 
     namespaces: tuple[str, ...] = ()
     selector: str = ""
-    """A label selector: only jobs that it matches are this operator's."""
+    """The controller reconciles only jobs that match this label selector."""
     max_concurrent: int = 2
     reconcile_period: float = 36_000.0
     run_timeout: float = 300.0
     largest_batch: int = LARGEST_BATCH
     own_namespace: str = ""
-    """The namespace that the operator runs in, "" outside of a cluster."""
+    """The namespace in which the operator runs, "" outside a cluster."""
 
 
 @dataclass
 class _Kind:
-    """A watched kind: its entry, where its objects are (None: not served yet) and who watches them."""
+    """A watched kind: its watch entry, its API resource (None while it is not served) and its informers."""
 
     watch: Watch
     resource: Resource | None = None
@@ -117,7 +117,7 @@ class _Kind:
 class Controller:
     """Reconciles the objects of every entry of `watches`.
 
-    `start` returns at once; `wait_ready` when every kind has been listed; `stop` when everything has ended.
+    `start` returns immediately, `wait_ready` when all kinds have been listed, and `stop` when all threads have ended.
     """
 
     def __init__(
@@ -166,33 +166,33 @@ class Controller:
             thread.start()
 
     def wait_ready(self) -> tuple[list[GVK], list[GVK]]:
-        """Wait until everything was listed once; return the kinds that are watched, and those not served."""
+        """Wait until all informers have synced; return the kinds that are watched and the kinds that are not served."""
         for informer in self._informers:
             informer.has_synced.wait()
         missing = [kind.watch.gvk for kind in self._kinds.values() if any(i.missing_now for i in kind.informers)]
         return [kind.watch.gvk for kind in self._kinds.values() if kind.watch.gvk not in missing], missing
 
     def stop(self, grace: float) -> None:
-        """Begin no more runs, give those in pending `grace` seconds, kill the rest, and end every thread."""
+        """Start no more runs, wait `grace` seconds for those in progress, kill the others, and end all threads."""
         self._stopping.set()
         self._queue.close()
         for informer in self._informers:
             if not informer.has_synced.is_set():
-                informer.stop()  # workers wait for the first lists; without those they have begun no run
+                informer.stop()  # worker threads wait for the first lists and have started no run before
         deadline = time.monotonic() + grace
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         if any(thread.is_alive() for thread in self._threads):
-            _LOG.warning("ending runs that did not end within %s", format_seconds(grace))
+            _LOG.warning("ending runs that did not end in time", extra=logs.fields(grace_seconds=grace))
         self._runner.close()
         for informer in self._informers:
             informer.stop()
         for thread in self._threads:
             thread.join()
         for informer in self._informers:
-            informer.join(_CATCH_UP)
+            informer.join(_CACHE_TIMEOUT)
 
-    # What is watched
+    # Informers
 
     def _kind(self, watch: Watch) -> _Kind:
         kind = _Kind(watch)
@@ -222,21 +222,21 @@ class Controller:
         return kind
 
     def _owned_informers(self, name: str) -> list[Informer]:
-        resource, trimmed = _OWNED[name]
+        resource, transform = _OWNED[name]
         return [
             Informer(
                 self._api,
                 resource.plural,
                 lambda: resource,
                 lambda change: self._owned_changed(name, change),
-                transform=trimmed,
+                transform=transform,
                 namespace=namespace,
                 selector=MANAGED,
             )
             for namespace in self._settings.namespaces or ("",)
         ]
 
-    # What happens (on the informers' threads)
+    # Watch events (on the informers' threads)
 
     def _custom_changed(self, kind: _Kind, change: Change) -> None:
         self._note(change)
@@ -246,10 +246,9 @@ class Controller:
             self._queue.discard(uid)
         elif custom_predicate(change):
             cause = (uid, version_of(change.new))
-            # At a start every job there is looks new. Those that have a status are being looked after, or are over:
-            # somebody's new job comes before them.
-            waits = change.old is None and bool(change.new.get("status"))
-            self._queue.add(uid, target_name(kind.watch), cause=cause, urgent=not waits)
+            # After a start all existing jobs seem new. A job with a status was reconciled before, so new jobs go first.
+            reconciled_before = change.old is None and bool(change.new.get("status"))
+            self._queue.add(uid, target_name(kind.watch), cause=cause, urgent=not reconciled_before)
 
     def _owned_changed(self, name: str, change: Change) -> None:
         self._note(change)
@@ -257,15 +256,15 @@ class Controller:
         if owner is None or not owned_predicate(change):
             return
         for target, kind in self._kinds.items():
-            if kind.get(owner) is not None and _follows(kind.watch, name):
+            if kind.get(owner) is not None and _watches_owned(kind.watch, name):
                 version = None if change.new is None else version_of(change.new)
                 owned = sum(informer.store.count(owner) for informer in self._owned[name])
                 self._queue.add(owner, target, cause=(uid_of(change.obj), version), owned=owned)
 
     def _cluster_info_changed(self) -> None:
-        """Look again at every job that is not over: one of them may have waited for just this.
+        """Requeue all unfinished jobs, because any of them may wait for this change.
 
-        No-one remembers which do, so none can be forgotten; a look at a job that does not costs no write.
+        The controller does not track which jobs wait; a reconcile of another job writes nothing.
         """
         for target, obj in self._jobs():
             if not (obj.get("status") or {}).get("completionTime"):
@@ -275,7 +274,7 @@ class Controller:
         obj = change.obj
         self._seen.note(uid_of(obj), version_of(obj), leaving=is_leaving(obj), gone=change.new is None)
 
-    # What is done about it (on the workers' threads)
+    # Reconciles (on the worker threads)
 
     def _work(self) -> None:
         for informers in (*self._owned.values(), self._cluster_info.informers):
@@ -285,7 +284,7 @@ class Controller:
             try:
                 self._reconcile(keys)
             except Exception:
-                _LOG.exception("a reconcile failed in the engine itself")
+                _LOG.exception("reconcile failed with an internal error")
                 for key in keys:
                     self._queue.done(key, ok=False)
 
@@ -293,7 +292,7 @@ class Controller:
         return self._settings.largest_batch if self._kinds[str(target)].watch.batchable else 1
 
     def _reconcile(self, keys: Sequence[str]) -> None:
-        """Run the jobs `keys`, all of one kind, and give each back to the queue."""
+        """Reconcile the jobs `keys`, all of one kind, and mark each as done in the queue."""
         ordinary: list[Object] = []
         for key in keys:
             kind, obj = self._find(key)
@@ -319,29 +318,29 @@ class Controller:
         return None, None
 
     def _prepare(self, kind: _Kind, obj: Object) -> Object | None:
-        """Put the entry's finalizer on, where it asks for one; None where that failed."""
+        """Add the finalizer of the watch entry, if it has one, and return the object; None if that failed."""
         if not finalizers.needs_finalizer(kind.watch, obj) or kind.resource is None:
             return obj
         try:
             return transforms.custom(finalizers.add_finalizer(self._api, kind.resource, kind.watch, obj))
         except (ApiError, ApiConnectionError) as error:
-            self._conclude(kind, obj, JobOutcome(False, f"the finalizer could not be put on: {error}"))
+            self._conclude(kind, obj, JobOutcome(False, f"cannot add the finalizer: {error}"))
             return None
 
     def _finalize(self, kind: _Kind, obj: Object) -> None:
-        """Deal with an object that is being deleted: only a finalizer of ours asks for anything."""
+        """Run the finalizer of an object that is being deleted, if the object has the one of its watch entry."""
         if not finalizers.is_finalizing(kind.watch, obj) or kind.resource is None:
             self._queue.done(uid_of(obj), ok=True)
             return
         request = request_for_one(kind.watch, obj, self._snapshot([obj]), self._settings.run_timeout, finalizing=True)
         result = self._runner.run(request)
         outcome = outcomes(result, [uid_of(obj)])[uid_of(obj)]
-        self._log_run(kind, [obj], result)
+        self._log_run(kind, result)
         if outcome.ok:
             try:
                 finalizers.remove_finalizer(self._api, kind.resource, kind.watch, obj)
             except (ApiError, ApiConnectionError) as error:
-                outcome = JobOutcome(False, f"the finalizer could not be taken off: {error}")
+                outcome = JobOutcome(False, f"cannot remove the finalizer: {error}")
         self._conclude(kind, obj, outcome, result)
 
     def _run(self, kind: _Kind, objs: Sequence[Object]) -> None:
@@ -350,27 +349,29 @@ class Controller:
             request = request_for_one(kind.watch, objs[0], snapshot, timeout, cluster_info=info)
         else:
             request = request_for_many(kind.watch, objs, snapshot, timeout, cluster_info=info)
-        left = {uid_of(obj): obj for obj in objs}
+        unreported = {uid_of(obj): obj for obj in objs}
         results = self._runner.results(request)
         try:
             for result in results:
-                came_to = outcomes(result, list(left), shared=len(objs) > 1)
-                told = [left.pop(uid) for uid in came_to]
-                self._log_run(kind, told, result)
-                self._catch_up(came_to.values())
-                self._take_back(kind, told, came_to, result)
+                job_outcomes = outcomes(result, list(unreported), shared=len(objs) > 1)
+                reported = [unreported.pop(uid) for uid in job_outcomes]
+                self._log_run(kind, result)
+                self._wait_for_cache(job_outcomes.values())
+                self._conclude_all(kind, reported, job_outcomes, result)
         finally:
-            for _ in results:  # whatever went wrong here: the run still writes for those that it has not told of
+            for (
+                _
+            ) in results:  # after an error here, wait for the end of the run: it still writes for jobs without a result
                 pass
 
-    def _take_back(
-        self, kind: _Kind, objs: Sequence[Object], came_to: Mapping[str, JobOutcome], result: RunResult
+    def _conclude_all(
+        self, kind: _Kind, objs: Sequence[Object], job_outcomes: Mapping[str, JobOutcome], result: RunResult
     ) -> None:
         for obj in objs:
-            outcome = came_to[uid_of(obj)]
+            outcome = job_outcomes[uid_of(obj)]
             if kind.watch.manage_status and result.ending is not RunOutcome.CANCELLED:
                 self._manage_status(kind, obj, outcome, result.stats)
-            self._conclude(kind, obj, outcome, result)
+            self._conclude(kind, obj, outcome, result, shared=len(objs) > 1)
 
     def _snapshot(self, objs: Sequence[Object]) -> dict[str, dict[str, list[Object]]]:
         return {
@@ -381,11 +382,14 @@ class Controller:
             for obj in objs
         }
 
-    def _catch_up(self, came_to: Collection[JobOutcome]) -> None:
-        """Wait until the watches show what the run wrote: the next run must not see the state before it."""
-        wrote = frozenset().union(*(outcome.wrote for outcome in came_to))
-        if not self._stopping.is_set() and not self._seen.wait_for(wrote, _CATCH_UP):
-            _LOG.warning("the watch did not show a run's writes within %s", format_seconds(_CATCH_UP))
+    def _wait_for_cache(self, job_outcomes: Collection[JobOutcome]) -> None:
+        """Wait until the cache has observed what the run wrote, so that the next run does not use older state."""
+        wrote = frozenset().union(*(outcome.wrote for outcome in job_outcomes))
+        if not self._stopping.is_set() and not self._seen.wait_for(wrote, _CACHE_TIMEOUT):
+            _LOG.warning(
+                "timed out waiting for the cache to observe our writes",
+                extra=logs.fields(timeout_seconds=_CACHE_TIMEOUT),
+            )
 
     def _manage_status(self, kind: _Kind, obj: Object, outcome: JobOutcome, stats: Mapping[str, int]) -> None:
         if kind.resource is None:
@@ -393,59 +397,69 @@ class Controller:
         try:
             write_conditions(self._api, kind.resource, obj, outcome, stats)
         except (ApiError, ApiConnectionError) as error:
-            _LOG.warning("%s %s: its conditions could not be written: %s", kind.watch.gvk, title(obj), error)
+            _LOG.warning("cannot write the conditions", extra=logs.fields(**object_fields(obj), error=error))
 
-    def _conclude(self, kind: _Kind, obj: Object, outcome: JobOutcome, result: RunResult | None = None) -> None:
-        """Give a job back to the queue; a failure is said in the log and in an Event on the job."""
+    def _conclude(
+        self, kind: _Kind, obj: Object, outcome: JobOutcome, result: RunResult | None = None, *, shared: bool = False
+    ) -> None:
+        """Give a job back to the queue and log its outcome; record an Event on the job if its reconcile failed.
+
+        `shared` says that `result` is for several jobs, so that its counts are not those of this job.
+        """
         uid = uid_of(obj)
-        if result is not None and result.ending is RunOutcome.CANCELLED:
-            self._queue.done(uid, ok=True)
-            return
-        again = _soonest(outcome.requeue_after, self._period(kind, obj)) if outcome.ok else None
+        values: dict[str, Any] = {**object_fields(obj), "ok": outcome.ok}
+        if result is not None:
+            values["changed"] = bool(outcome.wrote or (not shared and result.stats.get("changed")))
+            values["seconds"] = result.seconds
+            if result.ending is RunOutcome.CANCELLED:
+                _LOG.info("reconcile cancelled", extra=logs.fields(**values))
+                self._queue.done(uid, ok=True)
+                return
+        again = _earliest(outcome.requeue_after, self._period(kind, obj)) if outcome.ok else None
         self._metrics.reconciled(target_name(kind.watch), ok=outcome.ok)
-        delay = self._queue.done(uid, ok=outcome.ok, again_after=again, wrote=outcome.wrote, alone=not outcome.told)
+        delay = self._queue.done(uid, ok=outcome.ok, again_after=again, wrote=outcome.wrote, alone=not outcome.reported)
         for warning in outcome.warnings:
             if self._warned.is_new((uid, warning)):
-                _LOG.warning("%s %s: %s", kind.watch.gvk, title(obj), warning)
+                _LOG.warning("reconcile warning", extra=logs.fields(**object_fields(obj), warning=warning))
         if outcome.ok:
+            # Most reconciles have nothing to do: those are logged at debug level only.
+            level = logging.INFO if values.get("changed") else logging.DEBUG
+            _LOG.log(level, "reconciled", extra=logs.fields(**values))
             return
-        when = "" if delay is None else f"; trying again in {format_seconds(delay)}"
-        _LOG.error("%s %s: reconcile failed: %s%s", kind.watch.gvk, title(obj), outcome.message, when)
+        _LOG.error("reconcile failed", extra=logs.fields(**values, error=outcome.message, retry_seconds=delay))
         self._recorder.warn(obj, "ReconcileFailed", outcome.message)
 
     def _period(self, kind: _Kind, obj: Object) -> float | None:
         try:
             return period_of(kind.watch, obj, self._settings.reconcile_period)
         except ValueError as error:
-            _LOG.warning("%s %s: its reconcile-period annotation: %s", kind.watch.gvk, title(obj), error)
+            _LOG.warning(
+                "invalid reconcile-period annotation; using the default period",
+                extra=logs.fields(**object_fields(obj), error=error),
+            )
             return kind.watch.reconcile_period or self._settings.reconcile_period or None
 
-    def _log_run(self, kind: _Kind, objs: Sequence[Object], result: RunResult) -> None:
+    def _log_run(self, kind: _Kind, result: RunResult) -> None:
+        target = target_name(kind.watch)
         if not result.is_partial:
-            self._metrics.ran(target_name(kind.watch), result.seconds)
-        who = title(objs[0]) if len(objs) == 1 else f"{len(objs)} objects"
-        verdict = "ok" if result.ok else "failed" if result.ending is RunOutcome.COMPLETED else result.ending
-        counts = ", ".join(f"{count} {name}" for name, count in result.stats.items() if count) or "no tasks"
-        # A run that found nothing to do is the rule, and no news.
-        level = logging.INFO if result.stats.get("changed") or not result.ok else logging.DEBUG
-        spent = format_seconds(result.seconds)
-        _LOG.log(level, "%s %s: %s in %s (%s)", kind.watch.gvk, who, verdict, spent, counts)
+            self._metrics.ran(target, result.seconds)
         if result.output:
-            # A failed task has said why; where a run broke off, only what it printed can.
-            broke_off = result.ending in (RunOutcome.CRASHED, RunOutcome.TIMED_OUT)
-            level = logging.WARNING if broke_off else logging.DEBUG
-            _LOG.log(level, "the end of what it printed:\n%s", result.output[-_OUTPUT_SHOWN:].rstrip())
+            # The message of a failed task names the cause; for a run that crashed only its output can.
+            crashed = result.ending in (RunOutcome.CRASHED, RunOutcome.TIMED_OUT)
+            level = logging.WARNING if crashed else logging.DEBUG
+            output = result.output[-_OUTPUT_SHOWN:].rstrip()
+            _LOG.log(level, "run output", extra=logs.fields(target=target, outcome=result.ending, output=output))
 
 
-def _follows(watch: Watch, kind: str) -> bool:
-    """Whether changes of owned objects of a `kind` are a reason to reconcile what `watch` is for.
+def _watches_owned(watch: Watch, kind: str) -> bool:
+    """Whether changes of owned objects of a `kind` requeue the jobs of `watch`.
 
-    `watchDependentResources` does not decide it: that is about the watches that ansible-operator sets up by
-    itself, which do not see a pod's status. What carries our label is watched here in any case.
+    `watchDependentResources` does not matter here: it controls the watches of ansible-operator, which ignore the status
+    of pods. The engine always watches objects with our label.
     """
     group, version = _OWNED[kind][0].prefix.rpartition("/")[::2]
     return GVK(group.removeprefix("/apis/") if group != "/api" else "", version, kind) not in watch.blacklist
 
 
-def _soonest(*delays: float | None) -> float | None:
+def _earliest(*delays: float | None) -> float | None:
     return min((delay for delay in delays if delay is not None), default=None)

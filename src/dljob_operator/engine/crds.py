@@ -1,4 +1,4 @@
-"""Install the custom resource definitions that lie beside the roles (`dljob-operator run --install-crds`)."""
+"""Install the custom resource definitions of the collection (`dljob-operator run --install-crds`)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from dljob_operator import logs
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi
 
@@ -16,12 +17,12 @@ _LOG = logging.getLogger(__name__)
 CRDS = Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
 CREATED_BY = "dljob.operator/created-by"
 _MANAGER = "dljob-operator"
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's reads our definitions six times as fast
-_PATIENCE = 30.0  # seconds for a definition to be served
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml parses our definitions six times as fast
+_TIMEOUT = 30.0  # seconds for a definition to be served
 
 
 def read_crds(directory: Path) -> list[dict[str, Any]]:
-    """Return the definitions in `directory`'s YAML files. Raises ValueError where there is none."""
+    """Return the definitions in the YAML files of `directory`. Raises ValueError if there is none."""
     documents = [
         document
         for path in sorted((*directory.glob("*.yaml"), *directory.glob("*.yml")))
@@ -35,7 +36,7 @@ def read_crds(directory: Path) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Installed:
-    """A definition that is served. `created` tells that it was not there before and was made under a mark."""
+    """A served definition. `created` says that this process created it with a mark."""
 
     name: str
     uid: str
@@ -51,32 +52,35 @@ def install_crds(
 ) -> list[Installed]:
     """Apply the definitions in `directory` and wait until each is served.
 
-    With a `mark`, those that are not there yet are created, not applied, so that nobody else can have created them, and
-    carry the mark in an annotation, for people to know whose they are. Each is added to `installed` as soon as it is
-    there: who is to take it away again knows of it even where the next one fails.
+    With a `mark`, missing definitions are created, not applied, so that no other process can have created them. They
+    carry the mark in an annotation, so that users can find their creator. Each is added to `installed` as soon as it
+    exists, so that the caller can delete it even if the next one fails.
     """
     installed = [] if installed is None else installed
     for definition in read_crds(directory):
         name = definition["metadata"]["name"]
-        made = _create(api, definition, mark) if mark else None
-        held = made or _apply(api, definition)
-        spec = held["spec"]
+        created = _create(api, definition, mark) if mark else None
+        stored = created or _apply(api, definition)
+        spec = stored["spec"]
         installed.append(
             Installed(
                 name=name,
-                uid=held["metadata"]["uid"],
-                created=made is not None,
+                uid=stored["metadata"]["uid"],
+                created=created is not None,
                 group=spec["group"],
                 version=next(v["name"] for v in spec["versions"] if v["served"]),
                 plural=spec["names"]["plural"],
                 namespaced=spec["scope"] == "Namespaced",
             )
         )
-        other = (held["metadata"].get("annotations") or {}).get(CREATED_BY)
-        if mark and made is None and other:
-            _LOG.info("%s was created by another run, %s, and stays when this one ends", name, other)
+        other = (stored["metadata"].get("annotations") or {}).get(CREATED_BY)
+        if mark and created is None and other:
+            _LOG.info(
+                "another process created the CustomResourceDefinition; it stays when this process ends",
+                extra=logs.fields(crd=name, created_by=other),
+            )
         _wait_established(api, name)
-        _LOG.info("%s the definition %s", "created" if made else "installed", name)
+        _LOG.info("CustomResourceDefinition installed", extra=logs.fields(crd=name, created=created is not None))
     return installed
 
 
@@ -91,7 +95,7 @@ def _apply(api: KubeApi, definition: dict[str, Any]) -> dict[str, Any]:
 
 
 def _create(api: KubeApi, definition: dict[str, Any], mark: str) -> dict[str, Any] | None:
-    """Create the definition; None where there is one of that name."""
+    """Create the definition; return None if one of that name exists."""
     metadata = definition["metadata"]
     marked = {**metadata, "annotations": {**(metadata.get("annotations") or {}), CREATED_BY: mark}}
     try:
@@ -105,12 +109,12 @@ def _create(api: KubeApi, definition: dict[str, Any], mark: str) -> dict[str, An
 
 
 def _wait_established(api: KubeApi, name: str) -> None:
-    query = {"fieldSelector": f"metadata.name={name}", "timeoutSeconds": int(_PATIENCE)}
-    with api.watch(CRDS.collection(), query, _PATIENCE) as stream:
+    query = {"fieldSelector": f"metadata.name={name}", "timeoutSeconds": int(_TIMEOUT)}
+    with api.watch(CRDS.collection(), query, _TIMEOUT) as stream:
         for event in stream:
             if _is_established(event["object"]):
                 return
-    raise ApiConnectionError(f"{name} was not served within {_PATIENCE:.0f} s; see kubectl describe crd {name}")
+    raise ApiConnectionError(f"{name} was not served within {_TIMEOUT:.0f} s; see kubectl describe crd {name}")
 
 
 def _is_established(definition: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""From a kind to its path on the API server."""
+"""Find the API path of a kind."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dljob_operator.watches import GVK
 
 @dataclass(frozen=True)
 class Resource:
-    """Where objects of a kind are found. `prefix` is "/api/v1" or "/apis/<group>/<version>"."""
+    """The API resource of a kind. `prefix` is "/api/v1" or "/apis/<group>/<version>"."""
 
     prefix: str
     plural: str
     namespaced: bool = True
 
     def collection(self, namespace: str = "") -> str:
-        """Return the path of the objects in `namespace`, or ("") of all."""
+        """Return the path of the objects in `namespace`, or in all namespaces for ""."""
         if namespace and self.namespaced:
             return f"{self.prefix}/namespaces/{namespace}/{self.plural}"
         return f"{self.prefix}/{self.plural}"
@@ -35,7 +35,7 @@ EVENTS = Resource("/api/v1", "events")
 
 
 def find_resource(api: KubeApi, gvk: GVK) -> Resource | None:
-    """Return where objects of `gvk` are, or None where the server serves no such kind."""
+    """Return the API resource of `gvk`, or None if the API server does not serve the kind."""
     prefix = f"/apis/{gvk.api_version}" if gvk.group else f"/api/{gvk.version}"
     try:
         listed = api.get(prefix)

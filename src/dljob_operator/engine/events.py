@@ -1,4 +1,4 @@
-"""Events on the jobs themselves, where `kubectl describe` shows them."""
+"""Record Events on jobs, which `kubectl describe` shows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
+from dljob_operator import logs
 from dljob_operator.engine.discovery import EVENTS
 from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi
-from dljob_operator.engine.predicates import title, uid_of
+from dljob_operator.engine.predicates import object_fields, uid_of
 from dljob_operator.engine.transforms import Object
 
 _LOG = logging.getLogger(__name__)
@@ -21,7 +22,7 @@ _REMEMBERED = 2_000
 
 
 class EventRecorder:
-    """Records events; the same one again only counts up. Failing to record is logged, and nothing else."""
+    """Records Events. A repeated Event only increases its count. Errors are logged and have no other effect."""
 
     def __init__(self, api: KubeApi) -> None:
         self._api = api
@@ -46,12 +47,12 @@ class EventRecorder:
             if error.status == 409:  # recorded before this process started
                 self._count_up(namespace, name, count, now)
             else:
-                _LOG.warning("cannot record an event on %s: %s", title(obj), error)
+                _LOG.warning("cannot record an Event", extra=logs.fields(**object_fields(obj), error=error))
         except ApiConnectionError as error:
-            _LOG.warning("cannot record an event on %s: %s", title(obj), error)
+            _LOG.warning("cannot record an Event", extra=logs.fields(**object_fields(obj), error=error))
 
     def _count_up(self, namespace: str, name: str, count: int, now: str) -> bool:
-        """Raise the count of an event; return whether it is still there."""
+        """Update the count of an Event; return False if it no longer exists."""
         try:
             self._api.request(
                 "PATCH",
@@ -86,7 +87,7 @@ def _event(obj: Object, namespace: str, name: str, reason: str, message: str, no
 
 
 def _name(obj: Object, reason: str, message: str) -> str:
-    """The same trouble has the same name, so that a restarted operator goes on with the same event."""
+    """Return the same name for the same error, so that a restarted operator continues the Event."""
     digest = hashlib.sha256("\0".join((uid_of(obj), reason, message)).encode()).hexdigest()[:16]
     return f"{obj['metadata']['name'][:200]}.{digest}"
 

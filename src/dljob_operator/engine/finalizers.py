@@ -1,4 +1,4 @@
-"""A watch entry's finalizer: put on before the first run, taken off after the run for the deletion."""
+"""The finalizer of a watch entry: added before the first run and removed after the run for the deletion."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def is_finalizing(watch: Watch, obj: Object) -> bool:
 
 
 def needs_finalizer(watch: Watch, obj: Object) -> bool:
-    """Whether `watch` asks for a finalizer that `obj` lacks."""
+    """Whether `watch` has a finalizer that `obj` lacks."""
     return watch.finalizer is not None and not is_leaving(obj) and watch.finalizer.name not in finalizers_of(obj)
 
 
 def add_finalizer(api: KubeApi, resource: Resource, watch: Watch, obj: Object) -> Object:
-    """Put the finalizer on and return the object as it is then."""
+    """Add the finalizer and return the updated object."""
     assert watch.finalizer is not None
     return _set(api, resource, obj, [*finalizers_of(obj), watch.finalizer.name])
 
 
 def remove_finalizer(api: KubeApi, resource: Resource, watch: Watch, obj: Object) -> None:
-    """Take the finalizer off; an object that has gone meanwhile needs no more."""
+    """Remove the finalizer. An object that was deleted meanwhile is no error."""
     assert watch.finalizer is not None
     try:
         _set(api, resource, obj, [name for name in finalizers_of(obj) if name != watch.finalizer.name])
@@ -40,7 +40,7 @@ def remove_finalizer(api: KubeApi, resource: Resource, watch: Watch, obj: Object
 
 
 def _set(api: KubeApi, resource: Resource, obj: Object, finalizers: list[str]) -> Object:
-    """Write the list onto the version that it was read from: nobody else's finalizer must be lost."""
+    """Write the list for the resource version that was read, so that no finalizer of others is lost."""
     metadata = obj["metadata"]
     body = {"metadata": {"finalizers": finalizers, "resourceVersion": metadata["resourceVersion"]}}
     return api.request(

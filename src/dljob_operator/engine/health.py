@@ -1,4 +1,4 @@
-"""The probes' endpoint: /healthz is 200 while the process answers, /readyz once everything has been listed."""
+"""The endpoint of the probes: /healthz returns 200 while the process runs, /readyz after all kinds were listed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Health:
                 self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
-                pass  # a line every few seconds says nothing
+                pass  # probes every few seconds would fill the log
 
         self._server = ThreadingHTTPServer((host, int(port)), Handler)
         self._server.daemon_threads = True

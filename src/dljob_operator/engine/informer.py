@@ -1,4 +1,4 @@
-"""One thread that keeps a Store in step with the API server: a list, then watches from there on."""
+"""Keep a Store in sync with the API server on one thread: list once, then watch."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from dljob_operator import logs
 from dljob_operator.engine.cache import Store
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi, WatchStream
@@ -16,26 +17,26 @@ from dljob_operator.engine.predicates import Change
 from dljob_operator.engine.transforms import Object, Transform
 
 _LOG = logging.getLogger(__name__)
-_PAGE = 500
-_WATCH_SECONDS = (240, 300)  # how long the server is asked to keep a watch open
-_QUIET_SECONDS = 90.0  # bookmarks come about once a minute; a connection quieter than this is taken for dead
-_SHORTEST_WATCH = 1.0  # a watch that ends sooner is followed by a pause, lest a broken proxy keep us busy
+_PAGE_SIZE = 500
+_WATCH_SECONDS = (240, 300)  # the requested duration of a watch
+_QUIET_SECONDS = 90.0  # bookmarks arrive about once a minute; without any data for so long the connection is broken
+_SHORTEST_WATCH = 1.0  # after a shorter watch the informer pauses, so that a broken proxy causes no busy loop
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 
 
 class _Expired(Exception):
-    """The server no longer has the changes since our version: everything must be listed again."""
+    """The API server no longer has the changes since our resource version, so the informer must list again."""
 
 
 class Informer:
-    """Watches what `find` names and calls `on_change` for each change of the store, on a thread of its own.
+    """Watches a resource and calls `on_change` for each change of the store, on a thread of its own.
 
-    `find` returns the resource, or None while the server has no such kind; `missing` is then said in the
-    log, once. `selector` is a label selector, `only` a name: no other objects are seen then. `synced` is set
-    from the first complete list on, `settled` from then on too, and where there is nothing to wait for: no
-    such kind (`missing_now`), or an informer that was stopped.
+    `find` returns the resource, or None while the API server does not serve the kind; the informer then logs `missing`
+    once. The label selector `selector` and the name `only` restrict the objects. `synced` is set after the first
+    complete list. `has_synced` is set then too, and when no list will come: the kind is not served (`missing_now`), or
+    `stop` was called.
 
-    What is `optional` may be forbidden: that settles it too. `without` then says in the log what is lost.
+    RBAC may forbid an `optional` resource, which sets `has_synced` too. The log then includes `without`, the effect.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Informer:
         without: str = "",
     ) -> None:
         self.what = f"{what} in namespace {namespace}" if namespace else what
+        self._log_fields = {"resource": what, "namespace": namespace or None}
         self.store = Store()
         self.synced = threading.Event()
         self.has_synced = threading.Event()
@@ -65,20 +67,20 @@ class Informer:
         self._namespace = namespace
         chosen = {"labelSelector": selector, "fieldSelector": only and f"metadata.name={only}"}
         self._selection = {key: value for key, value in chosen.items() if value}
-        self._version = ""  # where to watch from; "" where everything must be listed first
+        self._version = ""  # the resource version to watch from; "" to list first
         self._missing = missing
         self._optional = optional
         self._without = without
         self._stopping = threading.Event()
         self._stream: WatchStream | None = None
-        self._said = ""
+        self._last_error = ""
         self._thread = threading.Thread(target=self._run, name=f"informer {self.what}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Order the end, and return at once."""
+        """Request the end of the thread and return immediately."""
         self._stopping.set()
         self.has_synced.set()
         stream = self._stream
@@ -94,47 +96,49 @@ class Informer:
             try:
                 resource = self._find()
                 if resource is None:
-                    self._no_such_kind()
-                elif self._follow(resource):
+                    self._kind_is_missing()
+                elif self._list_and_watch(resource):
                     pause = _FIRST_PAUSE
             except _Expired:
                 self._version = ""
                 continue
             except ApiError as error:
                 self._version = ""
-                # After a 404 the kind has gone, and `find` will say so.
+                # After a 404 the kind is no longer served, and `find` returns None.
                 if error.status != 404:
-                    self._complain(f"cannot watch {self.what}: {error}{self._without}")
+                    self._warn_once(f"{error}{self._without}")
                     if error.status == 403 and self._optional:
-                        self._forget()
+                        self._clear()
             except ApiConnectionError as error:
-                # What was seen stays good: the next watch goes on from there.
-                self._complain(f"cannot watch {self.what}: {error}")
+                # The store stays valid: the next watch continues from its resource version.
+                self._warn_once(str(error))
             except Exception:
                 self._version = ""
-                _LOG.exception("a watch of %s failed; it starts anew", self.what)
-            # Some of everything, so that many informers do not come back to the server at once.
+                _LOG.exception("watch failed unexpectedly; restarting it", extra=logs.fields(**self._log_fields))
+            # Random, so that the informers do not reconnect at the same time.
             self._stopping.wait(pause * random.uniform(0.5, 1.0))
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    def _no_such_kind(self) -> None:
+    def _kind_is_missing(self) -> None:
         self._version = ""
-        self._complain(self._missing or f"the API server has no {self.what}")
-        self._forget()
+        self._warn_once(self._missing or f"the API server has no {self.what}")
+        self._clear()
 
-    def _forget(self) -> None:
-        """Nothing is to be seen for now: what was seen is gone, and nobody need wait for more."""
+    def _clear(self) -> None:
+        """Empty the store, report the deletions, and end all waiting for the first list."""
         for change in self.store.replace([]):
             self._on_change(change)
         self.missing_now = True
         self.has_synced.set()
 
-    def _follow(self, resource: Resource) -> bool:
-        """List if need be, then watch for as long as watches last; return whether the last one did."""
+    def _list_and_watch(self, resource: Resource) -> bool:
+        """List if necessary, then watch until stopped; return False if a watch ended too soon."""
         path = resource.collection(self._namespace)
         if not self._version:
             self._version = self._list(path)
         self.missing_now = False
+        if not self.synced.is_set():
+            _LOG.info("watch synced", extra=logs.fields(**self._log_fields, objects=len(self.store)))
         self.synced.set()
         self.has_synced.set()
         while not self._stopping.is_set():
@@ -146,7 +150,7 @@ class Informer:
 
     def _list(self, path: str) -> str:
         items: list[Object] = []
-        query: dict[str, Any] = {"limit": _PAGE, **self._selection}
+        query: dict[str, Any] = {"limit": _PAGE_SIZE, **self._selection}
         while True:
             try:
                 page = self._api.get(path, query)
@@ -165,7 +169,7 @@ class Informer:
         return version
 
     def _watch(self, path: str) -> None:
-        """Follow one watch to its end, which is no error: the next one goes on from there."""
+        """Read one watch to its end. The end is no error: the next watch continues from there."""
         query: dict[str, Any] = {
             "resourceVersion": self._version,
             "allowWatchBookmarks": "true",
@@ -177,9 +181,9 @@ class Informer:
                 self._stream = stream
                 if self._stopping.is_set():
                     return
-                if self._said:
-                    _LOG.info("watching %s", self.what)
-                    self._said = ""
+                if self._last_error:
+                    _LOG.info("watch resumed", extra=logs.fields(**self._log_fields))
+                    self._last_error = ""
                 self._read(stream)
         except ApiError as error:
             if error.status == 410:
@@ -191,22 +195,22 @@ class Informer:
     def _read(self, stream: WatchStream) -> None:
         try:
             for event in stream:
-                self._take(event)
+                self._handle_event(event)
         except ApiConnectionError as error:
-            _LOG.debug("the watch of %s broke off: %s", self.what, error)
+            _LOG.debug("watch interrupted", extra=logs.fields(**self._log_fields, error=error))
 
-    def _take(self, event: dict[str, Any]) -> None:
+    def _handle_event(self, event: dict[str, Any]) -> None:
         kind, obj = event["type"], event["object"]
         if kind == "ERROR":
             raise ApiError(obj.get("code", 500), obj.get("message", "the watch ended with an error"))
         if kind != "BOOKMARK":
-            trimmed = self._transform(obj)
-            change = self.store.remove(trimmed) if kind == "DELETED" else self.store.put(trimmed)
+            transformed = self._transform(obj)
+            change = self.store.remove(transformed) if kind == "DELETED" else self.store.put(transformed)
             self._on_change(change)
         self._version = obj["metadata"]["resourceVersion"]
 
-    def _complain(self, message: str) -> None:
-        """Say what is wrong once, not at every attempt."""
-        if message != self._said:
-            _LOG.warning("%s", message)
-            self._said = message
+    def _warn_once(self, error: str) -> None:
+        """Log an error once, not at every attempt."""
+        if error != self._last_error:
+            _LOG.warning("cannot watch", extra=logs.fields(**self._log_fields, error=error))
+            self._last_error = error

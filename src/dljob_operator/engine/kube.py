@@ -1,8 +1,7 @@
-"""A thin way to the API server: the kubernetes client's connection, plain JSON in and out, no models.
+"""A thin API client: the connection of the kubernetes client with plain JSON instead of models.
 
-The client does what is hard (kubeconfig in all its forms, in-cluster tokens that rotate, TLS, proxies); its
-generated API is left aside, because deserialising each object into a model costs far more than everything
-else done with it.
+The kubernetes client handles kubeconfig files, rotating in-cluster tokens, TLS and proxies. Its generated API is
+not used, because deserializing each object into a model costs far more than the rest of the processing.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import urllib3
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
+from dljob_operator import logs
 from dljob_operator.engine.rbac import with_rule
 
 _LOG = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 class ApiError(Exception):
-    """The API server refused a request. `status` is the HTTP code; the message is the server's own."""
+    """The API server returned an error. `status` is the HTTP code; the message is the server's."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -36,15 +36,15 @@ class ApiError(Exception):
 
 
 class ApiConnectionError(Exception):
-    """There was no answer: no connection, a time limit, or an answer cut short."""
+    """There was no complete response: no connection, a timeout, or an interrupted response."""
 
 
 class NoCluster(Exception):
-    """No way to a cluster is configured; the message says where one was looked for."""
+    """No usable cluster is configured; the message names the file that was read."""
 
 
 def find_kubeconfig(given: str | None, environ: Mapping[str, str]) -> Path | None:
-    """Return the kubeconfig to use: the given one, KUBECONFIG's, the user's; None is for within a pod."""
+    """Return the kubeconfig to use: `given`, else KUBECONFIG, else None within a pod, else the user's."""
     named = given or environ.get("KUBECONFIG")
     if named:
         return Path(named).expanduser().resolve()
@@ -54,7 +54,7 @@ def find_kubeconfig(given: str | None, environ: Mapping[str, str]) -> Path | Non
 
 
 class KubeApi:
-    """Requests to one API server. Safe to use from several threads."""
+    """Sends requests to one API server. It is safe to use from several threads."""
 
     def __init__(self, api_client: client.ApiClient) -> None:
         self._configuration = api_client.configuration
@@ -63,9 +63,9 @@ class KubeApi:
 
     @classmethod
     def connect(cls, kubeconfig: Path | None) -> KubeApi:
-        """Return the API that `kubeconfig` names; None is for the API of the cluster that this pod runs in.
+        """Connect to the cluster of `kubeconfig`, or for None to the cluster that this pod runs in.
 
-        Raises NoCluster where it cannot be used.
+        Raises NoCluster if the configuration is unusable.
         """
         configuration = client.Configuration()
         try:
@@ -75,12 +75,15 @@ class KubeApi:
                 config.load_incluster_config(client_configuration=configuration)
         except (ConfigException, OSError) as error:
             where = kubeconfig or "the pod's service account"
-            message = f"no cluster to talk to ({where}: {error}); name one with --kubeconfig or KUBECONFIG"
+            message = f"no cluster configuration ({where}: {error}); set --kubeconfig or KUBECONFIG"
             raise NoCluster(message) from None
         configuration.connection_pool_maxsize = _CONNECTIONS
         if not configuration.verify_ssl:
-            _LOG.warning("%s is not verified: insecure-skip-tls-verify is set", configuration.host)
-            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # said once, not at each request
+            _LOG.warning(
+                "the server's certificate is not verified, because insecure-skip-tls-verify is set",
+                extra=logs.fields(server=configuration.host),
+            )
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # log it once, not for each request
         return cls(client.ApiClient(configuration))
 
     @property
@@ -99,19 +102,19 @@ class KubeApi:
         query: Mapping[str, Any] | None = None,
         content_type: str = "application/json",
     ) -> dict[str, Any]:
-        """Return the decoded answer. Raises ApiError for a refusal and ApiConnectionError for none."""
+        """Return the decoded response. Raises ApiError for an error response and ApiConnectionError for none."""
         data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
-        with self._answers(method, path, query, _READ_TIMEOUT, data, content_type) as response:
+        with self._open(method, path, query, _READ_TIMEOUT, data, content_type) as response:
             return _decode(response.read())
 
     @contextlib.contextmanager
     def watch(self, path: str, query: Mapping[str, Any], quiet_for: float) -> Iterator[WatchStream]:
-        """Open a watch. It ends when the server ends it, or when nothing came for `quiet_for` seconds."""
-        with self._answers("GET", path, {**query, "watch": "true"}, quiet_for) as response:
+        """Open a watch. It ends when the server closes it, or when no data arrives for `quiet_for` seconds."""
+        with self._open("GET", path, {**query, "watch": "true"}, quiet_for) as response:
             yield WatchStream(response)
 
     @contextlib.contextmanager
-    def _answers(
+    def _open(
         self,
         method: str,
         path: str,
@@ -134,10 +137,10 @@ class KubeApi:
             )
             try:
                 if response.status >= 400:
-                    raise ApiError(response.status, with_rule(_refusal(response)))
+                    raise ApiError(response.status, with_rule(_error_message(response)))
                 yield response
             finally:
-                # An answer read to its end has given its connection back already; any other must not.
+                # A response that was read completely has returned its connection to the pool; close all others.
                 response.close()
         except urllib3.exceptions.HTTPError as error:
             raise ApiConnectionError(f"{method} {self.server}{path}: {error}") from error
@@ -151,9 +154,9 @@ class WatchStream:
         self._stopped = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Yield each event as decoded JSON, until the server closes the watch or `stop` was called.
+        """Yield each watch event as decoded JSON until the server closes the watch or another thread calls `stop`.
 
-        Raises ApiConnectionError where the connection broke, or nothing came for too long.
+        Raises ApiConnectionError if the connection breaks or no data arrives for too long.
         """
         pending = b""
         try:
@@ -172,7 +175,7 @@ class WatchStream:
     def stop(self) -> None:
         """End the iteration, from any thread."""
         self._stopped = True
-        # Neither error is one here: the watch has just ended by itself.
+        # These errors mean that the watch has just ended by itself.
         with contextlib.suppress(ValueError, RuntimeError, OSError):
             self._response.shutdown()
 
@@ -182,8 +185,8 @@ def _decode(data: bytes) -> dict[str, Any]:
     return decoded if isinstance(decoded, dict) else {"items": decoded}
 
 
-def _refusal(response: urllib3.BaseHTTPResponse) -> str:
-    """Return the message of the Status that comes with a refusal, or what else came."""
+def _error_message(response: urllib3.BaseHTTPResponse) -> str:
+    """Return the message of the Status object in an error response, or else the text of the response."""
     text = response.read().decode(errors="replace")
     with contextlib.suppress(ValueError):
         status = json.loads(text)

@@ -1,7 +1,7 @@
-"""Leader election through a Lease, as Kubernetes' own controllers do it: one operator works, the others stand by.
+"""Leader election with a Lease, as in Kubernetes' own controllers: one operator reconciles, the others stand by.
 
-The clocks of two machines are never compared: whoever stands by watches the Lease change, and takes it when it has not
-changed for as long as its holder promised to renew it.
+Clocks of different machines are never compared. A standby polls the Lease, and takes it when its resource version has
+not changed for the duration that the holder wrote into it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from dljob_operator import logs
 from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi
 
 _LOG = logging.getLogger(__name__)
@@ -24,8 +25,8 @@ _LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 
 @dataclass(frozen=True)
 class LeaseTimings:
-    """Seconds. A leader renews every `period`, and gives up after `deadline` without success, which is well before
-    another may take its place: `duration` after its last renewal was seen."""
+    """Times in seconds. A leader renews the Lease every `period` and gives up after `deadline` without success. That is
+    well before a standby may take the Lease, which is `duration` after it observed the last renewal."""
 
     duration: float = 6.0
     deadline: float = 4.0
@@ -33,7 +34,7 @@ class LeaseTimings:
 
 
 class LeaseAction(enum.Enum):
-    """What to do about a Lease as it was just read."""
+    """The next action for a Lease that was just read."""
 
     CREATE = enum.auto()
     TAKE = enum.auto()
@@ -43,7 +44,7 @@ class LeaseAction(enum.Enum):
 
 @dataclass(frozen=True)
 class LeaseObservation:
-    """A Lease's version, and when it was first seen at it (monotonic)."""
+    """The resource version of a Lease and the monotonic time when it was first observed."""
 
     version: str
     since: float
@@ -54,10 +55,10 @@ def observe_lease(lease: Mapping[str, Any], before: LeaseObservation | None, now
     return before if before is not None and before.version == version else LeaseObservation(version, now)
 
 
-def move(
-    lease: Mapping[str, Any] | None, identity: str, sight: LeaseObservation | None, now: float, default: float
+def decide_action(
+    lease: Mapping[str, Any] | None, identity: str, observation: LeaseObservation | None, now: float, default: float
 ) -> LeaseAction:
-    """`default` is the duration of a Lease that does not say its own."""
+    """Return the next action. `default` is the duration of a Lease without leaseDurationSeconds."""
     if lease is None:
         return LeaseAction.CREATE
     spec = lease.get("spec") or {}
@@ -66,20 +67,20 @@ def move(
         return LeaseAction.RENEW
     if not holder:
         return LeaseAction.TAKE
-    promised = spec.get("leaseDurationSeconds") or default
-    return LeaseAction.TAKE if sight is not None and now - sight.since >= promised else LeaseAction.WAIT
+    duration = spec.get("leaseDurationSeconds") or default
+    return LeaseAction.TAKE if observation is not None and now - observation.since >= duration else LeaseAction.WAIT
 
 
-def held(
-    lease: Mapping[str, Any] | None, identity: str, namespace: str, terms: LeaseTimings, moment: datetime
+def build_lease(
+    lease: Mapping[str, Any] | None, identity: str, namespace: str, timings: LeaseTimings, now: datetime
 ) -> dict[str, Any]:
-    """The Lease as `identity` writes it; the version makes the API server refuse it where another was faster."""
-    stamp = moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    """Return the Lease to write for `identity`. Its resource version makes a conflicting write fail."""
+    stamp = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     spec = dict((lease or {}).get("spec") or {})
     if spec.get("holderIdentity") != identity:
         spec["acquireTime"] = stamp
         spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + (1 if lease else 0)
-    spec |= {"holderIdentity": identity, "leaseDurationSeconds": round(terms.duration), "renewTime": stamp}
+    spec |= {"holderIdentity": identity, "leaseDurationSeconds": round(timings.duration), "renewTime": stamp}
     metadata: dict[str, Any] = {"name": LEASE, "namespace": namespace}
     if lease is not None:
         metadata["resourceVersion"] = lease["metadata"]["resourceVersion"]
@@ -87,7 +88,7 @@ def held(
 
 
 class LeaderElector:
-    """Tries to hold the Lease, on a thread of its own; `on_lost` is called if it was held and could not be kept."""
+    """Acquires and renews the Lease on a thread of its own, which calls `on_lost` if it loses the Lease."""
 
     def __init__(
         self,
@@ -95,15 +96,15 @@ class LeaderElector:
         namespace: str,
         identity: str,
         on_lost: Callable[[], None],
-        terms: LeaseTimings | None = None,
+        timings: LeaseTimings | None = None,
     ) -> None:
         self._api = api
         self._namespace = namespace
         self._identity = identity
         self._on_lost = on_lost
-        self._terms = terms or LeaseTimings()
+        self._timings = timings or LeaseTimings()
         self._path = _LEASES.format(namespace)
-        self._sight: LeaseObservation | None = None
+        self._observation: LeaseObservation | None = None
         self._renewed = 0.0
         self._stopping = threading.Event()
         self.elected = threading.Event()
@@ -113,9 +114,9 @@ class LeaderElector:
         self._thread.start()
 
     def stop(self) -> None:
-        """Give the Lease back, so that another need not wait for it to run out. Call it after the last write."""
+        """Release the Lease, so that a standby need not wait until it expires. Call this after the last write."""
         self._stopping.set()
-        self._thread.join(self._terms.deadline)
+        self._thread.join(self._timings.deadline)
         if not self.elected.is_set():
             return
         try:
@@ -124,46 +125,50 @@ class LeaderElector:
                 lease["spec"]["holderIdentity"] = ""
                 self._api.request("PUT", f"{self._path}/{LEASE}", lease)
         except (ApiError, ApiConnectionError) as error:
-            _LOG.warning("the Lease could not be given back: %s; another operator waits for it to run out", error)
+            _LOG.warning("cannot release the Lease; it expires by itself", extra=logs.fields(error=error))
 
     def _run(self) -> None:
-        said = ""
+        logged = None
         while not self._stopping.is_set():
-            problem = self._try()
-            if problem and problem != said:
-                _LOG.info("%s", problem)
-            said = problem
-            if self.elected.is_set() and time.monotonic() - self._renewed > self._terms.deadline:
-                _LOG.error("lost the lead: the Lease could not be renewed for %g s", self._terms.deadline)
+            problem = self._try_acquire()
+            if problem is not None and problem != logged:
+                message, values = problem
+                _LOG.info(message, extra=logs.fields(**values))
+            logged = problem
+            if self.elected.is_set() and time.monotonic() - self._renewed > self._timings.deadline:
+                _LOG.error(
+                    "leadership lost",
+                    extra=logs.fields(identity=self._identity, not_renewed_seconds=self._timings.deadline),
+                )
                 self._on_lost()
                 return
-            self._stopping.wait(self._terms.period)
+            self._stopping.wait(self._timings.period)
 
-    def _try(self) -> str:
-        """One attempt; the reason where this operator does not hold the Lease after it."""
+    def _try_acquire(self) -> tuple[str, dict[str, Any]] | None:
+        """Make one attempt; return a log message with fields if this operator does not hold the Lease after it."""
         began = time.monotonic()
         try:
             lease = self._read()
             if lease is not None:
-                self._sight = observe_lease(lease, self._sight, began)
-            todo = move(lease, self._identity, self._sight, began, self._terms.duration)
-            if todo is LeaseAction.WAIT:
-                if self.elected.is_set():  # taken from us, while we could not reach it
-                    self._renewed = -self._terms.deadline
+                self._observation = observe_lease(lease, self._observation, began)
+            action = decide_action(lease, self._identity, self._observation, began, self._timings.duration)
+            if action is LeaseAction.WAIT:
+                if self.elected.is_set():  # another process took the Lease while the API server was unreachable
+                    self._renewed = -self._timings.deadline
                 assert lease is not None
-                return f"standing by: {lease['spec']['holderIdentity']} leads"
-            body = held(lease, self._identity, self._namespace, self._terms, datetime.now(UTC))
-            if todo is LeaseAction.CREATE:
+                return "standing by", {"leader": lease["spec"]["holderIdentity"]}
+            body = build_lease(lease, self._identity, self._namespace, self._timings, datetime.now(UTC))
+            if action is LeaseAction.CREATE:
                 self._api.request("POST", self._path, body)
             else:
                 self._api.request("PUT", f"{self._path}/{LEASE}", body)
         except (ApiError, ApiConnectionError) as error:
-            return f"leader election: {error}"
+            return "leader election failed", {"error": str(error)}
         self._renewed = began
         if not self.elected.is_set():
-            _LOG.info("%s leads", self._identity)
+            _LOG.info("leadership gained", extra=logs.fields(identity=self._identity))
             self.elected.set()
-        return ""
+        return None
 
     def _read(self) -> dict[str, Any] | None:
         try:

@@ -1,15 +1,15 @@
-"""What the engine counts, for Prometheus: what became of the jobs, and what it costs to look after them.
+"""The engine's Prometheus metrics: outcomes of jobs, and the work for reconciling them.
 
     dljob_jobs_created_total, dljob_jobs_deleted_total, dljob_jobs_succeeded_total, dljob_jobs_failed_total,
-    dljob_job_restarts_total    {namespace, kind}           since this process began, not counting what was there
-    dljob_jobs                  {namespace, kind, state}    jobs there are, by status.state ("" before they have one)
+    dljob_job_restarts_total    {namespace, kind}           since this process started, without older jobs
+    dljob_jobs                  {namespace, kind, state}    existing jobs by status.state ("" without one)
     dljob_reconciles_total      {kind, result}              jobs reconciled, result "ok" or "failed"
-    dljob_runs_total            {kind}                      runs of a role; one may be for many jobs
-    dljob_run_seconds           {kind}                      a histogram of how long they took
-    dljob_queue_jobs                                        jobs that wait for a run, now
+    dljob_runs_total            {kind}                      runs of a role; one may reconcile many jobs
+    dljob_run_seconds           {kind}                      a histogram of their durations
+    dljob_queue_jobs                                        jobs that currently wait for a run
 
-and the process's own, from the library (process_cpu_seconds_total, process_resident_memory_bytes ...). `kind` is as in
-"kubeflow.org/v1 MXJob".
+and the process metrics of prometheus_client (process_cpu_seconds_total, process_resident_memory_bytes ...). An example
+of `kind` is "kubeflow.org/v1 MXJob".
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from dljob_operator.engine.predicates import Change
 from dljob_operator.engine.transforms import Object
 
 _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-"""Seconds: a warm run that has nothing to do is below the first, one of a thousand replicas is near the tenth."""
+"""Seconds. A run that changes nothing is below the first bucket, one with a thousand replicas near the tenth."""
 _OFF = ("", "0")
 
 
 class Metrics:
-    """Safe to use from several threads."""
+    """Counts events. It is safe to use from several threads."""
 
     def __init__(self, now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC)) -> None:
         self.registry = CollectorRegistry()
-        # Kubernetes' times have whole seconds
+        # creationTimestamp has whole seconds
         self._began = now().replace(microsecond=0)
         of_jobs = ("namespace", "kind")
 
@@ -59,7 +59,7 @@ class Metrics:
         ProcessCollector(registry=self.registry)
 
     def job_changed(self, kind: str, change: Change) -> None:
-        """Take note of a watched job's change. A list after a pause shows jobs as new that are not: their age tells."""
+        """Count a change of a watched job. A list reports old jobs as new; creationTimestamp tells them apart."""
         labels = (change.obj["metadata"].get("namespace", ""), kind)
         if change.new is None:
             self._deleted.labels(*labels).inc()
@@ -85,11 +85,11 @@ class Metrics:
         self._reconciles.labels(kind, "ok" if ok else "failed").inc()
 
     def watch(self, jobs: Callable[[], Iterable[tuple[str, Object]]], waiting: Callable[[], int]) -> None:
-        """Ask `jobs` for (kind, job) pairs and `waiting` for the queue's length whenever somebody reads the metrics."""
-        self.registry.register(_Now(jobs, waiting))
+        """Call `jobs` for (kind, job) pairs and `waiting` for the length of the queue at each scrape."""
+        self.registry.register(_CurrentJobs(jobs, waiting))
 
     def serve(self, address: str) -> HTTPServer | None:
-        """Serve /metrics at `address` ("host:port", ":port" for all interfaces); "0" or "" is nowhere."""
+        """Serve /metrics at `address` ("host:port", ":port" for all interfaces); "0" or "" disables it."""
         if address in _OFF:
             return None
         host, _, port = address.rpartition(":")
@@ -101,15 +101,15 @@ class Metrics:
         return server
 
 
-class _Now(Collector):
-    """What is counted anew at each look."""
+class _CurrentJobs(Collector):
+    """The gauges that are computed at each scrape."""
 
     def __init__(self, jobs: Callable[[], Iterable[tuple[str, Object]]], waiting: Callable[[], int]) -> None:
         self._jobs = jobs
         self._waiting = waiting
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing: else registering would already ask."""
+        """Return nothing, because otherwise registering would call `collect`."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
@@ -130,8 +130,8 @@ def _status(job: Object | None) -> Mapping[str, Any]:
 
 
 def _retries(status: Mapping[str, Any]) -> int:
-    held = status.get("retries")
-    return sum(n for n in held.values() if isinstance(n, int)) if isinstance(held, Mapping) else 0
+    retries = status.get("retries")
+    return sum(n for n in retries.values() if isinstance(n, int)) if isinstance(retries, Mapping) else 0
 
 
 def _created(job: Object) -> datetime.datetime:

@@ -1,4 +1,4 @@
-"""Which changes are a reason to reconcile, and whose: pure functions over objects as the cache holds them."""
+"""Decide which changes of cached objects requeue a job: pure functions."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ RECONCILE_PERIOD_ANNOTATION = "ansible.sdk.operatorframework.io/reconcile-period
 
 @dataclass(frozen=True)
 class Change:
-    """An object before and after: without `old` it is new, without `new` it is gone."""
+    """An object before and after a change. `old` is None for a new object, `new` for a deleted one."""
 
     old: Object | None
     new: Object | None
 
     @property
     def obj(self) -> Object:
-        """The object as it is, or as it last was."""
+        """The current state of the object, or its last state if it was deleted."""
         found = self.new if self.new is not None else self.old
         assert found is not None
         return found
 
 
 def custom_predicate(change: Change) -> bool:
-    """Whether a custom resource's change was made by somebody else: a write of its status never counts."""
+    """Whether a change of a custom resource is more than a change of its status."""
     if change.old is None or change.new is None:
         return True
     return _intent(change.old) != _intent(change.new)
 
 
 def owned_predicate(change: Change) -> bool:
-    """Whether an owned object's change shows in anything that is kept of it."""
+    """Whether an owned object changed in any field that the cache keeps."""
     if change.old is None or change.new is None:
         return True
     return _without_version(change.old) != _without_version(change.new)
 
 
 def owner_uid(obj: Object) -> str | None:
-    """Return the UID of the object's controller, or None where nobody controls it."""
+    """Return the UID of the object's controller, or None if it has none."""
     for reference in obj["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
             uid: str = reference["uid"]
@@ -59,14 +59,19 @@ def version_of(obj: Object) -> str:
 
 
 def is_leaving(obj: Object) -> bool:
-    """Whether the object has been deleted and waits for its finalizers or its grace period."""
+    """Whether the object has a deletionTimestamp, so waits for its finalizers or its grace period."""
     return bool(obj["metadata"].get("deletionTimestamp"))
 
 
-def title(obj: Object) -> str:
-    """Return an object's name as logs show it: "default/linear"."""
+def object_fields(obj: Object) -> dict[str, str | None]:
+    """Return the log fields that identify an object."""
     metadata = obj["metadata"]
-    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+    return {
+        "kind": obj.get("kind"),
+        "api_version": obj.get("apiVersion"),
+        "namespace": metadata.get("namespace"),
+        "name": metadata.get("name"),
+    }
 
 
 def _intent(obj: Object) -> tuple[Any, ...]:

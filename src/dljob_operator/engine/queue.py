@@ -1,8 +1,8 @@
-"""The work queue: which jobs are to be reconciled next, at most one run a job at a time.
+"""The work queue: it orders the jobs to reconcile, with at most one run per job at a time.
 
-A job is known by its UID; jobs of the same group may be taken together. An event for a job that waits
-changes nothing; one for a job that runs makes it wait again afterwards. A job that failed waits longer each
-time, until it succeeds or somebody changes it.
+Keys are the UIDs of jobs; jobs of the same group may be reconciled together. An event for a queued job changes nothing;
+an event for a running job requeues it after the run. A job that failed waits with exponential backoff until it succeeds
+or a user changes it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dljob_operator.engine.resource_versions import Written
 
 FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 300.0
 SETTLE = 0.05
-"""Seconds that an owned object's event waits for others: pods of one job change in bursts."""
+"""Seconds by which an event of an owned object is delayed, because pods of one job change in bursts."""
 SETTLE_EACH = 0.0005
-"""Seconds more for each object that the job owns: a reconcile looks at all of them, and so do many changes."""
-_URGENT_IN_A_ROW = 4  # takes of what somebody asked for, before one of what owned objects ask for, where both wait
-_SLACK = 64  # entries of the heap that may be out of date before they are cleared out
+"""Additional delay in seconds for each owned object: a reconcile reads all of them, and more of them change."""
+_URGENT_IN_A_ROW = 4  # gets of urgent keys in a row before one of another key, if both wait
+_SLACK = 64  # outdated entries of the heap that may accumulate before they are removed
 
 
 class _State(enum.Enum):
@@ -42,21 +42,22 @@ class _Item:
     failures: int = 0
     alone: bool = False
     taker: int = 0
-    """The thread that has it, while it runs."""
+    """The thread that reconciles the key, while it runs."""
     dirty: set[Written | None] = field(default_factory=set)
     urgent: bool = False
     settle: float = SETTLE
 
 
 class WorkQueue:
-    """Safe to use from several threads. `clock` gives seconds that only grow."""
+    """A queue for several threads. `clock` returns monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._changed = threading.Condition()
         self._items: dict[str, _Item] = {}
         self._ready: OrderedDict[str, None] = OrderedDict()
-        # What somebody did to a job comes before what became of its pods: a new job's pods before another's status.
+        # Changes of a job itself come before changes of its owned objects: creating pods of a new job precedes status
+        # updates.
         self._first: OrderedDict[str, None] = OrderedDict()
         self._in_a_row = 0
         self._delayed: list[tuple[float, str]] = []
@@ -65,12 +66,12 @@ class WorkQueue:
 
     @property
     def waiting(self) -> int:
-        """How many threads wait for work."""
+        """The number of threads that wait for work."""
         return self._takers
 
     @property
     def depth(self) -> int:
-        """How many keys could be taken now."""
+        """The number of keys that are ready."""
         with self._changed:
             self._promote()
             return len(self._ready) + len(self._first)
@@ -78,11 +79,10 @@ class WorkQueue:
     def add(
         self, key: str, group: Hashable, *, cause: Written | None = None, urgent: bool = False, owned: int = 0
     ) -> None:
-        """Ask for a run of `key`.
+        """Queue `key`.
 
-        `urgent` is for what somebody did to the job itself: it runs at once, even while it waits after a
-        failure. `cause` is the version of the object whose event this is; see `done`. `owned` is how many
-        objects the job has.
+        `urgent` means that the job itself changed: it becomes ready immediately, even during its backoff. `cause` is
+        the object and resource version of the event; see `done`. `owned` is the number of objects that the job owns.
         """
         with self._changed:
             item = self._items.setdefault(key, _Item(group))
@@ -98,7 +98,7 @@ class WorkQueue:
                 self._delay(key, item, min(item.due, self._clock() + item.settle))
 
     def discard(self, key: str) -> None:
-        """Drop a job that is gone; a run in progress ends by itself."""
+        """Remove a deleted job; a run in progress ends by itself."""
         with self._changed:
             self._items.pop(key, None)
             self._ready.pop(key, None)
@@ -107,8 +107,8 @@ class WorkQueue:
     def get(self, limit: Callable[[Hashable], int], timeout: float | None = None) -> list[str] | None:
         """Wait for work and return the keys to run together: one, or up to `limit(group)` of the same group.
 
-        What waits is shared out among the threads that wait here. Return [] after `timeout` seconds (0 does
-        not wait at all), None once the queue is closed. Every key must be given back to `done`.
+        Ready keys are divided among the waiting threads. Return [] after `timeout` seconds (0 does not wait), and None
+        once the queue is closed. The caller must call `done` for every key.
         """
         deadline = None if timeout is None else self._clock() + timeout
         with self._changed:
@@ -136,15 +136,13 @@ class WorkQueue:
         wrote: Collection[Written] = (),
         alone: bool = False,
     ) -> float | None:
-        """Give a key back after its run; return the seconds until its next one, None if none is due.
+        """Mark the run of a key as ended; return the seconds until its next run, None if none is scheduled.
 
-        To be called by the thread that took it. A key that it has given back before is nobody's, or another's by now:
-        nothing happens.
+        Only the thread that got the key from `get` may call this. A second call for the same run has no effect.
 
-        `again_after` is when to run a job that is ok in any case; a failed one runs after its backoff.
-        Events that came during the run count, but for those whose cause the run itself `wrote`. `alone`
-        keeps the next run of this job from being shared, for when a shared one ended without telling whose
-        fault it was.
+        `again_after` is the delay of the next run of a job that is ok; a failed one runs after its backoff. Events
+        during the run requeue the key, except those whose cause the run itself `wrote`. `alone` keeps the next run of
+        this job from being shared, for a shared run that ended without a report on its jobs.
         """
         with self._changed:
             item = self._items.get(key)
@@ -170,7 +168,7 @@ class WorkQueue:
             return delay
 
     def close(self) -> None:
-        """Let every thread that waits in `take` return."""
+        """Make `get` return None in all threads."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -191,7 +189,7 @@ class WorkQueue:
         return keys
 
     def _make_ready(self, key: str, item: _Item, *, urgent: bool = False) -> None:
-        if urgent and self._ready.pop(key, key) is None:  # it waited there already
+        if urgent and self._ready.pop(key, key) is None:  # it was ready already
             self._first[key] = None
         if item.state is not _State.READY:
             item.state, item.due = _State.READY, math.inf
@@ -206,11 +204,11 @@ class WorkQueue:
         if len(self._delayed) > 2 * len(self._items) + _SLACK:
             self._delayed = [entry for entry in self._delayed if self._is_current(*entry)]
             heapq.heapify(self._delayed)
-        # All of them: whoever is woken may be busy with something else when this is due.
+        # Wake all threads: a single one might be busy when this is due.
         self._changed.notify_all()
 
     def _promote(self) -> None:
-        """Make ready what is due; entries that an earlier or later time has replaced are passed over."""
+        """Make due keys ready. Entries with an outdated due time are skipped."""
         now = self._clock()
         while self._delayed and self._delayed[0][0] <= now:
             due, key = heapq.heappop(self._delayed)

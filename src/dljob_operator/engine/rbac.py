@@ -1,4 +1,4 @@
-"""A refusal for want of a right, with the rule that would give it: in the log, nobody should have to look it up."""
+"""Add the missing RBAC rule to the message of a 403 response, so that administrators need not derive it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _DENIED = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"')
 
 
 def with_rule(refusal: str) -> str:
-    """Return the API server's words, and after them what is to be added to the operator's role."""
+    """Return the API server's message, followed by the rule to add to the operator's role."""
     denied = _DENIED.search(refusal)
     if denied is None:
         return refusal

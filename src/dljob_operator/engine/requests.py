@@ -1,4 +1,4 @@
-"""From watch entries and cached objects to what the warm runner is asked: pure functions."""
+"""Build run requests from watch entries and cached objects: pure functions."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dljob_operator.runner import RunRequest, Target
 from dljob_operator.watches import Watch
 
 Snapshot = Mapping[str, Mapping[str, Sequence[Object]]]
-"""What each job owns: `{job uid: {"Pod": [...], "Service": [...]}}`."""
+"""The owned objects of each job: `{job uid: {"Pod": [...], "Service": [...]}}`."""
 
 
 ClusterInfo = Mapping[str, Any]
-"""What is known of the cluster besides the jobs; see `engine.cluster_info`."""
+"""Information on the cluster; see `engine.cluster_info`."""
 
 
 def targets(watches: Sequence[Watch]) -> list[Target]:
-    """Return everything that `watches` may run."""
+    """Return all roles and playbooks that `watches` may run."""
     found = []
     for watch in watches:
         found.append(
@@ -37,7 +37,7 @@ def targets(watches: Sequence[Watch]) -> list[Target]:
 
 
 def target_name(watch: Watch, *, finalizing: bool = False) -> str:
-    """Return what runs for `watch`; a finalizer of variables alone is run by the entry's own role."""
+    """Return the name of the target of `watch`. A finalizer with only variables uses the role of the entry."""
     final = watch.finalizer
     own = finalizing and final is not None and (final.role or final.playbook)
     return f"{watch.gvk} finalizer" if own else str(watch.gvk)
@@ -52,8 +52,8 @@ def request_for_one(
     cluster_info: ClusterInfo | None = None,
     finalizing: bool = False,
 ) -> RunRequest:
-    handed = variables.for_object(watch, obj, finalizing=finalizing)
-    return _request(target_name(watch, finalizing=finalizing), handed, snapshot, timeout, cluster_info)
+    run_variables = variables.for_object(watch, obj, finalizing=finalizing)
+    return _request(target_name(watch, finalizing=finalizing), run_variables, snapshot, timeout, cluster_info)
 
 
 def request_for_many(
@@ -64,10 +64,10 @@ def request_for_many(
 
 
 def period_of(watch: Watch, obj: Object, default: float) -> float | None:
-    """Return after how many seconds `obj` is reconciled even if nothing happens, None for never.
+    """Return the seconds after which `obj` is reconciled without an event, None for never.
 
-    Its annotation decides, else the entry's `reconcilePeriod`, else `default`; an annotation of "0s" turns
-    it off. Raises ValueError where the annotation is no duration.
+    The annotation of `obj` precedes the `reconcilePeriod` of the entry, which precedes `default`; an annotation of "0s"
+    turns it off. Raises ValueError if the annotation is no duration.
     """
     annotation = (obj["metadata"].get("annotations") or {}).get(RECONCILE_PERIOD_ANNOTATION)
     if annotation is not None:
@@ -76,7 +76,11 @@ def period_of(watch: Watch, obj: Object, default: float) -> float | None:
 
 
 def _request(
-    target: str, handed: variables.RunVariables, snapshot: Snapshot, timeout: float, cluster_info: ClusterInfo | None
+    target: str,
+    run_variables: variables.RunVariables,
+    snapshot: Snapshot,
+    timeout: float,
+    cluster_info: ClusterInfo | None,
 ) -> RunRequest:
-    values: Mapping[str, Any] = handed.values
-    return RunRequest(target, values, handed.unsafe, snapshot, timeout, cluster_info)
+    values: Mapping[str, Any] = run_variables.values
+    return RunRequest(target, values, run_variables.unsafe, snapshot, timeout, cluster_info)

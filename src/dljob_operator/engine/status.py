@@ -15,9 +15,9 @@ from dljob_operator.engine.transforms import Object
 def write_conditions(
     api: KubeApi, resource: Resource, obj: Object, outcome: JobOutcome, stats: Mapping[str, int]
 ) -> None:
-    """Merge the conditions after a run into the status of `obj`, which may have gone meanwhile.
+    """Merge the conditions after a run into the status of `obj`, which may have been deleted meanwhile.
 
-    The role may have written the status too, so it is read again first.
+    The role may have written the status too, so this reads it again first.
     """
     metadata = obj["metadata"]
     path = resource.item(metadata.get("namespace", ""), metadata["name"])

@@ -1,4 +1,4 @@
-"""What of an object is kept in memory and handed to a run: pure functions to a smaller form of it."""
+"""Reduce objects to the fields that the cache keeps and runs get: pure functions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _POD_STATUS = (
 
 
 def pod(obj: Object) -> Object:
-    """Keep who a pod is and belongs to, where it runs, and how it and its containers fare."""
+    """Keep the identity of a pod, its owners, its node, and the status of the pod and its containers."""
     spec = obj.get("spec", {})
     kept = _pick(spec, ("nodeName", "restartPolicy"))
     kept["containers"] = [{"name": container.get("name")} for container in spec.get("containers", [])]
@@ -33,7 +33,7 @@ def pod(obj: Object) -> Object:
 
 
 def service(obj: Object) -> Object:
-    """Keep who a Service is and belongs to, and what it selects."""
+    """Keep the identity of a Service, its owners, its cluster IP, selector and ports."""
     return {
         "metadata": _metadata(obj),
         "spec": _pick(obj.get("spec", {}), ("clusterIP", "selector", "ports")),
@@ -41,26 +41,26 @@ def service(obj: Object) -> Object:
 
 
 def existence(obj: Object) -> Object:
-    """Keep who an object is and belongs to: that it is there is all that counts."""
+    """Keep the identity and the owners of an object, for objects whose existence is sufficient."""
     return {"metadata": _metadata(obj)}
 
 
 def config_map(obj: Object) -> Object:
-    """Keep who a ConfigMap is and what it says."""
+    """Keep the identity and the data of a ConfigMap."""
     return {"metadata": _metadata(obj), "data": obj.get("data") or {}}
 
 
 def node(obj: Object) -> Object:
-    """Keep a node's name and the names of the extended resources that it has: its heartbeats change neither."""
+    """Keep the name and the extended resources of a node, which its heartbeats do not change."""
     status = obj.get("status", {})
-    held = [*status.get("capacity", {}).items(), *status.get("allocatable", {}).items()]
-    names = sorted({name for name, count in held if "/" in name and count != "0"})
+    quantities = [*status.get("capacity", {}).items(), *status.get("allocatable", {}).items()]
+    names = sorted({name for name, count in quantities if "/" in name and count != "0"})
     kept = _pick(obj.get("metadata", {}), ("name", "uid", "resourceVersion"))
     return {"metadata": kept, "resources": names}
 
 
 def custom(obj: Object) -> Object:
-    """Keep the whole of a custom resource but for the bookkeeping of who wrote which field."""
+    """Keep a whole custom resource without its managedFields."""
     metadata = {key: value for key, value in obj.get("metadata", {}).items() if key != "managedFields"}
     return {**obj, "metadata": metadata}
 

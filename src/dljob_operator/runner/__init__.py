@@ -1,8 +1,7 @@
-"""Warm Ansible runs: a process that has imported everything and forks a child for every run.
+"""Run Ansible in forked processes: a fork server has loaded Ansible and forks a child for each run or worker.
 
-`client` is the side of the engine, `fork_server` the process that forks, `play` what happens in a child;
-`messages` is what they say to each other. Only `play` and `callbacks` import Ansible, and only within the
-fork_server.
+The engine uses `client`. `fork_server` is the process that forks, `playbook_runner` runs Ansible in its children, and
+`messages` defines what they exchange. Only `playbook_runner` and `callbacks` import Ansible, within the fork server.
 """
 
 from __future__ import annotations

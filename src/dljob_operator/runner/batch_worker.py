@@ -1,4 +1,4 @@
-"""The child's side of a run that stays: batches come in on one pipe, results go out on another, both as frames."""
+"""The worker process's end of its two pipes: it reads batches from one and writes results to the other, as frames."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult
 
 LONG_LIVED = "dljob_resident"
-"""The extra variable that tells our task that its run stays."""
+"""The extra variable that tells our task that it runs in a long-lived worker."""
 _CHUNK = 256 * 1024
 
 
@@ -50,7 +50,7 @@ class PipeWorkSource:
 
 
 def run_result(result: Mapping[str, Any]) -> RunResult:
-    """A task's result as that of a run with this one task."""
+    """Convert the result of our task to the result of a run with this one task."""
     failed = bool(result.get("failed"))
     failures = (Failure("Reconcile", str(result.get("msg") or "")),) if failed else ()
     changed = bool(result.get("changed"))

@@ -1,6 +1,6 @@
-"""The engine's side of the warm runner: a supervised fork_server process, and requests to it from any thread.
+"""Supervise the fork server process and send it run requests from any thread.
 
-This module starts processes by exec only, never by fork, so it may be used beside any number of threads.
+This module starts processes with exec, never with fork alone, so it is safe in a process with many threads.
 """
 
 from __future__ import annotations
@@ -23,37 +23,41 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 
+from dljob_operator import logs
 from dljob_operator.runner import process_tree
 from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult, Target
 
 _LOG = logging.getLogger(__name__)
 _CHUNK = 256 * 1024
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0  # seconds before a fork_server that ended is started again
-_OVERDUE = 30.0  # seconds after which a fork_server that has not begun or ended a run in time is taken for stuck
-_LOOK = 5.0  # seconds between looks for such a run
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0  # seconds before the next start of a fork server
+_STUCK_AFTER = 30.0  # seconds after which a fork server that is late to start or end a run counts as stuck
+_CHECK_INTERVAL = 5.0  # seconds between checks for this
+
+
+_WORKER_MESSAGES = {"worker_started": "worker started", "worker_ended": "worker ended"}
 
 
 class RunnerError(RuntimeError):
-    """The warm process cannot be started; the message says why."""
+    """The fork server cannot be started; the message is the cause."""
 
 
 @dataclass
 class _PendingRun:
-    """A request on its way. `sent` and `started` are times, 0 until then; `pid` is its child's."""
+    """A request without a final result. `sent` and `started` are times, 0 until then; `pid` is the child process."""
 
     request: RunRequest
     future: Future[RunResult]
-    tell: Callable[[RunResult], None]
+    on_partial: Callable[[RunResult], None]
     sent: float = 0.0
     started: float = 0.0
     pid: int | None = None
 
 
 class RunnerClient:
-    """Runs targets, at most `concurrency` at a time, each in a child forked from a warm process.
+    """Runs targets, at most `concurrency` at a time, in children of the fork server.
 
-    The process is started by `start` and again whenever it ends; the runs in pending then end as CRASHED,
-    and those not yet sent go to the next process. `environ` is its environment (default: this process's).
+    `start` starts the fork server, and the client restarts it when it ends. Its runs in progress then end as CRASHED;
+    requests not sent yet go to the next fork server. `environ` is its environment (default: that of this process).
     """
 
     def __init__(
@@ -64,45 +68,47 @@ class RunnerClient:
         self._environ = dict(os.environ if environ is None else environ)
         self._lock = threading.Lock()  # guards the fields below; never held while anything is sent
         self._sending = threading.Lock()  # one frame at a time
-        self._socket: socket.socket | None = None  # set while the process is ready for requests
+        self._socket: socket.socket | None = None  # set while the fork server is ready for requests
         self._pending_runs: dict[int, _PendingRun] = {}
         self._next_number = 1
         self._problem = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._closing = threading.Event()
-        self._settled = threading.Event()  # the first start has come to an end, good or bad
-        self._thread = threading.Thread(target=self._supervise, name="warm-runner", daemon=True)
+        self._first_start_done = threading.Event()  # the first start has succeeded or failed
+        self._thread = threading.Thread(target=self._supervise, name="runner-client", daemon=True)
 
     @property
     def pid(self) -> int | None:
-        """The warm process's number, or None where there is none."""
+        """The process id of the fork server, or None if it is not running."""
         process = self._process
         return process.pid if process else None
 
     @property
     def running(self) -> int:
-        """How many runs have begun and not ended."""
+        """The number of runs in progress."""
         with self._lock:
             return sum(pending.pid is not None for pending in self._pending_runs.values())
 
     def start(self) -> None:
-        """Start the warm process and return at once; requests wait until it is ready."""
+        """Start the fork server and return immediately; requests wait until it is ready."""
         self._thread.start()
 
     def wait_ready(self, timeout: float | None = None) -> None:
-        """Return when the process is warm. Raises RunnerError if it fails or takes `timeout` seconds."""
-        if not self._settled.wait(timeout):
-            raise RunnerError(f"the warm Ansible process was not ready after {timeout} s")
+        """Wait until the fork server is ready. Raises RunnerError if it fails or after `timeout` seconds."""
+        if not self._first_start_done.wait(timeout):
+            raise RunnerError(f"the Ansible fork server was not ready after {timeout} s")
         if self._problem:
             raise RunnerError(self._problem)
 
-    def submit(self, request: RunRequest, tell: Callable[[RunResult], None] = lambda result: None) -> Future[RunResult]:
+    def submit(
+        self, request: RunRequest, on_partial: Callable[[RunResult], None] = lambda result: None
+    ) -> Future[RunResult]:
         """Run `request`; the future always ends with a result, never with an exception.
 
-        `tell` gets the results before that one, of a run that goes on; it is called on the thread that all runs'
-        results come in on, and must not wait.
+        `on_partial` gets the partial results before that. The client calls it on the one thread that receives all
+        results, so it must not block.
         """
-        pending = _PendingRun(request, Future(), tell)
+        pending = _PendingRun(request, Future(), on_partial)
         pending.future.set_running_or_notify_cancel()
         with self._lock:
             number = self._next_number
@@ -121,15 +127,15 @@ class RunnerClient:
         return self.submit(request).result()
 
     def results(self, request: RunRequest) -> Iterator[RunResult]:
-        """Run `request` and wait for its results: those of a run that goes on, if it tells any, and the last one."""
-        came: SimpleQueue[RunResult | Future[RunResult]] = SimpleQueue()
-        self.submit(request, came.put).add_done_callback(came.put)
-        while isinstance(result := came.get(), RunResult):
+        """Run `request` and yield its results: the partial ones, if any, and the final one."""
+        received: SimpleQueue[RunResult | Future[RunResult]] = SimpleQueue()
+        self.submit(request, received.put).add_done_callback(received.put)
+        while isinstance(result := received.get(), RunResult):
             yield result
         yield result.result()
 
     def close(self) -> None:
-        """End the process and every run at once; what was in pending ends as CANCELLED. Safe to call twice."""
+        """End the fork server and all runs immediately; pending runs end as CANCELLED. It may be called twice."""
         self._closing.set()
         with self._lock:
             connected, process = self._socket, self._process
@@ -142,7 +148,7 @@ class RunnerClient:
             self._thread.join()
 
     def _transmit(self) -> None:
-        """Send what was not sent yet. A process that has just ended is left to its supervisor."""
+        """Send all requests that were not sent yet. The supervising thread handles a fork server that has ended."""
         with self._sending:
             with self._lock:
                 connected = self._socket
@@ -164,24 +170,24 @@ class RunnerClient:
         while not self._closing.is_set():
             scratch = Path(tempfile.mkdtemp(prefix="dljob-operator-"))
             try:
-                was_ready, problem = self._one_process(scratch)
+                was_ready, problem = self._run_process(scratch)
             except OSError as error:
-                was_ready, problem = False, f"the warm Ansible process could not be started: {error}"
+                was_ready, problem = False, f"cannot start the Ansible fork server: {error}"
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
             if not was_ready:
                 self._problem = problem
-            self._settled.set()
-            # Where no process gets ready, nobody will take what waits.
-            self._end_flights(problem, unsent=not was_ready)
+            self._first_start_done.set()
+            # If no fork server became ready, requests that wait fail too.
+            self._end_pending_runs(problem, unsent=not was_ready)
             if not self._closing.is_set():
                 pause = _FIRST_PAUSE if was_ready else min(pause * 2, _LONGEST_PAUSE)
-                _LOG.error("%s; starting another in %.1f s", problem, pause)
+                _LOG.error("fork server ended; restarting it", extra=logs.fields(error=problem, retry_seconds=pause))
                 self._closing.wait(pause)
-        self._end_flights("the operator is stopping", unsent=True)
+        self._end_pending_runs("the operator is stopping", unsent=True)
 
-    def _one_process(self, scratch: Path) -> tuple[bool, str]:
-        """Serve one process until it ends; return whether it ever was ready, and what it ended of."""
+    def _run_process(self, scratch: Path) -> tuple[bool, str]:
+        """Start one fork server and serve it until it ends; return whether it was ready, and why it ended."""
         ours, theirs = socket.socketpair()
         with ours:
             with theirs:
@@ -191,11 +197,11 @@ class RunnerClient:
                     stdin=subprocess.DEVNULL,
                     stdout=sys.__stderr__ or subprocess.DEVNULL,
                     env=self._child_environ(),
-                    start_new_session=True,  # a Ctrl-C at the terminal is the engine's to deal with
+                    start_new_session=True,  # only the engine handles Ctrl-C from the terminal
                 )
             with self._lock:
                 self._process = process
-            if self._closing.is_set():  # `close` may have looked before there was a process
+            if self._closing.is_set():  # `close` may have been called before the process existed
                 process.kill()
             try:
                 config = {
@@ -214,14 +220,14 @@ class RunnerClient:
                 code = _reap(process)
                 with self._lock:
                     self._process = None
-        return was_ready, problem or f"the warm Ansible process ended unexpectedly ({_describe(code)})"
+        return was_ready, problem or f"the Ansible fork server ended unexpectedly ({_describe(code)})"
 
     def _child_environ(self) -> dict[str, str]:
-        """The process finds this package also where it is not installed, as in a test of the source tree."""
+        """Return the environment, with this package on PYTHONPATH because it may not be installed."""
         environ = dict(self._environ)
         package = str(Path(__file__).parents[2])
         environ["PYTHONPATH"] = os.pathsep.join(filter(None, (package, environ.get("PYTHONPATH", ""))))
-        environ["PYTHONSAFEPATH"] = "1"  # the working directory is not ours to import from
+        environ["PYTHONSAFEPATH"] = "1"  # do not import from the working directory
         return environ
 
     def _read_until_end(self, ours: socket.socket, process: subprocess.Popen[bytes]) -> tuple[bool, str]:
@@ -230,9 +236,9 @@ class RunnerClient:
         poll = select.poll()
         poll.register(ours, select.POLLIN)
         while True:
-            if not poll.poll(_LOOK * 1000):
+            if not poll.poll(_CHECK_INTERVAL * 1000):
                 if self._is_stuck():
-                    problem = "the warm Ansible process no longer begins or ends its runs, and was killed"
+                    problem = "the Ansible fork server no longer starts or ends runs and was killed"
                     process.kill()
                 continue
             try:
@@ -247,22 +253,25 @@ class RunnerClient:
                 elif frame.header["type"] == "ready":
                     was_ready = True
                     self._become_ready(ours, frame)
+                elif frame.header["type"] in _WORKER_MESSAGES:
+                    header = dict(frame.header)
+                    _LOG.info(_WORKER_MESSAGES[header.pop("type")], extra=logs.fields(**header))
                 else:
-                    self._take(frame)
+                    self._handle_frame(frame)
 
     def _become_ready(self, ours: socket.socket, frame: Frame) -> None:
         for warning in frame.header["warnings"]:
-            _LOG.warning("%s", warning)
-        _LOG.info("Ansible is warm, after %.1f s", frame.header["seconds"])
+            _LOG.warning("cannot preload a role or playbook", extra=logs.fields(error=warning))
+        _LOG.info("fork server ready", extra=logs.fields(seconds=frame.header["seconds"]))
         with self._lock:
             self._socket = ours
         self._problem = ""
-        self._settled.set()
+        self._first_start_done.set()
         if self._closing.is_set():
             ours.shutdown(socket.SHUT_RDWR)
         self._transmit()
 
-    def _take(self, frame: Frame) -> None:
+    def _handle_frame(self, frame: Frame) -> None:
         number = frame.header["id"]
         with self._lock:
             pending = self._pending_runs.get(number)
@@ -271,10 +280,10 @@ class RunnerClient:
             if frame.header["type"] == "started":
                 pending.pid, pending.started = frame.header["pid"], time.monotonic()
                 return
-            if frame.header["type"] != "told":
+            if frame.header["type"] != "partial":
                 del self._pending_runs[number]
-        if frame.header["type"] == "told":
-            pending.tell(replace(RunResult.from_body(frame.body, frame.header["seconds"], ""), is_partial=True))
+        if frame.header["type"] == "partial":
+            pending.on_partial(replace(RunResult.from_body(frame.body, frame.header["seconds"], ""), is_partial=True))
             return
         pending.future.set_result(_result(frame, pending.request))
 
@@ -283,21 +292,21 @@ class RunnerClient:
         with self._lock:
             running = [pending for pending in self._pending_runs.values() if pending.started]
             queued = [pending for pending in self._pending_runs.values() if pending.sent and not pending.started]
-        late = any(now - pending.started > pending.request.timeout + _OVERDUE for pending in running)
-        idle = len(running) < self._concurrency and any(now - pending.sent > _OVERDUE for pending in queued)
+        late = any(now - pending.started > pending.request.timeout + _STUCK_AFTER for pending in running)
+        idle = len(running) < self._concurrency and any(now - pending.sent > _STUCK_AFTER for pending in queued)
         return late or idle
 
     def _kill_runs(self, scratch: Path) -> None:
-        """End what a dead fork_server has left running, so that no job is ever reconciled twice at a time."""
+        """Kill the runs of a dead fork server, so that two runs never reconcile one job at a time."""
         with self._lock:
             pids = [pending.pid for pending in self._pending_runs.values() if pending.pid is not None]
         for pid in pids:
             process_tree.kill(process_tree.tree(pid))
-        # the kernel has ended the runs with the fork_server, perhaps before the look above: what they started is left
+        # The kernel may have killed the runs with the fork server before this; their own children can still be running.
         process_tree.kill(process_tree.started_below(scratch))
 
-    def _end_flights(self, problem: str, *, unsent: bool) -> None:
-        """End what the last process had been sent, and with `unsent` what waits for the next one."""
+    def _end_pending_runs(self, problem: str, *, unsent: bool) -> None:
+        """End the runs that were sent to the last fork server, and with `unsent` those that were not sent."""
         ending = RunOutcome.CANCELLED if self._closing.is_set() else RunOutcome.CRASHED
         with self._lock:
             numbers = [number for number, pending in self._pending_runs.items() if pending.sent or unsent]
@@ -326,9 +335,9 @@ def _describe(code: int) -> str:
 
 
 def _reap(process: subprocess.Popen[bytes]) -> int:
-    """Wait for a fork_server whose stream has ended; it ends its children first, which must not take long."""
+    """Wait for a fork server whose socket was closed; it kills its children first."""
     try:
-        return process.wait(timeout=_LOOK)
+        return process.wait(timeout=_CHECK_INTERVAL)
     except subprocess.TimeoutExpired:
         process.kill()
         return process.wait()

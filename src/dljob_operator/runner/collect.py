@@ -1,7 +1,6 @@
-"""What a run's callback gathers: failures that count, reports of our tasks, and a line of text for each task.
+"""Collect the results of a run: unhandled failures, the reports of our tasks, and an entry for each task.
 
-The callback plugin (`callbacks/dljob_collect.py`) is made by Ansible; it feeds the one collector of the
-process.
+Ansible instantiates the callback plugin `callbacks/dljob_collect.py`, which fills the only collector of the process.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from dljob_operator.runner.messages import Failure
 
 REQUEUE_ACTIONS = ("operator_sdk.util.requeue_after", "requeue_after")
 _LONGEST_MESSAGE = 8 * 1024
-_TOLD = ("changed", "msg", "period", "failed", "censored")
+_RESULT_KEYS = ("changed", "msg", "period", "failed", "censored")
 
 
 class Stats(Protocol):
-    """The part of Ansible's AggregateStats that tells a rescued failure from another: counts by host."""
+    """The part of Ansible's AggregateStats that counts rescued failures by host."""
 
     rescued: Mapping[str, int]
 
 
 class Collector:
-    """Gathers one run. `stats` are the run's own, counted by Ansible before it calls back."""
+    """Collects the results of one run. `stats` are its AggregateStats, which Ansible updates before each callback."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
@@ -35,28 +34,28 @@ class Collector:
         self._rescued = 0
 
     def finished(self, task: str, action: str, result: Mapping[str, Any]) -> None:
-        """Take note of a task that went well."""
+        """Record a successful task."""
         self._report(action, result)
-        self._told("runner_on_ok", task, action, result)
+        self._record("runner_on_ok", task, action, result)
 
     def failed(self, task: str, action: str, result: Mapping[str, Any], *, ignored: bool) -> bool:
-        """Take note of a failed task; return whether it counts, so was neither rescued nor ignored."""
+        """Record a failed task; return whether the failure was neither rescued nor ignored."""
         self._report(action, result)
         rescued_before, self._rescued = self._rescued, sum(self.stats.rescued.values()) if self.stats else 0
         rescued = self._rescued > rescued_before
         event = "runner_on_unreachable" if result.get("unreachable") else "runner_on_failed"
-        self._told(event, task, action, result, ignored=ignored, rescued=rescued)
+        self._record(event, task, action, result, ignored=ignored, rescued=rescued)
         if ignored or rescued:
             return False
         self.failures.append(Failure(task, failure_message(result)))
         return True
 
-    def _told(self, event: str, task: str, action: str, result: Mapping[str, Any], **flags: bool) -> None:
-        """Keep what whoever runs us may pass on; a result as a whole may be large."""
-        res = {key: result[key] for key in _TOLD if key in result}
+    def _record(self, event: str, task: str, action: str, result: Mapping[str, Any], **flags: bool) -> None:
+        """Record a task for ansible-operator. Only some keys of its result are kept, because results may be large."""
+        res = {key: result[key] for key in _RESULT_KEYS if key in result}
         if event != "runner_on_ok":
             res["msg"] = failure_message(result)
-        name = task.partition(" : ")[2] or task  # without the role, as ansible-runner tells it
+        name = task.partition(" : ")[2] or task  # without the role, as in ansible-runner's events
         self.tasks.append({"event": event, "task": name, "action": action, "res": res, **flags})
 
     def _report(self, action: str, result: Mapping[str, Any]) -> None:
@@ -71,24 +70,24 @@ class Collector:
 
 
 def failure_message(result: Mapping[str, Any]) -> str:
-    """Return what a failed result says: its message, its failed items' messages, or what it printed."""
+    """Return the message of a failed result, the messages of its failed items, or its output."""
     items = result.get("results")
     if isinstance(items, list):
         failed = [item for item in items if isinstance(item, Mapping) and item.get("failed")]
         if failed:
             return "; ".join(dict.fromkeys(failure_message(item) for item in failed))[:_LONGEST_MESSAGE]
-    said = str(result.get("msg") or result.get("censored") or "")
+    message = str(result.get("msg") or result.get("censored") or "")
     printed = str(result.get("module_stderr") or result.get("stderr") or result.get("module_stdout") or "").strip()
-    if printed and printed not in said:
-        said = f"{said}: {printed[-1024:]}" if said else printed[-1024:]
-    return said[:_LONGEST_MESSAGE] or "the task failed without a message"
+    if printed and printed not in message:
+        message = f"{message}: {printed[-1024:]}" if message else printed[-1024:]
+    return message[:_LONGEST_MESSAGE] or "the task failed without a message"
 
 
 collector = Collector()
 
 
 def start(*, quiet: bool = False) -> Collector:
-    """Begin anew, for one run, and return what will hold it; `quiet` is for a run that nobody asked for."""
+    """Start collecting a run and return its collector. `quiet` suppresses the output, for warm-up runs."""
     global collector
     collector = Collector(quiet=quiet)
     return collector

@@ -1,10 +1,10 @@
-"""The process that forks: started once, warm, and single-threaded, so that no fork copies a held lock.
+"""The fork server: it has loaded Ansible and is single-threaded, so that no fork copies a locked lock.
 
     python -m dljob_operator.runner.fork_server <number of an inherited stream socket>
 
-The engine's first frame is the configuration; then come requests, and answers go back as they arise. The
-end of the stream is the order to end: every running child is killed, and the process exits. See `client`
-for the other side.
+The first frame from the engine is the configuration. Then it sends requests, and the fork server sends results in the
+order in which runs end. When the engine closes the socket, the fork server kills all children and exits. `client` is
+the other side.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutco
 if TYPE_CHECKING:
     from dljob_operator.runner.playbook_runner import PlaybookRunner
 
-_GRACE = 1.0  # seconds from the polite signal of a run that took too long to SIGKILL
+_GRACE = 1.0  # seconds between SIGTERM and SIGKILL of a run that timed out
 _OUTPUT_KEPT = 16 * 1024
 _CHUNK = 256 * 1024
-# A run that stays is replaced after so many requests or seconds, as any long-lived process wants to be: whatever it has
-# piled up goes with it, and an edited role or renewed credentials come in.
-_MOST_SERVED, _LONGEST_STAY = 2000, 900.0
+# A worker is replaced after so many batches or seconds, to free what it has accumulated and to read edited roles and
+# renewed credentials.
+_MAX_BATCHES, _MAX_AGE = 2000, 900.0
 _SETTINGS = {
     "ANSIBLE_RETRY_FILES_ENABLED": "false",
     "ANSIBLE_LOCALHOST_WARNING": "false",
     "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
     "ANSIBLE_NOCOLOR": "true",
 }
-# PEP 302 names of what a reconcile imports at its first use; loaded here, every child has it.
+# The modules that a reconcile imports at their first use. The fork server imports them for all children.
 _PRELOADED = (
     "kubernetes.client",
     "kubernetes.config",
@@ -61,10 +61,10 @@ _PRELOADED = (
 
 @dataclass
 class _Child:
-    """A running child and the ends of its pipes that the fork_server holds.
+    """A running child and the fork server's ends of its pipes.
 
-    One whose run stays has a `long_lived` target and a pipe for its work; `number` is the request that it is at, None
-    while it waits for one.
+    A worker has a `long_lived` target and a pipe for its batches. `number` is the id of the current request, None while
+    it waits for one.
     """
 
     number: int | None
@@ -76,7 +76,7 @@ class _Child:
     deadline: float
     result: bytearray = field(default_factory=bytearray)
     output: bytearray = field(default_factory=bytearray)
-    doomed: tuple[process_tree.Process, ...] = ()
+    to_kill: tuple[process_tree.Process, ...] = ()
     timed_out: bool = False
     status: int | None = None
     long_lived: str = ""
@@ -87,11 +87,11 @@ class _Child:
 
 
 class ForkServer:
-    """Serves requests from `control` until its other end closes."""
+    """Serves requests from the socket `control` until the engine closes it."""
 
     def __init__(self, control: socket.socket, playbooks: PlaybookRunner, scratch: Path, concurrency: int) -> None:
         self._control = control
-        self._plays = playbooks
+        self._playbooks = playbooks
         self._scratch = scratch
         self._concurrency = concurrency
         self._waiting: deque[tuple[int, float, str, bytes]] = deque()
@@ -102,7 +102,7 @@ class ForkServer:
         self._wakeup_read, self._wakeup_write = os.pipe()
 
     def serve(self) -> None:
-        """Return when the engine has gone and every child has been ended."""
+        """Serve requests; return when the engine has closed the socket and all children were killed."""
         for fd in (self._wakeup_read, self._wakeup_write):
             os.set_blocking(fd, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -111,7 +111,7 @@ class ForkServer:
         self._selector.register(self._wakeup_read, selectors.EVENT_READ)
         try:
             with contextlib.suppress(ConnectionError):
-                while self._turn():
+                while self._poll_once():
                     pass
         finally:
             for child in self._children.values():
@@ -119,12 +119,12 @@ class ForkServer:
                 process_tree.kill_group(child.pid, signal.SIGKILL)
 
     def send(self, header: dict[str, Any], body: bytes = b"") -> None:
-        """Send a frame, however long it takes: the engine has a thread that does nothing but read."""
+        """Send a frame. This may block, because a thread of the engine does nothing but read."""
         self._control.sendall(Frame(header, body).encode())
 
-    def _turn(self) -> bool:
-        """Wait for something and deal with it; return whether the engine is still there."""
-        for key, _ in self._selector.select(self._patience()):
+    def _poll_once(self) -> bool:
+        """Wait for events and handle them; return False if the engine has closed the socket."""
+        for key, _ in self._selector.select(self._select_timeout()):
             if key.fileobj is self._control:
                 if not self._receive():
                     return False
@@ -134,59 +134,59 @@ class ForkServer:
                 self._reap()
             elif key.data.status is None:
                 self._drain(key.data, key.fd)
-        self._end_overdue()
-        while self._waiting and self._busy() < self._concurrency:
+        self._end_timed_out()
+        while self._waiting and self._running() < self._concurrency:
             number, timeout, long_lived, body = self._waiting.popleft()
             if long_lived:
-                self._give_work(number, timeout, long_lived, body)
+                self._dispatch(number, timeout, long_lived, body)
             else:
                 self._fork(number, timeout, body)
         return True
 
-    def _busy(self) -> int:
+    def _running(self) -> int:
         return sum(child.number is not None for child in self._children.values())
 
-    def _give_work(self, number: int, timeout: float, target: str, body: bytes) -> None:
-        """Give a request to a run of `target` that stays and has nothing to do, or to a new one."""
+    def _dispatch(self, number: int, timeout: float, target: str, body: bytes) -> None:
+        """Send a request to an idle worker of `target`, or to a new one."""
         idle = (c for c in self._children.values() if c.long_lived == target and c.number is None and c.work_fd >= 0)
         child = next(idle, None) or self._fork(None, math.inf, b"", target)
         child.number, child.started = number, time.monotonic()
         child.deadline = child.started + timeout
         self.send({"type": "started", "id": number, "pid": child.pid})
         frame = memoryview(Frame({}, body).encode())
-        # A child that is gone will be reaped, and the request with it.
+        # `_reap` handles a child that has ended, and its request.
         with contextlib.suppress(BrokenPipeError):
             while frame:
                 frame = frame[os.write(child.work_fd, frame) :]
-        # Those that the next requests will need start while this one is served.
+        # Start the workers for the next requests while this one runs.
         for _ in range(
             self._concurrency - sum(c.long_lived == target and c.work_fd >= 0 for c in self._children.values())
         ):
             self._fork(None, math.inf, b"", target)
 
-    def _answered(self, child: _Child) -> None:
-        """Pass on what a run that stays has answered, and let it go when it has done enough."""
+    def _forward_results(self, child: _Child) -> None:
+        """Forward the results of a worker to the engine, and end the worker after its last batch."""
         for frame in child.answers.feed(bytes(child.result)):
             if frame.header.get("is_partial"):
                 seconds = time.monotonic() - child.started
-                self.send({"type": "told", "id": child.number, "seconds": seconds}, frame.body)
+                self.send({"type": "partial", "id": child.number, "seconds": seconds}, frame.body)
                 continue
             child.result[:] = frame.body
-            self._answer(child)
+            self._send_result(child)
             child.number, child.deadline = None, math.inf
             child.output.clear()
             child.served += 1
         child.result.clear()
-        if child.number is None and (child.served >= _MOST_SERVED or time.monotonic() - child.born > _LONGEST_STAY):
-            self._dismiss(child)
+        if child.number is None and (child.served >= _MAX_BATCHES or time.monotonic() - child.born > _MAX_AGE):
+            self._close_work_pipe(child)
 
-    def _dismiss(self, child: _Child) -> None:
+    def _close_work_pipe(self, child: _Child) -> None:
         if child.work_fd >= 0:
             os.close(child.work_fd)
             child.work_fd = -1
 
-    def _patience(self) -> float | None:
-        """Return the seconds until the next deadline, or None where there is none."""
+    def _select_timeout(self) -> float | None:
+        """Return the seconds until the next deadline, or None if there is none."""
         deadlines = [child.deadline for child in self._children.values()]
         soonest = min(deadlines, default=math.inf)
         return None if soonest == math.inf else max(0.0, soonest - time.monotonic())
@@ -199,7 +199,7 @@ class ForkServer:
         return bool(data)
 
     def _fork(self, number: int | None, timeout: float, body: bytes, long_lived: str = "") -> _Child:
-        """Start the run of a request, or one of `long_lived` that stays and is given its requests later."""
+        """Fork a child for a request, or a worker for the target `long_lived`, which gets its requests later."""
         result_read, result_write = os.pipe()
         output_read, output_write = os.pipe()
         go_read, go_write = os.pipe()
@@ -212,8 +212,8 @@ class ForkServer:
         if pid == 0:
             self._become_child(fork_server, (result_read, output_read, go_write), output_write)
             if long_lived:
-                _leave_after(lambda: _serve_batches(self._plays, scratch, go_read, result_write, long_lived))
-            _leave_after(lambda: _serve_one(self._plays, scratch, go_read, result_write, body, timeout))
+                _exit_after(lambda: _serve_batches(self._playbooks, scratch, go_read, result_write, long_lived))
+            _exit_after(lambda: _serve_one(self._playbooks, scratch, go_read, result_write, body, timeout))
         for fd in (result_write, output_write, go_read):
             os.close(fd)
         with contextlib.suppress(OSError):
@@ -227,10 +227,10 @@ class ForkServer:
         self._selector.register(output_read, selectors.EVENT_READ, child)
         if long_lived:
             child.long_lived, child.work_fd = long_lived, go_write
+            self.send({"type": "worker_started", "target": long_lived, "pid": pid})
             return child
-        # The engine must know of a child before the child does anything: if this process is killed, the
-        # engine ends the run, and a child that it was not told of reads the end of the pipe and does
-        # nothing.
+        # The engine must know the child before it does anything: if this process is killed, the engine
+        # kills the run, and a child that was not reported yet reads the end of the pipe and exits.
         self.send({"type": "started", "id": number, "pid": pid})
         with contextlib.suppress(BrokenPipeError):
             os.write(go_write, b"!")
@@ -238,10 +238,10 @@ class ForkServer:
         return child
 
     def _become_child(self, fork_server: int, close: tuple[int, ...], output: int) -> None:
-        """Keep nothing of the fork_server's: no socket, no signal handler, no other child's pipe.
+        """Close and reset what the child inherited: the sockets, the signal handlers, the pipes of other children.
 
-        The child dies with the fork_server, and Ansible's workers, which leave its process group, die with the
-        child.
+        The kernel kills the child when the fork server ends, and Ansible's task processes, which leave its process
+        group, when the child ends.
         """
         os.setpgid(0, 0)
         process_tree.die_with(fork_server)
@@ -261,27 +261,27 @@ class ForkServer:
         os.close(output)
 
     def _drain(self, child: _Child, fd: int) -> bool:
-        """Read some of what `fd` holds and forget it at its end; return whether there may be more.
+        """Read a chunk from `fd` and close it at its end; return whether there may be more.
 
-        LogDeduplicator per turn only: a run that never stops printing must not keep the fork_server from all else.
+        One chunk for each poll: a run that prints without end must not block the fork server.
         """
         try:
             data = os.read(fd, _CHUNK)
         except BlockingIOError:
             return False
         if not data:
-            self._forget(child, fd)
+            self._close_pipe(child, fd)
             return False
         if fd == child.result_fd:
             child.result += data
             if child.long_lived:
-                self._answered(child)
+                self._forward_results(child)
         else:
             child.output += data
             del child.output[:-_OUTPUT_KEPT]
         return True
 
-    def _forget(self, child: _Child, fd: int) -> None:
+    def _close_pipe(self, child: _Child, fd: int) -> None:
         self._selector.unregister(fd)
         os.close(fd)
         if fd == child.result_fd:
@@ -294,26 +294,40 @@ class ForkServer:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
                 continue
-            # The result has been written to its end; whoever still prints into the output is not waited for.
+            # The result is complete. Do not wait for descendants that still have the output open.
             while child.result_fd >= 0 and self._drain(child, child.result_fd):
                 pass
             if child.output_fd >= 0:
                 self._drain(child, child.output_fd)
             for fd in (child.result_fd, child.output_fd):
                 if fd >= 0:
-                    self._forget(child, fd)
+                    self._close_pipe(child, fd)
             child.status = status
             del self._children[pid]
-            process_tree.kill(child.doomed)
+            process_tree.kill(child.to_kill)
             if os.WIFSIGNALED(status):
                 process_tree.kill_group(pid, signal.SIGKILL)
                 process_tree.kill(process_tree.started_below(child.scratch))
             shutil.rmtree(child.scratch, ignore_errors=True)
-            self._dismiss(child)
+            self._close_work_pipe(child)
             if child.number is not None:
-                self._answer(child)
+                self._send_result(child)
+            if child.long_lived:
+                self._send_worker_ended(child, status)
 
-    def _answer(self, child: _Child) -> None:
+    def _send_worker_ended(self, child: _Child, status: int) -> None:
+        self.send(
+            {
+                "type": "worker_ended",
+                "target": child.long_lived,
+                "pid": child.pid,
+                "exit_code": os.waitstatus_to_exitcode(status),
+                "batches": child.served,
+                "seconds": time.monotonic() - child.born,
+            }
+        )
+
+    def _send_result(self, child: _Child) -> None:
         ending = (
             RunOutcome.TIMED_OUT if child.timed_out else RunOutcome.COMPLETED if child.result else RunOutcome.CRASHED
         )
@@ -329,8 +343,8 @@ class ForkServer:
             bytes(child.result) if ending is RunOutcome.COMPLETED else b"",
         )
 
-    def _end_overdue(self) -> None:
-        """Ask a run that takes too long to end, and a second later end it with all that it started."""
+    def _end_timed_out(self) -> None:
+        """Send SIGTERM to a run that timed out, and a second later SIGKILL to it and all its descendants."""
         now = time.monotonic()
         for child in self._children.values():
             if now < child.deadline:
@@ -338,16 +352,16 @@ class ForkServer:
             child.deadline = now + _GRACE
             if not child.timed_out:
                 child.timed_out = True
-                # Ansible's workers leave the group; they are noted while their parent still links to them.
-                child.doomed = process_tree.tree(child.pid)
+                # Ansible's task processes leave the group. Collect them while their parent still runs.
+                child.to_kill = process_tree.tree(child.pid)
                 process_tree.kill_group(child.pid, signal.SIGTERM)
             else:
-                process_tree.kill({*child.doomed, *process_tree.tree(child.pid)})
+                process_tree.kill({*child.to_kill, *process_tree.tree(child.pid)})
                 process_tree.kill_group(child.pid, signal.SIGKILL)
 
 
-def _leave_after(work: Callable[[], bool]) -> NoReturn:
-    """Do a child's work and leave, with code 0 where it went well; never return into the fork_server's loop."""
+def _exit_after(work: Callable[[], bool]) -> NoReturn:
+    """Do the work of a child and exit, with code 0 for success. Never return to the loop of the fork server."""
     code = 1
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -363,7 +377,7 @@ def _leave_after(work: Callable[[], bool]) -> NoReturn:
 
 
 def _serve_one(playbooks: PlaybookRunner, scratch: Path, go: int, result_fd: int, body: bytes, timeout: float) -> bool:
-    """Run one request, once the fork_server says so; whether it did."""
+    """Run one request after the fork server has reported this child; return False if it did not."""
     if not os.read(go, 1):
         return False
     os.close(go)
@@ -374,7 +388,7 @@ def _serve_one(playbooks: PlaybookRunner, scratch: Path, go: int, result_fd: int
 
 
 def _serve_batches(playbooks: PlaybookRunner, scratch: Path, work: int, result_fd: int, target: str) -> bool:
-    """Run a target that stays, until there is no more work; whether it ended well."""
+    """Run a worker until there are no more batches; return whether it succeeded."""
     from ansible_collections.dljob.operator.plugins.module_utils.api import worker_protocol
 
     from dljob_operator.runner.playbook_runner import use_scratch
@@ -396,7 +410,7 @@ def _run(playbooks: PlaybookRunner, scratch: Path, request: RunRequest) -> RunRe
 
 
 def _publish(snapshot: Any, cluster_info: Any) -> None:
-    """Hand the watch's objects to our collection, where it is installed; other roles have no use for them."""
+    """Publish the cached objects to our collection, if it is installed. Other roles do not use them."""
     if snapshot is None:
         return
     try:
@@ -407,7 +421,7 @@ def _publish(snapshot: Any, cluster_info: Any) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Configure, warm and serve; the engine is told when that is done, or why it cannot be."""
+    """Read the configuration, load Ansible and serve. Report to the engine when ready, or the error."""
     control = socket.socket(fileno=int(argv[0]))
     frame = _first_frame(control)
     if frame is None:
@@ -417,7 +431,7 @@ def main(argv: list[str]) -> int:
     try:
         return _serve(control, config, scratch)
     finally:
-        # The engine does this too, unless it has been killed.
+        # The engine does this too, unless it was killed.
         shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -429,7 +443,7 @@ def _serve(control: socket.socket, config: dict[str, Any], scratch: Path) -> int
         traceback.print_exc()
         control.sendall(Frame({"type": "fatal", "message": f"{type(error).__name__}: {error}"}).encode())
         return 1
-    # Ansible's last play has left handlers for its workers; this process has none.
+    # The warm-up left Ansible's signal handlers; restore the defaults.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings = [str(failure) for failure in failures]
@@ -439,8 +453,8 @@ def _serve(control: socket.socket, config: dict[str, Any], scratch: Path) -> int
 
 
 def _warm(config: dict[str, Any], scratch: Path) -> tuple[PlaybookRunner, list[Failure]]:
-    # A run's files go to its own directory; what Ansible makes at its import is this process's, and goes
-    # with it.
+    # Runs have their own directories. The files that Ansible creates on import belong to this process and
+    # are deleted with its directory.
     tempfile.tempdir = str(scratch)
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
@@ -459,7 +473,7 @@ def _warm(config: dict[str, Any], scratch: Path) -> tuple[PlaybookRunner, list[F
     failures = list(playbooks.warm())
     if threading.active_count() > 1:
         names = ", ".join(thread.name for thread in threading.enumerate())
-        raise RuntimeError(f"an import has left threads behind, and forking is not safe: {names}")
+        raise RuntimeError(f"an import has started threads, so forking is not safe: {names}")
     gc.collect()
     gc.freeze()
     return playbooks, failures

@@ -1,7 +1,7 @@
-"""What the engine and the warm process say to each other: values, and frames of them on a stream.
+"""The messages between the engine and the fork server, and their encoding as frames on a stream.
 
-A frame is two lengths (32 bit, network order), a JSON header and an opaque body. The body travels from the
-engine to the child that runs it, and back, without being parsed on the way.
+A frame is two lengths (32 bit, network order), a JSON header and an opaque body. The fork server
+forwards bodies between the engine and its children without parsing them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _LARGEST_FRAME = 512 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Target:
-    """Something to run: a role's directory or a playbook's file, exactly one of them, known by `name`.
+    """Something to run, with a unique `name`: either the directory of a role or the file of a playbook.
 
-    `batchable` says that the role does nothing when it is handed an empty `dljob_batch`, so that it can be
-    run once to warm everything that it uses. `fixed` are the extra variables of a run that stays; those of any
-    other come with its request.
+    `batchable` says that the role does nothing for an empty `dljob_batch`, so that the fork server can run it once to
+    load everything that it uses. `fixed` are the extra variables of a long-lived worker; other runs get theirs with the
+    request.
     """
 
     name: str
@@ -56,12 +56,11 @@ class Target:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """One run: extra variables, which of them must never be templated, and what the jobs own.
+    """A run: its extra variables, the names of those that must never be templated, and the owned objects of the jobs.
 
-    `snapshot` is `{job uid: {"Pod": [...], "Service": [...]}}`, or None without a watch; `cluster_info` is what
-    is known of the cluster besides, see `engine.cluster_info`. `timeout` is in seconds. `facts` are gathered before a
-    role (a playbook says so itself); that takes a second.
-    A `long_lived` request is one for a run that stays: of its values only `dljob_batch` counts.
+    `snapshot` is `{job uid: {"Pod": [...], "Service": [...]}}`, or None without a cache; `cluster_info` is described in
+    `engine.cluster_info`. `timeout` is in seconds. `facts` says whether to gather facts before a role, which takes a
+    second; a playbook decides that itself. A `long_lived` request is for a worker, which uses only its `dljob_batch`.
     """
 
     target: str
@@ -100,7 +99,7 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class Failure:
-    """A task that failed for good: neither rescued nor ignored. `task` is "" where no task was reached."""
+    """A failed task that was neither rescued nor ignored. `task` is "" if the run failed outside a task."""
 
     task: str
     message: str
@@ -110,7 +109,7 @@ class Failure:
 
 
 class RunOutcome(enum.StrEnum):
-    """How a run ended. Only a COMPLETED one has reached its last task, or a failure."""
+    """How a run ended. Only a COMPLETED run reached its last task or a failed task."""
 
     COMPLETED = "completed"
     TIMED_OUT = "timed out"
@@ -120,13 +119,13 @@ class RunOutcome(enum.StrEnum):
 
 @dataclass(frozen=True)
 class RunResult:
-    """What came of a run.
+    """The result of a run.
 
     `stats` counts tasks (ok, changed, failures, skipped, rescued, ignored); `reports` holds the `dljob`
     value of each task result that had one, in order; `output` is the end of what the run printed; `seconds`
-    is its duration. `tasks` tells of each task: event (ansible-runner's word), task, action, res (msg, changed
-    and the like), and for failures ignored and rescued.
-    A result that `is_partial` says what some jobs of a batch have come to; the run is still at the others.
+    is its duration. `tasks` has for each task: event (ansible-runner's name), task, action, res (msg, changed
+    and others), and for failures ignored and rescued.
+    A result that `is_partial` covers some jobs of a batch; the run continues with the others.
     """
 
     ending: RunOutcome
@@ -144,7 +143,7 @@ class RunResult:
 
     @property
     def message(self) -> str:
-        """Why the run is not ok, in one text; "" where it is."""
+        """The messages of all failures; "" if there are none."""
         return "\n".join(map(str, self.failures))
 
     def to_body(self) -> bytes:
@@ -154,7 +153,7 @@ class RunResult:
             "reports": self.reports,
             "tasks": self.tasks,
         }
-        # A role may put anything into its result; what JSON does not know must not cost the verdict.
+        # A role may return any value. One that JSON cannot encode must not make the result unusable.
         return json.dumps(data, separators=(",", ":"), default=str).encode()
 
     @classmethod
@@ -176,18 +175,18 @@ class Frame:
 
 
 class FrameReader:
-    """Puts frames together again from the pieces that a stream delivers."""
+    """Decodes frames from the chunks of a stream."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Yield each frame that `data` completes. Raises ValueError where this is no stream of frames."""
+        """Yield each frame that `data` completes. Raises ValueError if the stream contains something else."""
         self._buffer += data
         while len(self._buffer) >= _LENGTHS.size:
             header_size, body_size = _LENGTHS.unpack_from(self._buffer)
             if header_size + body_size > _LARGEST_FRAME:
-                raise ValueError(f"a frame of {header_size + body_size} bytes is beyond {_LARGEST_FRAME}")
+                raise ValueError(f"a frame of {header_size + body_size} bytes exceeds the limit of {_LARGEST_FRAME}")
             body_start = _LENGTHS.size + header_size
             end = body_start + body_size
             if len(self._buffer) < end:

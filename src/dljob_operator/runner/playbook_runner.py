@@ -1,8 +1,8 @@
-"""Ansible itself: warmed once in the fork_server, run once in each child. Import this module in the fork_server only.
+"""Load Ansible once in the fork server and run it once in each child. Import this module only in the fork server.
 
-A run uses what the warming left in memory (parsed YAML, loaded plugins, compiled expressions), but a
-variable manager of its own, so that no fact of another run is seen. A process must not run twice:
-ansible-core keeps state in modules.
+A run reuses what the warm-up has cached (parsed YAML, loaded plugins, compiled expressions), but has its own variable
+manager, so that it cannot see facts of other runs. A process must not run twice, because ansible-core keeps state in
+modules.
 """
 
 from __future__ import annotations
@@ -39,12 +39,10 @@ from dljob_operator.runner.messages import Failure, RunOutcome, RunRequest, RunR
 from dljob_operator.runner.process_tree import RUN_DIRECTORY
 from dljob_operator.runner.templating import mark
 
-# The same inventory that ansible-operator hands to ansible-runner; the interpreter is given so that it is
-# not sought.
+# The inventory that ansible-operator passes to ansible-runner; naming the interpreter avoids its discovery.
 _INVENTORY = 'localhost ansible_connection=local ansible_python_interpreter="{{ ansible_playbook_python }}"\n'
-_UNHURRIED = 0.5  # seconds
-# A play that does nothing, and expressions such as roles hold; both leave Ansible's and Jinja's caches
-# filled.
+_POLL_INTERVAL = 0.5  # seconds
+# A play without effect and typical expressions of roles, to fill the caches of Ansible and Jinja.
 _WARM_UP = """
 - hosts: localhost
   gather_facts: false
@@ -82,18 +80,18 @@ class PlaybookRunner:
         self._warm_up = warm_up
 
     def warm(self) -> Iterator[Failure]:
-        """Run what can be run without effect, load the rest, and yield what is wrong with a target."""
+        """Run the targets that can run without effect, load the others, and yield the errors of each target."""
         yield from self._run(self._warm_up, {}, quiet=True).failures
         self._warm_worker()
         for target in self._targets.values():
-            with self._beside(target):
+            with self._search_paths(target):
                 playbook = self._playbooks[target.name]
                 if target.batchable:
                     failures = list(self._run(playbook, {"dljob_batch": []}, quiet=True).failures)
                 else:
                     failures = self._load(playbook)
                 for failure in failures:
-                    yield Failure(f"{target.role or target.playbook}, while warming", str(failure))
+                    yield Failure(f"{target.role or target.playbook}, while preloading", str(failure))
 
     def run(self, request: RunRequest) -> RunResult:
         """Run a target in this process, which must end afterwards."""
@@ -101,35 +99,35 @@ class PlaybookRunner:
         playbook = self._playbooks[target.name]
         if request.facts and target.role is not None:
             playbook = self._playbook(target, Path(tempfile.gettempdir()), facts=True)
-        with self._beside(target):
+        with self._search_paths(target):
             return self._run(playbook, mark(request.values, request.unsafe))
 
     def serve_batches(self, name: str) -> RunResult:
-        """Run a target that stays, in this process, until its task finds no more work."""
-        # Ansible asks a thousand times a second whether its one task has ended; here that is not soon.
-        C.DEFAULT_INTERNAL_POLL_INTERVAL = _UNHURRIED
+        """Run a target in this process as a long-lived worker, until its task has no more batches."""
+        # Ansible polls its task every millisecond by default; the task of a worker runs for minutes.
+        C.DEFAULT_INTERNAL_POLL_INTERVAL = _POLL_INTERVAL
         target = self._targets[name]
-        with self._beside(target):
+        with self._search_paths(target):
             return self._run(self._playbooks[name], mark({**target.fixed, LONG_LIVED: True}, frozenset()))
 
     def _run(self, playbook: Path, extra_vars: dict[str, Any], *, quiet: bool = False) -> RunResult:
         variables = VariableManager(loader=self._loader, inventory=self._inventory, version_info=self._version)
-        # There is no public way to set extra variables but the command line, whose parser would cost a file
-        # and a YAML parse for every run.
+        # The only public way to set extra variables is the command line, which would cost a file and a YAML
+        # parse for every run.
         variables._extra_vars = extra_vars
         collected = collect.start(quiet=quiet)
-        together = PlaybookExecutor(
+        executor = PlaybookExecutor(
             playbooks=[str(playbook)],
             inventory=self._inventory,
             variable_manager=variables,
             loader=self._loader,
             passwords={},
         )
-        stats = collected.stats = together._tqm._stats
+        stats = collected.stats = executor._tqm._stats
         try:
-            code = together.run()
+            code = executor.run()
         except Exception as error:
-            collected.failures.append(Failure("", _explain(error)))
+            collected.failures.append(Failure("", _describe(error)))
             code = 0
         if code and not collected.failures:
             collected.failures.append(Failure("", f"Ansible ended with code {code} and named no failed task"))
@@ -142,7 +140,7 @@ class PlaybookRunner:
         )
 
     def _warm_worker(self) -> None:
-        """Load here what a task's worker, a fork of its own, would load anew each time."""
+        """Load what Ansible's task process, a fork of its own, would otherwise load for each task."""
         connection_loader.get("local", class_only=True)
         shell_loader.get("sh")
         templar = Templar(loader=self._loader, variables={"a": {"b": ["c"]}, "omit": "o"})
@@ -150,18 +148,18 @@ class PlaybookRunner:
             templar.template(expression)
 
     def _load(self, playbook: Path) -> list[Failure]:
-        """Parse a playbook with its roles and load its tasks' plugins, so that a child need not."""
+        """Parse a playbook with its roles and load the plugins of its tasks, so that children need not."""
         try:
             for play in Playbook.load(str(playbook), self._variables, self._loader).get_plays():
                 for block in play.compile():
                     _load_plugins(block)
         except Exception as error:
-            return [Failure("", _explain(error))]
+            return [Failure("", _describe(error))]
         return []
 
     @contextlib.contextmanager
-    def _beside(self, target: Target) -> Iterator[None]:
-        """Let a role's siblings be found, and a playbook's own plugins and collections, as ansible-runner does."""
+    def _search_paths(self, target: Target) -> Iterator[None]:
+        """Add the roles next to a role, or the plugins and collections next to a playbook, to the search paths."""
         roles, collections = C.DEFAULT_ROLES_PATH, AnsibleCollectionConfig.playbook_paths
         if target.playbook is not None:
             add_all_plugin_dirs(str(target.playbook.parent))
@@ -197,16 +195,16 @@ _COUNTS = ("ok", "changed", "failures", "dark", "skipped", "rescued", "ignored")
 
 
 def use_scratch(directory: Path) -> None:
-    """Keep this process's temporary files in `directory`, which whoever waits for the process removes."""
+    """Keep this process's temporary files in `directory`, which the fork server removes."""
     directory.mkdir(mode=0o700)
     C.DEFAULT_LOCAL_TMP = str(directory)
     tempfile.tempdir = str(directory)
     os.environ[RUN_DIRECTORY] = str(directory)
 
 
-def _explain(error: Exception) -> str:
-    """Return an error's message with the file and line that it is about; 2.18 has them in the message."""
-    if not isinstance(error, AnsibleError):  # a plugin's own, while it was loaded
+def _describe(error: Exception) -> str:
+    """Return the message of an error with its file and line; in ansible-core 2.18 the message includes them."""
+    if not isinstance(error, AnsibleError):  # raised by a plugin while it was loaded
         return f"{type(error).__name__}: {error}"
     context = getattr(error, "_formatted_source_context", None)
     return f"{error} ({context.splitlines()[0]})" if context else str(error)

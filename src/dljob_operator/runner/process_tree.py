@@ -1,4 +1,4 @@
-"""End a process with all that it started, also what has left its session, as Ansible's workers do."""
+"""Kill a process and all its descendants, including those in other sessions, such as Ansible's task processes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 @dataclass(frozen=True)
 class Process:
-    """A process; its start time (clock ticks since boot) tells it from a later one of the same number."""
+    """A process. Its start time (clock ticks since boot) distinguishes it from a later process with the same id."""
 
     pid: int
     started: int
 
 
 def tree(pid: int) -> tuple[Process, ...]:
-    """Return the process `pid` and its descendants, the root first; empty where there is none."""
+    """Return the process `pid` and its descendants, the root first; empty if it does not exist."""
     children: dict[int, list[Process]] = {}
     root = None
     for entry in _PROC.iterdir() if _PROC.is_dir() else ():
@@ -42,13 +42,13 @@ def tree(pid: int) -> tuple[Process, ...]:
 
 
 RUN_DIRECTORY = "DLJOB_RUN_DIR"
-"""The environment variable by which a program knows, and is known by, the run that started it."""
+"""The environment variable that names the scratch directory of the run that started a program."""
 
 
 def started_below(directory: Path) -> tuple[Process, ...]:
-    """Return the programs that were started by the run whose directory `directory` is, or by runs below it.
+    """Return the processes of the run with the scratch directory `directory`, or of runs with directories below it.
 
-    Found by their environment: once its parents are dead a program has no place in any tree.
+    They are found by their environment, because the kernel reparents a process whose parent has ended.
     """
     mark = f"{RUN_DIRECTORY}={directory}".encode()
     marks = (mark + b"/", mark + b"\0")
@@ -62,7 +62,7 @@ def started_below(directory: Path) -> tuple[Process, ...]:
 
 
 def kill(processes: Iterable[Process]) -> None:
-    """Send SIGKILL to those of `processes` that still run."""
+    """Send SIGKILL to those of `processes` that are still running."""
     for process in processes:
         found = _read(process.pid)
         if found is not None and found[0] == process:
@@ -71,15 +71,15 @@ def kill(processes: Iterable[Process]) -> None:
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent, the process `parent`, ends in whatever way (on Linux)."""
+    """Have the kernel kill this process when its parent, the process `parent`, ends (on Linux)."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it ended before that
+        if os.getppid() != parent:  # the parent ended before the call
             os.kill(os.getpid(), signal.SIGKILL)
 
 
 def children_die_with_this_process() -> None:
-    """Do the same for each process that this one forks from now on, but not for those that they fork in turn."""
+    """Call `die_with` in each process that this one forks from now on, but not in their own children."""
     this = os.getpid()
 
     def bind() -> None:
@@ -90,17 +90,17 @@ def children_die_with_this_process() -> None:
 
 
 def kill_group(pid: int, signum: int) -> None:
-    """Send `signum` to the process group `pid`, if there still is one."""
+    """Send `signum` to the process group `pid`, if it still exists."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signum)
 
 
 def _read(pid: int) -> tuple[Process, int] | None:
-    """Return the process and its parent's number."""
+    """Return the process and the id of its parent."""
     try:
         stat = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:
         return None
-    # The name, in brackets, may hold anything; after it come state (field 3), parent (4) ... start time (22).
+    # The name in brackets may contain any character; after it come state (field 3), parent (4) ... start time (22).
     fields = stat[stat.rindex(b")") + 2 :].split()
     return Process(pid, int(fields[19])), int(fields[1])

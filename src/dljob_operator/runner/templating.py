@@ -1,4 +1,4 @@
-"""Which strings Ansible may take for templates: 2.19 asks which are trusted, 2.18 which are not."""
+"""Mark the strings that Ansible must not template: ansible-core 2.19 marks trusted strings, 2.18 unsafe ones."""
 
 from __future__ import annotations
 

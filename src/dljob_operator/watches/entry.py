@@ -19,7 +19,7 @@ _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 class EntryReader:
-    """Reads one entry and gathers what is wrong with it."""
+    """Parses one entry and collects its errors."""
 
     _KEYS = (
         *("group", "version", "kind", "role", "playbook", "vars", "finalizer", "reconcilePeriod"),
@@ -38,15 +38,15 @@ class EntryReader:
         """Return the entry, or None with `problems` filled."""
         if not isinstance(self._entry, dict):
             known = ", ".join(self._KEYS[:4])
-            self._problem("", f"must be a mapping of {known} ..., is {_kind_of(self._entry)}")
+            self._problem("", f"must be a mapping of {known} ..., is {_type_name(self._entry)}")
             return None
         entry: dict[Any, Any] = self._entry
         if entry.get("kind"):
             version = "/".join(str(entry[key]) for key in ("group", "version") if entry.get(key))
             self.title += f" ({version} {entry['kind']})"
-        self._refuse_unknown(entry, self._KEYS, "")
+        self._reject_unknown(entry, self._KEYS, "")
         gvk = self._gvk(entry, "", core_allowed=True)
-        role, playbook = self._what_runs(entry, "", required=True)
+        role, playbook = self._role_or_playbook(entry, "", required=True)
         watch = Watch(
             gvk=gvk,
             role=role,
@@ -56,7 +56,7 @@ class EntryReader:
             reconcile_period=self._duration(entry, "reconcilePeriod"),
             selector=self._selector(self._mapping(entry, "selector")),
             blacklist=self._blacklist(entry.get("blacklist")),
-            max_runner_artifacts=self._natural(entry, "maxRunnerArtifacts", 20),
+            max_runner_artifacts=self._non_negative(entry, "maxRunnerArtifacts", 20),
             manage_status=self._flag(entry, "manageStatus", True),
             watch_dependent_resources=self._flag(entry, "watchDependentResources", True),
             watch_cluster_scoped_resources=self._flag(entry, "watchClusterScopedResources", False),
@@ -69,7 +69,7 @@ class EntryReader:
     def _problem(self, key: str, text: str) -> None:
         self.problems.append(f"{self.title}: {key}: {text}" if key else f"{self.title}: {text}")
 
-    def _refuse_unknown(self, mapping: Mapping[Any, Any], known: Sequence[str], prefix: str) -> None:
+    def _reject_unknown(self, mapping: Mapping[Any, Any], known: Sequence[str], prefix: str) -> None:
         for key in mapping:
             if key in known:
                 continue
@@ -88,7 +88,7 @@ class EntryReader:
             value = mapping.get(key, "")
             if value in ("", None):
                 if key != "group" or not core_allowed:
-                    self._problem(prefix + key, f"is missing; give it, for example {example!r}")
+                    self._problem(prefix + key, f"is missing; set it, for example to {example!r}")
                 value = ""
             elif not isinstance(value, str) or not pattern.fullmatch(value):
                 self._problem(prefix + key, f"{value!r} is no API {key}; an example is {example!r}")
@@ -96,7 +96,9 @@ class EntryReader:
             values[key] = value
         return GVK(**values)
 
-    def _what_runs(self, mapping: Mapping[str, Any], prefix: str, *, required: bool) -> tuple[Path | None, Path | None]:
+    def _role_or_playbook(
+        self, mapping: Mapping[str, Any], prefix: str, *, required: bool
+    ) -> tuple[Path | None, Path | None]:
         given = [key for key in ("role", "playbook") if mapping.get(key) not in ("", None)]
         if len(given) == 2:
             both = f"{mapping['role']!r} or {mapping['playbook']!r}"
@@ -109,7 +111,7 @@ class EntryReader:
         key = given[0]
         value = mapping[key]
         if not isinstance(value, str):
-            self._problem(prefix + key, f"must be a name or a path, is {_kind_of(value)}")
+            self._problem(prefix + key, f"must be a name or a path, is {_type_name(value)}")
             return None, None
         if key == "playbook":
             return None, self._playbook(value, prefix + key)
@@ -139,18 +141,18 @@ class EntryReader:
             return None
         if not isinstance(value, dict):
             known = "name, role, playbook and vars"
-            self._problem("finalizer", f"must be a mapping of {known}, is {_kind_of(value)}")
+            self._problem("finalizer", f"must be a mapping of {known}, is {_type_name(value)}")
             return None
-        self._refuse_unknown(value, ("name", "role", "playbook", "vars"), "finalizer.")
+        self._reject_unknown(value, ("name", "role", "playbook", "vars"), "finalizer.")
         name = value.get("name")
         if not isinstance(name, str) or "/" not in name:
             example = "dljob.operator/cleanup"
             self._problem("finalizer.name", f"must be a qualified name such as {example!r}, is {name!r}")
             name = ""
-        role, playbook = self._what_runs(value, "finalizer.", required=False)
+        role, playbook = self._role_or_playbook(value, "finalizer.", required=False)
         variables = self._mapping(value, "vars", "finalizer.")
         if not (value.get("role") or value.get("playbook") or variables):
-            self._problem("finalizer", "says nothing to do; give it a role, a playbook or vars")
+            self._problem("finalizer", "has no effect; add a role, a playbook or vars")
         return Finalizer(name, role, playbook, variables)
 
     def _mapping(self, mapping: Mapping[str, Any], key: str, prefix: str = "") -> Mapping[str, Any]:
@@ -158,7 +160,7 @@ class EntryReader:
         if value is None:
             return {}
         if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
-            self._problem(prefix + key, f"must be a mapping with names as keys, is {_kind_of(value)}")
+            self._problem(prefix + key, f"must be a mapping with names as keys, is {_type_name(value)}")
             return {}
         return value
 
@@ -181,7 +183,7 @@ class EntryReader:
             return default
         return value
 
-    def _natural(self, mapping: Mapping[str, Any], key: str, default: int) -> int:
+    def _non_negative(self, mapping: Mapping[str, Any], key: str, default: int) -> int:
         value = mapping.get(key)
         if value in (None, 0):
             return default
@@ -194,16 +196,16 @@ class EntryReader:
         if value is None:
             return ()
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            self._problem("blacklist", f"must be a list of group, version and kind, is {_kind_of(value)}")
+            self._problem("blacklist", f"must be a list of group, version and kind, is {_type_name(value)}")
             return ()
         kinds = []
         for index, item in enumerate(value):
-            self._refuse_unknown(item, ("group", "version", "kind"), f"blacklist[{index}].")
+            self._reject_unknown(item, ("group", "version", "kind"), f"blacklist[{index}].")
             kinds.append(self._gvk(item, f"blacklist[{index}].", core_allowed=True))
         return tuple(kinds)
 
     def _selector(self, value: Mapping[str, Any]) -> str:
-        self._refuse_unknown(value, ("matchLabels", "matchExpressions"), "selector.")
+        self._reject_unknown(value, ("matchLabels", "matchExpressions"), "selector.")
         labels = self._mapping(value, "matchLabels", "selector.")
         terms = [f"{name}={label}" for name, label in labels.items()]
         for index, expression in enumerate(value.get("matchExpressions") or []):
@@ -211,7 +213,7 @@ class EntryReader:
             if not isinstance(expression, dict) or not isinstance(expression.get("key"), str):
                 self._problem(key, "must be a mapping of key, operator and values")
                 continue
-            self._refuse_unknown(expression, ("key", "operator", "values"), f"{key}.")
+            self._reject_unknown(expression, ("key", "operator", "values"), f"{key}.")
             terms.append(self._term(expression, key))
         return ",".join(terms)
 
@@ -225,10 +227,10 @@ class EntryReader:
         if not isinstance(values, list) or not values:
             self._problem(f"{key}.values", f"must be a list of at least one value for {operator}")
             return ""
-        word = "in" if operator == "In" else "notin"
-        return f"{name} {word} ({','.join(map(str, values))})"
+        operator_word = "in" if operator == "In" else "notin"
+        return f"{name} {operator_word} ({','.join(map(str, values))})"
 
 
-def _kind_of(value: object) -> str:
+def _type_name(value: object) -> str:
     names = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", type(None): "empty"}
     return names.get(type(value), f"a {type(value).__name__}")

@@ -1,8 +1,7 @@
-"""watches.yaml, read as ansible-operator reads it and refused by name where it is broken.
+"""Parse watches.yaml as ansible-operator does, and report errors with the entry and the key.
 
-The same file serves both engines, so every key of ansible-operator's is known here, with its default. Keys
-that mean something to the other engine alone (`maxRunnerArtifacts`, `watchDependentResources` ...) are
-checked and kept.
+Both engines use the same file, so all keys of ansible-operator are supported with its defaults. Keys that only affect
+ansible-operator (`maxRunnerArtifacts`, `watchDependentResources` ...) are validated and kept.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dljob_operator.watches.model import Watch, WatchesError
 def load_watches(path: Path, surroundings: Surroundings | None = None) -> tuple[Watch, ...]:
     """Read and check the watches file at `path`.
 
-    Raises WatchesError with every problem found at once.
+    Raises WatchesError with all problems.
     """
     around = surroundings or Surroundings.of_this_process()
     try:
@@ -66,7 +65,7 @@ def _clashes(watches: Sequence[tuple[str, Watch]]) -> Iterator[str]:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """A SafeLoader that refuses a key given twice, of which YAML would silently keep the last."""
+    """A SafeLoader that rejects duplicate keys, of which PyYAML silently keeps the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()

@@ -1,4 +1,4 @@
-"""Where roles and the watches file are looked for, and the environment that a watches file may refer to."""
+"""Find roles and the watches file, and expand environment variables in a watches file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a lookup depends on beside the file; an argument, so that a test need not change its process."""
+    """The process state that lookups depend on, as an argument, so that tests need not change it."""
 
     environ: Mapping[str, str]
     cwd: Path
@@ -27,7 +27,7 @@ class Surroundings:
 
 
 def expand_variables(text: str, environ: Mapping[str, str]) -> str:
-    """Replace `${NAME}` and `$NAME` by the environment's value; an unset one stays, as `${NAME}`."""
+    """Replace `${NAME}` and `$NAME` by the values of environment variables; unset ones become `${NAME}`."""
 
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[2]
@@ -39,7 +39,7 @@ def expand_variables(text: str, environ: Mapping[str, str]) -> str:
 def default_watches_file(around: Surroundings) -> Path:
     """Return `watches.yaml` of the working directory or, where there is none, that of our installed collection.
 
-    Of several installed ones it is the one that role names lead to. Without any, the name is the working directory's.
+    Of several collections it is the one in which roles are found. Without any, it is the name in the working directory.
     """
     here = Path(WATCHES_FILE)
     if (around.cwd / here).exists():
@@ -58,7 +58,7 @@ def crds_directory(watches_file: Path, around: Surroundings) -> Path:
 
 
 def _collection_candidates(namespace: str, name: str, around: Surroundings) -> Iterator[Path]:
-    """Yield where a collection may be, in ansible-operator's order, and on Python's path after that."""
+    """Yield the possible directories of a collection, in ansible-operator's order and then on Python's path."""
     configured = around.environ.get("ANSIBLE_COLLECTIONS_PATH", "")
     home = Path(around.environ.get("HOME", "~")).expanduser()
     defaults = ["/usr/share/ansible/collections", f"{home}/.ansible/collections"]
@@ -68,11 +68,10 @@ def _collection_candidates(namespace: str, name: str, around: Surroundings) -> I
 
 
 def role_candidates(name: str, around: Surroundings, beside: Path) -> Iterator[Path]:
-    """Yield where a role called `name` may be, in ansible-operator's order.
+    """Yield the possible directories of the role `name`, in ansible-operator's order.
 
-    Two places are added to its own, each last of its kind: collections on Python's path, where Ansible
-    finds them too, and the directory of the watches file (`beside`), so that the engine can be started from
-    elsewhere.
+    Two places are additional, each the last of its kind: collections on Python's path, where Ansible finds them too,
+    and the directory of the watches file (`beside`), so that the engine can run in another working directory.
     """
     if Path(name).is_absolute():
         yield Path(name)

@@ -1,4 +1,4 @@
-"""What watches.yaml says, as values."""
+"""The data model of watches.yaml."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GVK:
 
 @dataclass(frozen=True)
 class Finalizer:
-    """What runs before a deleted object may go; without role and playbook the entry's own."""
+    """What runs before a deleted object is removed. Without a role and playbook, those of the entry run."""
 
     name: str
     role: Path | None = None
@@ -46,7 +46,7 @@ class Finalizer:
 class Watch:
     """One entry: a kind and the role or playbook that reconciles it (exactly one of the two is set).
 
-    `reconcile_period` is in seconds; 0 means that the engine's default applies, as ansible-operator has it.
+    `reconcile_period` is in seconds; 0 means that the engine's default applies, as with ansible-operator.
     `selector` is a label selector in the form that the API server's query takes ("" selects everything).
     """
 
@@ -73,8 +73,8 @@ class Watch:
 
     @property
     def long_lived(self) -> bool:
-        """Whether a run of the role may stay and take batch after batch (`vars: {dljob_resident: true}`).
+        """Whether the role may run in a long-lived worker for many batches (`vars: {dljob_resident: true}`).
 
-        Only for a role that is one task of ours: what else it did would be done once a run, not once a job.
+        This requires a role with only our task, because other tasks would run once per worker, not once per job.
         """
         return self.batchable and bool(self.vars.get("dljob_resident", False))

@@ -71,7 +71,7 @@ RUN_BY = {
         "tests/e2e/test_deployment.py::test_install_run_upgrade_and_uninstall"
     ),
     r"dljob-operator serve -- ansible-operator run \.\.\.": (
-        "tests/integration/engine/test_companion.py::test_a_pods_status_is_a_reason_to_run"
+        "tests/integration/engine/test_bridge.py::test_a_pods_status_is_a_reason_to_run"
     ),
     r"kubectl create configmap --from-file": MENTION,
     r"kubectl delete crd": MENTION,

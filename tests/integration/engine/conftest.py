@@ -1,4 +1,4 @@
-"""What the engine's tests share: a kind of their own, and engines that watch it."""
+"""Fixtures of the engine's tests: a test kind, and engines that watch it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from integration.engine.support import ECHOJOBS, RECORD, ROOT, Engine, Jobs, Pro
 from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
+from dljob_operator.logs import TextFormatter
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +57,15 @@ def runners(roles: Path) -> Iterator[Runners]:
     made.close()
 
 
+@pytest.fixture(autouse=True)
+def log_fields(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """`caplog.text` has the fields of the records, as the operator writes them."""
+    before = caplog.handler.formatter
+    caplog.handler.setFormatter(TextFormatter())
+    yield
+    caplog.handler.setFormatter(before)
+
+
 @pytest.fixture
 def engine(
     kube: KubeApi,
@@ -75,7 +85,7 @@ def engine(
 
 @pytest.fixture
 def processes() -> Iterator[list[Process]]:
-    """What a test has started: none of it outlives the test."""
+    """The processes that a test has started. The fixture kills those that still run."""
     started: list[Process] = []
     yield started
     for one in started:

@@ -1,4 +1,4 @@
-"""What the engine's tests share: a kind of their own, roles that say what they were given, and a way to cut the line."""
+"""Helpers of the engine's tests: a test kind, roles that record their variables, and a proxy that can cut connections."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RECORD = Path(__file__).with_name("files") / "record.py"
 
 
 def until(what: Callable[[], Any], why: str) -> Any:
-    """Return what `what` returns as soon as that is true. For what is decided in another process."""
+    """Poll `what` and return its first true value. For conditions that another process fulfils."""
     deadline = time.monotonic() + PATIENCE
     while not (found := what()):
         assert time.monotonic() < deadline, f"not within {PATIENCE:.0f} s: {why}"
@@ -153,14 +153,14 @@ class Jobs:
 
 
 class Runners:
-    """Warm runners that the tests of a session share, one for each set of targets: starting one costs seconds of CPU."""
+    """Runners that the tests of a session share, one for each set of targets: starting one costs seconds of CPU."""
 
     def __init__(self, roles: Path) -> None:
         self._environ = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(roles / "collections")}
         self._shared: dict[str, RunnerClient] = {}
 
     def start(self, targets: Sequence[Target]) -> RunnerClient:
-        """A runner of the caller's own, to be closed by it."""
+        """Start a runner that is not shared; the caller closes it."""
         runner = RunnerClient(targets, environ=self._environ)
         runner.start()
         return runner
@@ -182,13 +182,13 @@ class Runners:
 
 
 class BorrowedRunner:
-    """A shared runner, for one controller. Closed while one of its runs is in pending, it ends the shared one with it."""
+    """A shared runner for one controller. Closing it while a run is in progress closes the shared runner too."""
 
     def __init__(self, runner: RunnerClient, drop: Callable[[], None]) -> None:
         self._runner = runner
         self._drop = drop
         self._lock = threading.Lock()
-        self._in_flight = 0
+        self._pending = 0
         self.wait_ready = runner.wait_ready
 
     def run(self, request: RunRequest) -> RunResult:
@@ -197,21 +197,21 @@ class BorrowedRunner:
 
     def results(self, request: RunRequest) -> Iterator[RunResult]:
         with self._lock:
-            self._in_flight += 1
+            self._pending += 1
         try:
             yield from self._runner.results(request)
         finally:
             with self._lock:
-                self._in_flight -= 1
+                self._pending -= 1
 
     def close(self) -> None:
-        if self._in_flight:
+        if self._pending:
             self._drop()
 
 
 @dataclass
 class Engine:
-    """A controller for one watch entry. Its warm runner is shared with other tests unless it asks for its own."""
+    """A controller for one watch entry. It shares its runner with other tests unless `shared_runner` is false."""
 
     kube: KubeApi
     runners: Runners
@@ -250,7 +250,7 @@ class Engine:
         self.controller.stop(5)
 
     def runs(self, name: str | None = None) -> list[dict[str, Any]]:
-        """What the role has written down, for one job or all, oldest first."""
+        """Return what the role has recorded, for one job or all, oldest first."""
         lines = self.record.read_text().splitlines() if self.record.exists() else []
         found = [json.loads(line) for line in lines if line]
         return [run for run in found if name in (None, run["name"])]
@@ -262,7 +262,7 @@ class Engine:
 
 
 class Line:
-    """A line to the API server that can be cut: a forwarder of TCP connections on a port of its own."""
+    """A TCP proxy to the API server whose connections a test can break."""
 
     def __init__(self, host: str, port: int) -> None:
         self._to = (host, port)
@@ -273,14 +273,14 @@ class Line:
         self.open()
 
     def open(self) -> None:
-        """Take connections, on the same port as before."""
+        """Accept connections, on the same port as before."""
         listener = socket.create_server(("127.0.0.1", self.port))
         self.port = listener.getsockname()[1]
         self._listener = listener
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
     def cut(self) -> None:
-        """Break every connection; new ones are taken still."""
+        """Break all connections, but accept new ones."""
         with self._lock:
             pairs, self._pairs = self._pairs, []
         for pair in pairs:
@@ -289,7 +289,7 @@ class Line:
                     end.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Break every connection and take no more."""
+        """Break all connections and accept no new ones."""
         assert self._listener is not None
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)

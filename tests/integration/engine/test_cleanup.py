@@ -1,4 +1,4 @@
-"""`dljob-operator run --install-crds --cleanup-on-exit`: what it created goes with it, and nothing else does."""
+"""`dljob-operator run --install-crds --cleanup-on-exit` deletes what it created, and nothing else."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_killed_it_leaves_all_and_a_later_run_does_not_take_it_over(
     assert left is not None
     mark = left["metadata"]["annotations"][CREATED_BY]
     second = started(project, kubeconfig, processes, "--cleanup-on-exit")
-    assert f"{NEW} was created by another run, {mark}, and stays" in second.err
+    assert f"it stays when this process ends crd={NEW} created_by={mark}" in second.err
     assert second.end() == 0
     assert definition(kube, NEW)
     assert definition(kube, OLD)
@@ -190,7 +190,7 @@ def test_what_does_not_go_in_time_is_told(kube: KubeApi, tmp_path: Path, project
     until(lambda: is_listed(kube, namespace), "the kind can be listed")
     job(kube, "NewJob", namespace, finalizers=["example.com/never"])
     try:
-        assert remove_created(kube, installed, patience=3) == [NEW]
+        assert remove_created(kube, installed, timeout=3) == [NEW]
     finally:
         path = Resource(f"/apis/{GROUP}/v1", "newjobs").item(namespace, "j")
         kube.request("PATCH", path, {"metadata": {"finalizers": None}}, content_type="application/merge-patch+json")
@@ -211,7 +211,7 @@ def test_a_definition_that_somebody_made_anew_is_theirs(kube: KubeApi, project: 
 def test_what_it_created_goes_even_where_it_never_came_to_run(kube: KubeApi, kubeconfig: Path, project: Path) -> None:
     (project / "crds" / "zz.yaml").write_text(yaml.safe_dump({**crd("BadJob"), "spec": {"group": "x"}}))
     said = _fails("--install-crds", "--cleanup-on-exit", cwd=project, KUBECONFIG=str(kubeconfig))
-    assert "the cluster refused" in said
+    assert "the API server returned an error" in said
     assert definition(kube, NEW) is None, said
 
 

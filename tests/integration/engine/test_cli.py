@@ -1,4 +1,4 @@
-"""`dljob-operator run` as a process: what it says, and how it ends."""
+"""`dljob-operator run` as a process: its output and exit code."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_broken_watches_file_is_refused_by_name(project: Path, kubeconfig: Pat
 def test_a_missing_watches_file_or_cluster_is_named(tmp_path: Path, project: Path) -> None:
     assert "cannot be read" in _fails("--watches-file", "none.yaml", cwd=tmp_path)
     said = _fails("--kubeconfig", str(tmp_path / "nowhere"), cwd=project)
-    assert "no cluster to talk to" in said
+    assert "no cluster configuration" in said
     assert "--kubeconfig" in said
 
 

@@ -1,4 +1,4 @@
-"""The controller with real warm runs against a real API server: events go in, runs come out."""
+"""The controller with a real runner against a real API server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from integration.engine.support import Engine, Jobs, until
+from integration.engine.support import ECHO, Engine, Jobs, until
 
 # Runs begin in the order of what caused them, so that what is run afterwards was caused afterwards.
 _ONE_AT_A_TIME = {"max_concurrent": 1}
@@ -121,9 +121,10 @@ def test_a_failed_run_is_told_on_the_job_waits_and_goes_well_once_mended(
     assert (event["reason"], event["type"]) == ("ReconcileFailed", "Warning")
     assert "there is no such queue" in event["message"]
     assert event["involvedObject"]["uid"] == jobs.get("a")["metadata"]["uid"]
-    assert f"{jobs.namespace}/a: reconcile failed: " in caplog.text
-    assert "trying again in 1 s" in caplog.text
-    assert "trying again in 2 s" in caplog.text
+    job = f"kind=EchoJob api_version={ECHO.api_version} namespace={jobs.namespace} name=a"
+    assert f"reconcile failed {job} ok=false" in caplog.text
+    assert " retry_seconds=1.0" in caplog.text
+    assert " retry_seconds=2.0" in caplog.text
     before = len(engine.runs("a"))
     jobs.patch("a", spec={"fail": None})
     until(lambda: engine.runs("a")[-1]["generation"] == 2, "the mended job is run at once")

@@ -1,4 +1,4 @@
-"""The informer against a real API server, over a line that breaks."""
+"""The informer against a real API server, through a proxy that breaks connections."""
 
 from __future__ import annotations
 
@@ -147,11 +147,11 @@ def test_a_server_that_is_away_is_complained_of_once_and_found_again(
     informer.start()
     assert informer.synced.wait(10)
     wire.close()
-    until(lambda: "cannot watch jobs" in caplog.text, "the loss is said")
+    until(lambda: "cannot watch resource=jobs" in caplog.text, "the loss is said")
     jobs.create("during")
     wire.open()
     until(lambda: log.words == ["new during"], "what happened meanwhile is seen")
-    until(lambda: f"watching jobs in namespace {jobs.namespace}" in caplog.text, "the return is said")
+    until(lambda: f"watch resumed resource=jobs namespace={jobs.namespace}" in caplog.text, "the return is said")
     assert caplog.text.count("Connection refused") <= 1
 
 
@@ -244,5 +244,7 @@ def test_a_token_that_may_not_watch_is_told_what_it_lacks(
     informer = _pods(KubeApi.connect(path), "default", log)
     started.append(informer)
     informer.start()
-    until(lambda: "cannot watch pods in namespace default: Unauthorized" in caplog.text, "the refusal is said")
+    until(
+        lambda: "cannot watch resource=pods namespace=default error=Unauthorized" in caplog.text, "the refusal is said"
+    )
     assert not informer.has_synced.is_set()

@@ -1,4 +1,4 @@
-"""A way to the API server that writes down which rights are used on it.
+"""A proxy to the API server that records which permissions requests use.
 
 It stands between a client and the server, speaks plain HTTP to the one and the server's TLS to the other, and leaves the
 client's token as it is: what is allowed is decided by the server's own RBAC.

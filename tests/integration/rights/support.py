@@ -1,4 +1,4 @@
-"""What the tests of rights share: the manifests' rules, and jobs whose pods the test itself lets run and end."""
+"""Helpers of the permission tests: the rules of the manifests, and jobs whose pods the test starts and ends itself."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from devtools.demo.operator_process import OperatorProcess
 from integration.engine.support import until
 from integration.rights.recorder import Recorder, Right
 from support.builders import OWN_OPERATOR
+from support.operator_log import unescaped
 
 from dljob_operator.engine.kube import ApiError, KubeApi
 
@@ -63,7 +64,7 @@ class Operator:
 
     @property
     def log(self) -> str:
-        return self.log_file.read_text()
+        return unescaped(self.log_file.read_text())
 
     def create(self, manifest: Mapping[str, Any], name: str) -> str:
         """Create a job whose pods no node takes; its path."""

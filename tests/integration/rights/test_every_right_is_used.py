@@ -1,4 +1,4 @@
-"""Least privilege, as a fact: what the operator is granted is what it has been seen to use, no more and no less."""
+"""Least privilege: the operator's ClusterRole grants exactly the permissions that these tests observe in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A right that is missing is named in the log with the rule that gives it; with that rule the operator goes on."""
+"""The log names a missing permission and its RBAC rule; with that rule the operator continues."""
 
 from __future__ import annotations
 

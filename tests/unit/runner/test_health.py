@@ -27,7 +27,7 @@ def status(health: Health, path: str) -> int:
         return error.code
 
 
-def test_alive_at_once_and_ready_when_told(health: Health) -> None:
+def test_healthy_immediately_and_ready_when_set(health: Health) -> None:
     assert (status(health, "/healthz"), status(health, "/readyz")) == (200, 503)
     health.ready.set()
     assert status(health, "/readyz?verbose") == 200

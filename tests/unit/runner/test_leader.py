@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from dljob_operator.engine.leader import LEASE, LeaseAction, LeaseObservation, LeaseTimings, held, move, observe_lease
+from dljob_operator.engine.leader import (
+    LEASE,
+    LeaseAction,
+    LeaseObservation,
+    LeaseTimings,
+    build_lease,
+    decide_action,
+    observe_lease,
+)
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -31,8 +39,8 @@ def lease(holder: str | None, version: str = "1", **spec: Any) -> dict[str, Any]
         (lease("other", leaseDurationSeconds=None), 6.0, LeaseAction.TAKE),
     ],
 )
-def test_what_to_do_about_a_lease(found: dict[str, Any] | None, seen_for: float, expected: LeaseAction) -> None:
-    assert move(found, "me", LeaseObservation("1", 100.0), 100.0 + seen_for, 6.0) is expected
+def test_the_action_for_a_lease(found: dict[str, Any] | None, seen_for: float, expected: LeaseAction) -> None:
+    assert decide_action(found, "me", LeaseObservation("1", 100.0), 100.0 + seen_for, 6.0) is expected
 
 
 def test_a_lease_that_changes_is_alive_whatever_its_clock_says() -> None:
@@ -42,7 +50,7 @@ def test_a_lease_that_changes_is_alive_whatever_its_clock_says() -> None:
 
 
 def test_taking_over_is_counted_and_dated_and_renewing_is_not() -> None:
-    taken = held(lease("other", "7", leaseTransitions=2), "me", "ns", LeaseTimings(), _NOW)
+    taken = build_lease(lease("other", "7", leaseTransitions=2), "me", "ns", LeaseTimings(), _NOW)
     assert taken["metadata"] == {"name": LEASE, "namespace": "ns", "resourceVersion": "7"}
     assert taken["spec"] == {
         "holderIdentity": "me",
@@ -51,12 +59,14 @@ def test_taking_over_is_counted_and_dated_and_renewing_is_not() -> None:
         "renewTime": "2026-01-02T03:04:05.000000Z",
         "leaseTransitions": 3,
     }
-    renewed = held(taken | {"metadata": {"resourceVersion": "8"}}, "me", "ns", LeaseTimings(), _NOW.replace(second=9))
+    renewed = build_lease(
+        taken | {"metadata": {"resourceVersion": "8"}}, "me", "ns", LeaseTimings(), _NOW.replace(second=9)
+    )
     assert renewed["spec"]["acquireTime"] == taken["spec"]["acquireTime"]
     assert renewed["spec"]["leaseTransitions"] == 3
-    assert held(None, "me", "ns", LeaseTimings(), _NOW)["spec"]["leaseTransitions"] == 0
+    assert build_lease(None, "me", "ns", LeaseTimings(), _NOW)["spec"]["leaseTransitions"] == 0
 
 
 def test_a_leader_gives_up_before_another_may_take_over() -> None:
-    terms = LeaseTimings()
-    assert terms.period < terms.deadline < terms.duration - terms.period / 2
+    timings = LeaseTimings()
+    assert timings.period < timings.deadline < timings.duration - timings.period / 2

@@ -1,4 +1,4 @@
-"""What is counted, and what is not."""
+"""The metrics of the engine."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class TestOneJob:
         assert _one(_result(failed="bad")) == JobOutcome(False, "task: bad")
         assert not _one(_result(ending=RunOutcome.TIMED_OUT)).ok
 
-    def test_it_runs_again_at_the_soonest_time_that_was_asked_for(self) -> None:
+    def test_the_earliest_requeue_after_applies(self) -> None:
         reports = [
             {"requeue_after": 30},
             {"requeue_after": None},
@@ -30,10 +30,10 @@ class TestOneJob:
         assert _one(_result(*reports)).requeue_after == 7.0
         assert _one(_result({"requeue_after": 5}, {"requeue_after": 9})).requeue_after == 5.0
 
-    def test_its_own_report_can_fail_a_run_that_went_well(self) -> None:
+    def test_a_report_can_fail_a_job_of_a_successful_run(self) -> None:
         assert _one(_result({"jobs": [{"uid": "u", "ok": False, "message": "quota"}]})) == JobOutcome(False, "quota")
 
-    def test_a_failed_run_is_not_made_good_by_a_report(self) -> None:
+    def test_a_report_does_not_override_a_failed_run(self) -> None:
         assert _one(_result({"jobs": [{"uid": "u", "ok": True}]}, failed="bad")) == JobOutcome(False, "task: bad")
 
     def test_what_was_written_is_kept(self) -> None:
@@ -49,7 +49,7 @@ class TestOneJob:
 
 
 class TestABatch:
-    def test_each_job_has_its_own_verdict_even_if_the_task_failed(self) -> None:
+    def test_each_job_has_its_own_outcome_even_if_the_task_failed(self) -> None:
         jobs = [
             {"uid": "a", "ok": True, "requeue_after": 4},
             {"uid": "b", "ok": False, "message": "b is bad"},
@@ -57,38 +57,38 @@ class TestABatch:
         came_to = outcomes(_result({"jobs": jobs, "requeue_after": 60}, failed="b is bad"), ["a", "b", "c"])
         assert came_to["a"] == JobOutcome(True, requeue_after=4.0)
         assert came_to["b"] == JobOutcome(False, "b is bad", 60.0)
-        assert came_to["c"] == JobOutcome(False, "task: b is bad", told=False)
+        assert came_to["c"] == JobOutcome(False, "task: b is bad", reported=False)
 
-    def test_one_jobs_wait_is_not_the_others(self) -> None:
+    def test_requeue_after_of_one_job_does_not_affect_others(self) -> None:
         jobs = [{"uid": "a", "requeue_after": 0}, {"uid": "b", "requeue_after": None}, {"uid": "c", "requeue_after": 9}]
         came_to = outcomes(_result({"jobs": jobs, "requeue_after": 0}), ["a", "b", "c"])
         assert [came_to[uid].requeue_after for uid in "abc"] == [0.0, None, 9.0]
 
-    def test_a_wait_that_a_task_asks_for_is_everybodys(self) -> None:
+    def test_requeue_after_of_a_task_applies_to_all_jobs(self) -> None:
         jobs = [{"uid": "a", "requeue_after": 4}, {"uid": "b", "requeue_after": None}]
         came_to = outcomes(_result({"jobs": jobs}, {"requeue_after": 7}), ["a", "b"])
         assert [came_to[uid].requeue_after for uid in "ab"] == [4.0, 7.0]
 
-    def test_a_run_that_goes_on_tells_of_some(self) -> None:
+    def test_a_partial_result_has_the_outcomes_that_it_reports(self) -> None:
         result = _result({"jobs": [{"uid": "b", "ok": False, "message": "quota"}]}, failed="quota")
         assert outcomes(replace(result, is_partial=True), ["a", "b", "c"]) == {"b": JobOutcome(False, "quota")}
 
-    def test_the_last_one_left_was_not_alone(self) -> None:
+    def test_the_last_job_of_a_shared_run_counts_as_shared(self) -> None:
         crashed = RunResult(RunOutcome.CRASHED, (Failure("", "gone"),))
-        assert outcomes(crashed, ["a"], shared=True) == {"a": JobOutcome(False, "gone", told=False)}
+        assert outcomes(crashed, ["a"], shared=True) == {"a": JobOutcome(False, "gone", reported=False)}
         assert not outcomes(_result(), ["a"], shared=True)["a"].ok
 
     def test_a_wait_told_beside_somebody_elses_job_counts(self) -> None:
         report = {"requeue_after": 3, "jobs": [{"uid": "another", "ok": True}]}
         assert outcomes(_result(report), ["a"])["a"].requeue_after == 3.0
 
-    def test_a_job_that_nobody_mentions_has_failed(self) -> None:
+    def test_a_job_without_a_report_has_failed(self) -> None:
         came_to = outcomes(_result({"jobs": [{"uid": "a", "ok": True}]}), ["a", "b"])
         assert came_to["a"].ok
         assert not came_to["b"].ok
         assert "reported nothing" in came_to["b"].message
-        assert not came_to["b"].told
+        assert not came_to["b"].reported
 
-    def test_a_crash_is_everybodys(self) -> None:
+    def test_a_crash_fails_all_jobs(self) -> None:
         result = RunResult(RunOutcome.CRASHED, (Failure("", "gone"),))
-        assert set(outcomes(result, ["a", "b"]).values()) == {JobOutcome(False, "gone", told=False)}
+        assert set(outcomes(result, ["a", "b"]).values()) == {JobOutcome(False, "gone", reported=False)}

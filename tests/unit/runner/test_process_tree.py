@@ -1,4 +1,4 @@
-"""What a run has started is found even where its parents are dead."""
+"""The processes of a run are found even if their parents have ended."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_the_events_of_a_large_job_wait_longer(queue: WorkQueue, clock: Clock) -
     assert queue.done("a", ok=True) == longer
 
 
-def test_what_somebody_asked_for_comes_first_but_not_for_ever(queue: WorkQueue, clock: Clock) -> None:
+def test_urgent_keys_come_first_but_not_for_ever(queue: WorkQueue, clock: Clock) -> None:
     for key in ("pods-1", "pods-2"):
         queue.add(key, "g")
     clock.pass_time(SETTLE)
@@ -77,7 +77,7 @@ def test_what_somebody_asked_for_comes_first_but_not_for_ever(queue: WorkQueue, 
     ]
 
 
-def test_a_job_that_waits_goes_to_the_front_when_somebody_asks_for_it(queue: WorkQueue, clock: Clock) -> None:
+def test_an_urgent_event_moves_a_queued_job_to_the_front(queue: WorkQueue, clock: Clock) -> None:
     for key in ("a", "b"):
         queue.add(key, "g")
     clock.pass_time(SETTLE)
@@ -112,7 +112,7 @@ def test_an_urgent_event_during_a_run_is_not_made_to_wait(queue: WorkQueue) -> N
     assert _take(queue) == ["a"]
 
 
-def test_events_of_a_runs_own_writes_are_no_reason_for_another(queue: WorkQueue, clock: Clock) -> None:
+def test_events_of_a_runs_own_writes_do_not_requeue(queue: WorkQueue, clock: Clock) -> None:
     queue.add("a", "g", urgent=True)
     _take(queue)
     queue.add("a", "g", cause=("pod", "7"))
@@ -124,7 +124,7 @@ def test_events_of_a_runs_own_writes_are_no_reason_for_another(queue: WorkQueue,
     assert queue.done("a", ok=True, wrote={("pod", "8")}) == SETTLE
 
 
-def test_a_job_runs_again_when_it_asked_to(queue: WorkQueue, clock: Clock) -> None:
+def test_a_job_runs_again_after_requeue_after(queue: WorkQueue, clock: Clock) -> None:
     queue.add("a", "g", urgent=True)
     _take(queue)
     assert queue.done("a", ok=True, again_after=30) == 30
@@ -134,7 +134,7 @@ def test_a_job_runs_again_when_it_asked_to(queue: WorkQueue, clock: Clock) -> No
     assert _take(queue) == ["a"]
 
 
-def test_an_event_comes_before_the_time_asked_for_and_replaces_it(queue: WorkQueue, clock: Clock) -> None:
+def test_an_event_precedes_requeue_after_and_replaces_it(queue: WorkQueue, clock: Clock) -> None:
     queue.add("a", "g", urgent=True)
     _take(queue)
     queue.done("a", ok=True, again_after=30)
@@ -146,7 +146,7 @@ def test_an_event_comes_before_the_time_asked_for_and_replaces_it(queue: WorkQue
     assert _take(queue) == []
 
 
-def test_failures_wait_longer_each_time_up_to_a_limit_and_a_success_ends_that(queue: WorkQueue, clock: Clock) -> None:
+def test_failures_back_off_up_to_a_limit_until_a_success(queue: WorkQueue, clock: Clock) -> None:
     queue.add("a", "g", urgent=True)
     delays = []
     for _ in range(12):
@@ -166,7 +166,7 @@ def test_failures_wait_longer_each_time_up_to_a_limit_and_a_success_ends_that(qu
     assert queue.done("a", ok=False) == FIRST_BACKOFF
 
 
-def test_pods_do_not_cut_a_failed_jobs_wait_short_but_its_owner_does(queue: WorkQueue, clock: Clock) -> None:
+def test_events_of_pods_do_not_shorten_the_backoff_but_changes_of_the_job_do(queue: WorkQueue, clock: Clock) -> None:
     queue.add("a", "g", urgent=True)
     for _ in range(3):
         _take(queue)
@@ -184,7 +184,7 @@ def test_pods_do_not_cut_a_failed_jobs_wait_short_but_its_owner_does(queue: Work
     assert queue.done("a", ok=False) == FIRST_BACKOFF
 
 
-def test_a_job_is_given_back_once_and_not_by_another(queue: WorkQueue) -> None:
+def test_done_counts_once_and_only_from_the_thread_that_got_the_key(queue: WorkQueue) -> None:
     """Whoever fails half through a batch gives back all of it, and some of that may be at work elsewhere by then."""
     queue.add("a", "g", urgent=True)
     assert queue.get(lambda group: 1, timeout=0) == ["a"]
@@ -198,7 +198,7 @@ def test_a_job_is_given_back_once_and_not_by_another(queue: WorkQueue) -> None:
     assert queue.depth == 0, "it still runs there"
 
 
-def test_a_forgotten_job_neither_waits_nor_comes_back(queue: WorkQueue, clock: Clock) -> None:
+def test_a_discarded_job_is_not_queued(queue: WorkQueue, clock: Clock) -> None:
     queue.add("a", "g", urgent=True)
     queue.add("b", "g", urgent=True)
     queue.discard("a")
@@ -262,7 +262,7 @@ class TestBatches:
         assert _take(queue, 25) == ["a", "b", "c"]
 
 
-def test_whoever_waits_is_woken_by_work_by_time_and_by_the_end() -> None:
+def test_get_wakes_for_a_key_a_due_time_and_close() -> None:
     queue = WorkQueue()
     taken: list[list[str] | None] = []
 

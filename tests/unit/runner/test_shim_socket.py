@@ -1,4 +1,4 @@
-"""Who may ask for runs at the socket of the companion."""
+"""Which processes may request runs at the socket of the bridge."""
 
 from __future__ import annotations
 

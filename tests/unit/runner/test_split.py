@@ -1,4 +1,4 @@
-"""Which entries ansible-operator can take."""
+"""Which entries of watches.yaml ansible-operator supports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine keeps of the cluster: trimmed objects, the store of them, and versions seen."""
+"""The engine's cache: transforms, predicates, the store and resource versions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from dljob_operator.engine import transforms
 from dljob_operator.engine.cache import Store
-from dljob_operator.engine.predicates import Change, custom_predicate, owned_predicate, owner_uid, title
+from dljob_operator.engine.predicates import Change, custom_predicate, object_fields, owned_predicate, owner_uid
 from dljob_operator.engine.resource_versions import ResourceVersionTracker
 
 
@@ -120,9 +120,11 @@ class TestWhatMatters:
         assert owner_uid(make("Pod", "p", ownerReferences=owned_by("j", controller=False))) is None
         assert owner_uid(make("Pod", "p")) is None
 
-    def test_a_title_has_a_namespace_where_there_is_one(self) -> None:
-        assert title(make("Pod", "p")) == "team/p"
-        assert title({"metadata": {"name": "n"}}) == "n"
+    def test_log_fields_identify_an_object(self) -> None:
+        found = object_fields({**make("Pod", "p"), "apiVersion": "v1", "kind": "Pod"})
+        assert found == {"kind": "Pod", "api_version": "v1", "namespace": "team", "name": "p"}
+        found = object_fields({"metadata": {"name": "n"}})
+        assert found == {"kind": None, "api_version": None, "namespace": None, "name": "n"}
 
 
 class TestStore:

@@ -105,7 +105,7 @@ def test_every_key_of_ansible_operators_is_read(around: Surroundings) -> None:
             "selector.matchExpressions[0].operator",
             "'Is'",
         ),
-        (", finalizer: {name: x/y}}", "finalizer", "nothing to do"),
+        (", finalizer: {name: x/y}}", "finalizer", "has no effect"),
         (", finalizer: {vars: {a: 1}}}", "finalizer.name", "qualified name"),
         (", finalizer: {name: x/y, role: nowhere}}", "finalizer.role", "nowhere"),
     ],
@@ -138,7 +138,7 @@ def test_a_broken_file_is_refused_and_says_why(around: Surroundings, text: str, 
     assert said in _problem(around, text)
 
 
-def test_all_problems_are_said_at_once(around: Surroundings) -> None:
+def test_all_problems_are_reported_together(around: Surroundings) -> None:
     with pytest.raises(WatchesError) as caught:
         _load(around, _ENTRY + ", x: 1, reconcilePeriod: y}\n- {}")
     assert len(caught.value.problems) == 5

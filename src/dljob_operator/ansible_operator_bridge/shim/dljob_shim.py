@@ -1,14 +1,14 @@
-"""`ansible-runner` as ansible-operator calls it: the warm process runs it; where there is none, the real one does.
+"""`ansible-runner` for ansible-operator: it passes the run to `dljob-operator serve`, or else starts the real one.
 
-DefaultProgram library only, and little of it: this starts once for each reconcile. The socket is the one that
-DLJOB_RUNNER_SOCKET names. One line of JSON goes out: `{"argv": [...], "cwd": "..."}`. What comes back:
+It imports only a few modules of the standard library, because it starts once for each reconcile. It connects to the
+socket in DLJOB_RUNNER_SOCKET and sends one line of JSON, `{"argv": [...], "cwd": "..."}`. The responses are:
 
-    {"accepted": false, "reason": "..."}    not a run for the warm process: the real ansible-runner is started
-    {"accepted": true}                      the run begins, and in the end comes
-    {"code": 0, "output": "..."}            its exit code and what it printed
+    {"accepted": false, "reason": "..."}    the run is not supported: the shim starts the real ansible-runner
+    {"accepted": true}                      the run starts, and at its end follows
+    {"code": 0, "output": "..."}            its exit code and its output
 
-A run that was accepted is never started a second time here: if the warm process ends in the middle of it,
-this exits with 1, no `playbook_on_stats` has been posted, and ansible-operator tries again.
+The shim never repeats an accepted run: if the operator process ends during the run, the shim exits with code 1. No
+`playbook_on_stats` was posted then, so ansible-operator tries again.
 """
 
 import json
@@ -18,55 +18,55 @@ import sys
 
 SOCKET = "DLJOB_RUNNER_SOCKET"
 NAME = "ansible-runner"
-_PATIENCE = 10.0
-"""Seconds until the warm process has said whether it takes the run; it answers at once or is not well."""
+_ACCEPT_TIMEOUT = 10.0
+"""Seconds to wait for the response to the request, which normally comes immediately."""
 
 
 def main(argv: "list[str]") -> int:
-    """Run the command line `argv` and return its exit code. Does not return where the real one takes over."""
+    """Run the command line `argv` and return its exit code. Does not return if it executes the real ansible-runner."""
     reason = "DLJOB_RUNNER_SOCKET is not set"
     path = os.environ.get(SOCKET)
     if path:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-                connection.settimeout(_PATIENCE)
+                connection.settimeout(_ACCEPT_TIMEOUT)
                 connection.connect(path)
                 connection.sendall(json.dumps({"argv": argv, "cwd": os.getcwd()}).encode() + b"\n")
                 lines = connection.makefile("rb")
                 answer = json.loads(lines.readline() or b'{"accepted": false, "reason": "no answer"}')
                 if answer["accepted"]:
                     connection.settimeout(None)
-                    return _end(argv, lines.readline())
+                    return _exit_code(argv, lines.readline())
                 reason = answer["reason"]
         except (OSError, ValueError) as error:
             reason = f"{path}: {error}"
-    return _real(argv, reason)
+    return _exec_real(argv, reason)
 
 
-def _end(argv: "list[str]", line: bytes) -> int:
+def _exit_code(argv: "list[str]", line: bytes) -> int:
     if line:
         result = json.loads(line)
         sys.stdout.write(result["output"])
         return int(result["code"])
-    said = "the warm process ended during the run; ansible-operator will try again\n"
-    sys.stdout.write(said)
-    _leave_stdout(argv, said)
+    text = "the operator process ended during the run; ansible-operator will try again\n"
+    sys.stdout.write(text)
+    _write_stdout(argv, text)
     return 1
 
 
-def _leave_stdout(argv: "list[str]", text: str) -> None:
-    """Without artifacts/<ident>/stdout ansible-operator thinks that no run began, and writes that into the status."""
+def _write_stdout(argv: "list[str]", text: str) -> None:
+    """Write artifacts/<ident>/stdout, without which ansible-operator reports in the status that no run started."""
     try:
         folder = os.path.join(argv[1], "artifacts", argv[argv.index("-i") + 1])
         os.makedirs(folder, mode=0o700, exist_ok=True)
         with open(os.path.join(folder, "stdout"), "a", encoding="utf-8") as file:
             file.write(text)
     except (OSError, ValueError, IndexError):
-        pass  # it says less then, and tries again all the same
+        pass  # ansible-operator tries again in any case
 
 
-def _real(argv: "list[str]", reason: str) -> int:
-    """Become the next `ansible-runner` on PATH."""
+def _exec_real(argv: "list[str]", reason: str) -> int:
+    """Execute the next `ansible-runner` on PATH."""
     sys.stderr.write(f"{NAME}: a cold run, {reason}\n")
     sys.stderr.flush()
     own = os.path.realpath(os.path.dirname(__file__))

@@ -1,4 +1,4 @@
-"""ansible-operator's command lines and input directories: what is read, and what is left to the real ansible-runner."""
+"""ansible-operator's command lines and input directories: what the bridge supports and what the real ansible-runner must do."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PLAYBOOK = ["run", "/tmp/x", "--rotate-artifacts", "7", "-p", "/abs/play.yml", "
         ),
     ],
 )
-def test_what_ansible_operator_says(argv: list[str], expected: Command) -> None:
+def test_command_lines_of_ansible_operator_are_parsed(argv: list[str], expected: Command) -> None:
     assert command.parse(argv, CWD) == expected
 
 
@@ -63,7 +63,7 @@ def test_what_ansible_operator_says(argv: list[str], expected: Command) -> None:
         [*ROLE, "--rotate", "3"],
     ],
 )
-def test_anything_else_is_not_ours(argv: list[str]) -> None:
+def test_other_command_lines_are_unsupported(argv: list[str]) -> None:
     with pytest.raises(UnsupportedRun):
         command.parse(argv, CWD)
 
@@ -95,12 +95,12 @@ def test_the_object_is_found_by_its_variable(tmp_path: Path) -> None:
         ({"cmdline": "-e a=b"}, "--ansible-args"),
         ({"envvars": {"KUBECONFIG": "/x", "OTHER": "y"}}, "sets OTHER"),
         ({"settings": {"runner_http_url": "http://example.com"}}, "no unix socket"),
-        ({"extravars": {"a": 1}}, "holds no object"),
+        ({"extravars": {"a": 1}}, "contains no object"),
         ({"extravars": "{"}, "extravars"),
         ({"extravars": "[]"}, "no mapping"),
     ],
 )
-def test_an_input_that_asks_for_more_is_not_ours(tmp_path: Path, files: dict[str, Any], reason: str) -> None:
+def test_an_input_with_other_settings_is_unsupported(tmp_path: Path, files: dict[str, Any], reason: str) -> None:
     with pytest.raises(UnsupportedRun, match=reason):
         command.read(write(tmp_path, **files))
 

@@ -1,4 +1,4 @@
-"""What a run is told of the nodes, without an API server."""
+"""The information on nodes that a run gets, without an API server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Seen:
         return self.watch.snapshot()["resources"]
 
 
-def test_resources_of_all_nodes_and_what_becomes_of_them() -> None:
+def test_resources_of_all_nodes_follow_their_changes() -> None:
     seen = Seen()
     assert seen.resources == []
     seen.node("a", gpu="1")

@@ -1,4 +1,4 @@
-"""What the engine watches besides jobs, against a real API server: the operator's ConfigMap, and what nodes have."""
+"""ClusterInfoWatcher against a real API server: the operator's ConfigMap and the resources of nodes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from integration.engine.support import WORKER, Engine, Jobs, until
+from support.operator_log import unescaped
 
 from dljob_operator.engine.cluster_info import CONFIG_MAP, ClusterInfoWatcher
 from dljob_operator.engine.discovery import CONFIG_MAPS, NODES
@@ -123,7 +124,7 @@ def test_the_operator_does_without_what_it_may_not_see(
     write_config_map(kube, namespace, a="b")
     watch, _ = start(restricted(kube, kubeconfig, namespace, tmp_path), namespace, started)
     assert watch.snapshot() == {"config_map": CONFIG_MAP, "config_maps": [], "resources": None}
-    said = [record.message for record in caplog.records]
+    said = unescaped(caplog.text).splitlines()
     assert any('cannot list resource "nodes"' in line and "alpha resource names" in line for line in said), said
     assert any('cannot list resource "configmaps"' in line and namespace in line for line in said), said
 
@@ -139,7 +140,7 @@ def test_the_operator_does_without_what_it_may_not_see(
     kube.request("POST", f"{rbac}/rolebindings", binding)
     until(lambda: watch.snapshot()["config_maps"], "what it may see now is seen")
     assert watch.snapshot()["resources"] is None
-    said = [record.message for record in caplog.records]
+    said = unescaped(caplog.text).splitlines()
     assert len([line for line in said if 'cannot list resource "nodes"' in line]) == 1, "said at every try"
 
 

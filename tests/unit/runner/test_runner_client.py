@@ -1,4 +1,4 @@
-"""The warm runner for real: Ansible is loaded, children are forked, and some of them are killed."""
+"""The runner in real processes: the fork server loads Ansible and forks children, and tests kill some of them."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_a_run_reports_counts_and_prints(run: Run) -> None:
     assert 0 < result.seconds < 60
 
 
-def test_runs_see_neither_each_other_nor_the_warming(run: Run) -> None:
+def test_runs_see_neither_each_other_nor_the_warm_up(run: Run) -> None:
     assert run("facts").ok
     assert run("facts").ok
     assert run("echo", word="one").reports[0]["value"] == "one"
@@ -248,7 +248,7 @@ def test_a_failed_task_is_named_with_its_message(run: Run) -> None:
 
 
 @pytest.mark.parametrize("target", ["rescues", "ignores"])
-def test_a_failure_that_was_dealt_with_is_none(run: Run, target: str) -> None:
+def test_a_rescued_or_ignored_failure_does_not_count(run: Run, target: str) -> None:
     result = run(target)
     assert result.ok, result
     assert result.stats["rescued" if target == "rescues" else "ignored"] == 1
@@ -259,7 +259,7 @@ def test_only_the_failure_that_was_not_rescued_counts(run: Run, target: str, mes
     assert [failure.message for failure in run(target).failures] == [message]
 
 
-def test_failed_items_of_a_loop_are_all_told(run: Run) -> None:
+def test_all_failed_items_of_a_loop_are_reported(run: Run) -> None:
     assert run("loops").message == "loops : Each: 2 is too much; 3 is too much"
 
 
@@ -276,7 +276,7 @@ def test_a_playbook_finds_its_own_plugins(run: Run) -> None:
     assert result.reports[0]["value"] == "HEY!"
 
 
-def test_a_batchable_role_was_warmed_with_an_empty_batch(run: Run, tmp_path: Path) -> None:
+def test_a_batchable_role_is_preloaded_with_an_empty_batch(run: Run, tmp_path: Path) -> None:
     note = tmp_path / "note"
     result = run("batch", dljob_batch=[{}, {}], note_file=str(note))
     assert result.ok, result
@@ -284,7 +284,7 @@ def test_a_batchable_role_was_warmed_with_an_empty_batch(run: Run, tmp_path: Pat
     assert note.read_text() == "run\n"
 
 
-def test_a_run_that_takes_too_long_is_killed_with_all_that_it_started(run: Run, tmp_path: Path) -> None:
+def test_a_run_that_times_out_is_killed_with_its_descendants(run: Run, tmp_path: Path) -> None:
     started = time.monotonic()
     result = run("waits", timeout=2.0, pid_file=str(tmp_path / "pids"))
     assert result.ending is RunOutcome.TIMED_OUT
@@ -293,7 +293,7 @@ def test_a_run_that_takes_too_long_is_killed_with_all_that_it_started(run: Run, 
     _assert_all_end([int(pid) for pid in (tmp_path / "pids").read_text().split()])
 
 
-def test_a_run_that_prints_without_end_holds_up_nobody(runner: RunnerClient) -> None:
+def test_a_run_that_prints_without_end_does_not_block_others(runner: RunnerClient) -> None:
     flood = runner.submit(RunRequest("prints", {}, timeout=3))
     assert runner.run(RunRequest("echo", {"word": "meanwhile"}, timeout=60)).ok
     result = flood.result(30)
@@ -326,7 +326,7 @@ def test_no_more_than_the_concurrency_run_at_a_time(runner: RunnerClient, tmp_pa
     _assert_all_end([pid for processes in pids for pid in processes])
 
 
-def test_a_killed_zygote_takes_its_runs_along_and_is_replaced(runner: RunnerClient, tmp_path: Path) -> None:
+def test_a_killed_fork_server_ends_its_runs_and_is_replaced(runner: RunnerClient, tmp_path: Path) -> None:
     future = runner.submit(RunRequest("waits", {"pid_file": str(tmp_path / "pids")}))
     pids = [int(pid) for pid in _wait_for(tmp_path / "pids").split()]
     old = runner.pid
@@ -341,7 +341,7 @@ def test_a_killed_zygote_takes_its_runs_along_and_is_replaced(runner: RunnerClie
     assert runner.pid not in (old, None)
 
 
-def test_closing_cancels_what_is_in_flight_and_leaves_nothing(roles: Path, tmp_path: Path) -> None:
+def test_closing_cancels_pending_runs_and_leaves_no_process(roles: Path, tmp_path: Path) -> None:
     warm = RunnerClient(_targets(roles), concurrency=1)
     warm.start()
     running = warm.submit(RunRequest("waits", {"pid_file": str(tmp_path / "pids")}))
@@ -357,7 +357,9 @@ def test_closing_cancels_what_is_in_flight_and_leaves_nothing(roles: Path, tmp_p
     _assert_all_end([*pids, fork_server])
 
 
-def test_a_process_that_cannot_load_ansible_says_why_and_fails_what_waits(roles: Path, tmp_path: Path) -> None:
+def test_a_fork_server_that_cannot_load_ansible_reports_the_error_and_fails_pending_runs(
+    roles: Path, tmp_path: Path
+) -> None:
     (tmp_path / "ansible").mkdir()
     (tmp_path / "ansible" / "__init__.py").write_text("raise RuntimeError('no Ansible today')")
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}

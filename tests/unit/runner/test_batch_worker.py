@@ -1,4 +1,4 @@
-"""Runs that stay, for real: a child that takes request after request, is killed, is slow, and is replaced."""
+"""Long-lived workers in real processes: they serve several requests, are killed, time out, and are replaced."""
 
 from __future__ import annotations
 
@@ -70,19 +70,19 @@ def told(result: RunResult) -> list[str]:
     return str(result.reports[0]["jobs"][0]["message"]).split(" ")
 
 
-def test_one_process_takes_request_after_request(warm: RunnerClient) -> None:
+def test_one_worker_serves_several_requests(warm: RunnerClient) -> None:
     first, second = told(warm.run(ask())), told(warm.run(ask({}, {})))
     assert first[0] == second[0], "the same process"
     assert int(second[1]) == int(first[1]) + 1
     assert first[2:] == ["hello", "['0']"]
 
 
-def test_two_at_a_time_are_two_processes(warm: RunnerClient) -> None:
+def test_concurrent_requests_have_two_workers(warm: RunnerClient) -> None:
     slow, quick = warm.submit(ask({"sleep": 0.5})), warm.submit(ask())
     assert told(quick.result())[0] != told(slow.result())[0]
 
 
-def test_what_is_told_before_the_end_comes_at_once(warm: RunnerClient) -> None:
+def test_a_partial_result_arrives_immediately(warm: RunnerClient) -> None:
     results = warm.results(ask({"tell": True}, {"tell": True}, {"sleep": 1}))
     first, second = next(results), next(results)
     assert [(r.is_partial, [job["uid"] for job in r.reports[0]["jobs"]]) for r in (first, second)] == [
@@ -94,18 +94,18 @@ def test_what_is_told_before_the_end_comes_at_once(warm: RunnerClient) -> None:
     assert (last.is_partial, [job["uid"] for job in last.reports[0]["jobs"]]) == (False, ["2"])
 
 
-def test_a_process_that_dies_after_it_told_something(warm: RunnerClient) -> None:
+def test_a_worker_that_dies_after_a_partial_result(warm: RunnerClient) -> None:
     told_before, last = warm.results(ask({"tell": True}, {"crash": True}))
     assert told_before.ok
     assert (last.ending, last.is_partial) == (RunOutcome.CRASHED, False)
     assert warm.run(ask()).ok
 
 
-def test_whoever_waits_for_the_last_result_alone_gets_that(warm: RunnerClient) -> None:
+def test_run_returns_the_final_result_only(warm: RunnerClient) -> None:
     assert warm.run(ask({"tell": True}, {})).reports[0]["jobs"][0]["uid"] == "1"
 
 
-def test_a_failed_batch_is_told_and_the_process_goes_on(warm: RunnerClient) -> None:
+def test_a_failed_batch_is_reported_and_the_worker_continues(warm: RunnerClient) -> None:
     failed = warm.run(ask({"bad": True}))
     assert (failed.ok, failed.message) == (False, "Reconcile: bad")
     assert failed.reports[0]["jobs"][0]["ok"] is False
@@ -114,27 +114,27 @@ def test_a_failed_batch_is_told_and_the_process_goes_on(warm: RunnerClient) -> N
     assert [job["ok"] for job in mixed.reports[0]["jobs"]] == [False, True]
 
 
-def test_a_process_that_dies_takes_its_request_with_it_and_no_other(warm: RunnerClient) -> None:
+def test_a_worker_that_dies_fails_only_its_own_request(warm: RunnerClient) -> None:
     before = {told(warm.run(ask()))[0]}
     assert warm.run(ask({"crash": True})).ending is RunOutcome.CRASHED
     assert told(warm.run(ask()))[1] in ("0", "1", "2", "3", "4", "5", "6"), before
 
 
-def test_an_idle_process_that_is_killed_is_replaced(warm: RunnerClient) -> None:
+def test_a_killed_idle_worker_is_replaced(warm: RunnerClient) -> None:
     for _ in range(2):
         os.kill(int(told(warm.run(ask()))[0]), signal.SIGKILL)
         time.sleep(1.0)  # its run notices within half a second, and a request in between would die with it
     assert warm.run(ask()).ok
 
 
-def test_a_request_that_takes_too_long_ends_the_process(warm: RunnerClient) -> None:
+def test_a_request_that_times_out_ends_the_worker(warm: RunnerClient) -> None:
     began = time.monotonic()
     assert warm.run(ask({"sleep": 60}, timeout=0.5)).ending is RunOutcome.TIMED_OUT
     assert time.monotonic() - began < 30
     assert warm.run(ask()).ok
 
 
-def test_idle_processes_do_not_count_as_runs(warm: RunnerClient) -> None:
+def test_idle_workers_do_not_count_as_runs(warm: RunnerClient) -> None:
     warm.run(ask())
     assert warm.running == 0
 
@@ -143,7 +143,7 @@ def test_frames_larger_than_a_pipe_pass(warm: RunnerClient) -> None:
     assert warm.run(ask({"padding": "x" * 1_000_000})).ok
 
 
-def test_the_desk_reads_frames_that_come_together_and_writes_results() -> None:
+def test_the_work_source_reads_adjacent_frames_and_writes_results() -> None:
     (work_read, work_write), (result_read, result_write) = os.pipe(), os.pipe()
     from dljob_operator.runner.messages import Frame
 

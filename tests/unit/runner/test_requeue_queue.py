@@ -1,4 +1,4 @@
-"""When ansible-operator is told to look at a job again."""
+"""When the requeue annotation of a job is written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from dljob_operator.ansible_operator_bridge.requeue_queue import ASKED_FOR, RequeueQueue
+from dljob_operator.ansible_operator_bridge.requeue_queue import ANNOTATION_TIMEOUT, RequeueQueue
 from dljob_operator.engine.queue import SETTLE
 
 
@@ -36,13 +36,13 @@ def after_a_run(requeues: RequeueQueue, key: str = "a", **done: object) -> float
     return requeues.done(key, **{"ok": True, **done})  # type: ignore[arg-type]
 
 
-def test_a_job_that_was_never_run_here_is_left_alone(requeues: RequeueQueue, clock: Clock) -> None:
+def test_a_job_without_a_run_is_not_annotated(requeues: RequeueQueue, clock: Clock) -> None:
     requeues.add("a", "kind", cause=("pod", "1"))
     clock.now += 1000
     assert due(requeues) == []
 
 
-def test_a_change_after_a_run_is_a_nudge_and_a_burst_is_one(requeues: RequeueQueue, clock: Clock) -> None:
+def test_a_burst_of_changes_after_a_run_is_one_annotation(requeues: RequeueQueue, clock: Clock) -> None:
     after_a_run(requeues)
     for number in range(5):
         requeues.add("a", "kind", cause=("pod", str(number)))
@@ -52,7 +52,7 @@ def test_a_change_after_a_run_is_a_nudge_and_a_burst_is_one(requeues: RequeueQue
     assert due(requeues) == []
 
 
-def test_what_happens_between_nudge_and_run_needs_no_other(requeues: RequeueQueue, clock: Clock) -> None:
+def test_a_change_between_annotation_and_run_needs_no_other_annotation(requeues: RequeueQueue, clock: Clock) -> None:
     after_a_run(requeues)
     requeues.add("a", "kind")
     clock.now += SETTLE
@@ -63,7 +63,7 @@ def test_what_happens_between_nudge_and_run_needs_no_other(requeues: RequeueQueu
     assert after_a_run(requeues) is None
 
 
-def test_a_run_that_began_anyway_takes_the_nudge_back(requeues: RequeueQueue, clock: Clock) -> None:
+def test_a_run_cancels_a_scheduled_annotation(requeues: RequeueQueue, clock: Clock) -> None:
     after_a_run(requeues)
     requeues.add("a", "kind")
     requeues.begin("a")
@@ -71,13 +71,13 @@ def test_a_run_that_began_anyway_takes_the_nudge_back(requeues: RequeueQueue, cl
     assert due(requeues) == []
 
 
-def test_what_a_run_wrote_itself_is_no_reason(requeues: RequeueQueue) -> None:
+def test_writes_of_a_run_do_not_requeue_its_job(requeues: RequeueQueue) -> None:
     requeues.begin("a")
     requeues.add("a", "kind", cause=("pod", "5"))
     assert requeues.done("a", ok=True, wrote=[("pod", "5")]) is None
 
 
-def test_what_others_did_during_a_run_is_one(requeues: RequeueQueue, clock: Clock) -> None:
+def test_other_changes_during_a_run_requeue_its_job(requeues: RequeueQueue, clock: Clock) -> None:
     requeues.begin("a")
     requeues.add("a", "kind", cause=("pod", "5"))
     requeues.add("a", "kind", cause=("pod", "6"))
@@ -86,7 +86,7 @@ def test_what_others_did_during_a_run_is_one(requeues: RequeueQueue, clock: Cloc
     assert due(requeues) == ["a"]
 
 
-def test_a_time_that_the_run_named(requeues: RequeueQueue, clock: Clock) -> None:
+def test_requeue_after_schedules_an_annotation(requeues: RequeueQueue, clock: Clock) -> None:
     assert after_a_run(requeues, again_after=30.0) == 30.0
     clock.now += 29
     assert due(requeues) == []
@@ -94,7 +94,7 @@ def test_a_time_that_the_run_named(requeues: RequeueQueue, clock: Clock) -> None
     assert due(requeues) == ["a"]
 
 
-def test_an_earlier_change_does_not_wait_for_that_time(requeues: RequeueQueue, clock: Clock) -> None:
+def test_a_change_precedes_requeue_after(requeues: RequeueQueue, clock: Clock) -> None:
     after_a_run(requeues, again_after=30.0)
     requeues.add("a", "kind")
     clock.now += SETTLE
@@ -103,7 +103,7 @@ def test_an_earlier_change_does_not_wait_for_that_time(requeues: RequeueQueue, c
     assert due(requeues) == []
 
 
-def test_a_failed_run_is_ansible_operators_to_repeat(requeues: RequeueQueue, clock: Clock) -> None:
+def test_ansible_operator_retries_failed_runs(requeues: RequeueQueue, clock: Clock) -> None:
     requeues.begin("a")
     requeues.add("a", "kind")
     assert requeues.done("a", ok=False, again_after=5) is None
@@ -126,20 +126,18 @@ def test_a_change_of_the_job_itself_is_seen_by_ansible_operator(requeues: Requeu
     assert due(requeues) == []
 
 
-def test_a_nudge_that_was_lost_is_repeated_at_the_next_change(requeues: RequeueQueue, clock: Clock) -> None:
+def test_a_lost_annotation_is_written_again_at_the_next_change(requeues: RequeueQueue, clock: Clock) -> None:
     after_a_run(requeues)
     requeues.add("a", "kind")
     clock.now += SETTLE
     assert due(requeues) == ["a"]
-    clock.now += ASKED_FOR
+    clock.now += ANNOTATION_TIMEOUT
     requeues.add("a", "kind")
     clock.now += SETTLE
     assert due(requeues) == ["a"]
 
 
-def test_an_annotation_that_could_not_be_written_is_tried_again_ever_later(
-    requeues: RequeueQueue, clock: Clock
-) -> None:
+def test_a_failed_annotation_is_retried_with_backoff(requeues: RequeueQueue, clock: Clock) -> None:
     after_a_run(requeues)
     requeues.add("a", "kind")
     pauses = []
@@ -150,7 +148,7 @@ def test_an_annotation_that_could_not_be_written_is_tried_again_ever_later(
     assert pauses == [0.5, 1.0, 2.0]
 
 
-def test_a_job_that_is_gone_is_forgotten(requeues: RequeueQueue, clock: Clock) -> None:
+def test_a_deleted_job_is_removed(requeues: RequeueQueue, clock: Clock) -> None:
     after_a_run(requeues, again_after=1.0)
     requeues.discard("a")
     clock.now += 5
@@ -158,7 +156,7 @@ def test_a_job_that_is_gone_is_forgotten(requeues: RequeueQueue, clock: Clock) -
     assert requeues.done("a", ok=True, again_after=1) is None
 
 
-def test_closing_wakes_whoever_waits() -> None:
+def test_close_wakes_waiting_threads() -> None:
     requeues = RequeueQueue()
     found: list[object] = []
     thread = threading.Thread(target=lambda: found.append(requeues.get(lambda _: 1)))
