@@ -1,4 +1,8 @@
-"""Go's duration notation ("1h30m", "500ms"), which Kubernetes and watches.yaml use."""
+"""Go's duration notation ("1h30m", "500ms"), which Kubernetes and watches.yaml use.
+
+Hand-written because durationpy 0.11 accepts more than Go does: days to years ("1d"), and any text between two parts
+("1h!!30m"). ansible-operator parses the same watches.yaml with Go and would refuse it.
+"""
 
 from __future__ import annotations
 
