@@ -23,7 +23,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.p
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tensorflow import tensorflow_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import build_pod
+from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import PodContext, build_pod
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
@@ -413,7 +414,8 @@ def manifest_of(job: DLJob, type_: str, index: int = 0, attempt: int = 0, framew
     group = job.group(canonical.name) if canonical else None
     assert group is not None, type_
     cluster = build_cluster_spec(job, framework)
-    return dict(build_pod(job, framework, group, index, attempt, spec_hash(job, group), cluster))
+    context = PodContext(framework, cluster, {group.type: spec_hash(job, group)})
+    return dict(build_pod(job, PodToCreate(group, index, attempt), context))
 
 
 def pod_of(job: DLJob, type_: str, index: int = 0, attempt: int = 0, framework: Framework = MXNET) -> Pod:

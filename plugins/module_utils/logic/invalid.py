@@ -53,7 +53,9 @@ def plan_invalid(
             "state": c.STATE_FAILED,
             "reason": clip(f"{c.REASON_INVALID}: {message}"),
             "failure": {"reason": c.REASON_INVALID, "message": message},
-            "conditions": conditions.set_condition(others, c.CONDITION_FAILED, reason, message, clock.stamp(now)),
+            "conditions": conditions.set_condition(
+                others, conditions.NewCondition(c.CONDITION_FAILED, reason, message), clock.stamp(now)
+            ),
         }
     if fields == old:
         return Plan()

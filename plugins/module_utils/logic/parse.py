@@ -7,6 +7,7 @@ The parser checks everything again that the CRD's schema already checks, because
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import default_program, naming, tensorboard
@@ -36,6 +37,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import (
 
 Entry = tuple[str, str, Any]
 """(path for messages, the user's spelling of the type, the replica spec)."""
+
+MAX_REPLICAS = 1_000_000
+MAX_PORT = 65535
 
 
 def flavor_of(resource: Mapping[str, Any], framework: Framework) -> ApiFlavor:
@@ -78,7 +82,7 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     groups = tuple(
         group
         for path, spelling, entry in _entries(spec, flavor, framework, errors)
-        if (group := _group(path, spelling, entry, options, flavor, framework, errors)) is not None
+        if (group := _group(path, spelling, entry, Parsing(options, flavor, framework, errors))) is not None
     )
     uid = str(metadata.get("uid") or "")
     target = _success_target(options, groups, framework, errors)
@@ -89,7 +93,7 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         namespace=str(metadata.get("namespace") or "default"),
         name=str(metadata.get("name") or ""),
         uid=uid,
-        generation=_integer(metadata.get("generation"), 0, "metadata.generation", 0, 2**63 - 1, errors),
+        generation=_integer(metadata.get("generation"), "metadata.generation", Bounds(0, 0, 2**63 - 1), errors),
         runtime_id=_runtime_id(options, flavor, uid, errors),
         mode=mode,
         groups=groups,
@@ -139,15 +143,28 @@ def _entries(spec: Any, flavor: ApiFlavor, framework: Framework, errors: list[st
         yield path, framework.replica_types[0].name, replicas
 
 
-def _group(
-    path: str,
-    spelling: str,
-    entry: Any,
-    options: Mapping[str, Any],
-    flavor: ApiFlavor,
-    framework: Framework,
-    errors: list[str],
-) -> ReplicaGroup | None:
+@dataclass(frozen=True, slots=True)
+class Parsing:
+    """The job that is being parsed. Its functions add what they find wrong to ``errors``."""
+
+    options: Mapping[str, Any]
+    """The spec, or an empty mapping where the spec is a list."""
+    flavor: ApiFlavor
+    framework: Framework
+    errors: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The default and the limits of a number."""
+
+    default: int
+    least: int
+    most: int
+
+
+def _group(path: str, spelling: str, entry: Any, parsing: Parsing) -> ReplicaGroup | None:
+    options, flavor, framework, errors = parsing.options, parsing.flavor, parsing.framework, parsing.errors
     if not isinstance(entry, Mapping):
         errors.append(f"{path} must be a map with replicas and template")
         return None
@@ -161,11 +178,11 @@ def _group(
     if type_ is None or type_.name not in names:
         errors.append(f"{where}: {spelling!r} is not a replica type of {framework.name}; it must be one of {known}")
         return None
-    replicas = _integer(entry.get("replicas"), 1, f"{path}.replicas", 0, 1_000_000, errors)
+    replicas = _integer(entry.get("replicas"), f"{path}.replicas", Bounds(1, 0, MAX_REPLICAS), errors)
     port = flavor.default_port
     for name in flavor.port_fields:
         if name in entry:
-            port = _integer(entry[name], port, f"{path}.{name}", 1, 65535, errors)
+            port = _integer(entry[name], f"{path}.{name}", Bounds(port, 1, MAX_PORT), errors)
     program = default_program.program_of(flavor, type_.name, entry, framework.container)
     template = entry.get("template")
     if program:
@@ -173,7 +190,7 @@ def _group(
     if not isinstance(template, Mapping):
         errors.append(f"{path}.template is missing: describe the pod there")
         return None
-    port = _named_port(template, framework.container, flavor.port_name, f"{path}.template", port, errors)
+    port = _named_port(template, f"{path}.template", port, parsing)
     policy = _restart_policy(path, entry, template, flavor, errors)
     return ReplicaGroup(type_.name, replicas, template, policy, port, path, program)
 
@@ -192,29 +209,28 @@ def _restart_policy(
     return str(policy)
 
 
-def _named_port(
-    template: Mapping[str, Any], container: str, name: str, path: str, default: int, errors: list[str]
-) -> int:
-    """The containerPort called ``name`` of the framework's container in the template, like in v1."""
+def _named_port(template: Mapping[str, Any], path: str, default: int, parsing: Parsing) -> int:
+    """The containerPort of the flavor's name of the framework's container in the template, like in v1."""
+    container, name = parsing.framework.container, parsing.flavor.port_name
     containers = as_mapping(template.get("spec")).get("containers")
     for candidate in containers if name and isinstance(containers, list) else ():
         ports = as_mapping(candidate).get("ports")
         for port in ports if as_mapping(candidate).get("name") == container and isinstance(ports, list) else ():
             if as_mapping(port).get("name") == name:
                 where = f"{path}.spec.containers: containerPort {name} of {container}"
-                return _integer(port.get("containerPort"), default, where, 1, 65535, errors)
+                return _integer(port.get("containerPort"), where, Bounds(default, 1, MAX_PORT), parsing.errors)
     return default
 
 
-def _integer(value: Any, default: int, path: str, least: int, most: int, errors: list[str]) -> int:
+def _integer(value: Any, path: str, bounds: Bounds, errors: list[str]) -> int:
     if value is None:
-        return default
+        return bounds.default
     if isinstance(value, bool) or not isinstance(value, int):
         errors.append(f"{path} must be a whole number, not {value!r}")
-        return default
-    if not least <= value <= most:
-        errors.append(f"{path} is {value}: it must be between {least} and {most}")
-        return default
+        return bounds.default
+    if not bounds.least <= value <= bounds.most:
+        errors.append(f"{path} is {value}: it must be between {bounds.least} and {bounds.most}")
+        return bounds.default
     return value
 
 
@@ -251,9 +267,8 @@ def _success_target(
     wanted = as_mapping(as_mapping(options.get("terminationPolicy")).get("chief"))
     if wanted:
         spelling = str(wanted.get("replicaName") or default)
-        index = _integer(
-            wanted.get("replicaIndex"), 0, "spec.terminationPolicy.chief.replicaIndex", 0, 1_000_000, errors
-        )
+        where = "spec.terminationPolicy.chief.replicaIndex"
+        index = _integer(wanted.get("replicaIndex"), where, Bounds(0, 0, MAX_REPLICAS), errors)
         group = next((g for g in groups if g.type.casefold() == spelling.casefold()), None)
         if group is None or index >= group.replicas:
             errors.append(f"spec.terminationPolicy.chief: the job has no replica {spelling} {index}")
@@ -326,7 +341,7 @@ def _run_policy(options: Mapping[str, Any], flavor: ApiFlavor, errors: list[str]
 
     def seconds(name: str, least: int) -> int | None:
         value = policy.get(name)
-        return None if value is None else _integer(value, least, f"{path}.{name}", least, 2**31 - 1, errors)
+        return None if value is None else _integer(value, f"{path}.{name}", Bounds(least, least, 2**31 - 1), errors)
 
     return RunPolicy(
         clean_pod_policy=clean,

@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import auxiliary_objects, tensorboard
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
-from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, build_pod
+from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, PodContext, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
     cleanup,
     deadlines,
@@ -24,6 +25,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     restart_all,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import Progress
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import is_done, succeeded
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
@@ -55,7 +57,7 @@ def plan(
     _tell_of_pods(job, observed, report)
     if job.run_policy.suspend:
         return _suspended(job, observed, report)
-    return _active(job, framework, observed, report, now, cluster_domain)
+    return _active(job, framework, observed, report, Surroundings(now, cluster_domain))
 
 
 def _finished(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, now: datetime) -> Plan:
@@ -93,9 +95,15 @@ def _suspended(job: DLJob, observed: Observed, report: StatusBuilder) -> Plan:
     return Plan(deletions=gone, status=report.status(), events=report.events)
 
 
-def _active(
-    job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, now: datetime, cluster_domain: str
-) -> Plan:
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a plan depends on besides the job and its objects."""
+
+    now: datetime
+    cluster_domain: str
+
+
+def _active(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, around: Surroundings) -> Plan:
     hashes = {group.type: spec_hash(job, group) for group in job.groups}
     changed = report.forget_progress(_fingerprint(hashes))
     current = _of_this_spec(job, observed, hashes)
@@ -117,9 +125,9 @@ def _active(
         report.replicas(replica_statuses.settled(job, replica_statuses.count(job, current, completed)))
         report.progress(retries, completed, attempt)
         return _end(job, framework, observed, report)
-    seen = (job, observed, hashes, retries, completed, now)
-    actions = restart_all.next_actions(*seen, attempt) if as_one else replicas.next_actions(*seen)
-    left = deadlines.time_left(job, report.started, now)
+    policy = restart_all if as_one else replicas
+    actions = policy.next_actions(job, observed, Progress(hashes, retries, completed, attempt), around.now)
+    left = deadlines.time_left(job, report.started, around.now)
     fault = (
         failure.find_failure(job, current, completed)
         or failure.over_backoff_limit(job, actions.retries, current.pods)
@@ -141,10 +149,8 @@ def _active(
     _tell_phase(job, current, report, counts, anew=bool(actions.begins) or (as_one and changed))
     cluster = build_cluster_spec(job, framework, attempt)
     shared, told_once = shared_env_configmap.due(job, framework.environment, cluster, observed, bool(actions.starts))
-    pods = tuple(
-        build_pod(job, framework, s.group, s.index, s.attempt, hashes[s.group.type], cluster, cluster_domain, shared)
-        for s in actions.starts
-    )
+    context = PodContext(framework, cluster, hashes, around.cluster_domain, shared)
+    pods = tuple(build_pod(job, start, context) for start in actions.starts)
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
     made_first = auxiliary_objects.of_pods(job, {s.group.type for s in actions.starts}) + (told_once if pods else ())
     gone = auxiliary_objects.of_pods(job, {g.type for g in job.groups} - {s.group.type for s in actions.starts})

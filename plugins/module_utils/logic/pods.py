@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import default_program, naming
@@ -18,6 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.s
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import owner_reference
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
@@ -25,38 +27,43 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 CLUSTER_DOMAIN = "cluster.local"
 
 
-def build_pod(
-    job: DLJob,
-    framework: Framework,
-    group: ReplicaGroup,
-    index: int,
-    attempt: int,
-    spec_hash: str,
-    cluster: Cluster,
-    cluster_domain: str = CLUSTER_DOMAIN,
-    shared: Shared | None = None,
-) -> Mapping[str, Any]:
-    """The Pod manifest of one replica's ``attempt`` (0 is the first). It refers to the ConfigMap of ``shared``."""
-    replica = for_replica(cluster, group.type, index)
+@dataclass(frozen=True, slots=True)
+class PodContext:
+    """What all pods of a job have in common."""
+
+    framework: Framework
+    cluster: Cluster
+    hashes: Mapping[str, str]
+    """The spec hash by replica type."""
+    cluster_domain: str = CLUSTER_DOMAIN
+    shared: Shared | None = None
+    """The part of the environment that is in a ConfigMap."""
+
+
+def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str, Any]:
+    """The Pod manifest of one replica's attempt (0 is the first)."""
+    group, index, framework = pod.group, pod.index, context.framework
+    spec_hash = context.hashes[group.type]
+    replica = for_replica(context.cluster, group.type, index)
     metadata = copy.deepcopy(dict(group.template.get("metadata") or {}))
     spec = copy.deepcopy(dict(group.template["spec"]))
     if group.default_program:
         default_program.inject_program(spec, group.default_program, framework.container, replica)
 
     pod_metadata: dict[str, Any] = {
-        "name": naming.pod_name(job, group.type, index, attempt, spec_hash),
+        "name": naming.pod_name(job, group.type, index, pod.attempt, spec_hash),
         "namespace": job.namespace,
-        "labels": {**(metadata.get("labels") or {}), **_labels(job, group, index, attempt, replica)},
+        "labels": {**(metadata.get("labels") or {}), **_labels(job, pod, replica)},
         "annotations": {**(metadata.get("annotations") or {}), c.ANNOTATION_SPEC_HASH: spec_hash},
         "ownerReferences": [owner_reference(job)],
     }
-    if shared:
-        pod_metadata["annotations"][c.ANNOTATION_SHARED] = shared.config_map
+    if context.shared:
+        pod_metadata["annotations"][c.ANNOTATION_SHARED] = context.shared.config_map
     if metadata.get("finalizers"):
         pod_metadata["finalizers"] = metadata["finalizers"]
 
-    _join_network(spec, job, group, index, cluster_domain)
-    _configure_containers(spec, framework, job, group, framework.environment(replica), shared)
+    _join_network(spec, job, group, index, context.cluster_domain)
+    _configure_containers(spec, job, group, replica, context)
     for container in (*spec["containers"], *(spec.get("initContainers") or ())):
         # the kubelet then copies the end of a failed container's log into the pod's status, where it has no message
         container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
@@ -76,10 +83,11 @@ def _pod_restart_policy(job: DLJob, group: ReplicaGroup) -> str:
     return c.RESTART_NEVER if ours else group.restart_policy
 
 
-def _labels(job: DLJob, group: ReplicaGroup, index: int, attempt: int, replica: Cluster) -> dict[str, str]:
+def _labels(job: DLJob, pod: PodToCreate, replica: Cluster) -> dict[str, str]:
+    target = job.success_target
     values = {
         **placeholders(replica),
-        "role": "master" if (group.type, index) == (job.success_target.type, job.success_target.index) else "",
+        "role": "master" if (pod.group.type, pod.index) == (target.type, target.index) else "",
     }
     declared = {name: fill(text, values) for name, text in job.flavor.labels.items()}
     return {
@@ -87,9 +95,9 @@ def _labels(job: DLJob, group: ReplicaGroup, index: int, attempt: int, replica: 
         **{name: text for name, text in declared.items() if text or job.flavor.labels[name] == ""},
         c.LABEL_MANAGED_BY: c.MANAGER,
         c.LABEL_JOB_UID: job.uid,
-        c.LABEL_REPLICA_TYPE: group.type.lower(),
-        c.LABEL_REPLICA_INDEX: str(index),
-        c.LABEL_ATTEMPT: str(attempt),
+        c.LABEL_REPLICA_TYPE: pod.group.type.lower(),
+        c.LABEL_REPLICA_INDEX: str(pod.index),
+        c.LABEL_ATTEMPT: str(pod.attempt),
     }
 
 
@@ -108,20 +116,16 @@ def _join_network(spec: dict[str, Any], job: DLJob, group: ReplicaGroup, index: 
 
 
 def _configure_containers(
-    spec: dict[str, Any],
-    framework: Framework,
-    job: DLJob,
-    group: ReplicaGroup,
-    environment: Mapping[str, str],
-    shared: Shared | None,
+    spec: dict[str, Any], job: DLJob, group: ReplicaGroup, replica: Cluster, context: PodContext
 ) -> None:
+    environment = context.framework.environment(replica)
     for container in spec["containers"]:
-        named = container.get("name") == framework.container
+        named = container.get("name") == context.framework.container
         if named or job.flavor.environment_in == "all":
             own = container.get("env") or []
             taken = [e.get("name") for e in own]
             # first, so that the container's own variables may refer to them as $(NAME) and take precedence
-            container["env"] = [*variables(environment, taken, shared), *own]
+            container["env"] = [*variables(environment, taken, context.shared), *own]
         if named and job.flavor.port_name and not spec.get("hostNetwork"):
             # not with hostNetwork: it would become a hostPort, so that two replicas would no longer fit on one node
             ports = container.get("ports") or []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status.conditions import Condition
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.conditions import Condition, NewCondition
 
 
 def told(held: list[Condition]) -> list[tuple[str, str]]:
@@ -14,7 +14,7 @@ def told(held: list[Condition]) -> list[tuple[str, str]]:
 def story(*types: str) -> list[Condition]:
     held: list[Condition] = []
     for second, type_ in enumerate(types):
-        held = conditions.set_condition(held, type_, f"MXJob{type_}", "", f"t{second}")
+        held = conditions.set_condition(held, NewCondition(type_, f"MXJob{type_}", ""), f"t{second}")
     return held
 
 
@@ -36,11 +36,11 @@ def test_a_final_condition_sets_running_to_false(end: str) -> None:
 
 def test_an_unchanged_condition_is_left_alone() -> None:
     held = story("Created", "Running")
-    assert conditions.set_condition(held, "Created", "MXJobCreated", "other words", "later") == held
+    assert conditions.set_condition(held, NewCondition("Created", "MXJobCreated", "other words"), "later") == held
 
 
 def test_a_new_reason_moves_it_to_the_end_and_keeps_its_transition() -> None:
-    held = conditions.set_condition(story("Created", "Running"), "Created", "Again", "words", "t9")
+    held = conditions.set_condition(story("Created", "Running"), NewCondition("Created", "Again", "words"), "t9")
     assert told(held) == [("Running", "True"), ("Created", "True")]
     assert held[-1] == {
         "type": "Created",
@@ -53,7 +53,7 @@ def test_a_new_reason_moves_it_to_the_end_and_keeps_its_transition() -> None:
 
 
 def test_a_new_status_is_a_transition() -> None:
-    held = conditions.set_condition(story("Suspended"), "Suspended", "MXJobResumed", "", "t9", "False")
+    held = conditions.set_condition(story("Suspended"), NewCondition("Suspended", "MXJobResumed", "", "False"), "t9")
     assert told(held) == [("Suspended", "False")]
     assert held[0]["lastTransitionTime"] == "t9"
     assert not conditions.is_condition_true(held, "Suspended")
@@ -62,7 +62,7 @@ def test_a_new_status_is_a_transition() -> None:
 def test_the_old_list_is_not_modified() -> None:
     held = story("Created", "Running")
     before = [dict(x) for x in held]
-    conditions.set_condition(held, "Failed", "r", "m", "t")
+    conditions.set_condition(held, NewCondition("Failed", "r", "m"), "t")
     assert held == before
 
 

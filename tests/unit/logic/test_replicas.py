@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import ReplicaActions, next_actions
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import (
+    Progress,
+    ReplicaActions,
+    next_actions,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from support.builders import Pod, at, mxjob, observed, pod_of, pods_of
@@ -22,7 +26,7 @@ def actions(
     now: float = 100,
 ) -> ReplicaActions:
     hashes = {g.type: spec_hash(job, g) for g in job.groups}
-    return next_actions(job, observed(job, pods), hashes, retries or {}, completed or {}, at(now))
+    return next_actions(job, observed(job, pods), Progress(hashes, retries or {}, completed or {}), at(now))
 
 
 def started(done: ReplicaActions) -> list[str]:

@@ -24,7 +24,9 @@ def test_a_go_duration_is_read(text: str, seconds: float) -> None:
     assert parse_duration(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "5", "5 s", "1d", "s", "1h30", "-5s", "+", "1h junk", "1h!!30m", "1e3s", 30, None, True])
+@pytest.mark.parametrize(
+    "text", ["", "5", "5 s", "1d", "s", "1h30", "-5s", "+", "1h junk", "1h!!30m", "1e3s", 30, None, True]
+)
 def test_anything_else_is_refused_with_the_notation(text: object) -> None:
     with pytest.raises(ValueError, match="1h30m"):
         parse_duration(text)

@@ -13,6 +13,20 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """What the status records of the job beyond its pods."""
+
+    hashes: Mapping[str, str]
+    """The current spec hash by replica type."""
+    retries: Mapping[str, int]
+    """Failures counted so far, by :func:`key`."""
+    completed: Mapping[str, set[int]]
+    """Indexes of the replicas that have succeeded, by lower-case type."""
+    attempt: int = 0
+    """The current attempt where all replicas restart together."""
+
+
+@dataclass(frozen=True, slots=True)
 class PodToCreate:
     """A pod to create."""
 
@@ -40,23 +54,16 @@ def key(type_: str, index: int) -> str:
     return f"{type_.lower()}-{index}"
 
 
-def next_actions(
-    job: DLJob,
-    observed: Observed,
-    hashes: Mapping[str, str],
-    retries: Mapping[str, int],
-    completed: Mapping[str, set[int]],
-    now: datetime,
-) -> ReplicaActions:
+def next_actions(job: DLJob, observed: Observed, progress: Progress, now: datetime) -> ReplicaActions:
     """Compare the job with its pods.
 
     A replica gets no new pod while its old one exists, even if that is terminating: two pods of one rank would have the
     same DNS name. One reconcile counts a failed pod in the status and a later one deletes it, so that the count is
-    correct whatever fails in between. ``hashes`` holds the current spec hash by type.
+    correct whatever fails in between.
     """
     starts: list[PodToCreate] = []
     deletions: list[Deletion] = []
-    counts = dict(retries)
+    counts = dict(progress.retries)
     restarted: list[PodState] = []
     waits: list[float] = []
     by_replica: dict[str, list[PodState]] = {}
@@ -67,14 +74,14 @@ def next_actions(
         name = key(group.type, index)
         pods = by_replica.pop(name, [])
         if not pods:
-            if index not in completed.get(group.type.lower(), ()):
+            if index not in progress.completed.get(group.type.lower(), ()):
                 starts.append(PodToCreate(group, index, counts.get(name, 0)))
             continue
         current, *others = sorted(pods, key=lambda p: (not p.deleting, p.attempt), reverse=True)
         deletions.extend(delete(p) for p in others if not p.deleting)
         if current.deleting:
             continue
-        if current.spec_hash != hashes[group.type]:
+        if current.spec_hash != progress.hashes[group.type]:
             deletions.append(delete(current))
         elif group.type == job.elastic_type and is_fatal(job, group, current):
             continue  # it failed permanently; keep it for its log

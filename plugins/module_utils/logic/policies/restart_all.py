@@ -16,6 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import (
     PodToCreate,
+    Progress,
     ReplicaActions,
     delete,
 )
@@ -42,15 +43,7 @@ def of_this_attempt(observed: Observed, attempt: int) -> Observed:
     return dataclasses.replace(observed, pods=tuple(p for p in observed.pods if p.attempt == attempt))
 
 
-def next_actions(
-    job: DLJob,
-    observed: Observed,
-    hashes: Mapping[str, str],
-    retries: Mapping[str, int],
-    completed: Mapping[str, set[int]],
-    now: datetime,
-    attempt: int,
-) -> ReplicaActions:
+def next_actions(job: DLJob, observed: Observed, progress: Progress, now: datetime) -> ReplicaActions:
     """Like :func:`.replicas.next_actions`, for all replicas of the job together.
 
     A disrupted or deleted pod is not an error and does not count for backoffLimit. One reconcile writes the new attempt
@@ -58,35 +51,35 @@ def next_actions(
     delay has passed, because the delay starts when their containers ended.
     """
     sizes = {group.type.lower(): group.replicas for group in job.groups}
-    wanted = {type_.lower(): value for type_, value in hashes.items()}
+    wanted = {type_.lower(): value for type_, value in progress.hashes.items()}
     current_pods: dict[tuple[str, int], PodState] = {}
     stale: list[PodState] = []
     for pod in observed.pods:
-        current = (
-            pod.attempt == attempt and pod.spec_hash == wanted.get(pod.type) and pod.index < sizes.get(pod.type, 0)
-        )
-        if current:
+        is_member = pod.spec_hash == wanted.get(pod.type) and pod.index < sizes.get(pod.type, 0)
+        if is_member and pod.attempt == progress.attempt:
             current_pods[pod.type, pod.index] = pod
         else:
             stale.append(pod)
 
     missing = [
-        PodToCreate(group, index, attempt)
+        PodToCreate(group, index, progress.attempt)
         for group, index in job.tasks()
-        if (group.type.lower(), index) not in current_pods and index not in completed.get(group.type.lower(), ())
+        if (group.type.lower(), index) not in current_pods
+        and index not in progress.completed.get(group.type.lower(), ())
     ]
     ended = tuple(p for p in current_pods.values() if has_failed(p) or p.deleting)
     # a missing pod was deleted if the job was Running, otherwise it was not created yet
     lost = bool(missing) and not stale and job.status.get("phase") == c.PHASE_RUNNING
     if ended or lost:
         has_error = any(has_failed(p) and not p.disrupted and not p.deleting for p in ended)
-        counts = {**retries, KEY: retries.get(KEY, 0) + 1} if has_error else dict(retries)
-        return ReplicaActions((), (), counts, ended, 0.0, begins=attempt + 1)
+        retries = dict(progress.retries)
+        counts = {**retries, KEY: retries.get(KEY, 0) + 1} if has_error else retries
+        return ReplicaActions((), (), counts, ended, 0.0, begins=progress.attempt + 1)
 
     waits = [restart.remaining_delay(p, now) for p in stale if _delays_restart(p)]
     wait = max(waits, default=0.0)
     deletions = tuple(delete(p) for p in stale if not p.deleting and not (wait > 0 and _delays_restart(p)))
-    return ReplicaActions(tuple(missing) if not stale else (), deletions, dict(retries), (), wait or None)
+    return ReplicaActions(tuple(missing) if not stale else (), deletions, dict(progress.retries), (), wait or None)
 
 
 def _delays_restart(pod: PodState) -> bool:

@@ -7,6 +7,7 @@ becomes False when the job finishes; an unchanged condition keeps its place and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
@@ -28,11 +29,20 @@ def is_condition_true(conditions: Iterable[Condition], type_: str) -> bool:
     return any(x.get("type") == type_ and x.get("status") == "True" for x in conditions)
 
 
-def set_condition(
-    conditions: Iterable[Condition], type_: str, reason: str, message: str, now: str, status: str = "True"
-) -> list[Condition]:
+@dataclass(frozen=True, slots=True)
+class NewCondition:
+    """A condition to set."""
+
+    type: str
+    reason: str
+    message: str
+    status: str = "True"
+
+
+def set_condition(conditions: Iterable[Condition], new: NewCondition, now: str) -> list[Condition]:
     """The list with the condition set; conditions that it excludes are removed or set to False."""
     old = list(conditions)
+    type_, reason, status = new.type, new.reason, new.status
     present = next((x for x in old if x.get("type") == type_), None)
     if present and (present.get("status"), present.get("reason")) == (status, reason):
         return old
@@ -52,7 +62,7 @@ def set_condition(
             "type": type_,
             "status": status,
             "reason": reason,
-            "message": message,
+            "message": new.message,
             "lastUpdateTime": now,
             "lastTransitionTime": transition,
         }

@@ -5,6 +5,7 @@ Every transition is a method. At the end, a comparison with the old status shows
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -15,6 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.log_tail impo
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.conditions import NewCondition
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import STATUS_V1
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -104,7 +106,7 @@ class StatusBuilder:
 
     def created(self) -> None:
         if not conditions.is_condition_true(self.conditions, c.CONDITION_CREATED):
-            self._condition(c.CONDITION_CREATED, f"{self._job.kind} {self._job.name} is created.", event=False)
+            self._condition(c.CONDITION_CREATED, f"{self._job.kind} {self._job.name} is created.", event="")
 
     def taken_up(self, first_pod_created: str = "") -> None:
         """``first_pod_created`` is the creation time (RFC 3339) of the first pod of a job without a status."""
@@ -112,7 +114,8 @@ class StatusBuilder:
         if self.started is None:
             self._fields["startTime"] = first_pod_created or self._now
         if conditions.is_condition_true(self.conditions, c.CONDITION_SUSPENDED):
-            self._condition(c.CONDITION_SUSPENDED, f"{self._job.kind} {self._job.name} is resumed.", "Resumed", "False")
+            message = f"{self._job.kind} {self._job.name} is resumed."
+            self._set(NewCondition(c.CONDITION_SUSPENDED, f"{self._job.kind}Resumed", message, "False"), "Normal")
             self._fields["startTime"] = self._now
 
     def running(self) -> None:
@@ -122,18 +125,18 @@ class StatusBuilder:
         names = ", ".join(p.name for p in pods[:3]) + (" ..." if len(pods) > 3 else "")
         text = f"{self._job.kind} {self._job.name} restarts {len(pods)} failed replicas: {names}"
         message = f"{text}; {failures[0].message}" if failures else text
-        self._condition(c.CONDITION_RESTARTING, message, event=False)
+        self._condition(c.CONDITION_RESTARTING, message, event="")
         self.event("Warning", f"{self._job.kind}Restarting", message)
 
     def restarting_all(self, failures: Sequence[Failure]) -> None:
         cause = failures[0].message if failures else "one of its pods was deleted"
         message = f"{self._job.kind} {self._job.name} restarts all its replicas: {cause}"
-        self._condition(c.CONDITION_RESTARTING, message, event=False)
+        self._condition(c.CONDITION_RESTARTING, message, event="")
         self.event("Warning", f"{self._job.kind}Restarting", message)
 
     def respecified(self) -> None:
         message = f"The spec of {self._job.kind} {self._job.name} was changed: its replicas restart."
-        self._condition(c.CONDITION_RESTARTING, message, event=False)
+        self._condition(c.CONDITION_RESTARTING, message, event="")
         self.event("Normal", f"{self._job.kind}Changed", message)
 
     def suspended(self) -> None:
@@ -165,22 +168,24 @@ class StatusBuilder:
         }
 
     def _finish(self, type_: str, message: str) -> None:
-        self._condition(type_, message, kind="Warning" if type_ == c.CONDITION_FAILED else "Normal")
+        self._condition(type_, message, "Warning" if type_ == c.CONDITION_FAILED else "Normal")
         self._fields["completionTime"] = self._now
         self._fields["state"] = type_
 
     def event(self, kind: str, reason: str, message: str) -> None:
         self._events.append(EventNote(kind, reason, clip(message)))
 
-    def _condition(
-        self, type_: str, message: str, suffix: str = "", status: str = "True", event: bool = True, kind: str = "Normal"
-    ) -> None:
-        reason = f"{self._job.kind}{suffix or type_}"
+    def _condition(self, type_: str, message: str, event: str = "Normal") -> None:
+        """Set the condition to True, and write an Event of the type ``event`` if it is new; none for ""."""
+        self._set(NewCondition(type_, f"{self._job.kind}{type_}", message), event)
+
+    def _set(self, new: NewCondition, event: str) -> None:
         before = self._fields["conditions"]
-        after = conditions.set_condition(before, type_, reason, clip(message), self._now, status)
+        clipped = dataclasses.replace(new, message=clip(new.message))
+        after = conditions.set_condition(before, clipped, self._now)
         self._fields["conditions"] = after
         if event and after != before:
-            self.event(kind, reason, message)
+            self.event(event, new.reason, new.message)
 
     # --- plain fields
 
