@@ -22,7 +22,7 @@ class Goal:
     reached: bool | None
 
     @property
-    def verdict(self) -> str:
+    def result(self) -> str:
         return {True: "yes", False: "**no**", None: "not measured"}[self.reached]
 
 
@@ -216,7 +216,7 @@ def document(
         "",
         "| goal | found | reached |",
         "| --- | --- | --- |",
-        *(f"| {goal.text} | {goal.found} | {goal.verdict} |" for goal in goals(samples, replicas)),
+        *(f"| {goal.text} | {goal.found} | {goal.result} |" for goal in goals(samples, replicas)),
         "",
         "`tests/e2e/test_no_op.py` tests that a reconcile with nothing to do reads nothing either (5.). The growth",
         "to 10,000 jobs (6.) is a separate run: [GROWTH.md](GROWTH.md).",

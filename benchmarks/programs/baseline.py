@@ -41,20 +41,20 @@ def calls(job: dict[str, Any]) -> tuple[list[Call], Call]:
         spec = {"clusterIP": "None", "selector": chosen, "publishNotReadyAddresses": True, "ports": [{"port": 9091}]}
         body = {"metadata": {"name": service, "labels": labels, "ownerReferences": owners}, "spec": spec}
         made.append(("POST", f"{core}/services", body))
-    everybody = '{"cluster":' + members(name, job["spec"]["mxReplicaSpecs"])
+    cluster_json = '{"cluster":' + members(name, job["spec"]["mxReplicaSpecs"])
     shared: list[dict[str, Any]] = []
     if sum(replica["replicas"] for replica in job["spec"]["mxReplicaSpecs"].values()) >= FROM_REPLICAS:
         source = {"configMapKeyRef": {"name": f"{name}-all", "key": "MX_CONFIG"}}
         shared = [{"name": "SHARED", "valueFrom": source}]
         body = {"metadata": {"name": f"{name}-all", "labels": labels, "ownerReferences": owners}}
-        made.append(("POST", f"{core}/configmaps", {**body, "immutable": True, "data": {"MX_CONFIG": everybody}}))
-        everybody = "$(SHARED)"
+        made.append(("POST", f"{core}/configmaps", {**body, "immutable": True, "data": {"MX_CONFIG": cluster_json}}))
+        cluster_json = "$(SHARED)"
     for kind, replica in job["spec"]["mxReplicaSpecs"].items():
         template = replica["template"]["spec"]
         for index in range(replica["replicas"]):
             pod = f"{name}-{kind.lower()}-{index}"
             task = json.dumps({"type": kind.lower(), "index": index})
-            mx_config = f'{everybody},"labels":{{}},"task":{task}}}'
+            mx_config = f'{cluster_json},"labels":{{}},"task":{task}}}'
             values = {**PLAIN, "MX_CONFIG": mx_config, "DMLC_ROLE": kind.lower()}
             environment = [*shared, *({"name": key, "value": value} for key, value in values.items())]
             containers = [{**container, "env": environment} for container in template["containers"]]

@@ -45,14 +45,14 @@ def create(name: str, namespace: str, spec: kopf.Spec, **_: Any) -> None:
         }
         kopf.adopt(body)
         core.create_namespaced_service(namespace, body)
-    everybody = json.dumps(
+    cluster_json = json.dumps(
         {
             kind.lower(): [{"url": f"{name}-{kind.lower()}-{i}", "port": 9091} for i in range(replica["replicas"])]
             for kind, replica in replicas.items()
         }
     )
     pods = [
-        _pod(everybody, name, kind.lower(), index, replica["template"]["spec"])
+        _pod(cluster_json, name, kind.lower(), index, replica["template"]["spec"])
         for kind, replica in replicas.items()
         for index in range(replica["replicas"])
     ]
@@ -61,9 +61,9 @@ def create(name: str, namespace: str, spec: kopf.Spec, **_: Any) -> None:
     list(_pool.map(lambda pod: core.create_namespaced_pod(namespace, pod), pods))
 
 
-def _pod(everybody: str, job: str, kind: str, index: int, template: dict[str, Any]) -> dict[str, Any]:
+def _pod(cluster_json: str, job: str, kind: str, index: int, template: dict[str, Any]) -> dict[str, Any]:
     name = f"{job}-{kind}-{index}"
-    mx_config = f'{{"cluster":{everybody},"task":{{"type":"{kind}","index":{index}}}}}'
+    mx_config = f'{{"cluster":{cluster_json},"task":{{"type":"{kind}","index":{index}}}}}'
     values = {"MX_CONFIG": mx_config, "DMLC_ROLE": kind, "DMLC_NUM_WORKER": "2", "DMLC_PS_ROOT_PORT": "9091"}
     environment = [{"name": key, "value": value} for key, value in values.items()]
     containers = [{**container, "env": environment} for container in template["containers"]]

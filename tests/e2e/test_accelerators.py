@@ -29,7 +29,7 @@ MOUNTS = {"nvidia-libs": "/usr/local/nvidia/lib64", "nvidia-bin": "/usr/local/nv
 VARIABLE = ("LD_LIBRARY_PATH", "/usr/local/nvidia/lib64")
 KEY = "controller_config_file.yaml"
 
-pytestmark = pytest.mark.serial  # the ConfigMap of the common namespace is everybody's too
+pytestmark = pytest.mark.serial  # the ConfigMap of the common namespace affects every job
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ def test_a_broken_configuration_is_waited_for(
     assert says in status["reason"]
     assert status["reason"].startswith(f"ConfigMap default/tf-job-operator-config, data.{KEY}")
     assert (status["phase"], status["state"], job.pods()) == ("Creating", "Running", [])
-    # nobody else is held up
+    # other jobs are not delayed
     other = here.create(v1alpha1_job("goes-on"))
     other.wait_running()
     assert here.wait_event("waits", "Warning", "FailedCreatePod", says) == status["reason"]

@@ -66,6 +66,6 @@ def test_pod_that_cannot_start_says_why_in_the_status(here: Cluster) -> None:
     assert status["phase"] == "Creating"
 
 
-def test_job_with_a_long_name_runs_in_the_old_dialect(here: Cluster) -> None:
+def test_job_with_a_long_name_runs_in_v1alpha1(here: Cluster) -> None:
     job = here.create(v1alpha1_job("n" * 63, scheduler="sleep 1"))
     assert job.wait_end()["state"] == "Succeeded"

@@ -49,7 +49,7 @@ def test_many_jobs_at_once_all_reach_their_end_and_a_bad_one_harms_only_itself(
     assert max(shared, default=1) > 1, "no two jobs shared a run, and nothing was tested"
     for job in [*good, failing]:
         messages = [text for kind, _, text in own.events(job.name) if kind == "Warning"]
-        assert not any("bad-scheduler-0" in text for text in messages), "told to the wrong job"
+        assert not any("bad-scheduler-0" in text for text in messages), "reported on the wrong job"
 
 
 @pytest.mark.parametrize("batchable", [{}, {"dljob_batchable": True}])

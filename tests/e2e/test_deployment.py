@@ -73,7 +73,7 @@ def left_of_it(kubectl: Kubectl, what: str) -> list[str]:
     """What of the operator the cluster still has, jobs and their definitions included."""
     kinds = "namespaces,clusterroles,clusterrolebindings,customresourcedefinitions"
     names = kubectl.run("get", kinds, "-o", "name").split()
-    # Kubernetes adds the admin rules of definitions to nobody; what is ours bears our names
+    # Kubernetes binds the admin rules of CRDs to no account; our objects bear our names
     return [n for n in names if what in n or re.search(r"(mx|tf|caffe2|pytorch)jobs\.", n)]
 
 
@@ -111,7 +111,7 @@ class TestKustomize:
         [
             ("create", "pods", True),
             ("patch", "mxjobs.kubeflow.org/status", True),
-            ("patch", "mxjobs.kubeflow.org", True),  # the companion's annotation
+            ("patch", "mxjobs.kubeflow.org", True),  # the bridge's annotation
             ("update", "mxjobs.kubeflow.org", False),
             ("create", "mxjobs.kubeflow.org", False),
             ("get", "secrets", False),
@@ -130,7 +130,7 @@ class TestKustomize:
         )
         assert said.split()[0] == ("yes" if allowed else "no")
 
-    def test_it_stops_when_told_and_jobs_run_on(
+    def test_it_stops_on_sigterm_and_jobs_continue(
         self, deployed: DeployedOperator, kubectl: Kubectl, cluster: Path, namespace: str
     ) -> None:
         job = Cluster(cluster, namespace).create(v1_job("lasts"))
@@ -208,9 +208,9 @@ class TestDevelopment:
             operator.wait_ready()
             job = Cluster(cluster, namespace).create(v1_job("logged", scheduler="exit 0"))
             assert job.wait_end()["state"] == "Succeeded"
-            # a label of a pod is kept, so the job is looked at, and a look that finds nothing to do is told only here
+            # a new label on a pod triggers a reconcile, and one that finds nothing to do is logged only at this level
             pod = job.pod("scheduler")["metadata"]["name"]
-            kubectl.run("-n", namespace, "label", "pod", pod, "looked-at=once")
+            kubectl.run("-n", namespace, "label", "pod", pod, "touched=once")
             until(lambda: " DEBUG " in operator.log())
             log = operator.log()
             assert "ready: watching" in log, "the embedded engine"

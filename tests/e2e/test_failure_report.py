@@ -95,9 +95,9 @@ def test_a_sidecars_failure_is_not_the_jobs(here: Cluster) -> None:
     assert job.wait_end()["state"] == "Succeeded"
 
 
-def test_restarts_are_told_with_the_reason(here: Cluster) -> None:
+def test_restarts_are_reported_with_the_reason(here: Cluster) -> None:
     """A job that goes on says in its Restarting condition and Event what a replica died of."""
     job = here.create(v1_job("goes-on", "ExitCode", scheduler=UNTIL_ENDED, worker="echo lost a peer; exit 130"))
     status = job.wait(lambda s: s.get("state") == "Restarting", "condition Restarting")
-    (told,) = (c["message"] for c in status["conditions"] if c["type"] == "Restarting")
-    assert "exited with 130 (Error): lost a peer" in told
+    (message,) = (c["message"] for c in status["conditions"] if c["type"] == "Restarting")
+    assert "exited with 130 (Error): lost a peer" in message

@@ -24,9 +24,11 @@ def test_every_process_reads_the_whole_cluster_and_its_own_place(here: Cluster) 
     job = here.create(manifest)
     here.wait_pods(job.uid, lambda pods: len(pods) == WORKERS + 2 and _started(pods, 2), "two of 62 run")
     for type_ in ("scheduler", "server"):
-        told = json.loads(here.wait_log(job.pod(type_)["metadata"]["name"], "\n"))
-        assert told["task"] == {"type": type_, "index": 0}
-        assert [member["url"] for member in told["cluster"]["worker"]] == [f"large-worker-{n}" for n in range(WORKERS)]
+        mx_config = json.loads(here.wait_log(job.pod(type_)["metadata"]["name"], "\n"))
+        assert mx_config["task"] == {"type": type_, "index": 0}
+        assert [member["url"] for member in mx_config["cluster"]["worker"]] == [
+            f"large-worker-{n}" for n in range(WORKERS)
+        ]
     (shared,) = _config_maps(here, job)
     assert all(len(json.dumps(pod["spec"])) < 4096 for pod in job.pods()), "no pod says all of it itself"
     job.release("scheduler")

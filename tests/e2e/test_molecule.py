@@ -2,7 +2,7 @@
 
 Other tests may be at work on that cluster: the scenarios' operators see no namespace but their own, and the scenarios' jobs
 have the label dljob-test/operator, by which another operator leaves them alone. `upgrade` alone changes the cluster for
-everybody: it brings the definitions of the previous release.
+all of them: it installs the definitions of the previous release.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def assert_nothing_left(cluster: Path) -> None:
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "molecule").glob("*/jobs/*.yaml")), ids=lambda p: f"{p.parts[-3]}/{p.stem}"
 )
-def test_a_job_can_be_told_from_others(path: Path) -> None:
+def test_every_job_has_the_label_of_molecule(path: Path) -> None:
     """Else the operator of the other end-to-end tests would take it up as well."""
     assert yaml.safe_load(path.read_text())["metadata"]["labels"] == {"dljob-test/operator": "molecule"}
 

@@ -1,4 +1,4 @@
-"""A reconcile with nothing to do asks the API server for nothing: its own count, of an account that nobody else uses."""
+"""A reconcile with nothing to do sends no request to the API server, by its own count for an account of this test."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def test_a_reconcile_with_nothing_to_do_neither_reads_nor_writes(
         job.wait_running()
         _until_still(client, runs)
         before, runs_before = account.requests(client), runs()
-        for number in range(3):  # a label is kept of a pod, so the job is looked at again, and nothing follows from it
+        for number in range(3):  # a new label on a pod triggers a reconcile, which has nothing to do
             pod = job.pod("worker")["metadata"]["name"]
-            own.core.patch_namespaced_pod(pod, own.namespace, {"metadata": {"labels": {"looked-at": str(number)}}})
+            own.core.patch_namespaced_pod(pod, own.namespace, {"metadata": {"labels": {"touched": str(number)}}})
             until(lambda seen=runs_before + number: runs() > seen)  # type: ignore[misc]
         assert account.requests(client) == before
     assert sum(before) > 0, "the requests of the operator were not counted at all"

@@ -9,7 +9,7 @@ from support.live_jobs import UNTIL_RELEASED, Cluster, v1alpha1_job
 
 
 def test_job_goes_on_when_the_operator_is_killed(own: Cluster, tmp_path: Path) -> None:
-    """The pod's end comes while nobody watches; the next operator finds out. Watches only its own namespace."""
+    """The pod ends while no operator runs; the next operator notices. Watches only its own namespace."""
     arguments = ("--namespace", own.namespace)
     with OperatorProcess(own.kubeconfig, tmp_path / "first.log", arguments) as first:
         first.wait_ready()
@@ -21,7 +21,7 @@ def test_job_goes_on_when_the_operator_is_killed(own: Cluster, tmp_path: Path) -
     own.wait_pods(
         job.uid, lambda pods: any(p["status"].get("phase") == "Succeeded" for p in pods), "the scheduler's end"
     )
-    assert job.status["state"] == "Running", "nobody was there to see it"
+    assert job.status["state"] == "Running", "no operator was running"
     with OperatorProcess(own.kubeconfig, tmp_path / "second.log", arguments) as second:
         second.wait_ready()
         status = job.wait_end()

@@ -77,7 +77,7 @@ def test_permanent_exit_code_fails_the_job(here: Cluster, group: str, code: int)
     ],
 )
 def test_retryable_exit_code_is_tried_again(here: Cluster, group: str, code: int) -> None:
-    # an emptyDir outlives the container: a marker in it tells the tries apart
+    # an emptyDir outlives the container: a marker in it distinguishes the attempts
     manifest = v1alpha1_job(
         "tries-again", group, scheduler=f"[ -e /state/tried ] && exit 0; touch /state/tried; exit {code}"
     )

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.training
 
 
 def train(here: Cluster, manifest: Resource) -> tuple[Job, Resource, float]:
-    """The job, its last status, and the best accuracy that a worker told."""
+    """The job, its last status, and the best accuracy that a worker logged."""
     job = here.create(manifest)
     status = job.wait_end()
     workers = [p for p in job.pods() if p["metadata"]["labels"]["dljob.operator/replica-type"] == "worker"]

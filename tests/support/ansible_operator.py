@@ -95,7 +95,7 @@ class EventReceiver:
 
 
 @dataclass
-class ExitCodeClass:
+class RunResult:
     """ansible-operator's result of a run."""
 
     ok: bool
@@ -104,7 +104,7 @@ class ExitCodeClass:
     stats: Mapping[str, Any] = field(default_factory=dict)
 
 
-def classify_exit_code(events: Sequence[Mapping[str, Any]]) -> ExitCodeClass:
+def run_result(events: Sequence[Mapping[str, Any]]) -> RunResult:
     """The event loop of internal/ansible/controller/reconcile.go."""
     stats: Mapping[str, Any] | None = None
     messages = []
@@ -118,15 +118,15 @@ def classify_exit_code(events: Sequence[Mapping[str, Any]]) -> ExitCodeClass:
         ):
             period = (data.get("res") or {}).get("period")
             if period is not None:
-                return ExitCodeClass(True, requeue_after=period)
+                return RunResult(True, requeue_after=period)
         if event["event"] == "runner_on_failed":
             ignored = data.get("ignore_errors") is True
             rescued = any(int(v) == 1 for v in (data.get("rescued") or {}).values())
             if not ignored and not rescued:
                 messages.append((data.get("res") or {}).get("msg") or "unknown playbook failure")
     if stats is None:
-        return ExitCodeClass(False, ["did not receive playbook_on_stats event"])
-    return ExitCodeClass(not messages, messages, stats=stats)
+        return RunResult(False, ["did not receive playbook_on_stats event"])
+    return RunResult(not messages, messages, stats=stats)
 
 
 @dataclass
@@ -139,7 +139,7 @@ class Run:
     refused: list[str]
     folder: Path
     ident: str
-    verdict: ExitCodeClass
+    result: RunResult
 
 
 class Runs:
@@ -213,7 +213,7 @@ class Runs:
             receiver.refused,
             folder,
             ident,
-            classify_exit_code(receiver.events),
+            run_result(receiver.events),
         )
 
 
@@ -310,7 +310,7 @@ class Operator:
         ok = True
         if job is not None and not job["metadata"].get("deletionTimestamp"):
             run = self._runs.run(job, role=Path(entry["role"]), extra=entry.get("vars"))
-            ok = run.verdict.ok
+            ok = run.result.ok
             if run.refused or "cold" in run.output:
                 print(run.refused, run.output, file=sys.stderr, flush=True)
         with self._lock:

@@ -47,7 +47,7 @@ ELSEWHERE = {
     "caffe2-digits-redis.yaml": "tests/e2e/test_caffe2.py::test_example_meets_at_redis",
     "mxnet-digits-v1alpha1.yaml": "tests/e2e/test_training.py::test_example_trains",
     "mxnet-digits.yaml": "tests/e2e/test_demo.py::test_demo_trains_and_leaves_nothing",
-    "mxnet-restart-job.yaml": "tests/e2e/test_whole_job.py::test_a_training_outlives_a_lost_server",
+    "mxnet-restart-job.yaml": "tests/e2e/test_restart_scope.py::test_a_training_outlives_a_lost_server",
     "pytorch-digits.yaml": "tests/e2e/test_pytorch.py::test_example_trains",
     "pytorch-elastic.yaml": "tests/e2e/test_pytorch.py::test_a_worker_comes_in_the_middle",
     "tensorflow-digits-v1alpha1.yaml": "tests/e2e/test_tensorflow.py::test_example_trains",

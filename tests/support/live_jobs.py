@@ -30,7 +30,7 @@ class Timeout(AssertionError):
     """The expected state was not reached in time; the message shows the actual state."""
 
 
-PATIENCE = 400
+TIMEOUT = 400
 """Timeout in seconds for expected states: it stops a hanging test and is no measure of speed."""
 
 
@@ -70,7 +70,7 @@ def _watched(call: Callable[..., Any], *where: str, timeout: float, **selector: 
 
 
 AGAIN = (None, 404, 410, 429, 500, 503)
-"""HTTP statuses of a watch that are not the test's fault: a missing CRD or server, or an expired resource version."""
+"""HTTP statuses of a watch that the test did not cause: a missing CRD or server, or an expired resource version."""
 
 
 def kubectl(here: Cluster, *arguments: str) -> str:
@@ -119,7 +119,7 @@ class Cluster:
         return [self._json.sanitize_for_serialization(s) for s in found.items]
 
     def wait_pods(
-        self, uid: str, wanted: Callable[[list[Resource]], bool], what: str, timeout: int = PATIENCE
+        self, uid: str, wanted: Callable[[list[Resource]], bool], what: str, timeout: int = TIMEOUT
     ) -> list[Resource]:
         """Wait until ``wanted`` is true for the job's pods; checked after every event of one of them."""
         pods: dict[str, Resource] = {}
@@ -172,7 +172,7 @@ class Cluster:
         found = self.core.list_namespaced_event(self.namespace, field_selector=f"involvedObject.name={name}")
         return [(e.type, e.reason, e.message) for e in found.items]
 
-    def wait_event(self, name: str, type_: str, reason: str, text: str = "", timeout: int = PATIENCE) -> str:
+    def wait_event(self, name: str, type_: str, reason: str, text: str = "", timeout: int = TIMEOUT) -> str:
         """Wait for an Event on the object with ``text`` in its message; returns the message."""
         seen = []
         selector = f"involvedObject.name={name}"
@@ -231,7 +231,7 @@ class Job:
         (container, *_) = pod["spec"]["containers"]
         self.cluster.run(pod["metadata"]["name"], "touch", RELEASE, container=container["name"])
 
-    def wait(self, wanted: Callable[[Resource], bool], what: str, timeout: int = PATIENCE) -> Resource:
+    def wait(self, wanted: Callable[[Resource], bool], what: str, timeout: int = TIMEOUT) -> Resource:
         """Wait until ``wanted`` is true for the status; returns the status."""
         seen: Resource = {}
         selector = f"metadata.name={self.name}"
@@ -246,13 +246,13 @@ class Job:
             f"{what}: not after {timeout} s; the status: {yaml.safe_dump(seen)}\nthe pods: {yaml.safe_dump(pods)}"
         )
 
-    def wait_end(self, timeout: int = PATIENCE) -> Resource:
+    def wait_end(self, timeout: int = TIMEOUT) -> Resource:
         """Wait until the job has finished and is cleaned up; returns the status."""
         return self.wait(
             lambda s: s.get("phase") in ("Done", "Failed") and bool(s.get("completionTime")), "its end", timeout
         )
 
-    def wait_running(self, timeout: int = PATIENCE) -> Resource:
+    def wait_running(self, timeout: int = TIMEOUT) -> Resource:
         return self.wait(lambda s: s.get("phase") == "Running", "phase Running", timeout)
 
 

@@ -248,7 +248,7 @@ def disarm(data_root: Path) -> None:
     shutil.rmtree(data_root / "network", ignore_errors=True)
 
 
-def remove_leftovers(engine: Engine) -> None:
+def remove_containers_and_volumes(engine: Engine) -> None:
     """Remove all containers and volumes; images stay."""
     left = engine.run("ps", "--all", "--quiet").stdout.split()
     if left:

@@ -175,7 +175,7 @@ def start_own_engine(session: Session) -> Engine:
         block = network.Network(session.state.block)
         engines.start(settings, claim, block, lambda supervisor: session.record(supervisor=supervisor))
         if claim.inherited:
-            engines.remove_leftovers(engines.own_engine(settings))
+            engines.remove_containers_and_volumes(engines.own_engine(settings))
     if not network.add_egress(settings.nft_table, block, packages.tool_env(tree)):
         session.report.say("  note: this kernel has no nftables NAT; pods cannot reach anything outside the cluster")
     return engines.own_engine(settings)

@@ -56,7 +56,7 @@ class Outcome:
     requeue_after: float | None
     wrote: tuple[ObservedVersion, ...] = ()
     warnings: tuple[str, ...] = ()
-    """What the operator may not do or read, for its own log: not the fault of the job."""
+    """What the operator may not do or read, for its own log: not an error of the job."""
     status: Mapping[str, Any] | None = None
     """The status that was written, or that a dry run would write."""
 

@@ -1,4 +1,4 @@
-"""Builds a :class:`Framework` from a role's declaration, with errors that tell the role's author what to fix."""
+"""Builds a :class:`Framework` from a role's declaration, with errors that name what the role's author has to fix."""
 
 from __future__ import annotations
 

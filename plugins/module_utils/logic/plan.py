@@ -54,7 +54,7 @@ def plan(
     report = StatusBuilder(job, now)
     if is_finished(job.status, job.generation):
         return _finished(job, framework, observed, report, now)
-    _tell_of_pods(job, observed, report)
+    _report_created_pods(job, observed, report)
     if job.run_policy.suspend:
         return _suspended(job, observed, report)
     return _active(job, framework, observed, report, Surroundings(now, cluster_domain))
@@ -103,7 +103,7 @@ class Surroundings:
     cluster_domain: str
 
 
-def _active(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, around: Surroundings) -> Plan:
+def _active(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, surroundings: Surroundings) -> Plan:
     hashes = {group.type: spec_hash(job, group) for group in job.groups}
     changed = report.forget_progress(_fingerprint(hashes))
     current = _of_this_spec(job, observed, hashes)
@@ -126,9 +126,9 @@ def _active(job: DLJob, framework: Framework, observed: Observed, report: Status
         report.progress(retries, completed, attempt)
         return _end(job, framework, observed, report)
     policy = restart_all if as_one else replicas
-    actions = policy.next_actions(job, observed, Progress(hashes, retries, completed, attempt), around.now)
-    left = deadlines.time_left(job, report.started, around.now)
-    fault = (
+    actions = policy.next_actions(job, observed, Progress(hashes, retries, completed, attempt), surroundings.now)
+    left = deadlines.time_left(job, report.started, surroundings.now)
+    job_failure = (
         failure.find_failure(job, current, completed)
         or failure.over_backoff_limit(job, actions.retries, current.pods)
         or _overdue(job, left)
@@ -138,23 +138,23 @@ def _active(job: DLJob, framework: Framework, observed: Observed, report: Status
     counts = replica_statuses.count(job, current, completed)
     report.replicas(counts)
     report.progress(actions.retries, completed, attempt)
-    if fault:
-        report.failed(fault)
+    if job_failure:
+        report.failed(job_failure)
         return _end(job, framework, observed, report)
 
     if actions.begins:
         report.restarting_all([failure.describe(p) for p in actions.restarted if failure.has_failed(p)])
     elif actions.restarted:
         report.restarting(actions.restarted, [failure.describe(p) for p in actions.restarted])
-    _tell_phase(job, current, report, counts, anew=bool(actions.begins) or (as_one and changed))
+    _report_phase(job, current, report, counts, anew=bool(actions.begins) or (as_one and changed))
     cluster = build_cluster_spec(job, framework, attempt)
-    shared, told_once = shared_env_configmap.due(job, framework.environment, cluster, observed, bool(actions.starts))
-    context = PodContext(framework, cluster, hashes, around.cluster_domain, shared)
+    shared, config_maps = shared_env_configmap.due(job, framework.environment, cluster, observed, bool(actions.starts))
+    context = PodContext(framework, cluster, hashes, surroundings.cluster_domain, shared)
     pods = tuple(build_pod(job, start, context) for start in actions.starts)
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
-    made_first = auxiliary_objects.of_pods(job, {s.group.type for s in actions.starts}) + (told_once if pods else ())
+    made_first = auxiliary_objects.of_pods(job, {s.group.type for s in actions.starts}) + (config_maps if pods else ())
     gone = auxiliary_objects.of_pods(job, {g.type for g in job.groups} - {s.group.type for s in actions.starts})
-    gone += () if pods else told_once
+    gone += () if pods else config_maps
     ensured_objects = tuple(x for x in gone if (x["kind"], x["metadata"]["name"]) not in observed.owned_objects)
     page = tensorboard.due(job, framework, observed)
     if observed.pods:
@@ -217,7 +217,7 @@ def _overdue(job: DLJob, left: float | None) -> Failure | None:
     return Failure(c.REASON_DEADLINE, f"the job ran longer than spec.runPolicy.activeDeadlineSeconds, {limit} s")
 
 
-def _tell_phase(job: DLJob, current: Observed, report: StatusBuilder, counts: dict[str, Any], anew: bool) -> None:
+def _report_phase(job: DLJob, current: Observed, report: StatusBuilder, counts: dict[str, Any], anew: bool) -> None:
     """Running once every replica is up, and from then on: only a job begun ``anew`` goes back to Creating."""
     up = replica_statuses.all_up(job, counts) and not anew
     if up:
@@ -233,8 +233,8 @@ def _fingerprint(hashes: Mapping[str, str]) -> str:
     return hashlib.sha256("".join(f"{t}={h};" for t, h in sorted(hashes.items())).encode()).hexdigest()[:16]
 
 
-def _tell_of_pods(job: DLJob, observed: Observed, report: StatusBuilder) -> None:
-    """The look that made a job's first pods has left the Event on it to the next one, or could not write the status."""
+def _report_created_pods(job: DLJob, observed: Observed, report: StatusBuilder) -> None:
+    """Report the pods of a reconcile that deferred the creation Event to this one, or failed to write the status."""
     if observed.pods and not conditions.is_condition_true(conditions.read_conditions(job.status), c.CONDITION_CREATED):
         report.event("Normal", c.EVENT_CREATED, _created_text(job, [pod.name for pod in observed.pods]))
 

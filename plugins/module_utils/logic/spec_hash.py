@@ -1,4 +1,4 @@
-"""The spec hash: it tells a pod of an older spec from a current one."""
+"""The spec hash: it distinguishes a pod of an older spec from a current one."""
 
 from __future__ import annotations
 

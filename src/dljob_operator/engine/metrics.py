@@ -59,7 +59,7 @@ class Metrics:
         ProcessCollector(registry=self.registry)
 
     def job_changed(self, kind: str, change: Change) -> None:
-        """Count a change of a watched job. A list reports old jobs as new; creationTimestamp tells them apart."""
+        """Count a change of a watched job. A list reports old jobs as new; creationTimestamp distinguishes them."""
         labels = (change.obj["metadata"].get("namespace", ""), kind)
         if change.new is None:
             self._deleted.labels(*labels).inc()

@@ -10,7 +10,7 @@ from typing import Any
 from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult
 
 LONG_LIVED = "dljob_resident"
-"""The extra variable that tells our task that it runs in a long-lived worker."""
+"""The extra variable by which our task detects that it runs in a long-lived worker."""
 _CHUNK = 256 * 1024
 
 

@@ -125,7 +125,7 @@ class EntryReader:
             if str(candidate) not in tried:
                 tried.append(str(candidate))
         fix = "set ANSIBLE_ROLES_PATH, or ANSIBLE_COLLECTIONS_PATH for a role in a collection"
-        self._problem(key, f"the role {name!r} was not found; {fix}. Looked at {', '.join(tried)}")
+        self._problem(key, f"the role {name!r} was not found; {fix}. Searched {', '.join(tried)}")
         return None
 
     def _playbook(self, name: str, key: str) -> Path | None:

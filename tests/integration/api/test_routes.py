@@ -101,7 +101,7 @@ def test_made_kept_mended_and_gone_with_the_page(
     assert client.AppsV1Api(custom.api_client).list_namespaced_deployment(namespace).items == []
 
 
-def test_somebody_elses_route_is_left_alone_and_told_of(
+def test_a_route_of_another_owner_is_kept_and_reported(
     openshift: None,
     rest_client: RestClient,
     custom: client.CustomObjectsApi,

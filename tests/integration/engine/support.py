@@ -30,16 +30,16 @@ GROUP = f"engine-test-{WORKER}.example.com"
 ECHO = GVK(GROUP, "v1", "EchoJob")
 ECHOJOBS = Resource(f"/apis/{GROUP}/v1", "echojobs")
 _CRDS = Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
-PATIENCE = 90.0
+TIMEOUT = 90.0
 
 RECORD = Path(__file__).with_name("files") / "record.py"
 
 
 def until(what: Callable[[], Any], why: str) -> Any:
     """Poll `what` and return its first true value. For conditions that another process fulfils."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not (found := what()):
-        assert time.monotonic() < deadline, f"not within {PATIENCE:.0f} s: {why}"
+        assert time.monotonic() < deadline, f"not within {TIMEOUT:.0f} s: {why}"
         time.sleep(0.1)  # several tests run side by side: asking costs more than waiting
     return found
 

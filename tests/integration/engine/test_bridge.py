@@ -89,7 +89,7 @@ def served(
     roles: Path, kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory, kube: KubeApi, echojobs: Resource
 ) -> Iterator[tuple[Served, Jobs]]:
     """One process, in a namespace of its own, for all tests that only use it. Each has jobs of other names there."""
-    namespace = f"test-companion-{uuid.uuid4().hex[:10]}"
+    namespace = f"test-bridge-{uuid.uuid4().hex[:10]}"
     path = "/api/v1/namespaces"
     kube.request("POST", path, {"metadata": {"name": namespace}})
     process = Served(tmp_path_factory.mktemp("served"), roles, kubeconfig, namespace)
@@ -157,7 +157,7 @@ def test_a_run_may_ask_for_another(served: tuple[Served, Jobs]) -> None:
     jobs.delete("again")
 
 
-def test_a_failure_is_repeated_and_told(served: tuple[Served, Jobs]) -> None:
+def test_a_failure_is_retried_and_logged(served: tuple[Served, Jobs]) -> None:
     process, jobs = served
     jobs.create("fails", fail="no such data")
     process.wait_run("fails", 3)

@@ -184,7 +184,9 @@ def test_a_second_signal_ends_it_at_once(
         kube.request("PATCH", path, {"metadata": {"finalizers": None}}, content_type="application/merge-patch+json")
 
 
-def test_what_does_not_go_in_time_is_told(kube: KubeApi, tmp_path: Path, project: Path, namespace: str) -> None:
+def test_objects_that_outlive_the_timeout_are_reported(
+    kube: KubeApi, tmp_path: Path, project: Path, namespace: str
+) -> None:
     installed = install_crds(kube, project / "crds", mark=f"test_{os.getpid()}")
     assert [one.created for one in installed] == [True, True]
     until(lambda: is_listed(kube, namespace), "the kind can be listed")

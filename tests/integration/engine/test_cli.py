@@ -127,7 +127,7 @@ def test_a_missing_watches_file_or_cluster_is_named(tmp_path: Path, project: Pat
     assert "--kubeconfig" in said
 
 
-def test_it_tells_its_version() -> None:
+def test_version() -> None:
     done = subprocess.run(command("--version"), env=environ_of(), capture_output=True, text=True, check=True)
     assert done.stdout == f"dljob-operator {__version__}\n"
 

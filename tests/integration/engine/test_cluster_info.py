@@ -70,7 +70,7 @@ def patch_node(kube: KubeApi, name: str, status: dict[str, Any]) -> None:
 
 @pytest.fixture
 def device(kube: KubeApi, node: str) -> Iterator[str]:
-    """A device on the node, of a name that nobody else's test has."""
+    """A device on the node, with a name that no other test uses."""
     patch_node(kube, node, {"capacity": {DEVICE: "2"}})
     yield DEVICE
     patch_node(kube, node, {"capacity": {DEVICE: None}, "allocatable": {DEVICE: None}})
@@ -92,12 +92,12 @@ def test_the_map_of_the_own_namespace_comes_first_and_no_other_is_seen(
     write_config_map(kube, namespace, a="b")
     assert until(own, "the new map is seen")[0]["data"] == {"a": "b"}
     assert watch.snapshot()["config_maps"][0]["metadata"]["namespace"] == namespace
-    until(lambda: changes.count == before + 1, "the change is told")
+    until(lambda: changes.count == before + 1, "the change is reported")
     path = CONFIG_MAPS.item(namespace, CONFIG_MAP)
     kube.request("PATCH", path, {"metadata": {"labels": {"x": "y"}}}, content_type="application/merge-patch+json")
     kube.request("DELETE", path)
     until(lambda: not own(), "its deletion is seen")
-    until(lambda: changes.count == before + 2, "and told, but a label is no news")
+    until(lambda: changes.count == before + 2, "the deletion is reported, the label change is not")
 
 
 def test_what_the_nodes_have(

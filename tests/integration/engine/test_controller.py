@@ -111,7 +111,7 @@ def test_a_period_can_be_the_jobs_own(engine: Engine, jobs: Jobs) -> None:
     engine.wait_run("a", 5)
 
 
-def test_a_failed_run_is_told_on_the_job_waits_and_goes_well_once_mended(
+def test_a_failed_run_is_reported_retried_with_backoff_and_succeeds_once_fixed(
     engine: Engine, jobs: Jobs, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine.start()
@@ -176,7 +176,7 @@ def test_a_finalizer_whose_run_fails_stays_on(engine: Engine, jobs: Jobs) -> Non
 
 
 class TestBatches:
-    def test_jobs_that_wait_together_run_together_each_with_its_own_verdict(self, engine: Engine, jobs: Jobs) -> None:
+    def test_waiting_jobs_share_a_batch_and_have_separate_results(self, engine: Engine, jobs: Jobs) -> None:
         for number in range(12):
             jobs.create(f"good-{number}")
         jobs.create("bad", fail="bad on purpose")
@@ -186,7 +186,7 @@ class TestBatches:
         engine.wait_run("bad", 2)
         assert max(run["jobs"] for run in engine.runs()) > 3
         assert all(run["single"] is None for run in engine.runs() if run["jobs"] > 1)
-        until(lambda: jobs.events("bad"), "the bad one is told")
+        until(lambda: jobs.events("bad"), "the bad one has an Event")
         assert all(len(engine.runs(f"good-{number}")) == 1 for number in range(12))
         assert not jobs.events("good-0")
 
@@ -197,13 +197,13 @@ class TestBatches:
         engine.start({"max_concurrent": 1}, vars={"dljob_batchable": True})
         for name in ("a", "c", "d"):
             until(lambda name=name: any(run["jobs"] == 1 for run in engine.runs(name)), f"{name} runs alone")
-        until(lambda: jobs.events("b"), "the cause is told")
+        until(lambda: jobs.events("b"), "the cause has an Event")
         count = {name: len(engine.runs(name)) for name in ("a", "c", "d")}
         engine.wait_run("b", len(engine.runs("b")) + 1)
         assert {name: len(engine.runs(name)) for name in count} == count
 
-    def test_a_job_that_takes_long_keeps_nobody_waiting(self, engine: Engine, jobs: Jobs, tmp_path: Path) -> None:
-        """A run that stays tells of its jobs one by one, and each is the queue's again at once."""
+    def test_a_slow_job_does_not_delay_the_others(self, engine: Engine, jobs: Jobs, tmp_path: Path) -> None:
+        """A long-lived worker reports its jobs one by one, and each returns to the queue immediately."""
         first, long = tmp_path / "first", tmp_path / "long"
         jobs.create("first", wait_for=str(first))
         variables = {"dljob_batchable": True, "dljob_resident": True}
@@ -237,7 +237,7 @@ def test_a_killed_warm_process_costs_one_try(engine: Engine, jobs: Jobs, tmp_pat
     os.kill(fork_server, signal.SIGKILL)
     (tmp_path / "go").touch()
     engine.wait_run("a", 2)
-    until(lambda: [e for e in jobs.events("a") if "signal 9" in e["message"]], "it is told")
+    until(lambda: [e for e in jobs.events("a") if "signal 9" in e["message"]], "the Event is there")
 
 
 def test_conditions_are_kept_where_the_entry_asks_for_them(engine: Engine, jobs: Jobs) -> None:

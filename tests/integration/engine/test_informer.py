@@ -24,7 +24,7 @@ _OURS = "app.kubernetes.io/managed-by=dljob-operator"
 
 
 class Log:
-    """The changes that an informer has told of, as words."""
+    """The changes that an informer has reported, as words."""
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
@@ -128,7 +128,7 @@ def test_after_a_cut_it_goes_on_where_it_was(
     wire.cut()
     jobs.create("during")
     until(lambda: "new during" in log.words, "what happened meanwhile is seen")
-    # Neither listed anew nor watched from the start, which would have told of some again.
+    # Neither listed anew nor watched from the start, which would have reported some again.
     assert log.words == ["new before", "new between", "new during"]
 
 
@@ -234,17 +234,17 @@ def test_a_kind_that_is_not_installed_is_named_and_found_once_it_is(
     assert caplog.text.count("install it: LateJob") == 2
 
 
-def test_a_token_that_may_not_watch_is_told_what_it_lacks(
+def test_a_denied_watch_is_logged_with_the_missing_right(
     kubeconfig: Path, tmp_path: Path, log: Log, started: list[Informer], caplog: pytest.LogCaptureFixture
 ) -> None:
     config = yaml.safe_load(kubeconfig.read_text())
     config["users"][0]["user"] = {"token": "not-a-token"}
-    path = tmp_path / "nobody"
+    path = tmp_path / "no-access"
     path.write_text(yaml.safe_dump(config))
     informer = _pods(KubeApi.connect(path), "default", log)
     started.append(informer)
     informer.start()
     until(
-        lambda: "cannot watch resource=pods namespace=default error=Unauthorized" in caplog.text, "the refusal is said"
+        lambda: "cannot watch resource=pods namespace=default error=Unauthorized" in caplog.text, "the denial is logged"
     )
     assert not informer.has_synced.is_set()

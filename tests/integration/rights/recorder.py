@@ -36,7 +36,7 @@ class Request(NamedTuple):
 
 
 def request_of(method: str, url: str) -> Request | None:
-    """What the API server's authorizer is asked about a request; None for discovery, which everybody may do."""
+    """What the API server's authorizer is asked about a request; None for discovery, which every account may do."""
     parts = urlsplit(url)
     path = parts.path.strip("/").split("/")
     if path[0] == "api":
@@ -67,7 +67,7 @@ class Recorder:
         self.used: Counter[Request] = Counter()
         self.refused: Counter[Request] = Counter()
         self.lost: set[Right] = set()
-        """The first answer to each of these is lost: the client is told what a second try would be told."""
+        """The first answer to each of these is lost: the client receives the answer to a second try."""
         self.broken: Counter[Right] = Counter()
         """How many requests more the server fails on."""
         self.lock = threading.Lock()

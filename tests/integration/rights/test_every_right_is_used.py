@@ -23,8 +23,8 @@ from dljob_operator.engine.kube import ApiError, KubeApi
 
 JOBS = ("caffe2jobs", "mxjobs", "pytorchjobs", "tfjobs")
 NOT_ASKED_FOR = {
-    # an admission rule of OpenShift's asks for them on the operator's behalf, of whoever sets blockOwnerDeletion; that
-    # the operator sets it is asserted below
+    # OpenShift's admission asks for them when an account sets blockOwnerDeletion; that the operator sets it is asserted
+    # below
     Right(group, f"{job}/finalizers", "update")
     for group, job in [
         ("kubeflow.org", "caffe2jobs"), ("kubeflow.org", "mxjobs"),
@@ -194,7 +194,7 @@ def test_every_right_is_used(start: Start, openshift: None) -> None:
                 operator.until(lambda path=path: operator.status(path).get("completionTime"), f"{path} has ended")
         assert recorder.lost == set(), "not asked for"
         used = recorder.rights
-        assert roles - used - NOT_ASKED_FOR == set(), "granted, and used by nobody: take it out"
+        assert roles - used - NOT_ASKED_FOR == set(), "granted, but never used: remove it"
         assert used - roles == set(), "used, and granted by something else than the ClusterRole"
         assert roles >= NOT_ASKED_FOR
         assert NOT_ASKED_FOR & used == set()

@@ -51,24 +51,26 @@ MISSING: list[tuple[Right, Callable[[Operator], str]]] = [
 
 
 @pytest.mark.parametrize(("right", "make"), MISSING, ids=[f"{right.verb} {right.resource}" for right, _ in MISSING])
-def test_it_is_named_and_the_rule_told_mends_it(start: Start, right: Right, make: Callable[[Operator], str]) -> None:
+def test_it_is_named_and_adding_the_logged_rule_fixes_it(
+    start: Start, right: Right, make: Callable[[Operator], str]
+) -> None:
     with start(right) as operator:
         path = make(operator)
         group, resource, verb = right
         rule = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
-        told = operator.until(
-            lambda: [one for one in RULE.findall(operator.log) if yaml.safe_load(one) == rule], f"{right} is told"
+        logged = operator.until(
+            lambda: [one for one in RULE.findall(operator.log) if yaml.safe_load(one) == rule], f"{right} is logged"
         )
         assert f'cannot {verb} resource "{resource}" in API group "{group}"' in operator.log
         if verb in ("create", "get"):
             reason = operator.until(lambda: operator.status(path).get("reason"), "the job's status says it too")
             assert yaml.safe_load(RULE.findall(reason)[0]) == rule
-        add(operator, told[0])
+        add(operator, logged[0])
         operator.until(lambda: operator.owned("pods", path) and operator.owned("services", path), "the job goes on")
         operator.until(lambda: operator.status(path).get("phase") == "Creating", "and its status is written")
         if verb in ("create", "get"):
             operator.until(lambda: not RULE.search(operator.status(path)["reason"]), "which complains of it no more")
-        lines = [line for line in operator.log.splitlines() if str(told[0]) in line]
+        lines = [line for line in operator.log.splitlines() if str(logged[0]) in line]
         assert len(lines) == len(set(lines))
 
 
@@ -79,10 +81,12 @@ def test_what_can_be_done_without_is_named_and_done_without(start: Start, right:
         path = mxjob(operator)
         operator.until(lambda: operator.owned("pods", path), "the job has pods")
         rule = {"apiGroups": [right.group], "resources": [right.resource], "verbs": [right.verb]}
-        operator.until(lambda: rule in [yaml.safe_load(one) for one in RULE.findall(operator.log)], f"{right} is told")
+        operator.until(
+            lambda: rule in [yaml.safe_load(one) for one in RULE.findall(operator.log)], f"{right} is logged"
+        )
 
 
 def test_it_is_not_ready_before_it_may_see_pods(start: Start) -> None:
     with start(Right("", "pods", "list")) as operator, pytest.raises(OperatorError, match="not ready"):
-        operator.until(lambda: 'cannot list resource "pods"' in operator.log, "it is told")
+        operator.until(lambda: 'cannot list resource "pods"' in operator.log, "the denial is logged")
         operator.process.wait_ready(0.5)

@@ -44,12 +44,12 @@ def action(monkeypatch: pytest.MonkeyPatch) -> Reconciles:
 def test_finished_jobs_are_reported_before_the_rest(action: Reconciles) -> None:
     parts = action.parts("abcd", 0.01)
     action.finish("bd")
-    told: list[str] = []
-    while len(told) < 2:
+    reported: list[str] = []
+    while len(reported) < 2:
         names, is_last = next(parts)
         assert not is_last
-        told += names
-    assert told == ["b", "d"]
+        reported += names
+    assert reported == ["b", "d"]
     action.finish("ac")
     rest = list(parts)
     assert sorted(name for names, _ in rest for name in names) == ["a", "c"]
@@ -70,8 +70,8 @@ def test_without_an_interval_all_are_reported_at_once(action: Reconciles, names:
 
 def test_an_unexpected_error_is_raised(action: Reconciles) -> None:
     action.finish("ab")
-    with pytest.raises(RuntimeError, match="a fault of the plugin itself"):
-        list(action.parts("ab", 0.01, breaks=RuntimeError("a fault of the plugin itself")))
+    with pytest.raises(RuntimeError, match="a bug in the plugin"):
+        list(action.parts("ab", 0.01, breaks=RuntimeError("a bug in the plugin")))
 
 
 def test_an_api_server_that_does_not_answer_fails_its_job_alone(action: Reconciles) -> None:

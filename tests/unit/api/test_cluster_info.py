@@ -125,7 +125,7 @@ class TestTheConfigMap:
         api = Api({path(): {**config_map(""), "data": data}})
         assert read(api, CONFIG).config.problems == {"": problem}
 
-    def test_a_refusal_is_told_and_no_more(self) -> None:
+    def test_a_denial_is_only_reported(self) -> None:
         api = Api({path(): ApiError(403, "Forbidden", 'cannot get resource "configmaps"')})
         made, remarks = cluster_info.read(api, CONFIG, OperatorSettings())
         assert made == ClusterInfo()
@@ -151,7 +151,7 @@ class TestTheNodes:
         assert read(api, CONFIG).advertised is None
         assert api.asked == [path()]
 
-    def test_a_refusal_is_told_and_no_more(self) -> None:
+    def test_a_denial_is_only_reported(self) -> None:
         api = Api({"/api/v1/nodes": ApiError(403, "Forbidden", 'cannot list resource "nodes"')})
         made, remarks = cluster_info.read(api, NODES, OperatorSettings())
         assert made.advertised is None

@@ -76,17 +76,19 @@ def test_once_there_is_a_status_the_event_has_been_written(engine: None) -> None
 
 
 @pytest.mark.parametrize(
-    ("edited", "told"),
+    ("edited", "expected"),
     [
         pytest.param(fresh().run_policy(suspend=True), ["SuccessfulCreatePod", "MXJobSuspended"], id="suspended"),
         pytest.param(fresh().container("Worker", image="another:1"), ["SuccessfulCreatePod"], id="other pods wanted"),
     ],
 )
-def test_an_edit_between_the_two_reconciles_hides_no_created_pod(engine: None, edited: MXJob, told: list[str]) -> None:
+def test_an_edit_between_the_two_reconciles_hides_no_created_pod(
+    engine: None, edited: MXJob, expected: list[str]
+) -> None:
     owning(*pods_of(fresh().job()))
     api = Api()
     look(api, edited)
-    assert [event.split(":")[0] for event in api.events()][: len(told)] == told
+    assert [event.split(":")[0] for event in api.events()][: len(expected)] == expected
 
 
 def test_an_invalid_edit_that_is_fixed_hides_no_created_pod(engine: None) -> None:
@@ -170,17 +172,17 @@ def test_a_job_with_a_status_is_reported_immediately(engine: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "expected"),
     [
         pytest.param(ApiError(403, "Forbidden", "exceeded quota"), "exceeded quota", id="not now"),
         pytest.param(ApiError(422, "Invalid", "no such thing"), "no such thing", id="never"),
     ],
 )
-def test_rejected_writes_are_reported_immediately(engine: None, answer: ApiError, told: str) -> None:
+def test_rejected_writes_are_reported_immediately(engine: None, answer: ApiError, expected: str) -> None:
     api = Api({"Pod": answer})
     look(api)
     assert api.status is not None
-    assert told in api.status["reason"]
+    assert expected in api.status["reason"]
 
 
 def test_a_job_that_waits_for_its_names_is_reported_immediately(engine: None) -> None:

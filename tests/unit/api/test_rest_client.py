@@ -58,7 +58,7 @@ def renewed() -> list[str]:
 
 
 @pytest.fixture
-def transport(server: str, renewed: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestClient]:
+def token_client(server: str, renewed: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestClient]:
     configuration = client.Configuration(host=server, api_key={"authorization": "Bearer old"})
 
     def renew(held: client.Configuration) -> None:
@@ -70,13 +70,13 @@ def transport(server: str, renewed: list[str], tmp_path_factory: pytest.TempPath
         yield made
 
 
-def test_the_token_is_renewed_by_the_library(transport: RestClient, clock: Clock) -> None:
-    assert transport.request("GET", "/")["authorization"] == "Bearer 0"
+def test_the_token_is_renewed_by_the_library(token_client: RestClient, clock: Clock) -> None:
+    assert token_client.request("GET", "/")["authorization"] == "Bearer 0"
     clock.now += CREDENTIALS_TTL
-    assert transport.request("GET", "/")["authorization"] == "Bearer 1"
+    assert token_client.request("GET", "/")["authorization"] == "Bearer 1"
 
 
-def test_the_library_is_not_asked_at_each_request(transport: RestClient, clock: Clock, renewed: list[str]) -> None:
+def test_the_library_is_not_asked_at_each_request(token_client: RestClient, clock: Clock, renewed: list[str]) -> None:
     for _ in range(5):
-        assert transport.request("GET", "/")["authorization"] == "Bearer 0"
+        assert token_client.request("GET", "/")["authorization"] == "Bearer 0"
     assert renewed == ["Bearer 0"]

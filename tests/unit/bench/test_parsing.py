@@ -29,7 +29,7 @@ def test_the_sizes_of_the_api_server_and_its_storage() -> None:
     assert account.sizes("") == {"api_server_bytes": 0.0, "storage_bytes": 0.0}
 
 
-def test_reads_and_writes_are_told_apart_for_this_account_only() -> None:
+def test_reads_and_writes_are_counted_separately_for_this_account_only() -> None:
     for name in (account.READS, account.WRITES):
         (rule,) = account.flow_schema(name, 8000)["spec"]["rules"]
         assert rule["subjects"][0]["serviceAccount"] == {"namespace": "dljob-bench", "name": "peer"}

@@ -240,7 +240,7 @@ def test_a_job_of_another_controller_has_the_status_of_that() -> None:
 
 
 def alike(name: str, uid: str = UID) -> MXJob:
-    """Jobs with the same spec hashes, so that only the owner tells their pods apart."""
+    """Jobs with the same spec hashes, so that only the owner distinguishes their pods."""
     return mxjob(name).v1().servers(1).workers(2).option(RuntimeId="ab12").uid(uid)
 
 
@@ -518,7 +518,7 @@ def test_a_job_of_another_framework() -> None:
 
 
 def test_neither_environment_nor_files_of_a_framework_are_needed() -> None:
-    declared = {**ECHO_DECLARATION, "environment": "nobody.has.this"}
+    declared = {**ECHO_DECLARATION, "environment": "no.such.plugin"}
     status = job_status([], echojob(), declared)
     assert status["replicaStatuses"] == {"Leader": counts(1, pending=1), "Follower": counts(2, pending=2)}
     resource = tfjob(master=1, ps=1)

@@ -82,7 +82,7 @@ def test_who_is_missing_is_said(board: Callable[[], Any]) -> None:
         agree(board(), 1, 3, timeout=0.05)
 
 
-def test_a_long_wait_is_told(board: Callable[[], Any]) -> None:
+def test_a_long_wait_is_logged(board: Callable[[], Any]) -> None:
     messages: list[str] = []
     now = iter(range(0, 100, 6))
     with pytest.raises(TimeoutError):

@@ -1,4 +1,4 @@
-"""The build context, and the key that tells whether an image has changed."""
+"""The build context, and the key that shows whether an image has changed."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_a_bad_line_is_named(tmp_path: Path, row: list[float]) -> None:
         digits.load(path)
 
 
-def test_a_file_that_is_named_but_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_file_that_is_named_but_missing_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(digits.PATH_VARIABLE, str(tmp_path / "none.gz"))
     with pytest.raises(FileNotFoundError, match=r"none\.gz.*DIGITS_CSV"):
         digits.find_csv()

@@ -38,7 +38,7 @@ def test_refused_for_good_the_job_fails_in_kubernetes_words() -> None:
     assert done.requeue_after == 0, "what was created before the refusal is to be cleaned up"
 
 
-def test_only_the_first_of_many_refusals_are_told() -> None:
+def test_only_the_first_of_many_refusals_are_reported() -> None:
     fake_cluster = FakeCluster(job())
     done = mark_failed(parse_job(fake_cluster.resource, MXNET), [f"pod {n}" for n in range(100)], fake_cluster.now)
     assert done.status
@@ -74,7 +74,7 @@ def test_an_edit_gives_it_another_chance() -> None:
 # --- for now
 
 
-def test_postponed_the_user_is_told_once() -> None:
+def test_a_retried_job_is_reported_once() -> None:
     fake_cluster = FakeCluster(job())
     first = mark_retry(planned(fake_cluster.planned()), parse_job(fake_cluster.resource, MXNET), QUOTA)
     assert first.status

@@ -7,7 +7,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status import
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.conditions import Condition, NewCondition
 
 
-def told(held: list[Condition]) -> list[tuple[str, str]]:
+def types_and_statuses(held: list[Condition]) -> list[tuple[str, str]]:
     return [(x["type"], x["status"]) for x in held]
 
 
@@ -19,18 +19,21 @@ def story(*types: str) -> list[Condition]:
 
 
 def test_the_newest_condition_is_last() -> None:
-    assert told(story("Created", "Running")) == [("Created", "True"), ("Running", "True")]
+    assert types_and_statuses(story("Created", "Running")) == [("Created", "True"), ("Running", "True")]
 
 
 def test_running_and_restarting_exclude_each_other() -> None:
-    assert told(story("Created", "Running", "Restarting")) == [("Created", "True"), ("Restarting", "True")]
-    assert told(story("Created", "Restarting", "Running")) == [("Created", "True"), ("Running", "True")]
+    assert types_and_statuses(story("Created", "Running", "Restarting")) == [
+        ("Created", "True"),
+        ("Restarting", "True"),
+    ]
+    assert types_and_statuses(story("Created", "Restarting", "Running")) == [("Created", "True"), ("Running", "True")]
 
 
 @pytest.mark.parametrize("end", ["Succeeded", "Failed", "Suspended"])
 def test_a_final_condition_sets_running_to_false(end: str) -> None:
     held = story("Created", "Running", end)
-    assert told(held) == [("Created", "True"), ("Running", "False"), (end, "True")]
+    assert types_and_statuses(held) == [("Created", "True"), ("Running", "False"), (end, "True")]
     assert held[1]["lastTransitionTime"] == "t2"
 
 
@@ -41,7 +44,7 @@ def test_an_unchanged_condition_is_left_alone() -> None:
 
 def test_a_new_reason_moves_it_to_the_end_and_keeps_its_transition() -> None:
     held = conditions.set_condition(story("Created", "Running"), NewCondition("Created", "Again", "words"), "t9")
-    assert told(held) == [("Running", "True"), ("Created", "True")]
+    assert types_and_statuses(held) == [("Running", "True"), ("Created", "True")]
     assert held[-1] == {
         "type": "Created",
         "status": "True",
@@ -54,7 +57,7 @@ def test_a_new_reason_moves_it_to_the_end_and_keeps_its_transition() -> None:
 
 def test_a_new_status_is_a_transition() -> None:
     held = conditions.set_condition(story("Suspended"), NewCondition("Suspended", "MXJobResumed", "", "False"), "t9")
-    assert told(held) == [("Suspended", "False")]
+    assert types_and_statuses(held) == [("Suspended", "False")]
     assert held[0]["lastTransitionTime"] == "t9"
     assert not conditions.is_condition_true(held, "Suspended")
 

@@ -109,10 +109,10 @@ def test_v1_has_no_default_servers() -> None:
 
 def test_the_program_comes_with_the_pods_that_need_it() -> None:
     fake_cluster = FakeCluster(tfjob(master=1, worker=1, ps=2), TENSORFLOW)
-    (companion,) = fake_cluster.planned().auxiliary_objects
-    assert companion["metadata"]["name"] == "cm-ps-76no"
-    assert companion["metadata"]["ownerReferences"][0]["uid"] == fake_cluster.resource["metadata"]["uid"]
-    assert companion["data"] == {"grpc_tensorflow_server.py": role_file("tensorflow", "parameter_server.py")}
+    (config_map,) = fake_cluster.planned().auxiliary_objects
+    assert config_map["metadata"]["name"] == "cm-ps-76no"
+    assert config_map["metadata"]["ownerReferences"][0]["uid"] == fake_cluster.resource["metadata"]["uid"]
+    assert config_map["data"] == {"grpc_tensorflow_server.py": role_file("tensorflow", "parameter_server.py")}
     fake_cluster.start()
     assert fake_cluster.planned().auxiliary_objects == ()
     fake_cluster.user_deletes(fake_cluster.pod("worker", 0)["metadata"]["name"])

@@ -43,7 +43,7 @@ def constants(path: str) -> dict[str, Any]:
 
 RECONCILE = constants("plugins/modules/reconcile.py")
 FRAMEWORK = RECONCILE["DOCUMENTATION"]["options"]["framework"]["suboptions"]
-DIALECT = FRAMEWORK["flavors"]["suboptions"]
+FLAVOR_OPTIONS = FRAMEWORK["flavors"]["suboptions"]
 
 
 def test_every_key_of_a_framework() -> None:
@@ -52,7 +52,7 @@ def test_every_key_of_a_framework() -> None:
 
 @pytest.mark.parametrize("field", dataclasses.fields(ApiFlavor), ids=lambda f: f.name)
 def test_every_key_of_a_flavor_and_its_default(field: dataclasses.Field[Any]) -> None:
-    documented = DIALECT[field.name]
+    documented = FLAVOR_OPTIONS[field.name]
     if field.name == "exit_codes":
         made = framework_loader._exit_codes(documented["default"], "")
         assert made == field.default
@@ -66,12 +66,12 @@ def test_every_key_of_a_flavor_and_its_default(field: dataclasses.Field[Any]) ->
 
 
 def test_no_unknown_key_of_a_flavor() -> None:
-    assert set(DIALECT) == {field.name for field in dataclasses.fields(ApiFlavor)}
+    assert set(FLAVOR_OPTIONS) == {field.name for field in dataclasses.fields(ApiFlavor)}
 
 
 @pytest.mark.parametrize("key", list(framework_loader._CHOICES))
 def test_choices(key: str) -> None:
-    assert DIALECT[key]["choices"] == list(framework_loader._CHOICES[key])
+    assert FLAVOR_OPTIONS[key]["choices"] == list(framework_loader._CHOICES[key])
 
 
 def test_every_placeholder() -> None:
@@ -141,7 +141,7 @@ def test_the_clouds_and_the_maps_name() -> None:
 
 
 def test_every_key_of_a_default_program() -> None:
-    text = " ".join(DIALECT["default_program"]["description"])
+    text = " ".join(FLAVOR_OPTIONS["default_program"]["description"])
     assert {field.name for field in dataclasses.fields(DefaultProgram) if f"C({field.name})" in text} == {
         field.name for field in dataclasses.fields(DefaultProgram)
     }
@@ -151,4 +151,4 @@ def test_every_key_of_a_default_program() -> None:
 def test_a_role_declares_nothing_that_is_not_documented(name: str) -> None:
     declared = declaration(name)
     assert set(declared) <= set(FRAMEWORK)
-    assert all(set(flavor) <= set(DIALECT) for flavor in declared["flavors"])
+    assert all(set(flavor) <= set(FLAVOR_OPTIONS) for flavor in declared["flavors"])

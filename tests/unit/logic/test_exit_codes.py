@@ -11,35 +11,35 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 from support.builders import mxjob
 
 
-def verdict(flavor: str, code: int, reason: str = "Error") -> ExitCodeClass:
+def classify(flavor: str, code: int, reason: str = "Error") -> ExitCodeClass:
     return classify_exit_code(Termination(code, reason, "", ""), mxjob().flavor(flavor).job().flavor.exit_codes)
 
 
 @pytest.mark.parametrize("flavor", ["v1", "v1alpha1", "fioravanzo", "mpba"])
 def test_zero_is_success(flavor: str) -> None:
-    assert verdict(flavor, 0, "Completed") is ExitCodeClass.SUCCESS
+    assert classify(flavor, 0, "Completed") is ExitCodeClass.SUCCESS
 
 
 @pytest.mark.parametrize("flavor", ["fioravanzo", "mpba", "v1"])
 def test_codes_of_signals_are_retryable(flavor: str) -> None:
-    judged = {code: verdict(flavor, code) for code in range(1, 256)}
+    judged = {code: classify(flavor, code) for code in range(1, 256)}
     assert [c for c, v in judged.items() if v is ExitCodeClass.PERMANENT] == list(range(1, 128))
     assert [c for c, v in judged.items() if v is ExitCodeClass.RETRYABLE] == list(range(128, 256))
 
 
 @pytest.mark.parametrize("code", [1, 2, 126, 127, 128, 139])
 def test_permanent_codes_of_kubeflow_v1alpha1(code: int) -> None:
-    assert verdict("v1alpha1", code) is ExitCodeClass.PERMANENT
+    assert classify("v1alpha1", code) is ExitCodeClass.PERMANENT
 
 
 @pytest.mark.parametrize("code", [130, 137, 138, 143])
 def test_retryable_codes_of_kubeflow_v1alpha1(code: int) -> None:
-    assert verdict("v1alpha1", code) is ExitCodeClass.RETRYABLE
+    assert classify("v1alpha1", code) is ExitCodeClass.RETRYABLE
 
 
 @pytest.mark.parametrize("code", [3, 64, 129, 136, 140, 255])
 def test_codes_of_which_kubeflow_v1alpha1_says_nothing_are_not_retried(code: int) -> None:
-    assert verdict("v1alpha1", code) is ExitCodeClass.PERMANENT
+    assert classify("v1alpha1", code) is ExitCodeClass.PERMANENT
 
 
 @pytest.mark.parametrize(
@@ -52,5 +52,5 @@ def test_codes_of_which_kubeflow_v1alpha1_says_nothing_are_not_retried(code: int
     ],
 )
 def test_out_of_memory(flavor: str, expected: ExitCodeClass) -> None:
-    assert verdict(flavor, 137, "OOMKilled") is expected
-    assert verdict(flavor, 137) is ExitCodeClass.RETRYABLE
+    assert classify(flavor, 137, "OOMKilled") is expected
+    assert classify(flavor, 137) is ExitCodeClass.RETRYABLE

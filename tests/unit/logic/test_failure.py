@@ -55,7 +55,7 @@ def test_v1alpha1_no_other_replica_fails_the_job(flavor: str, type_: str) -> Non
 def test_v1alpha1_the_schedulers_permanent_error_does(flavor: str) -> None:
     job = mxjob().flavor(flavor).restart("OnFailure")
     chief = pod_of(job.job(), "scheduler")
-    assert failure(job, chief.restarted(1)), "though the kubelet, as it was told, started it again"
+    assert failure(job, chief.restarted(1)), "though the kubelet restarted it, as its restartPolicy requires"
     assert failure(job, chief.failed(1))
     assert failure(job, chief.failed(137, "OOMKilled"))
     assert failure(job, chief.restarted(137)) is None
@@ -122,8 +122,8 @@ def test_v1_in_place_restarts_are_no_failure() -> None:
 
 def test_the_failure_of_a_container() -> None:
     pod = pod_of(NEVER, "worker", 1).failed(3, message="loss is NaN").view()
-    told = f"container mxnet of pod {pod.name} exited with 3 (Error): loss is NaN"
-    assert describe(pod) == Failure("Error", told, pod.name, "mxnet", 3, "loss is NaN")
+    message = f"container mxnet of pod {pod.name} exited with 3 (Error): loss is NaN"
+    assert describe(pod) == Failure("Error", message, pod.name, "mxnet", 3, "loss is NaN")
 
 
 def test_the_failure_of_a_pod_that_never_ran() -> None:
@@ -132,7 +132,7 @@ def test_the_failure_of_a_pod_that_never_ran() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pod_reason", "container_reason", "told", "words"),
+    ("pod_reason", "container_reason", "expected", "words"),
     [
         ("", "Error", "Error", "last line"),
         ("", "", "Error", "last line"),
@@ -142,14 +142,14 @@ def test_the_failure_of_a_pod_that_never_ran() -> None:
     ],
 )
 def test_the_reason_of_the_pod_takes_precedence_over_the_containers(
-    pod_reason: str, container_reason: str, told: str, words: str
+    pod_reason: str, container_reason: str, expected: str, words: str
 ) -> None:
     pod = pod_of(NEVER, "worker").failed(137, container_reason, "last line")
     if pod_reason:
         pod.change(lambda p: p["status"].update(reason=pod_reason, message="low on memory"))
     found = describe(pod.view())
-    assert (found.reason, found.log, found.exit_code) == (told, words, 137)
-    assert f"exited with 137 ({told}): " in found.message
+    assert (found.reason, found.log, found.exit_code) == (expected, words, 137)
+    assert f"exited with 137 ({expected}): " in found.message
 
 
 def test_the_message_quotes_the_end_of_a_long_log() -> None:
@@ -187,13 +187,13 @@ def test_backoff_limit_counts_new_pods_and_restarts_in_place(
 def test_over_the_limit_the_last_error_is_reported() -> None:
     job = mxjob().workers(2).run_policy(backoffLimit=0).job()
     pods = [pod_of(job, "worker", 0).failed(1, seconds=1).view(), pod_of(job, "worker", 1).failed(2, seconds=5).view()]
-    told = over_backoff_limit(job, {"worker-0": 1}, pods)
-    assert told is not None
-    assert (told.reason, told.pod, told.exit_code) == ("BackoffLimitExceeded", "digits-worker-1", 2)
-    assert "backoffLimit allows 0 restarts; last: container mxnet of pod digits-worker-1 exited with 2" in told.message
+    found = over_backoff_limit(job, {"worker-0": 1}, pods)
+    assert found is not None
+    assert (found.reason, found.pod, found.exit_code) == ("BackoffLimitExceeded", "digits-worker-1", 2)
+    assert "backoffLimit allows 0 restarts; last: container mxnet of pod digits-worker-1 exited with 2" in found.message
 
 
 def test_over_the_limit_with_no_pod_left() -> None:
-    told = over_backoff_limit(mxjob().run_policy(backoffLimit=0).job(), {"worker-0": 1}, [])
-    assert told is not None
-    assert (told.pod, told.exit_code) == ("", None)
+    found = over_backoff_limit(mxjob().run_policy(backoffLimit=0).job(), {"worker-0": 1}, [])
+    assert found is not None
+    assert (found.pod, found.exit_code) == ("", None)

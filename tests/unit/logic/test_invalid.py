@@ -15,22 +15,22 @@ from support.fake_cluster import FakeCluster
 def test_a_job_that_was_never_valid_is_failed() -> None:
     resource = mxjob("digits").v1().option(RuntimeId="ignored").resource()
     done = plan_invalid(resource, ["a is wrong", "b is wrong"], NOW)
-    told = "a is wrong; b is wrong"
+    errors = "a is wrong; b is wrong"
     assert done.status
     assert (
         done.status.items()
         >= {
             "phase": "Failed",
             "state": "Failed",
-            "reason": f"FailedValidation: {told}",
-            "failure": {"reason": "FailedValidation", "message": told},
+            "reason": f"FailedValidation: {errors}",
+            "failure": {"reason": "FailedValidation", "message": errors},
             "observedGeneration": 1,
         }.items()
     )
     assert [(c["type"], c["reason"], c["message"]) for c in done.status["conditions"]] == [
-        ("Failed", "MXJobFailedValidation", told)
+        ("Failed", "MXJobFailedValidation", errors)
     ]
-    assert done.events == (EventNote("Warning", "MXJobFailedValidation", told),)
+    assert done.events == (EventNote("Warning", "MXJobFailedValidation", errors),)
     assert (done.pods, done.services, done.deletions, done.requeue_after) == ((), (), (), None)
 
 
@@ -110,10 +110,10 @@ def test_an_invalid_job_has_a_runtime_id() -> None:
 
 
 def test_other_conditions_are_kept_and_an_old_failure_is_replaced() -> None:
-    told = [{"type": t, "status": "True", "reason": "MXJobFailedValidation"} for t in ("Created", "Failed")]
+    held_conditions = [{"type": t, "status": "True", "reason": "MXJobFailedValidation"} for t in ("Created", "Failed")]
     held = {"state": "Failed", "observedGeneration": 0, "failure": {"reason": "FailedValidation"}}
     for message, stays in (("x is wrong", True), ("y is wrong", False)):
-        before = [{**c, "message": message, "lastUpdateTime": stamp(-5)} for c in told]
+        before = [{**c, "message": message, "lastUpdateTime": stamp(-5)} for c in held_conditions]
         done = plan_invalid(mxjob().status(**held, conditions=before).resource(), ["x is wrong"], NOW)
         assert done.status
         created, failed = done.status["conditions"]

@@ -14,7 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import R
 from support.builders import MXNET, UID, MXJob, Resource, echo_framework, echo_framework_of_flavor, echojob, mxjob
 from support.upstream_manifests import MXJOBS, from_each_source, load
 
-DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
+FLAVORS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 WITH_OPTIONS = ("v1", "v1alpha1", "fioravanzo")
 
 
@@ -41,7 +41,7 @@ def spec_of(resource: Resource, type_: str) -> Any:
 # --- parsed fields
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_types_and_counts(flavor: str) -> None:
     job = mxjob().flavor(flavor).servers(2).workers(3).job()
     assert [(g.type, g.replicas) for g in job.groups] == [("Scheduler", 1), ("Server", 2), ("Worker", 3)]
@@ -50,7 +50,7 @@ def test_types_and_counts(flavor: str) -> None:
     assert job.runtime_id == naming.runtime_id(UID)
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_one_replica_where_no_number_is_given(flavor: str) -> None:
     resource = mxjob().flavor(flavor).resource()
     del spec_of(resource, "Scheduler")["replicas"]
@@ -274,13 +274,13 @@ def test_a_list_of_one_type_needs_no_type_field() -> None:
 # --- errors
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_no_scheduler(flavor: str) -> None:
     text = problem(mxjob().flavor(flavor).without("Scheduler").workers(1).resource())
     assert text == "the job has 0 Scheduler replicas: it needs exactly 1 Scheduler"
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_two_schedulers(flavor: str) -> None:
     assert problem(mxjob().flavor(flavor).scheduler(2).resource()).endswith(
         ".replicas is 2: a job has exactly 1 Scheduler"
@@ -315,7 +315,7 @@ def test_type_left_out() -> None:
     assert problem(resource).startswith("spec[0].replicaType is missing: it must be one of SCHEDULER")
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_no_container_of_the_framework(flavor: str) -> None:
     text = problem(mxjob().flavor(flavor).container("Scheduler", name="main").resource())
     assert text.endswith(
@@ -332,7 +332,7 @@ def test_no_container_of_the_framework(flavor: str) -> None:
         (True, "must be a whole number, not True"),
     ],
 )
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_number_of_replicas(flavor: str, count: Any, said: str) -> None:
     assert problem(mxjob().flavor(flavor).entry("Scheduler", replicas=count).resource()).endswith(f".replicas {said}")
 
@@ -405,7 +405,7 @@ def test_malformed_replica_specs(entry: Any) -> None:
     assert problem(resource) == "spec.mxReplicaSpecs.Worker must be a map with replicas and template"
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 @pytest.mark.parametrize("template", [None, "x", []])
 def test_malformed_templates(flavor: str, template: Any) -> None:
     text = problem(mxjob().flavor(flavor).entry("Scheduler", template=template).resource())

@@ -8,7 +8,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 from support.builders import NOW, MXJob, echo_framework, echojob, environment_of, mxjob
 from support.fake_cluster import FakeCluster, is_quiet
 
-DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
+FLAVORS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 
 
 def job(flavor: str) -> MXJob:
@@ -18,7 +18,7 @@ def job(flavor: str) -> MXJob:
 # --- success
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_the_first_reconcile_creates_everything(flavor: str) -> None:
     fake_cluster = FakeCluster(job(flavor))
     done = fake_cluster.step()
@@ -32,7 +32,7 @@ def test_the_first_reconcile_creates_everything(flavor: str) -> None:
     assert event.message == "Created 5 of 5 pods: " + ", ".join(p["metadata"]["name"] for p in done.pods)
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_with_nothing_new_there_is_nothing_to_do(flavor: str) -> None:
     fake_cluster = FakeCluster(job(flavor))
     fake_cluster.step()
@@ -43,7 +43,7 @@ def test_with_nothing_new_there_is_nothing_to_do(flavor: str) -> None:
     assert fake_cluster.step() == Plan()
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_to_the_end(flavor: str) -> None:
     fake_cluster = FakeCluster(job(flavor))
     fake_cluster.start()
@@ -69,7 +69,7 @@ def test_to_the_end(flavor: str) -> None:
     assert fake_cluster.step() == Plan()
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_phase_running_needs_every_replica(flavor: str) -> None:
     fake_cluster = FakeCluster(job(flavor))
     fake_cluster.settle()
@@ -141,17 +141,17 @@ def test_replicas_that_exit_with_the_success_target_keep_their_logs() -> None:
     """The kubelet reports the scheduler's exit just before the workers'."""
     fake_cluster = FakeCluster(job("v1alpha1"))
     fake_cluster.start()
-    everybody = fake_cluster.replicas()
+    before = fake_cluster.replicas()
     fake_cluster.exit("scheduler", 0, 0)
     fake_cluster.step()
     assert fake_cluster.step().requeue_after == cleanup.GRACE_PERIOD
-    for type_, index in (replica.rsplit("-", 1) for replica in everybody if replica != "scheduler-0"):
+    for type_, index in (replica.rsplit("-", 1) for replica in before if replica != "scheduler-0"):
         assert fake_cluster.outcome == ("CleanUp", "Succeeded")
-        assert is_quiet(fake_cluster.step()), "names and servers are there for whoever still works"
+        assert is_quiet(fake_cluster.step()), "names and servers stay for the replicas that still run"
         fake_cluster.exit(type_, int(index), 0)
     fake_cluster.settle()
     assert fake_cluster.outcome == ("Done", "Succeeded")
-    assert fake_cluster.replicas() == everybody
+    assert fake_cluster.replicas() == before
     assert not fake_cluster.services
     assert fake_cluster.now == NOW
 
@@ -190,7 +190,7 @@ def test_time_to_live_of_0() -> None:
     fake_cluster.exit("scheduler", 0, 0)
     fake_cluster.step()
     assert fake_cluster.step().delete_job
-    assert fake_cluster.outcome == ("Done", "Succeeded"), "the end is told before the job goes"
+    assert fake_cluster.outcome == ("Done", "Succeeded"), "the result is reported before the job is deleted"
 
 
 @pytest.mark.parametrize("flavor", ["v1", "v1alpha1"])

@@ -10,7 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 from support.builders import MXJob, environment_of, mxjob
 from support.fake_cluster import FakeCluster, is_quiet
 
-DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
+FLAVORS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 
 
 def job(flavor: str = "v1alpha1", policy: str = "OnFailure") -> MXJob:
@@ -28,7 +28,7 @@ def entry(spec: Any, type_: str) -> dict[str, Any]:
 # --- edits
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_an_edited_template_replaces_the_pods_of_its_type_only(flavor: str) -> None:
     fake_cluster = FakeCluster(job(flavor))
     fake_cluster.start()
@@ -46,7 +46,7 @@ def test_an_edited_template_replaces_the_pods_of_its_type_only(flavor: str) -> N
     assert event.type == "Normal"
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 @pytest.mark.parametrize("count", [0, 1, 4])
 def test_scaling_restarts_all_replicas(flavor: str, count: int) -> None:
     """A parameter-server cluster cannot learn of the change in another way."""
@@ -206,7 +206,7 @@ def test_a_finished_job_cannot_be_suspended() -> None:
 # --- deletions
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 @pytest.mark.parametrize("type_", ["scheduler", "server", "worker"])
 def test_a_deleted_pod_is_created_again(flavor: str, type_: str) -> None:
     fake_cluster = FakeCluster(job(flavor))
@@ -221,7 +221,7 @@ def test_a_deleted_pod_is_created_again(flavor: str, type_: str) -> None:
     assert "retries" not in fake_cluster.status
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_deleted_services_are_created_again(flavor: str) -> None:
     fake_cluster = FakeCluster(job(flavor))
     fake_cluster.start()
@@ -234,7 +234,7 @@ def test_deleted_services_are_created_again(flavor: str) -> None:
 # --- the operator crashes, or its status write gets a conflict
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_after_the_first_writes(flavor: str) -> None:
     fake_cluster = FakeCluster(job(flavor))
     fake_cluster.step(status_gets_lost=True)
@@ -244,7 +244,7 @@ def test_after_the_first_writes(flavor: str) -> None:
     assert fake_cluster.status["phase"] == "Creating"
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_at_the_end_the_outcome_is_never_lost(flavor: str) -> None:
     made = job(flavor) if flavor == "mpba" else job(flavor).run_policy(cleanPodPolicy="All")
     fake_cluster = FakeCluster(made)
@@ -303,7 +303,7 @@ def test_a_lost_status_write_does_not_change_the_outcome(lost: int) -> None:
     assert found.created == expected.created
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_after_an_edit(flavor: str) -> None:
     fake_cluster = FakeCluster(job(flavor))
     fake_cluster.start()
@@ -324,7 +324,7 @@ def test_a_stale_cache_gives_the_same_names() -> None:
     assert first == second
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_a_cache_without_the_created_pods(flavor: str) -> None:
     fake_cluster = FakeCluster(job(flavor))
     stale = fake_cluster.planned()

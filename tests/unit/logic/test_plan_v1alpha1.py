@@ -7,14 +7,14 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 from support.builders import MXJob, mxjob
 from support.fake_cluster import FakeCluster, is_quiet
 
-DIALECTS = ("v1alpha1", "fioravanzo", "mpba")
+FLAVORS = ("v1alpha1", "fioravanzo", "mpba")
 
 
 def job(flavor: str = "v1alpha1", policy: str = "OnFailure") -> MXJob:
     return mxjob().flavor(flavor).servers(1).workers(2).restart(policy)
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 @pytest.mark.parametrize("policy", ["OnFailure", "Never", "Always"])
 def test_the_schedulers_permanent_error_ends_the_job(flavor: str, policy: str) -> None:
     fake_cluster = FakeCluster(job(flavor, policy))
@@ -36,7 +36,7 @@ def test_the_schedulers_permanent_error_ends_the_job(flavor: str, policy: str) -
     assert fake_cluster.events[-1].type == "Warning"
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_the_schedulers_retryable_error_is_the_kubelets_to_cure(flavor: str) -> None:
     fake_cluster = FakeCluster(job(flavor))
     fake_cluster.start()
@@ -86,7 +86,7 @@ def test_out_of_memory_is_not_retried() -> None:
 # --- servers and workers
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 @pytest.mark.parametrize("type_", ["server", "worker"])
 def test_others_restart_with_a_growing_delay(flavor: str, type_: str) -> None:
     fake_cluster = FakeCluster(job(flavor, "Never"))
@@ -205,9 +205,9 @@ def test_an_evicted_pod_is_replaced_at_once_and_counts_for_nothing(type_: str, p
         fake_cluster.settle()
     assert (fake_cluster.attempt(type_, 0), fake_cluster.status["state"]) == (0, "Running")
     assert "retries" not in fake_cluster.status
-    told = [e.message for e in fake_cluster.events if e.reason == "MXJobRestarting"]
-    assert len(told) == 3
-    assert all("Evicted" in message for message in told)
+    messages = [e.message for e in fake_cluster.events if e.reason == "MXJobRestarting"]
+    assert len(messages) == 3
+    assert all("Evicted" in message for message in messages)
 
 
 def test_a_node_that_takes_no_pod_is_not_offered_hundreds() -> None:

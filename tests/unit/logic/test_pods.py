@@ -14,7 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.repl
 from support.builders import MXNET, UID, echo_framework_of_flavor, echojob, environment_of, manifest_of, mxjob
 from support.upstream_manifests import from_each_source, load
 
-DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
+FLAVORS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 TEMPLATED = "{{ lookup('pipe', 'id') }} {% raw %} {index} {job}"
 
 
@@ -164,7 +164,7 @@ def test_others_add_no_port(flavor: str) -> None:
     assert "ports" not in container_of(manifest_of(mxjob().flavor(flavor).job(), "scheduler"))
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_a_containers_own_variables_are_all_kept_and_win(flavor: str) -> None:
     own: list[dict[str, Any]] = [{"name": f"OWN_{n}", "value": str(n)} for n in range(7)]
     own += [
@@ -229,7 +229,7 @@ def test_environment_of_services_is_off_unless_asked_for() -> None:
 # --- the template is not changed
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_the_template_is_not_touched(flavor: str) -> None:
     resource = (
         mxjob().flavor(flavor).container("Scheduler", env=[{"name": "A"}], ports=[{"containerPort": 1}]).resource()
@@ -241,7 +241,7 @@ def test_the_template_is_not_touched(flavor: str) -> None:
     assert manifest_of(job, "scheduler") == first, "building it changes nothing"
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_nothing_in_a_template_is_templated(flavor: str) -> None:
     job = (
         mxjob()

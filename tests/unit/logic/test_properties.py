@@ -17,7 +17,7 @@ from support.builders import MXNET, NOW, Resource, environment_of, manifest_of, 
 from support.fake_cluster import DNS_LABEL, FakeCluster, is_quiet
 
 SPEC_HASH = "dljob.operator/spec-hash"
-DIALECTS = ("v1", "v1alpha1", "fioravanzo", "mpba")
+FLAVORS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 PRINTABLE = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 scalars = st.one_of(
@@ -55,7 +55,7 @@ def paths(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 @st.composite
 def valid_jobs(draw: st.DrawFn) -> Resource:
     """A valid job in any flavor, with some of all parsed fields."""
-    made = mxjob(draw(st.from_regex(r"[a-z][a-z0-9]{0,20}", fullmatch=True))).flavor(draw(st.sampled_from(DIALECTS)))
+    made = mxjob(draw(st.from_regex(r"[a-z][a-z0-9]{0,20}", fullmatch=True))).flavor(draw(st.sampled_from(FLAVORS)))
     made.servers(draw(st.integers(0, 3))).workers(draw(st.integers(0, 4)))
     made.restart(draw(st.sampled_from(["Always", "OnFailure", "Never"])))
     made.container("Worker", env=[{"name": "A", "value": "b"}], ports=[{"name": "p", "containerPort": 80}])
@@ -119,7 +119,7 @@ def test_a_mutated_job_is_reported_or_planned(resource: Resource) -> None:
 
 
 @given(
-    st.sampled_from(DIALECTS),
+    st.sampled_from(FLAVORS),
     st.integers(0, 1000),
     st.integers(0, 1000),
     st.integers(1, 65535),
@@ -148,7 +148,7 @@ def test_flavors_agree(resource: Resource) -> None:
 
 
 @given(
-    flavor=st.sampled_from(DIALECTS),
+    flavor=st.sampled_from(FLAVORS),
     name=st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,70}[a-z0-9])?", fullmatch=True),
     runtime_id=st.from_regex(r"[-a-z0-9]{1,70}", fullmatch=True),
     workers=st.integers(1, 12),
@@ -174,7 +174,7 @@ def test_names_are_valid_or_the_job_is_rejected(flavor: str, name: str, runtime_
 
 
 @given(
-    st.sampled_from(DIALECTS),
+    st.sampled_from(FLAVORS),
     st.lists(
         st.one_of(
             st.sampled_from(
@@ -247,7 +247,7 @@ def _worker(spec: Any) -> dict[str, Any]:
 
 
 @given(
-    st.sampled_from(DIALECTS),
+    st.sampled_from(FLAVORS),
     st.sampled_from(["Always", "OnFailure", "Never"]),
     st.sampled_from(["All", "Running", "None"]),
     st.one_of(st.none(), st.integers(0, 2)),
@@ -279,7 +279,7 @@ def test_every_sequence_of_events_converges(
 
 
 @given(
-    st.sampled_from([d for d in DIALECTS if d != "mpba"]),
+    st.sampled_from([d for d in FLAVORS if d != "mpba"]),
     st.sampled_from(["OnFailure", "Never"]),
     st.lists(steps, max_size=12),
 )
@@ -314,7 +314,7 @@ def _indexes(text: str) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize("flavor", DIALECTS)
+@pytest.mark.parametrize("flavor", FLAVORS)
 def test_a_plan_is_deterministic_and_changes_no_argument(flavor: str) -> None:
     """The planner does not modify its arguments and returns the same plan again."""
     fake_cluster = FakeCluster(mxjob().flavor(flavor).workers(3))

@@ -16,22 +16,24 @@ QUOTA = 'pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods
 
 
 def rules(text: str) -> list[object]:
-    _, _, told = text.partition("add to the operator's role: ")
-    found: list[object] = yaml.safe_load(f"[{told}]")
+    _, _, rule = text.partition("add to the operator's role: ")
+    found: list[object] = yaml.safe_load(f"[{rule}]")
     return found
 
 
-@pytest.mark.parametrize("tell", [explain_denial, with_rule])
-def test_a_denial_is_explained_with_the_rbac_rule(tell) -> None:  # type: ignore[no-untyped-def]
-    assert rules(tell(DENIED)) == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}]
-    assert rules(tell(STATUS)) == [{"apiGroups": ["kubeflow.org"], "resources": ["mxjobs/status"], "verbs": ["patch"]}]
-    assert tell(DENIED).startswith(DENIED)
+@pytest.mark.parametrize("explain", [explain_denial, with_rule])
+def test_a_denial_is_explained_with_the_rbac_rule(explain) -> None:  # type: ignore[no-untyped-def]
+    assert rules(explain(DENIED)) == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}]
+    assert rules(explain(STATUS)) == [
+        {"apiGroups": ["kubeflow.org"], "resources": ["mxjobs/status"], "verbs": ["patch"]}
+    ]
+    assert explain(DENIED).startswith(DENIED)
 
 
-@pytest.mark.parametrize("tell", [explain_denial, with_rule])
+@pytest.mark.parametrize("explain", [explain_denial, with_rule])
 @pytest.mark.parametrize("text", [QUOTA, "", "no route to host"])
-def test_other_messages_are_not_changed(tell, text: str) -> None:  # type: ignore[no-untyped-def]
-    assert tell(text) == text
+def test_other_messages_are_not_changed(explain, text: str) -> None:  # type: ignore[no-untyped-def]
+    assert explain(text) == text
 
 
 def test_several_rights_in_one_text_and_one_right_several_times() -> None:

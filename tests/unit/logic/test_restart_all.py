@@ -119,7 +119,7 @@ def test_no_pod_is_made_while_one_of_the_attempt_before_is_there() -> None:
     assert sorted(fake_cluster.replicas()) == EVERYONE
 
 
-def test_the_failed_pod_tells_the_time_until_the_next_attempt() -> None:
+def test_the_failed_pods_end_sets_the_time_of_the_next_attempt() -> None:
     fake_cluster = running()
     crash(fake_cluster)
     fake_cluster.step()
@@ -220,12 +220,12 @@ def test_a_replica_restarts_alone_by_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("job", "told"),
+    ("job", "message"),
     [
         (of_one_piece("Always"), "restartPolicy Always"),
         (mxjob().v1().run_policy(restartScope="Group"), "restartScope: 'Group' is none of Replica, Job"),
     ],
 )
-def test_what_is_refused(job: MXJob, told: str) -> None:
-    with pytest.raises(InvalidJob, match=told):
+def test_what_is_refused(job: MXJob, message: str) -> None:
+    with pytest.raises(InvalidJob, match=message):
         parse_job(job.resource(), MXNET)

@@ -39,7 +39,7 @@ def read_by(fake_cluster: FakeCluster, type_: str, index: int) -> dict[str, str]
     return {name: text for name, text in found.items() if not name.startswith(shared_env_configmap.PREFIX)}
 
 
-def told(job: DLJob, type_: str, index: int) -> Mapping[str, str]:
+def expected_env(job: DLJob, type_: str, index: int) -> Mapping[str, str]:
     return MXNET.environment(seen_from(job, type_, index))
 
 
@@ -107,7 +107,7 @@ def test_whatever_the_numbers(workers: int, servers: int) -> None:
     fake_cluster.settle()
     job = parse_job(fake_cluster.resource, MXNET)
     for type_, index in (("Scheduler", 0), ("Server", servers - 1), ("Worker", workers // 2), ("Worker", workers - 1)):
-        assert read_by(fake_cluster, type_.lower(), index) == told(job, type_, index)
+        assert read_by(fake_cluster, type_.lower(), index) == expected_env(job, type_, index)
 
 
 def test_the_pods_of_a_small_job_contain_the_whole_environment() -> None:
@@ -183,7 +183,7 @@ def test_a_restarted_replica_finds_it_there() -> None:
     assert not done.auxiliary_objects
     fake_cluster.settle()
     assert fake_cluster.others["ConfigMap"] == before
-    assert read_by(fake_cluster, "worker", 7) == told(parse_job(fake_cluster.resource, MXNET), "Worker", 7)
+    assert read_by(fake_cluster, "worker", 7) == expected_env(parse_job(fake_cluster.resource, MXNET), "Worker", 7)
 
 
 def test_a_deleted_config_map_is_created_again() -> None:
@@ -193,7 +193,7 @@ def test_a_deleted_config_map_is_created_again() -> None:
     ((name, made),) = config_maps(fake_cluster).items()
     fake_cluster.others["ConfigMap"].clear()
     done = fake_cluster.step()
-    assert done.ensured_objects, "a refusal of which is told, and fails nothing"
+    assert done.ensured_objects, "a denied request is reported and does not fail the job"
     assert not done.auxiliary_objects
     assert fake_cluster.others["ConfigMap"][name]["data"] == made["data"]
     assert is_quiet(fake_cluster.planned())
@@ -212,7 +212,7 @@ def test_after_scaling_the_old_one_goes_with_the_last_pod_that_reads_it() -> Non
     (new,) = config_maps(fake_cluster)
     assert new != old
     assert len(fake_cluster.pods) == 72
-    assert read_by(fake_cluster, "worker", 69) == told(parse_job(fake_cluster.resource, MXNET), "Worker", 69)
+    assert read_by(fake_cluster, "worker", 69) == expected_env(parse_job(fake_cluster.resource, MXNET), "Worker", 69)
 
 
 def test_an_edit_that_leaves_the_others_running_leaves_them_their_part() -> None:

@@ -25,11 +25,11 @@ ENDED_BY_THE_PEER = {
 }
 
 
-def told(
-    job: MXJob, tell: Callable[[StatusBuilder], object], seconds: float = 0
+def status_after(
+    job: MXJob, report_state: Callable[[StatusBuilder], object], seconds: float = 0
 ) -> tuple[dict[str, Any] | None, list[str]]:
     report = StatusBuilder(job.job(), at(seconds))
-    tell(report)
+    report_state(report)
     status = report.status()
     return None if status is None else dict(status), [e.reason for e in report.events]
 
@@ -71,14 +71,14 @@ def test_a_finished_job_stays_finished(status: dict[str, Any]) -> None:
 
 
 def test_an_unchanged_status_is_not_written() -> None:
-    first, _ = told(mxjob(), lambda r: r.taken_up())
+    first, _ = status_after(mxjob(), lambda r: r.taken_up())
     assert first
-    again, events = told(mxjob().status(**first), lambda r: r.taken_up(), seconds=60)
+    again, events = status_after(mxjob().status(**first), lambda r: r.taken_up(), seconds=60)
     assert (again, events) == (None, [])
 
 
 def test_taken_up() -> None:
-    status, events = told(mxjob("digits").option(RuntimeId="aycw"), lambda r: r.taken_up())
+    status, events = status_after(mxjob("digits").option(RuntimeId="aycw"), lambda r: r.taken_up())
     assert status == {
         "runtimeId": "aycw",
         "observedGeneration": 1,
@@ -101,7 +101,7 @@ def test_taken_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tell", "v1", "v1alpha1"),
+    ("report_state", "v1", "v1alpha1"),
     [
         (StatusBuilder.created, "Created", "Running"),
         (StatusBuilder.running, "Running", "Running"),
@@ -111,23 +111,23 @@ def test_taken_up() -> None:
         (lambda r: r.failed(Failure("Error", "x")), "Failed", "Failed"),
     ],
 )
-def test_state(tell: Callable[[StatusBuilder], object], v1: str, v1alpha1: str) -> None:
+def test_state(report_state: Callable[[StatusBuilder], object], v1: str, v1alpha1: str) -> None:
     for flavor, state in (("v1", v1), ("v1alpha1", v1alpha1), ("mpba", v1alpha1)):
-        status, _ = told(mxjob().flavor(flavor), tell)
+        status, _ = status_after(mxjob().flavor(flavor), report_state)
         assert status
         assert status["state"] == state
 
 
 def test_events_come_with_a_change_only() -> None:
-    status, events = told(mxjob(), lambda r: r.running())
+    status, events = status_after(mxjob(), lambda r: r.running())
     assert events == ["MXJobRunning"]
     assert status
-    assert told(mxjob().status(**status), lambda r: r.running()) == (None, [])
+    assert status_after(mxjob().status(**status), lambda r: r.running()) == (None, [])
 
 
 def test_succeeded() -> None:
     held = {"reason": "waits", "failure": {"reason": "x"}, "startTime": stamp(-5)}
-    status, events = told(mxjob("digits").status(**held), lambda r: r.succeeded(), seconds=9)
+    status, events = status_after(mxjob("digits").status(**held), lambda r: r.succeeded(), seconds=9)
     assert status
     assert (status["completionTime"], status["reason"], status["startTime"]) == (stamp(9), "", stamp(-5))
     assert "failure" not in status
@@ -137,7 +137,7 @@ def test_succeeded() -> None:
 
 def test_failed() -> None:
     failure = Failure("OOMKilled", "container mxnet exited", "digits-worker-0", "mxnet", 137)
-    status, events = told(mxjob(), lambda r: r.failed(failure))
+    status, events = status_after(mxjob(), lambda r: r.failed(failure))
     assert status
     assert status["reason"] == "OOMKilled: container mxnet exited"
     assert status["failure"] == {
@@ -152,7 +152,7 @@ def test_failed() -> None:
 
 def test_a_failure_keeps_the_end_of_the_log() -> None:
     words = "\n".join(f"line {n:04}" for n in range(1000))
-    status, _ = told(mxjob(), lambda r: r.failed(Failure("Error", "it exited", "p", "mxnet", 1, words)))
+    status, _ = status_after(mxjob(), lambda r: r.failed(Failure("Error", "it exited", "p", "mxnet", 1, words)))
     assert status
     lines = status["failure"]["message"].splitlines()
     assert (lines[0], lines[-1], len(lines)) == ("line 0796", "line 0999", 204)
@@ -160,13 +160,13 @@ def test_a_failure_keeps_the_end_of_the_log() -> None:
 
 
 def test_a_failure_without_a_pod_names_none() -> None:
-    status, _ = told(mxjob(), lambda r: r.failed(Failure("DeadlineExceeded", "too long")))
+    status, _ = status_after(mxjob(), lambda r: r.failed(Failure("DeadlineExceeded", "too long")))
     assert status
     assert status["failure"] == {"reason": "DeadlineExceeded", "message": "too long"}
 
 
 def test_an_exit_code_of_0_is_reported() -> None:
-    status, _ = told(mxjob(), lambda r: r.failed(Failure("Error", "x", "p", "c", 0)))
+    status, _ = status_after(mxjob(), lambda r: r.failed(Failure("Error", "x", "p", "c", 0)))
     assert status
     assert status["failure"]["exitCode"] == 0
 
@@ -189,11 +189,11 @@ def test_restarting(failed: int, said: str) -> None:
 
 
 def test_suspended_and_resumed() -> None:
-    started, _ = told(mxjob(), StatusBuilder.taken_up)
+    started, _ = status_after(mxjob(), StatusBuilder.taken_up)
     assert started
-    running, _ = told(mxjob().status(**started), StatusBuilder.running)
+    running, _ = status_after(mxjob().status(**started), StatusBuilder.running)
     assert running
-    suspended, events = told(mxjob().status(**running, completed={"worker": "0"}), lambda r: r.suspended(), 10)
+    suspended, events = status_after(mxjob().status(**running, completed={"worker": "0"}), lambda r: r.suspended(), 10)
     assert suspended
     assert [(c["type"], c["status"]) for c in suspended["conditions"]] == [
         ("Created", "True"),
@@ -202,7 +202,7 @@ def test_suspended_and_resumed() -> None:
     ]
     assert "completed" not in suspended, "all of them start together again"
     assert events == ["MXJobSuspended"]
-    resumed, events = told(mxjob().status(**suspended), lambda r: r.taken_up(), 20)
+    resumed, events = status_after(mxjob().status(**suspended), lambda r: r.taken_up(), 20)
     assert resumed
     assert resumed["startTime"] == stamp(20), "the clock of a suspended job stands still"
     assert resumed["conditions"][-1]["type"] == "Suspended"
@@ -211,7 +211,7 @@ def test_suspended_and_resumed() -> None:
 
 
 def test_a_job_that_is_suspended_from_the_start_has_not_started() -> None:
-    status, _ = told(mxjob(), lambda r: r.suspended())
+    status, _ = status_after(mxjob(), lambda r: r.suspended())
     assert status
     assert "startTime" not in status
     assert [c["type"] for c in status["conditions"]] == ["Created", "Suspended"]
@@ -232,14 +232,14 @@ def test_progress_of_this_spec_is_kept(known: dict[str, str]) -> None:
 
 
 def test_empty_progress_is_left_out() -> None:
-    status, _ = told(mxjob().status(retries={"a-0": 1}), lambda r: r.progress({}, {"worker": set()}))
+    status, _ = status_after(mxjob().status(retries={"a-0": 1}), lambda r: r.progress({}, {"worker": set()}))
     assert status
     assert not {"retries", "completed"} & set(status)
 
 
 def test_a_fixed_job_starts_with_an_empty_status() -> None:
     held = {"state": "Failed", "observedGeneration": 0, "failure": {"reason": "FailedValidation"}, "phase": "Failed"}
-    status, _ = told(mxjob().status(**held, completionTime=stamp(-9), retries={"x": 1}), lambda r: r.taken_up())
+    status, _ = status_after(mxjob().status(**held, completionTime=stamp(-9), retries={"x": 1}), lambda r: r.taken_up())
     assert status
     assert (status["phase"], status["state"]) == ("", "Created")
     assert not {"failure", "completionTime", "retries"} & set(status)

@@ -88,7 +88,7 @@ def test_a_job_without_one_and_a_framework_without_one() -> None:
     echo = echo_framework()
     job = parse_job(echojob(tensorboard={"logDir": "/x"}), echo)
     assert (names(job, echo), build(job, echo)) == ((), ())
-    assert "dashboard" not in ECHO_DECLARATION
+    assert "tensorboard" not in ECHO_DECLARATION
 
 
 def test_it_is_made_once_and_outlives_the_training() -> None:
@@ -197,10 +197,13 @@ def test_a_page_that_kubernetes_refuses_later_is_complained_of_once() -> None:
     fake_cluster.edit(lambda spec: spec["tensorboard"].update(volumes=[{"name": "Bad"}]))
     fake_cluster.settle()
     job = parse_job(fake_cluster.resource, TENSORFLOW)
-    told = mark_degraded(Conclusion(None), job, ["Deployment/x: no such volume"])
-    assert told.status and (told.status["state"], told.status["reason"]) == ("Running", "Deployment/x: no such volume")
-    assert [e.reason for e in told.events] == ["FailedPage"]
-    fake_cluster.resource["status"] = told.status
+    degraded = mark_degraded(Conclusion(None), job, ["Deployment/x: no such volume"])
+    assert degraded.status and (degraded.status["state"], degraded.status["reason"]) == (
+        "Running",
+        "Deployment/x: no such volume",
+    )
+    assert [e.reason for e in degraded.events] == ["FailedPage"]
+    fake_cluster.resource["status"] = degraded.status
     again = mark_degraded(
         planned(fake_cluster.planned()), parse_job(fake_cluster.resource, TENSORFLOW), ["Deployment/x: no such volume"]
     )

@@ -33,9 +33,9 @@ _STAYS = """
                     if job.get("crash"):
                         os._exit(7)
                     time.sleep(job.get("sleep", 0))
-                    told = f"{os.getpid()} {number} {task_vars['greeting']} {sorted(work.owned or {})}"
-                    jobs.append({"uid": job["uid"], "ok": not job.get("bad"), "message": told})
-                    if job.get("tell"):
+                    message = f"{os.getpid()} {number} {task_vars['greeting']} {sorted(work.owned or {})}"
+                    jobs.append({"uid": job["uid"], "ok": not job.get("bad"), "message": message})
+                    if job.get("partial"):
                         work_source.report_partial({"changed": True, "dljob": {"jobs": jobs}})
                         jobs = []
                 failed = all(not job["ok"] for job in jobs)
@@ -64,14 +64,14 @@ def ask(*jobs: dict[str, Any], timeout: float = 60) -> RunRequest:
     return RunRequest("stays", {"dljob_batch": named}, snapshot={"0": {"Pod": []}}, timeout=timeout, long_lived=True)
 
 
-def told(result: RunResult) -> list[str]:
+def message_words(result: RunResult) -> list[str]:
     """process, number of the batch, the entry's own variable, what the jobs own"""
     assert result.ending is RunOutcome.COMPLETED, result
     return str(result.reports[0]["jobs"][0]["message"]).split(" ")
 
 
 def test_one_worker_serves_several_requests(warm: RunnerClient) -> None:
-    first, second = told(warm.run(ask())), told(warm.run(ask({}, {})))
+    first, second = message_words(warm.run(ask())), message_words(warm.run(ask({}, {})))
     assert first[0] == second[0], "the same process"
     assert int(second[1]) == int(first[1]) + 1
     assert first[2:] == ["hello", "['0']"]
@@ -79,11 +79,11 @@ def test_one_worker_serves_several_requests(warm: RunnerClient) -> None:
 
 def test_concurrent_requests_have_two_workers(warm: RunnerClient) -> None:
     slow, quick = warm.submit(ask({"sleep": 0.5})), warm.submit(ask())
-    assert told(quick.result())[0] != told(slow.result())[0]
+    assert message_words(quick.result())[0] != message_words(slow.result())[0]
 
 
 def test_a_partial_result_arrives_immediately(warm: RunnerClient) -> None:
-    results = warm.results(ask({"tell": True}, {"tell": True}, {"sleep": 1}))
+    results = warm.results(ask({"partial": True}, {"partial": True}, {"sleep": 1}))
     first, second = next(results), next(results)
     assert [(r.is_partial, [job["uid"] for job in r.reports[0]["jobs"]]) for r in (first, second)] == [
         (True, ["0"]),
@@ -95,14 +95,14 @@ def test_a_partial_result_arrives_immediately(warm: RunnerClient) -> None:
 
 
 def test_a_worker_that_dies_after_a_partial_result(warm: RunnerClient) -> None:
-    told_before, last = warm.results(ask({"tell": True}, {"crash": True}))
-    assert told_before.ok
+    partial, last = warm.results(ask({"partial": True}, {"crash": True}))
+    assert partial.ok
     assert (last.ending, last.is_partial) == (RunOutcome.CRASHED, False)
     assert warm.run(ask()).ok
 
 
 def test_run_returns_the_final_result_only(warm: RunnerClient) -> None:
-    assert warm.run(ask({"tell": True}, {})).reports[0]["jobs"][0]["uid"] == "1"
+    assert warm.run(ask({"partial": True}, {})).reports[0]["jobs"][0]["uid"] == "1"
 
 
 def test_a_failed_batch_is_reported_and_the_worker_continues(warm: RunnerClient) -> None:
@@ -115,14 +115,14 @@ def test_a_failed_batch_is_reported_and_the_worker_continues(warm: RunnerClient)
 
 
 def test_a_worker_that_dies_fails_only_its_own_request(warm: RunnerClient) -> None:
-    before = {told(warm.run(ask()))[0]}
+    before = {message_words(warm.run(ask()))[0]}
     assert warm.run(ask({"crash": True})).ending is RunOutcome.CRASHED
-    assert told(warm.run(ask()))[1] in ("0", "1", "2", "3", "4", "5", "6"), before
+    assert message_words(warm.run(ask()))[1] in ("0", "1", "2", "3", "4", "5", "6"), before
 
 
 def test_a_killed_idle_worker_is_replaced(warm: RunnerClient) -> None:
     for _ in range(2):
-        os.kill(int(told(warm.run(ask()))[0]), signal.SIGKILL)
+        os.kill(int(message_words(warm.run(ask()))[0]), signal.SIGKILL)
         time.sleep(1.0)  # its run notices within half a second, and a request in between would die with it
     assert warm.run(ask()).ok
 

@@ -103,6 +103,6 @@ def test_nowhere(address: str) -> None:
     assert Metrics().serve(address) is None
 
 
-def test_an_address_without_a_port_is_told() -> None:
+def test_an_address_without_a_port_is_reported() -> None:
     with pytest.raises(ValueError, match=r"--metrics-bind-address: 'localhost' has no port; write :8080"):
         Metrics().serve("localhost")

@@ -78,7 +78,7 @@ class TestABatch:
         assert outcomes(crashed, ["a"], shared=True) == {"a": JobOutcome(False, "gone", reported=False)}
         assert not outcomes(_result(), ["a"], shared=True)["a"].ok
 
-    def test_a_wait_told_beside_somebody_elses_job_counts(self) -> None:
+    def test_a_requeue_period_reported_with_another_job_counts(self) -> None:
         report = {"requeue_after": 3, "jobs": [{"uid": "another", "ok": True}]}
         assert outcomes(_result(report), ["a"])["a"].requeue_after == 3.0
 

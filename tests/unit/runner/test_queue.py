@@ -185,7 +185,7 @@ def test_events_of_pods_do_not_shorten_the_backoff_but_changes_of_the_job_do(que
 
 
 def test_done_counts_once_and_only_from_the_thread_that_got_the_key(queue: WorkQueue) -> None:
-    """Whoever fails half through a batch gives back all of it, and some of that may be at work elsewhere by then."""
+    """A caller that fails within a batch gives back all its keys; another thread may already have some of them."""
     queue.add("a", "g", urgent=True)
     assert queue.get(lambda group: 1, timeout=0) == ["a"]
     queue.done("a", ok=True)

@@ -25,7 +25,7 @@ _ROLES = {
         ansible.builtin.set_fact:
           dljob_unused: true
         register: reported
-      - name: Tell
+      - name: Report
         report: {value: "{{ shown }}", seen: "{{ ansible_operator_meta | default({}) }}"}
     """,
     "fails": """
@@ -214,7 +214,7 @@ def test_a_run_reports_counts_and_prints(run: Run) -> None:
     assert result.stats["ok"] == 3
     assert result.stats["changed"] == 1
     assert result.reports[0]["value"] == "hello"
-    assert "changed: echo : Tell" in result.output
+    assert "changed: echo : Report" in result.output
     assert 0 < result.seconds < 60
 
 

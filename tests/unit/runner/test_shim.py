@@ -195,8 +195,8 @@ def test_a_good_run(do: Do) -> None:
     assert run.code == 0
     assert run.refused == []
     assert deciding(run) == ["playbook_on_stats"]
-    assert run.verdict.ok
-    counts = {key: run.verdict.stats[key] for key in ("ok", "changed", "skipped", "failures")}
+    assert run.result.ok
+    counts = {key: run.result.stats[key] for key in ("ok", "changed", "skipped", "failures")}
     assert counts == {"ok": {"localhost": 1}, "changed": {"localhost": 1}, "skipped": {"localhost": 1}, "failures": {}}
     assert (run.folder / "artifacts" / "latest" / "stdout").is_file()
     assert (run.folder / "artifacts" / run.ident / "rc").read_text() == "0"
@@ -215,11 +215,11 @@ def test_a_good_run(do: Do) -> None:
 def test_a_failed_task_fails_the_run_with_its_message(do: Do) -> None:
     run = do("fails")
     assert run.code == 2
-    assert run.verdict.messages == ["no hello"]
+    assert run.result.messages == ["no hello"]
     failed = next(event for event in run.events if event["event"] == "runner_on_failed")
     assert failed["event_data"]["task"] == "Break"
     assert not failed["event_data"].get("ignore_errors")
-    assert run.verdict.stats["failures"] == {"localhost": 1}
+    assert run.result.stats["failures"] == {"localhost": 1}
     assert "no hello" in (run.folder / "artifacts" / run.ident / "stdout").read_text()
 
 
@@ -228,7 +228,7 @@ def test_an_ignored_failure_is_none(do: Do) -> None:
     assert run.code == 0
     assert deciding(run) == ["runner_on_failed", "playbook_on_stats"]
     assert run.events[[e["event"] for e in run.events].index("runner_on_failed")]["event_data"]["ignore_errors"] is True
-    assert run.verdict.ok
+    assert run.result.ok
 
 
 def test_a_rescued_failure_is_none(do: Do) -> None:
@@ -236,41 +236,41 @@ def test_a_rescued_failure_is_none(do: Do) -> None:
     assert run.code == 0
     assert deciding(run) == ["runner_on_failed", "playbook_on_stats"]
     if do.warm:  # type: ignore[attr-defined]
-        assert run.verdict.ok
+        assert run.result.ok
     else:  # the real one does not say so, and ansible-operator repeats such a run for ever
-        assert run.verdict.messages == ["rescued boom"]
+        assert run.result.messages == ["rescued boom"]
 
 
 def test_a_failure_after_a_rescued_one(do: Do) -> None:
     run = do("rescues_and_fails")
     assert run.code == 2
-    assert run.verdict.messages[-1] == "final"
+    assert run.result.messages[-1] == "final"
 
 
 def test_requeue_after_reaches_ansible_operator(do: Do) -> None:
     run = do("requeues")
-    assert run.verdict.requeue_after == "90s"
+    assert run.result.requeue_after == "90s"
     assert run.events[-1]["event"] == "playbook_on_stats"
 
 
 def test_strings_of_a_job_are_no_templates(do: Do) -> None:
-    assert do("expects", spec={"word": "{{ 1 + 1 }}"}).verdict.ok
+    assert do("expects", spec={"word": "{{ 1 + 1 }}"}).result.ok
 
 
 @pytest.mark.parametrize(("gathering", "wanted"), [("implicit", "true"), ("explicit", "false")])
-def test_facts_are_gathered_unless_told_otherwise(do: Do, gathering: str, wanted: str) -> None:
-    assert do("facts", gathering=gathering, extra={"wanted": wanted}).verdict.ok
+def test_facts_are_gathered_unless_disabled(do: Do, gathering: str, wanted: str) -> None:
+    assert do("facts", gathering=gathering, extra={"wanted": wanted}).result.ok
 
 
 def test_a_playbook(do: Do) -> None:
     run = do("", kind="PlayedJob", playbook="playbook.yml")
     assert run.code == 2
-    assert run.verdict.messages == ["by playbook, digits"]
+    assert run.result.messages == ["by playbook, digits"]
 
 
 def test_a_finalizer_of_its_own(do: Do) -> None:
-    assert do("good", kind="FinalJob").verdict.ok
-    assert do("fails", kind="FinalJob").verdict.messages == ["no hello"]
+    assert do("good", kind="FinalJob").result.ok
+    assert do("fails", kind="FinalJob").result.messages == ["no hello"]
 
 
 def test_old_artifacts_are_removed(do: Do) -> None:
@@ -293,7 +293,7 @@ class TestShimOnly:
     def test_an_ordinary_run_is_warm(self, runs: Runs, roles: Path) -> None:
         """Else all of the above would hold, and nothing would be gained."""
         run = runs.run(job("GoodJob"), role=roles / "good")
-        assert run.verdict.ok
+        assert run.result.ok
         assert "a cold run" not in run.output
 
     def test_a_role_that_no_entry_names_runs_cold(self, runs: Runs, roles: Path, tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ class TestShimOnly:
         shutil.copytree(roles / "fails", other)
         run = runs.run(job("FailsJob"), role=other)
         assert "a cold run, watches.yaml does not run" in run.output
-        assert run.verdict.messages == ["no hello"]
+        assert run.result.messages == ["no hello"]
 
     def test_arguments_for_ansible_run_cold(self, runs: Runs, roles: Path) -> None:
         run = runs.run(job("FailsJob"), role=roles / "fails", ansible_args="--extra-vars word=arguments")
@@ -311,17 +311,17 @@ class TestShimOnly:
         environ = {**warm, "DLJOB_RUNNER_SOCKET": str(tmp_path / "none")}
         run = Runs(tmp_path / "runner", environ, tmp_path).run(job("FailsJob"), role=roles / "fails")
         assert "a cold run" in run.output
-        assert run.verdict.messages == ["no hello"]
+        assert run.result.messages == ["no hello"]
 
     def test_keys_of_a_spec_do_not_choose_the_operators_connection(self, runs: Runs, roles: Path) -> None:
         spec = {"word": "x", "ansible_connection": "ssh", "ansible_host": "192.0.2.1", "dljob_batch": []}
         run = runs.run(job("FailsJob", spec), role=roles / "fails")
-        assert run.verdict.messages == ["no x"]
+        assert run.result.messages == ["no x"]
 
     def test_a_role_that_cannot_be_loaded_is_a_failure_that_says_why(self, runs: Runs, roles: Path) -> None:
         run = runs.run(job("BrokenJob"), role=roles / "broken")
-        assert len(run.verdict.messages) == 1
-        assert "no.such.action" in run.verdict.messages[0]
+        assert len(run.result.messages) == 1
+        assert "no.such.action" in run.result.messages[0]
 
     def test_a_warm_process_that_ends_leaves_a_run_to_be_repeated(
         self, warm: dict[str, str], roles: Path, tmp_path: Path

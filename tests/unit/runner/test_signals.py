@@ -17,14 +17,14 @@ import yaml
 
 from dljob_operator.signals import SignalThread
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 ROOT = Path(__file__).resolve().parents[3]
 
 
 def until(what: Callable[[], object], why: str) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not what():
-        assert time.monotonic() < deadline, f"not within {PATIENCE:.0f} s: {why}"
+        assert time.monotonic() < deadline, f"not within {TIMEOUT:.0f} s: {why}"
         time.sleep(0.01)
 
 
@@ -47,7 +47,7 @@ class TestSignalThread:
             signals.start(lambda number: (handled.append(number), release.release()))
             sender = threading.Thread(target=raise_here, args=[signal.SIGTERM])
             sender.start()
-            assert release.acquire(timeout=PATIENCE)
+            assert release.acquire(timeout=TIMEOUT)
             sender.join()
         assert handled == [signal.SIGTERM]
 
@@ -145,11 +145,11 @@ def test_run_ends(start: Callable[..., Operator], number: int) -> None:
     operator = start("run")
     until(lambda: "cannot watch" in operator.log, f"the watches have begun\n{operator.log}")
     operator.signal_another_thread(number)
-    assert operator.process.wait(PATIENCE) == 0, operator.log
+    assert operator.process.wait(TIMEOUT) == 0, operator.log
 
 
 def test_serve_passes_it_on_and_ends_with_its_child(start: Callable[..., Operator]) -> None:
     operator = start("serve", "--", "sleep", "600")
     until(lambda: any(child.startswith("sleep 600") for child in operator.children), "the child is up")
     operator.signal_another_thread(signal.SIGTERM)
-    assert operator.process.wait(PATIENCE) == 128 + signal.SIGTERM, operator.log
+    assert operator.process.wait(TIMEOUT) == 128 + signal.SIGTERM, operator.log

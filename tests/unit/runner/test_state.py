@@ -136,7 +136,7 @@ class TestStore:
         store.put(make("Pod", "c"))
         assert store.owned("j") == [second, first]
         assert store.get("b-uid") is first
-        assert store.owned("nobody") == []
+        assert store.owned("unknown") == []
 
     def test_says_what_was_before(self) -> None:
         store = Store()
@@ -152,7 +152,7 @@ class TestStore:
         store.put(old)
         assert store.put(new) == Change(None, new)
         assert store.get("p-uid") is None
-        # The old one's deletion, told late, does not take the new one out.
+        # The old one's deletion, reported late, does not take the new one out.
         store.remove(old)
         assert store.get("second") is new
 
@@ -162,7 +162,7 @@ class TestStore:
         store.put(make("Pod", "p", ownerReferences=owned_by("k")))
         assert (len(store.owned("j")), len(store.owned("k"))) == (0, 1)
 
-    def test_a_new_list_tells_what_appeared_changed_and_disappeared(self) -> None:
+    def test_a_new_list_reports_what_appeared_changed_and_disappeared(self) -> None:
         store = Store()
         gone, same, again = make("Pod", "gone"), make("Pod", "same"), make("Pod", "again")
         store.replace([gone, same, again])

@@ -58,7 +58,7 @@ def test_the_entrys_variables_win_over_the_spec_and_the_finalizers_over_both() -
     assert (finalizing["state"], finalizing["mode"]) == ("absent", "a")
 
 
-def test_whoever_writes_a_job_cannot_set_ansibles_variables_or_ours() -> None:
+def test_a_job_cannot_set_ansibles_variables_or_ours() -> None:
     spec = {"ansible_connection": "ssh", "ansible_python_interpreter": "/tmp/x", "dljob_batch": [{}], "ok": 1}
     handed = for_object(Watch(_MXJOB, snake_case_parameters=False), _job(spec))
     assert set(handed.values) == {

@@ -30,7 +30,7 @@ class ActionModule(ActionBase):
         return result | self._look_at(jobs, given, len(jobs))
 
     def _stay(self, work_source: worker_protocol.WorkSource, given: dict[str, Any]) -> None:
-        """Tell of each job as soon as it is through, of those that wait for nothing first."""
+        """Report each job as soon as it is done, first those that wait for nothing."""
         for work in work_source.work():
             cache_snapshot.publish(work.owned, work.cluster_info)
             jobs = sorted(work.jobs, key=lambda job: bool(job.get("spec", {}).get("wait_for")))
