@@ -103,7 +103,9 @@ class Surroundings:
     cluster_domain: str
 
 
-def _active(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, surroundings: Surroundings) -> Plan:
+def _active(
+    job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, surroundings: Surroundings
+) -> Plan:
     hashes = {group.type: spec_hash(job, group) for group in job.groups}
     changed = report.forget_progress(_fingerprint(hashes))
     current = _of_this_spec(job, observed, hashes)
