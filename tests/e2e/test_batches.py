@@ -17,7 +17,7 @@ from support.live_jobs import Cluster, v1_job, v1alpha1_job
 from dljob_operator.watches import load_watches
 
 ROOT = Path(__file__).resolve().parents[2]
-SHARED = re.compile(r"kubeflow\.org/v1 MXJob (\d+) objects: ok")
+SHARED = re.compile(r"reconciled kind=MXJob .*\bbatch=(\d+)")
 
 
 def test_every_kind_of_ours_takes_batches() -> None:

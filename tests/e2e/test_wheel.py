@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import urllib.request
@@ -104,6 +105,6 @@ def a_job_succeeds(installed: Path, cluster: Path, namespace: str, tmp_path: Pat
         assert 'dljob_reconciles_total{kind="kubeflow.org/v1 MXJob",result="ok"}' in counted
         assert 'dljob_reconciles_total{kind="kubeflow.org/v1 MXJob",result="failed"}' not in counted
         said = log.read_text()
-        assert "installed the definition mxjobs.kubeflow.org" in said
-        (watches_file,) = (word.rstrip(",") for word in said.split() if word.endswith("/watches.yaml,"))
+        assert "CustomResourceDefinition installed crd=mxjobs.kubeflow.org" in said
+        (watches_file,) = re.findall(r"watches_file=(\S+/watches\.yaml)", said)
         assert Path(watches_file).is_relative_to(installed.parent)

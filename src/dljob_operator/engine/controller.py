@@ -371,7 +371,7 @@ class Controller:
             outcome = job_outcomes[uid_of(obj)]
             if kind.watch.manage_status and result.ending is not RunOutcome.CANCELLED:
                 self._manage_status(kind, obj, outcome, result.stats)
-            self._conclude(kind, obj, outcome, result, shared=len(objs) > 1)
+            self._conclude(kind, obj, outcome, result, batch=len(objs))
 
     def _snapshot(self, objs: Sequence[Object]) -> dict[str, dict[str, list[Object]]]:
         return {
@@ -400,17 +400,18 @@ class Controller:
             _LOG.warning("cannot write the conditions", extra=logs.fields(**object_fields(obj), error=error))
 
     def _conclude(
-        self, kind: _Kind, obj: Object, outcome: JobOutcome, result: RunResult | None = None, *, shared: bool = False
+        self, kind: _Kind, obj: Object, outcome: JobOutcome, result: RunResult | None = None, *, batch: int = 1
     ) -> None:
         """Give a job back to the queue and log its outcome; record an Event on the job if its reconcile failed.
 
-        `shared` says that `result` is for several jobs, so that its counts are not those of this job.
+        `batch` is the number of jobs in the run. The counts in the `result` of several jobs are not those of this job.
         """
         uid = uid_of(obj)
         values: dict[str, Any] = {**object_fields(obj), "ok": outcome.ok}
         if result is not None:
-            values["changed"] = bool(outcome.wrote or (not shared and result.stats.get("changed")))
+            values["changed"] = bool(outcome.wrote or (batch == 1 and result.stats.get("changed")))
             values["seconds"] = result.seconds
+            values["batch"] = batch if batch > 1 else None
             if result.ending is RunOutcome.CANCELLED:
                 _LOG.info("reconcile cancelled", extra=logs.fields(**values))
                 self._queue.done(uid, ok=True)

@@ -104,7 +104,7 @@ def test_more_objects_than_a_page_are_listed(
     started: list[Informer],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dljob_operator.engine.informer._PAGE", 2)
+    monkeypatch.setattr("dljob_operator.engine.informer._PAGE_SIZE", 2)
     for number in range(5):
         jobs.create(f"job-{number}")
     informer = Informer(kube, "jobs", lambda: echojobs, log, transform=transforms.custom, namespace=jobs.namespace)
