@@ -62,7 +62,7 @@ def test_its_collection_is_the_tarballs(archive: zipfile.ZipFile, tmp_path: Path
 
 def test_beside_the_collection_it_holds_the_engine(archive: zipfile.ZipFile) -> None:
     names = {name for name in archive.namelist() if not name.startswith(COLLECTION) and ".dist-info/" not in name}
-    assert names == {name.removeprefix("src/") for name in known_files() if name.startswith("src/")}
+    assert names == {name.removeprefix("src/") for name in known_files() if name.startswith("src/dljob_operator/")}
 
 
 def test_the_program_in_it_may_be_executed(archive: zipfile.ZipFile) -> None:
