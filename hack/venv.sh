@@ -17,7 +17,7 @@ started=$SECONDS
 echo "==> Python environment (.venv), about a minute the first time"
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 # --no-compile: Python compiles on import, and only a fraction of these packages is imported
-PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet --no-compile -r requirements-dev.txt
+PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet -r requirements-dev.txt
 PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 # link the collection into the folders in which Ansible, Python and mypy search for installed collections
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
