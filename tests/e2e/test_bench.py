@@ -40,7 +40,9 @@ def quick_run(peers: Sequence[Peer], output: Path) -> None:
         if sample.pods and sample.workload not in (plan.CHANGE, plan.RESTART):
             assert sample.pods_made == sample.pods, sample
             assert sample.writes >= sample.pods, sample
-            assert sample.cpu > 0, sample
+    # In sum: the kernel counts processor time in ticks of 10 ms, and the baseline needs less for two jobs.
+    for peer in peers:
+        assert sum(sample.cpu for sample in samples if sample.peer == peer.name) > 0, peer.name
     text = output.read_text()
     assert all(peer.title in text for peer in peers)
     assert "**" in text or "yes" in text
