@@ -34,11 +34,3 @@ def parse_duration(text: object) -> float:
     if not body or position != len(body):
         raise ValueError(f"{text!r} is not a duration; {hint}")
     return seconds
-
-
-def format_seconds(seconds: float) -> str:
-    """Return `seconds` for people: "0.06 s", "45 s", "12 min", "10 h"."""
-    for size, unit in ((3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s" if seconds >= 10 or seconds == int(seconds) else f"{seconds:.2f} s"

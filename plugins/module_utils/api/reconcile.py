@@ -132,9 +132,9 @@ def parse(resource: Resource, framework: Framework) -> Parsed:
 def read(context: Context, parsed: Parsed) -> Observed:
     """The objects that the job owns. Of an invalid job only a first status needs any: when its first pod began."""
     metadata = parsed.resource["metadata"]
-    kinds = _owned_kinds(parsed.job, parsed.framework) if parsed.job else ["Pod"]
     if parsed.job is None and parsed.resource.get("status"):
         return Observed()
+    kinds = _owned_kinds(parsed.job, parsed.framework) if parsed.job else ["Pod"]
     uid = str(metadata.get("uid") or "")
     owned = context.reader.owned_objects(metadata["namespace"], uid, kinds)
     pods, services = owned.pop("Pod"), owned.pop("Service", ())

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dljob_operator.durations import format_seconds, parse_duration
+from dljob_operator.durations import parse_duration
 
 
 @pytest.mark.parametrize(
@@ -30,18 +30,3 @@ def test_a_go_duration_is_read(text: str, seconds: float) -> None:
 def test_anything_else_is_refused_with_the_notation(text: object) -> None:
     with pytest.raises(ValueError, match="1h30m"):
         parse_duration(text)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.0612, "0.06 s"),
-        (1.0, "1 s"),
-        (45.4, "45 s"),
-        (119.0, "119 s"),
-        (720.0, "12 min"),
-        (36000.0, "10 h"),
-    ],
-)
-def test_seconds_are_shown_as_people_read_them(seconds: float, text: str) -> None:
-    assert format_seconds(seconds) == text
