@@ -17,8 +17,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.framework im
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed
 
-GRACE_PERIOD = 5.0
-"""Seconds that the replicas of a succeeded job have to exit by themselves."""
+GRACE_PERIOD = 10.0
+"""Seconds that the replicas of a succeeded job have to exit by themselves.
+
+On a loaded node the kubelet reported the exit of a process more than 5 s later than that of one that ended 1 s earlier.
+"""
 
 
 def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[str] = ()) -> tuple[Deletion, ...]:
