@@ -41,10 +41,12 @@ options:
         description:
           - The replica types. Each key is the canonical spelling of a type, which the status uses; jobs may write it in
             any case. The order of the types is the order of the ranks.
-          - "A value is a mapping with three optional keys. C(minimum) (default 0) and C(maximum) (default no limit) are
+          - "A value is a mapping with four optional keys. C(minimum) (default 0) and C(maximum) (default no limit) are
             the bounds of the number of replicas. C(long_running) (default V(false)) is true where the processes run
-            until they are terminated. The minimum does not apply to local jobs."
-          - Once a job has succeeded, replicas of types that are not C(long_running) have 5 s to exit before
+            until they are terminated. C(starts_after) maps other types to C(ready) or C(completed): the first pod of
+            this type is created when all replicas of those types have reached that state. The minimum does not apply
+            to local jobs."
+          - Once a job has succeeded, replicas of types that are not C(long_running) have 10 s to exit before
             C(cleanPodPolicy) V(Running) deletes running pods.
         type: dict
         required: true
@@ -69,39 +71,85 @@ options:
           - The processes of a V(dist) job, the default, form one cluster. Those of a V(local) job train independently.
         type: dict
         default: {}
-      environment:
+      hooks:
         description:
-          - The environment variables from which a process learns the addresses of the others, either as a mapping of
-            strings or as the full name of a filter that returns such a mapping.
-          - "The strings may contain these placeholders, which are replaced for each replica: C({job}), C({namespace}),
-            C({uid}), C({runtime_id}), C({kind}), C({kind_lower}) of the job; C({type}), C({type_lower}),
-            C({type_upper}), C({index}), C({rank}), C({host}), C({port}) of the replica; C({count}), the number of
-            replicas of its type; C({total}), that of all types; C({rank0_host}) and C({rank0_port})."
-          - A filter gets the cluster spec for one replica. The example of
-            P(dljob.operator.mxnet_environment#filter) shows its structure.
-          - Variables of the template take precedence.
-        type: raw
-        default: {}
-      tensorboard:
-        description:
-          - A TensorBoard that a job may request in the field C(spec_field) of its spec, with C(logDir), the C(volumes)
-            and C(volumeMounts) that contain it, and C(serviceType). It outlives the training and is deleted with the
-            job.
-          - It consists of a Deployment and a Service, both called C(name), with the labels C(labels). The container
-            uses C(image), unless the field C(image_field) of the spec names another image, and runs C(command). The
-            strings of the command may contain C({log_dir}), C({job}), C({runtime_id}) and C({program}), the text of the
-            role's file C(program). The container listens on C(port), the Service on port 80.
-          - Changes of that field take effect immediately, in place. A missing Deployment or Service is created again,
-            also for a finished job. Both are deleted when the job no longer requests a TensorBoard.
-          - Where the cluster serves C(route.openshift.io/v1) and the Python package C(openshift) is installed, a Route
-            of the same name leads to the Service. TLS terminates at the router.
+          - What the framework computes instead of declaring it. Each hook is the full name of a filter, of a collection
+            or of the role's own C(filter_plugins). It is a pure function of a cluster spec, which the example of
+            P(dljob.operator.mxnet_environment#filter) shows.
         type: dict
-      validation:
+        default: {}
+        suboptions:
+          validate:
+            description:
+              - Validates a job, in addition to the checks that all frameworks have in common.
+              - Its input is the cluster spec without C(task). It returns a list of errors, each a sentence with the
+                field and the fix. A job with errors is Failed until it is edited.
+            type: str
+          environment:
+            description:
+              - The environment variables from which a process learns the addresses of the others, either as a mapping
+                of strings or as a filter that returns a mapping of strings. A filter may return for a variable a
+                mapping instead, which becomes its C(valueFrom).
+              - "The strings of a mapping may contain these placeholders, which are replaced for each replica: C({job}),
+                C({namespace}), C({uid}), C({runtime_id}), C({kind}), C({kind_lower}) of the job; C({type}),
+                C({type_lower}), C({type_upper}), C({index}), C({rank}), C({host}), C({port}) of the replica;
+                C({count}), the number of replicas of its type; C({total}), that of all types; C({rank0_host}) and
+                C({rank0_port})."
+              - A filter gets the cluster spec for one replica.
+              - Variables of the template take precedence.
+            type: raw
+            default: {}
+          pod:
+            description:
+              - Returns a partial PodTemplateSpec with defaults for one replica (volumes, init containers, a command
+                ...). Its input is the cluster spec for that replica.
+              - The job's own template takes precedence. Containers, volumes, ports and variables are merged by name,
+                volume mounts by path. A container's C(command) and C(args) count as one value.
+            type: str
+          objects:
+            description:
+              - Returns a list of manifests of the objects that the job owns besides its pods and their Services. Its
+                input is the cluster spec without C(task).
+              - The operator adds namespace, owner reference and labels. It creates a missing object again, replaces one
+                of other content, except those with C(immutable) set to true and kinds that allow no change, and deletes
+                one that the hook no longer returns.
+              - The annotation C(dljob.operator/lifetime) of a manifest is C(pods) (the default) or C(job). Objects of
+                the first kind exist before the pods, and are deleted by the cleanup after the training. Those of the
+                second kind outlive the training; if Kubernetes rejects one while the job runs, the job continues and
+                reports it.
+              - A Route is created only where the cluster serves C(route.openshift.io/v1) and the Python package
+                C(openshift) is installed.
+            type: str
+      owns:
         description:
-          - Full name of a filter that validates a job, in addition to the checks that all frameworks have in common.
-          - Its input is the cluster spec, like that of O(framework.environment) but without C(task). It returns a list
-            of errors, each a sentence with the field and the fix. A job with errors is Failed until it is edited.
-        type: str
+          - The kinds of objects that the hook C(objects) may return, beyond Services and ConfigMaps. Engines watch
+            them, and the operator's ClusterRole permits them.
+        type: list
+        elements: str
+        choices:
+          - Pod
+          - Service
+          - ConfigMap
+          - Secret
+          - ServiceAccount
+          - Role
+          - RoleBinding
+          - Deployment
+          - Job
+          - HorizontalPodAutoscaler
+          - Route
+        default: []
+      files:
+        description: Files of the role whose texts the hooks get in C(files) of the cluster spec.
+        type: list
+        elements: str
+        default: []
+      operator_files:
+        description:
+          - By key of a ConfigMap that the hook C(objects) returns, the setting of O(config_map) that may replace its
+            text by a Python file (.py) of the operator's own file system, which is V(grpcServerFilePath).
+        type: dict
+        default: {}
       flavors:
         description:
           - The API flavors of the framework. The job's API group and the field that holds its replicas determine its
@@ -214,24 +262,22 @@ options:
           labels:
             description:
               - Labels of the pods, besides the template's and the operator's own. Values may contain the placeholders
-                of O(framework.environment), and C({role}), which is C(master) for the success target and empty for all
-                others.
+                of O(framework.hooks.environment), and C({role}), which is C(master) for the success target and empty
+                for all others.
               - A label that is empty because of its placeholders is left out.
             type: dict
             default: {}
-          default_program:
+          template_optional:
             description:
-              - A program of the role, by replica type, for replicas without a container of the framework. The entry of
-                such replicas needs no template. Replicas of other types must have a container of the framework.
-              - "C(files) maps file names to files of the role, which a ConfigMap called C(config_map) holds. It is
-                mounted at C(mount_path) under the volume name C(volume)."
-              - C(image) is the container's image, unless the field C(image_field) of the job's spec names another one.
-              - C(command) starts the program, unless the container has a command. Its strings may contain the
-                placeholders of O(framework.environment), and C({cluster_spec}), such as
-                C(master|m:2222,ps|p:2222;q:2222).
-              - C(flag) is a field of a replica spec. If true, an existing container of the framework runs the program.
-              - C(file_setting) is V(grpcServerFilePath) where that setting of O(config_map) may replace the only one of
-                C(files) by a Python file (.py) of the operator's own file system.
+              - Replica types whose replica spec needs no template, and whose template needs no container of the
+                framework, because the hook C(pod) supplies it.
+            type: list
+            elements: str
+            default: []
+          replica_fields:
+            description:
+              - By replica type, fields of its replica spec that the hooks need. They get them in C(templates) of the
+                cluster spec, unvalidated.
             type: dict
             default: {}
           runtime_id_fields:
@@ -241,8 +287,15 @@ options:
             default: [RuntimeId]
           spec_fields:
             description:
-              - Fields of C(spec) that the framework's filters need. The filters get those that the job has in C(spec)
-                of their input, unvalidated. A change of one of them restarts all replicas.
+              - Fields of C(spec) that the framework's hooks need. The hooks get those that the job has in C(spec) of
+                their input, unvalidated. A change of one of them restarts all replicas.
+            type: list
+            elements: str
+            default: []
+          object_fields:
+            description:
+              - Further fields of C(spec) that the hooks get. A change of one of them restarts no replica by itself; it
+                changes what the hook C(objects) returns, and the image of a container that the hook C(pod) supplies.
             type: list
             elements: str
             default: []
@@ -335,10 +388,11 @@ EXAMPLES = r"""
       replica_types:
         Leader: {minimum: 1, maximum: 1}
         Follower: {}
-      environment:
-        ECHO_RANK: "{rank}"
-        ECHO_SIZE: "{total}"
-        ECHO_LEADER: "{rank0_host}:{rank0_port}"
+      hooks:
+        environment:
+          ECHO_RANK: "{rank}"
+          ECHO_SIZE: "{total}"
+          ECHO_LEADER: "{rank0_host}:{rank0_port}"
       flavors:
         - groups: [example.com]
           replicas_layout: map
@@ -353,7 +407,7 @@ EXAMPLES = r"""
       name: echo
       container: echo
       replica_types: {Leader: {minimum: 1, maximum: 1}, Follower: {}}
-      environment: example.com.echo_environment
+      hooks: {environment: example.com.echo_environment}
       flavors:
         - groups: [example.com]
           replicas_layout: list

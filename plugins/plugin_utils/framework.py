@@ -16,18 +16,18 @@ _ROLES = Path(__file__).resolve().parents[2] / "roles"
 
 
 def build_framework(declared: Mapping[str, Any], read: framework_loader.Read) -> Framework:
-    """Build the framework and look up its filters; raises :class:`InvalidFramework`."""
-    filters = {
-        key: _filter(key, declared[key]) for key in ("environment", "validation") if isinstance(declared.get(key), str)
-    }
-    return framework_loader.framework({k: v for k, v in declared.items() if k not in filters}, read=read, **filters)
+    """Build the framework and look up the filters of its hooks; raises :class:`InvalidFramework`."""
+    hooks = declared.get("hooks")
+    named = hooks if isinstance(hooks, Mapping) else {}
+    filters = {hook: _filter(hook, name) for hook, name in named.items() if isinstance(name, str)}
+    return framework_loader.framework(declared, filters, read)
 
 
-def _filter(key: str, name: str) -> Any:
+def _filter(hook: str, name: str) -> Any:
     """Look up the filter ``name`` in collections and in the role's own ``filter_plugins``."""
     found = filter_loader.get(name)
     if found is None:
-        raise InvalidFramework(f"{key}: there is no filter {name!r}; give its fully qualified name")
+        raise InvalidFramework(f"hooks.{hook}: there is no filter {name!r}; give its fully qualified name")
     return found.j2_function
 
 

@@ -20,10 +20,11 @@ echo_framework:
     Leader: {minimum: 1, maximum: 1}
     Follower: {}
   success_target: [Leader]
-  environment:
-    ECHO_RANK: "{rank}"
-    ECHO_SIZE: "{total}"
-    ECHO_LEADER: "{rank0_host}:{rank0_port}"
+  hooks:
+    environment:
+      ECHO_RANK: "{rank}"
+      ECHO_SIZE: "{total}"
+      ECHO_LEADER: "{rank0_host}:{rank0_port}"
   flavors:
     - groups: [example.com]
       replicas_layout: map

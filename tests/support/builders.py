@@ -21,13 +21,17 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.p
     pytorch_validation,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tensorflow import tensorflow_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks import (
+    tensorflow_parameter_server,
+    tensorflow_tensorboard,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import PodContext, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 
@@ -51,11 +55,13 @@ def stamp(seconds: float = 0) -> str:
 def declaration(name: str) -> dict[str, Any]:
     """The framework declaration of that role, without its filters."""
     declared = yaml.safe_load((ROOT / f"roles/{name}/vars/main.yml").read_text())[f"{name}_framework"]
-    return {key: value for key, value in declared.items() if key not in ("environment", "validation")}
+    return {key: value for key, value in declared.items() if key != "hooks"}
 
 
-MXNET: Framework = framework_loader.framework(declaration("mxnet"), mxnet_environment)
-CAFFE2: Framework = framework_loader.framework(declaration("caffe2"), caffe2_environment, caffe2_validation)
+MXNET: Framework = framework_loader.framework(declaration("mxnet"), {"environment": mxnet_environment})
+CAFFE2: Framework = framework_loader.framework(
+    declaration("caffe2"), {"environment": caffe2_environment, "validate": caffe2_validation}
+)
 
 
 def role_file(role: str, name: str) -> str:
@@ -63,18 +69,32 @@ def role_file(role: str, name: str) -> str:
     return (ROOT / "roles" / role / "files" / name).read_text(encoding="utf-8")
 
 
+def tensorflow_objects(cluster: Cluster) -> list[Mapping[str, Any]]:
+    """The hook, as the filter of this name computes it."""
+    return [*tensorflow_parameter_server.config_map(cluster), *tensorflow_tensorboard.objects(cluster)]
+
+
 TENSORFLOW: Framework = framework_loader.framework(
-    declaration("tensorflow"), tensorflow_environment, read=lambda name: role_file("tensorflow", name)
+    declaration("tensorflow"),
+    {
+        "environment": tensorflow_environment,
+        "validate": tensorflow_tensorboard.validate,
+        "pod": tensorflow_parameter_server.pod_defaults,
+        "objects": tensorflow_objects,
+    },
+    read=lambda name: role_file("tensorflow", name),
 )
 
-PYTORCH: Framework = framework_loader.framework(declaration("pytorch"), pytorch_environment, pytorch_validation)
+PYTORCH: Framework = framework_loader.framework(
+    declaration("pytorch"), {"environment": pytorch_environment, "validate": pytorch_validation}
+)
 
 ECHO_DECLARATION: Mapping[str, Any] = {
     "name": "echo",
     "kinds": ["EchoJob"],
     "container": "echo",
     "replica_types": {"Leader": {"minimum": 1, "maximum": 1}, "Follower": {}},
-    "environment": {"ECHO_RANK": "{rank}", "ECHO_LEADER": "{rank0_host}:{rank0_port}"},
+    "hooks": {"environment": {"ECHO_RANK": "{rank}", "ECHO_LEADER": "{rank0_host}:{rank0_port}"}},
     "flavors": [
         {
             "groups": ["example.com"],

@@ -242,7 +242,8 @@ class FakeCluster:
         before = pod["status"].get("containerStatuses")
         if before:
             status = {**before[0], **status, "restartCount": before[0]["restartCount"]}
-        pod["status"] = {"phase": phase, "containerStatuses": [status]}
+        ready = {"type": "Ready", "status": str("running" in state)}
+        pod["status"] = {"phase": phase, "containerStatuses": [status], "conditions": [ready]}
 
     @staticmethod
     def _is_terminating(pod: Resource) -> bool:

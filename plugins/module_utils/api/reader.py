@@ -8,13 +8,11 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot, cluster_info, paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import ClusterInfo, RequiredInfo
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID
 
 Resource = Mapping[str, Any]
-
-API_VERSIONS = {"Pod": "v1", "Service": "v1", "ConfigMap": "v1", "Deployment": "apps/v1"}
-"""The kinds of objects that a job may own."""
 
 
 class Reader:
@@ -44,7 +42,9 @@ class Reader:
             return {kind: self._owned[uid].get(kind, ()) for kind in kinds}
         query = {"labelSelector": f"{LABEL_JOB_UID}={uid}"}
         found = {
-            kind: self._client.request("GET", paths.collection(API_VERSIONS[kind], kind, namespace), query=query)
+            kind: self._client.request(
+                "GET", paths.collection(OWNED_KINDS[kind].api_version, kind, namespace), query=query
+            )
             for kind in kinds
         }
         return {kind: listed.get("items", ()) for kind, listed in found.items()}

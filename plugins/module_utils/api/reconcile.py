@@ -27,6 +27,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import (
     ApplyResult,
     Conclusion,
@@ -143,8 +144,9 @@ def read(context: Context, parsed: Parsed) -> Observed:
 
 def _owned_kinds(job: DLJob, framework: Framework) -> list[str]:
     """What such a job may own; of the rarer kinds only those that its framework ever creates."""
-    config_maps = any(group.default_program for group in job.groups) or shared_env_configmap.may_share(job)
-    return ["Pod", "Service", *["ConfigMap"] * config_maps, *["Deployment"] * (framework.tensorboard is not None)]
+    watched = [kind for kind in framework.owns if OWNED_KINDS[kind].watched]
+    shared = ["ConfigMap"] if shared_env_configmap.may_share(job) else []
+    return list(dict.fromkeys(("Pod", "Service", *shared, *watched)))
 
 
 def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) -> Plan:
@@ -157,11 +159,11 @@ def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) ->
 
 def resolve(context: Context, parsed: Parsed, planned: Plan) -> Resolution:
     """The plan with what its pods need on nodes with accelerators; most plans need nothing and read nothing."""
-    required = required_info(planned, parsed.job) if parsed.job else None
+    required = required_info(planned, parsed.framework) if parsed.job else None
     if parsed.job is None or not required:
         return Resolution(planned)
     info, warnings = context.reader.cluster_info(required, context.settings)
-    return resolve_accelerators(planned, parsed.job, info, warnings)
+    return resolve_accelerators(planned, parsed.framework, info, warnings)
 
 
 def apply(context: Context, writer: Writer, parsed: Parsed, resolution: Resolution) -> ApplyResult:

@@ -1,4 +1,4 @@
-"""The Route to a job's TensorBoard on OpenShift.
+"""The Routes that expose Services of a job on OpenShift.
 
 This module uses the ``openshift`` client and imports it only when there is a Route to write, so other clusters do not
 need it. Without the client, or on a cluster that serves no Routes, the module does nothing.
@@ -18,23 +18,23 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 
 def ensure(api: RestClient, plan: Plan, namespace: str, uid: str, dry_run: bool = False) -> list[str]:
-    """Create or update the Route of ``plan``; delete the Route of a TensorBoard that the plan deletes.
+    """Create or update the Routes of ``plan``; delete those of Services that the plan deletes. A Route has the name of
+    its Service.
 
     Returns one sentence per error. It takes one request where the cluster serves no Routes, two where the Route is
     up to date.
     """
-    gone = [d.name for d in plan.deletions if d.kind == "Deployment"]
-    if dry_run or not (plan.route or gone):
+    if dry_run or not (plan.routes or plan.stale_routes):
         return []
     try:
         if not _are_served(api):
             return []
-        for name in gone:
+        for name in plan.stale_routes:
             present = _read(api, namespace, name)
             if present and is_owned_by(present, uid):
                 _client(api).delete(name=name, namespace=namespace)
-        if plan.route:
-            _ensure_one(api, plan.route, namespace, uid)
+        for route in plan.routes:
+            _ensure_one(api, route, namespace, uid)
     except ImportError:
         return []
     except ApiError as e:

@@ -13,13 +13,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
     belongs_to_predecessor,
     is_owned_by,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ApplyResult, ObservedVersion
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Plan
 
 Resource = Mapping[str, Any]
-_WATCHED = ("Pod", "Service", "ConfigMap", "Deployment")
-"""Of what is created here, the kinds that an engine's watch shows."""
 
 
 def observed_version(resource: Resource) -> ObservedVersion:
@@ -70,7 +69,7 @@ class Writer:
                 self._note(e, f"{name}: {e.message}", written)
         else:
             self._add(written.created, name)
-            if not self._dry_run and manifest["kind"] in _WATCHED:
+            if not self._dry_run and OWNED_KINDS[manifest["kind"]].watched:
                 self._add(written.versions, observed_version(response))
 
     def _ensure(self, manifest: Resource, written: ApplyResult) -> None:

@@ -1,31 +1,32 @@
-"""The cluster spec: a job's replicas as plain data, the argument of every environment filter.
+"""The cluster spec: a job's replicas as plain data, the argument of every hook.
 
 Shape::
 
     {"job": {"name", "namespace", "uid", "kind", "api_version", "runtime_id", "mode", "form"},
      "replicas": {"Worker": [{"host": "...", "port": 2222, "rank": 3}, ...], ...},
-     "templates": {"Worker": {"annotations": {...}}, ...},
+     "templates": {"Worker": {"annotations": {...}, "containers": ["mxnet"], "fields": {...}}, ...},
      "spec": {"backendSpecs": {...}},
+     "files": {"program.py": "..."},
      "total": 4, "attempt": 0,
      "task": {"type": "Worker", "index": 0, "rank": 3}}
 
 ``form`` is the status format of the job's flavor, ``v1`` or ``v1alpha1``. ``spec`` holds those of the flavor's
-``spec_fields`` that the job has; their values are not validated.
+``spec_fields`` and ``object_fields`` that the job has, ``fields`` of a template the ``replica_fields`` of its replica
+spec; their values are not validated. ``containers`` are the names of the containers of the job's own template.
+``files`` are the texts of the role's files.
 ``attempt`` counts how often all replicas restarted together (``restartScope: Job``).
 Ranks number all replicas, in the order in which the framework declares its types. ``task`` is the replica for which a
-filter computes the environment.
+hook computes an environment or a pod; hooks for the whole job get none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
-from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-
-Cluster = Mapping[str, Any]
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster, Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 
 
 def build_cluster_spec(job: DLJob, framework: Framework, attempt: int = 0) -> Cluster:
@@ -42,8 +43,7 @@ def build_cluster_spec(job: DLJob, framework: Framework, attempt: int = 0) -> Cl
             members.append({"host": naming.address(job, group.type, index), "port": group.port, "rank": rank})
             rank += 1
         replicas[group.type] = members
-        metadata = group.template.get("metadata") or {}
-        templates[group.type] = {"annotations": dict(metadata.get("annotations") or {})}
+        templates[group.type] = _template(group)
     return {
         "job": {
             "name": job.name,
@@ -57,9 +57,20 @@ def build_cluster_spec(job: DLJob, framework: Framework, attempt: int = 0) -> Cl
         },
         "replicas": replicas,
         "templates": templates,
-        "spec": dict(job.options),
+        "spec": {**job.options, **job.object_options},
+        "files": framework.files,
         "total": rank,
         "attempt": attempt,
+    }
+
+
+def _template(group: ReplicaGroup) -> dict[str, Any]:
+    """Of a template only what hooks may depend on. It may be invalid: the hook of a template runs before validation."""
+    metadata = as_mapping(group.template.get("metadata"))
+    return {
+        "annotations": dict(as_mapping(metadata.get("annotations"))),
+        "containers": list(group.containers),
+        "fields": dict(group.fields),
     }
 
 

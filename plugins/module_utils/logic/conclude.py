@@ -95,7 +95,7 @@ def mark_degraded(concluded: Conclusion, job: DLJob, problems: Sequence[str]) ->
     """
     if c.STATE_FAILED in (outcome(job.status), outcome(concluded.status or {})):
         return concluded
-    return _with_reason(concluded, job, clip(rbac.explain_denial("; ".join(problems[:3]))), c.EVENT_TENSORBOARD_FAILED)
+    return _with_reason(concluded, job, clip(rbac.explain_denial("; ".join(problems[:3]))), c.EVENT_OBJECT_FAILED)
 
 
 def _with_reason(concluded: Conclusion, job: DLJob, reason: str, event: str) -> Conclusion:

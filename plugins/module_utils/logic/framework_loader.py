@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import PLACEHOLDERS, placeholders
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values import framework as f
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import GRPC_SERVER_FILE
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_DISTRIBUTED, MODE_LOCAL
@@ -17,7 +18,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.errors impor
 _KEYS = frozenset(
     {
         *("name", "kinds", "container", "replica_types", "success_target", "succeeds_by", "modes"),
-        *("environment", "validation", "flavors", "tensorboard"),
+        *("hooks", "owns", "files", "operator_files", "flavors"),
     }
 )
 _CHOICES: Mapping[str, Sequence[str]] = {
@@ -27,7 +28,7 @@ _CHOICES: Mapping[str, Sequence[str]] = {
     "fails_by": (f.FAILS_BY_TARGET, f.FAILS_BY_ANY),
     "environment_in": ("named", "all"),
 }
-_PROGRAM_TEXTS = ("image", "config_map", "mount_path", "volume", "image_field", "flag", "file_setting")
+HOOKS = ("validate", "environment", "pod", "objects")
 Read = Callable[[str], str]
 """Reads a file of the role: file name to text."""
 _CODES = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
@@ -39,24 +40,22 @@ def _no_files(name: str) -> str:
 
 def framework(
     declared: Mapping[str, Any],
-    environment: f.Environment | None = None,
-    validation: f.Validation | None = None,
+    filters: Mapping[str, Callable[..., Any]] | None = None,
     read: Read = _no_files,
 ) -> f.Framework:
     """Build the framework; raises :class:`InvalidFramework`.
 
-    ``declared`` is the role's declaration, see the documentation of ``dljob.operator.reconcile``, without the names of
-    the filters: the caller has looked them up and passes them as ``environment`` and ``validation``. Without an
-    environment filter, the declared mapping of variables is used. ``read`` returns the text of a file of the role.
+    ``declared`` is the role's declaration, see the documentation of ``dljob.operator.reconcile``. ``filters`` has, by
+    hook, the filters that its ``hooks`` name, which the caller has looked up. Without an environment filter, the
+    declared mapping of variables is used. ``read`` returns the text of a file of the role.
     """
     _known("the framework", declared, _KEYS)
-    if declared.get("validation"):
-        raise InvalidFramework(f"validation must be the full name of a filter, not {declared['validation']!r}")
     for key in ("name", "container", "replica_types", "flavors"):
         if not declared.get(key):
             raise InvalidFramework(f"the framework lacks {key!r}")
     bounds = _mapping("replica_types", declared["replica_types"])
     types = tuple(_replica_type(name, _mapping(f"replica_types.{name}", b or {})) for name, b in bounds.items())
+    _check_start_order(types)
     names = [t.name for t in types]
     targets = _texts("success_target", declared.get("success_target") or names[:1])
     for name in targets:
@@ -74,18 +73,39 @@ def framework(
             "succeeds_by", declared.get("succeeds_by", f.SUCCEEDS_BY_TARGET), (f.SUCCEEDS_BY_TARGET, f.SUCCEEDS_BY_ALL)
         ),
         modes=_modes(_mapping("modes", declared.get("modes") or {})),
-        flavors=tuple(
-            _flavor(_mapping(f"flavors[{n}]", d), f"flavors[{n}]", names, read) for n, d in enumerate(flavors)
-        ),
-        tensorboard=_tensorboard(declared.get("tensorboard"), read),
-        environment=environment or _declared_environment(_mapping("environment", declared.get("environment") or {})),
-        **({"validation": validation} if validation else {}),
+        flavors=tuple(_flavor(_mapping(f"flavors[{n}]", d), f"flavors[{n}]", names) for n, d in enumerate(flavors)),
+        hooks=_hooks(_mapping("hooks", declared.get("hooks") or {}), filters or {}),
+        owns=_owns(declared.get("owns") or ()),
+        files={name: read(name) for name in _texts("files", declared.get("files") or ())},
+        operator_files=_operator_files(_mapping("operator_files", declared.get("operator_files") or {})),
     )
+
+
+def _hooks(declared: Mapping[str, Any], filters: Mapping[str, Callable[..., Any]]) -> f.Hooks:
+    _known("hooks", declared, HOOKS)
+    for name in HOOKS:
+        if declared.get(name) and name not in filters and name != "environment":
+            raise InvalidFramework(f"hooks.{name} must be the full name of a filter, not {declared[name]!r}")
+    found: dict[str, Any] = {name: filters[name] for name in HOOKS if name in filters}
+    if "environment" not in found:
+        found["environment"] = _declared_environment(_mapping("hooks.environment", declared.get("environment") or {}))
+    return f.Hooks(**found)
+
+
+def _owns(declared: Any) -> tuple[str, ...]:
+    kinds = _texts("owns", declared)
+    for kind in kinds:
+        _choice("owns", kind, tuple(OWNED_KINDS))
+    return kinds
+
+
+def _operator_files(declared: Mapping[str, Any]) -> Mapping[str, str]:
+    return {key: _choice(f"operator_files.{key}", setting, (GRPC_SERVER_FILE,)) for key, setting in declared.items()}
 
 
 def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
     where = f"replica_types.{name}"
-    _known(where, bounds, ("minimum", "maximum", "long_running"))
+    _known(where, bounds, [field.name for field in fields(f.ReplicaType) if field.name != "name"])
     least, most = bounds.get("minimum", 0), bounds.get("maximum")
     for key, value in (("minimum", least), ("maximum", most)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
@@ -94,7 +114,22 @@ def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
         raise InvalidFramework(f"{where}: the minimum {least} is above the maximum {most}")
     if not isinstance(bounds.get("long_running", False), bool):
         raise InvalidFramework(f"{where}.long_running: {bounds['long_running']!r} is neither true nor false")
-    return f.ReplicaType(name, least, most, bounds.get("long_running", False))
+    after = _mapping(f"{where}.starts_after", bounds.get("starts_after") or {})
+    for type_, state in after.items():
+        _choice(f"{where}.starts_after.{type_}", state, (f.AFTER_READY, f.AFTER_COMPLETED))
+    return f.ReplicaType(name, least, most, bounds.get("long_running", False), after)
+
+
+def _check_start_order(types: Sequence[f.ReplicaType]) -> None:
+    """Check that the types can be started one after the other."""
+    before = {type_.name: set(type_.starts_after) for type_ in types}
+    for name, others in before.items():
+        for other in others:
+            _choice(f"replica_types.{name}.starts_after", other, tuple(before))
+    while free := [name for name, others in before.items() if not others]:
+        before = {name: others - set(free) for name, others in before.items() if name not in free}
+    if before:
+        raise InvalidFramework(f"starts_after: {', '.join(sorted(before))} wait for one another; remove one of them")
 
 
 def _modes(declared: Mapping[str, Any]) -> Mapping[str, str]:
@@ -103,7 +138,7 @@ def _modes(declared: Mapping[str, Any]) -> Mapping[str, str]:
     return {MODE_LOCAL: MODE_LOCAL, MODE_DISTRIBUTED: MODE_DISTRIBUTED, **declared}
 
 
-def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str], read: Read) -> f.ApiFlavor:
+def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.ApiFlavor:
     _known(where, declared, [field.name for field in fields(f.ApiFlavor)])
     for key in ("groups", "replicas_layout", "replicas_fields"):
         if not declared.get(key):
@@ -120,21 +155,20 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str], read:
         "required",
         "runtime_id_fields",
         "spec_fields",
+        "object_fields",
+        "template_optional",
     ):
         if key in values:
             values[key] = _texts(f"{where}.{key}", values[key])
     if not values.get("runtime_id_fields", True):
         raise InvalidFramework(f"{where}.runtime_id_fields is empty: messages need a name for it")
-    programs = _mapping(f"{where}.default_program", values.get("default_program") or {})
-    for key in ("types", "required", "default_program"):
+    values["replica_fields"] = {
+        name: _texts(f"{where}.replica_fields.{name}", given)
+        for name, given in _mapping(f"{where}.replica_fields", values.get("replica_fields") or {}).items()
+    }
+    for key in ("types", "required", "template_optional", "replica_fields"):
         for name in values.get(key) or ():
             _choice(f"{where}.{key}", name, types)
-    values["default_program"] = {
-        name: _default_program(
-            _mapping(f"{where}.default_program.{name}", program), f"{where}.default_program.{name}", read
-        )
-        for name, program in programs.items()
-    }
     if "exit_codes" in values:
         values["exit_codes"] = _exit_codes(_mapping(f"{where}.exit_codes", values["exit_codes"]), where)
     values["success_policies"] = _mapping(f"{where}.success_policies", values.get("success_policies") or {})
@@ -162,45 +196,6 @@ def _elastic(declared: Any, where: str, types: Sequence[str]) -> f.Elastic:
     )
 
 
-def _default_program(declared: Mapping[str, Any], where: str, read: Read) -> f.DefaultProgram:
-    _known(where, declared, [field.name for field in fields(f.DefaultProgram)])
-    for key in ("image", "config_map", "files", "mount_path", "volume"):
-        if not declared.get(key):
-            raise InvalidFramework(f"{where} lacks {key!r}")
-    command = _texts(f"{where}.command", declared.get("command") or ())
-    for text in command:
-        _check_placeholders(f"{where}.command", text, PLACEHOLDERS | {"cluster_spec"})
-    _check_placeholders(f"{where}.config_map", declared["config_map"], ("job", "runtime_id"))
-    files = _mapping(f"{where}.files", declared["files"])
-    if declared.get("file_setting"):
-        _choice(f"{where}.file_setting", declared["file_setting"], (GRPC_SERVER_FILE,))
-        if len(files) != 1:
-            raise InvalidFramework(f"{where}.file_setting needs a program of one file, and this one has {len(files)}")
-    return f.DefaultProgram(
-        **{key: str(declared[key]) for key in _PROGRAM_TEXTS if key in declared},
-        command=command,
-        files={name: read(str(file)) for name, file in files.items()},
-    )
-
-
-def _tensorboard(value: Any, read: Read) -> f.TensorBoardSpec | None:
-    if not value:
-        return None
-    declared = _mapping("tensorboard", value)
-    _known("tensorboard", declared, [field.name for field in fields(f.TensorBoardSpec)])
-    for key in ("spec_field", "name", "image", "command", "port"):
-        if not declared.get(key):
-            raise InvalidFramework(f"tensorboard lacks {key!r}")
-    command = _texts("tensorboard.command", declared["command"])
-    for key, text, names in (
-        ("name", declared["name"], ("job", "runtime_id")),
-        *(("command", text, ("job", "runtime_id", "log_dir", "program")) for text in command),
-    ):
-        _check_placeholders(f"tensorboard.{key}", text, names)
-    program = read(str(declared["program"])) if declared.get("program") else ""
-    return f.TensorBoardSpec(**{**declared, "command": command, "program": program})
-
-
 def _exit_codes(declared: Mapping[str, Any], where: str) -> f.ExitCodes:
     """``{"retryable": [130, "137-138"], "oom_retryable": false}``."""
     _known(f"{where}.exit_codes", declared, [field.name for field in fields(f.ExitCodes)])
@@ -217,7 +212,7 @@ def _exit_codes(declared: Mapping[str, Any], where: str) -> f.ExitCodes:
 def _declared_environment(variables: Mapping[str, Any]) -> f.Environment:
     """An environment of fixed texts with placeholders."""
     for name, text in variables.items():
-        _check_placeholders(f"environment.{name}", text, PLACEHOLDERS)
+        _check_placeholders(f"hooks.environment.{name}", text, PLACEHOLDERS)
 
     def environment(cluster: Mapping[str, Any]) -> Mapping[str, str]:
         values = placeholders(cluster)

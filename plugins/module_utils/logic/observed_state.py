@@ -42,7 +42,12 @@ def build_observed_state(
 
 
 def _owned_object(metadata: Mapping[str, Any]) -> OwnedObject:
-    return OwnedObject(metadata.get("uid", ""), (metadata.get("annotations") or {}).get(c.ANNOTATION_SPEC_HASH, ""))
+    annotations = metadata.get("annotations") or {}
+    return OwnedObject(
+        uid=metadata.get("uid", ""),
+        hash=annotations.get(c.ANNOTATION_SPEC_HASH, ""),
+        lifetime=annotations.get(c.ANNOTATION_LIFETIME, ""),
+    )
 
 
 def _pod(pod: Resource, container: str) -> PodState:
@@ -74,14 +79,17 @@ def _pod(pod: Resource, container: str) -> PodState:
         container=main.get("name") or container,
         ended=_termination(ended) if ended else None,
         terminated="terminated" in state,
+        is_ready=_has_condition(status, "Ready"),
         is_active=_is_active(status, phase),
         reason=status.get("reason") or "",
         message=status.get("message") or "",
         waiting=_waiting(statuses, status),
-        disrupted=any(
-            x.get("type") == "DisruptionTarget" and x.get("status") == "True" for x in status.get("conditions") or ()
-        ),
+        disrupted=_has_condition(status, "DisruptionTarget"),
     )
+
+
+def _has_condition(status: Resource, type_: str) -> bool:
+    return any(x.get("type") == type_ and x.get("status") == "True" for x in status.get("conditions") or ())
 
 
 def _main_container(statuses: list[Resource], container: str, phase: str) -> Resource:

@@ -6,11 +6,11 @@ The parser checks everything again that the CRD's schema already checks, because
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import default_program, naming, tensorboard
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, pod_defaults
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.validate import validation_errors
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
@@ -100,17 +100,23 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         success_target=target,
         run_policy=_run_policy(options, flavor, errors),
         flavor=flavor,
-        options={name: options[name] for name in flavor.spec_fields if name in options},
+        options=_passed(options, flavor.spec_fields),
+        object_options=_passed(options, flavor.object_fields),
         status=as_mapping(resource.get("status")),
-        tensorboard=tensorboard.parse(options, framework, errors),
         succeeds_by=_succeeds_by(options, target, flavor, framework, errors),
         elastic_type=_elastic_type(options, flavor, errors),
     )
     if not errors:
+        job = pod_defaults.complete(job, framework)
         errors.extend(validation_errors(job, framework))
     if errors:
         raise InvalidJob(*errors)
     return job
+
+
+def _passed(holder: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+    """Those of ``fields`` that hooks get, unvalidated."""
+    return {name: holder[name] for name in fields if name in holder}
 
 
 def _entries(spec: Any, flavor: ApiFlavor, framework: Framework, errors: list[str]) -> Iterator[Entry]:
@@ -164,7 +170,7 @@ class Bounds:
 
 
 def _group(path: str, spelling: str, entry: Any, parsing: Parsing) -> ReplicaGroup | None:
-    options, flavor, framework, errors = parsing.options, parsing.flavor, parsing.framework, parsing.errors
+    flavor, framework, errors = parsing.flavor, parsing.framework, parsing.errors
     if not isinstance(entry, Mapping):
         errors.append(f"{path} must be a map with replicas and template")
         return None
@@ -183,16 +189,29 @@ def _group(path: str, spelling: str, entry: Any, parsing: Parsing) -> ReplicaGro
     for name in flavor.port_fields:
         if name in entry:
             port = _integer(entry[name], f"{path}.{name}", Bounds(port, 1, MAX_PORT), errors)
-    program = default_program.program_of(flavor, type_.name, entry, framework.container)
     template = entry.get("template")
-    if program:
-        template = default_program.complete(template, program, framework.container, options)
+    if template is None and type_.name in flavor.template_optional:
+        template = {}
     if not isinstance(template, Mapping):
         errors.append(f"{path}.template is missing: describe the pod there")
         return None
     port = _named_port(template, f"{path}.template", port, parsing)
     policy = _restart_policy(path, entry, template, flavor, errors)
-    return ReplicaGroup(type_.name, replicas, template, policy, port, path, program)
+    return ReplicaGroup(
+        type=type_.name,
+        replicas=replicas,
+        template=template,
+        restart_policy=policy,
+        port=port,
+        path=path,
+        containers=_container_names(template),
+        fields=_passed(entry, flavor.replica_fields.get(type_.name, ())),
+    )
+
+
+def _container_names(template: Mapping[str, Any]) -> tuple[str, ...]:
+    containers = as_mapping(template.get("spec")).get("containers")
+    return tuple(str(as_mapping(one).get("name")) for one in (containers if isinstance(containers, list) else ()))
 
 
 def _restart_policy(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import auxiliary_objects, tensorboard
+from ansible_collections.dljob.operator.plugins.module_utils.logic import owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, PodContext, build_pod
@@ -23,6 +23,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     failure,
     replicas,
     restart_all,
+    start_order,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import Progress
@@ -60,30 +61,44 @@ def plan(
     return _active(job, framework, observed, report, Surroundings(now, cluster_domain))
 
 
+def _hook_objects(job: DLJob, framework: Framework) -> tuple[Mapping[str, Any], ...]:
+    """The objects that the framework's hook wants for ``job``."""
+    if framework.hooks.objects is None:
+        return ()
+    return owned_objects.build(job, framework, build_cluster_spec(job, framework))
+
+
 def _finished(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, now: datetime) -> Plan:
     """Over: clean up once, then only wait for the end of its time to live."""
     left = deadlines.time_to_live(job, report.completed_at, now)
     if left is not None and left <= 0:
         return Plan(delete_job=True)
     has_succeeded = outcome(job.status) == c.STATE_SUCCEEDED
-    kept = tensorboard.names(job, framework)
-    surplus = tensorboard.surplus(job, framework, observed)
+    objects = _hook_objects(job, framework)
+    kept = owned_objects.keys_of_job(objects)
+    surplus = owned_objects.surplus(objects, observed)
     wait = cleanup.grace_period(job, framework, observed, report.completed_at, now) if has_succeeded else None
     cleanup_targets = cleanup.cleanup_targets(job, observed, kept) if wait is None else ()
     deletions = tuple(dict.fromkeys((*cleanup_targets, *surplus)))
     if cleanup.is_clean(job, observed, kept):
         report.phase(_last_phase(outcome(job.status)))
     if has_succeeded:
-        report.waiting("")  # a complaint about the page, if anything
+        report.waiting("")  # a message about an object that was refused
     # what Kubernetes refused it would refuse again
-    page = (job.status.get("failure") or {}).get("reason") != c.REASON_REFUSED
+    refused = (job.status.get("failure") or {}).get("reason") == c.REASON_REFUSED
+    wanted = () if refused else tuple(x for x in objects if owned_objects.lives_with_job(x))
     return Plan(
         deletions=deletions,
-        ensured_objects=tensorboard.due(job, framework, observed) if page else (),
-        route=tensorboard.route(job, framework) if page else None,
+        ensured_objects=(*owned_objects.missing(wanted, observed), *owned_objects.changed(wanted, observed)),
+        routes=owned_objects.unwatched(wanted),
+        stale_routes=_services(surplus),
         status=report.status(),
         requeue_after=_soonest(min((w for w in (wait, left) if w is not None), default=None), deletions),
     )
+
+
+def _services(deletions: Sequence[Deletion]) -> tuple[str, ...]:
+    return tuple(deletion.name for deletion in deletions if deletion.kind == "Service")
 
 
 def _suspended(job: DLJob, observed: Observed, report: StatusBuilder) -> Plan:
@@ -129,6 +144,10 @@ def _active(
         return _end(job, framework, observed, report)
     policy = restart_all if as_one else replicas
     actions = policy.next_actions(job, observed, Progress(hashes, retries, completed, attempt), surroundings.now)
+    held_back = start_order.waiting_types(job, framework, current, completed)
+    if held_back:
+        starts = tuple(start for start in actions.starts if start.group.type not in held_back)
+        actions = dataclasses.replace(actions, starts=starts)
     left = deadlines.time_left(job, report.started, surroundings.now)
     job_failure = (
         failure.find_failure(job, current, completed)
@@ -150,19 +169,19 @@ def _active(
         report.restarting(actions.restarted, [failure.describe(p) for p in actions.restarted])
     _report_phase(job, current, report, counts, anew=bool(actions.begins) or (as_one and changed))
     cluster = build_cluster_spec(job, framework, attempt)
-    shared, config_maps = shared_env_configmap.due(job, framework.environment, cluster, observed, bool(actions.starts))
+    shared, config_maps = shared_env_configmap.due(
+        job, framework.hooks.environment, cluster, observed, bool(actions.starts)
+    )
     context = PodContext(framework, cluster, hashes, surroundings.cluster_domain, shared)
     pods = tuple(build_pod(job, start, context) for start in actions.starts)
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
-    made_first = auxiliary_objects.of_pods(job, {s.group.type for s in actions.starts}) + (config_maps if pods else ())
-    gone = auxiliary_objects.of_pods(job, {g.type for g in job.groups} - {s.group.type for s in actions.starts})
-    gone += () if pods else config_maps
-    ensured_objects = tuple(x for x in gone if (x["kind"], x["metadata"]["name"]) not in observed.owned_objects)
-    page = tensorboard.due(job, framework, observed)
-    if observed.pods:
-        ensured_objects += page
-    else:
-        made_first += page  # at the start a page that cannot be is an error of the job like any other
+    objects = owned_objects.build(job, framework, cluster)
+    missing = owned_objects.missing(objects, observed)
+    # an object that the training does not need must exist at its start too, so that its errors are seen then
+    needed = missing if not observed.pods else tuple(x for x in missing if not owned_objects.lives_with_job(x))
+    made_first = (*needed, *config_maps) if pods else ()
+    later = tuple(x for x in (*missing, *config_maps) if not any(x is y for y in made_first))
+    surplus = owned_objects.surplus(objects, observed)
     if pods:
         report.event("Normal", c.EVENT_CREATED, _created_text(job, [pod["metadata"]["name"] for pod in pods]))
     wait = _soonest(actions.wait, actions.deletions)
@@ -173,11 +192,12 @@ def _active(
         pods=pods,
         deletions=(
             *actions.deletions,
-            *tensorboard.surplus(job, framework, observed),
+            *surplus,
             *(() if pods else shared_env_configmap.surplus(job, observed)),
         ),
-        ensured_objects=ensured_objects,
-        route=tensorboard.route(job, framework),
+        ensured_objects=(*later, *owned_objects.changed(objects, observed)),
+        routes=owned_objects.unwatched(objects),
+        stale_routes=_services(surplus),
         status=report.status(),
         events=report.events,
         requeue_after=min(waits, default=None),
@@ -190,7 +210,7 @@ def _end(job: DLJob, framework: Framework, observed: Observed, report: StatusBui
     What is left is deleted by the next one, which reads the outcome from the status: were the pods deleted first, a
     status write that fails would lose it, and the job would train anew.
     """
-    clean = cleanup.is_clean(job, observed, tensorboard.names(job, framework))
+    clean = cleanup.is_clean(job, observed, owned_objects.keys_of_job(_hook_objects(job, framework)))
     report.phase(_last_phase(report.state) if clean else c.PHASE_CLEANUP)
     ttl = job.run_policy.ttl_seconds_after_finished
     return Plan(status=report.status(), events=report.events, requeue_after=ttl if clean else IMMEDIATE)

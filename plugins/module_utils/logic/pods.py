@@ -7,12 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import default_program, naming
-from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import (
-    Cluster,
-    for_replica,
-    placeholders,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, pod_defaults
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import for_replica, placeholders
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared_env_configmap import (
     Shared,
     variables,
@@ -21,7 +17,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, Cluster, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 
 CLUSTER_DOMAIN = "cluster.local"
@@ -45,10 +41,11 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
     group, index, framework = pod.group, pod.index, context.framework
     spec_hash = context.hashes[group.type]
     replica = for_replica(context.cluster, group.type, index)
-    metadata = copy.deepcopy(dict(group.template.get("metadata") or {}))
-    spec = copy.deepcopy(dict(group.template["spec"]))
-    if group.default_program:
-        default_program.inject_program(spec, group.default_program, framework.container, replica)
+    template = group.template
+    if framework.hooks.pod:
+        template = pod_defaults.merge(template, pod_defaults.defaults_of(framework.hooks.pod, replica))
+    metadata = copy.deepcopy(dict(template.get("metadata") or {}))
+    spec = copy.deepcopy(dict(template["spec"]))
 
     pod_metadata: dict[str, Any] = {
         "name": naming.pod_name(job, group.type, index, pod.attempt, spec_hash),
@@ -118,7 +115,7 @@ def _join_network(spec: dict[str, Any], job: DLJob, group: ReplicaGroup, index: 
 def _configure_containers(
     spec: dict[str, Any], job: DLJob, group: ReplicaGroup, replica: Cluster, context: PodContext
 ) -> None:
-    environment = context.framework.environment(replica)
+    environment = context.framework.hooks.environment(replica)
     for container in spec["containers"]:
         named = container.get("name") == context.framework.container
         if named or job.flavor.environment_in == "all":

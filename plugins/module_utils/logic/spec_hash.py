@@ -14,9 +14,10 @@ def spec_hash(job: DLJob, group: ReplicaGroup) -> str:
     """The spec hash of the pods of ``group``, 16 characters.
 
     It covers the user's template, the size and ports of all groups, and the other fields of the spec from which the
-    environment is computed, which every process reads when it starts. It covers nothing that the operator adds. So a
-    new release of the operator leaves running pods alone, and a change of the number of replicas restarts all of them,
-    because a parameter-server cluster cannot learn of the change in another way.
+    environment is computed, which every process reads when it starts. Of what the operator adds it covers only a
+    container that the template may lack and the pod hook supplies, by its name and image. So a new release of the
+    operator leaves running pods alone, and a change of the number of replicas restarts all of them, because a
+    parameter-server cluster cannot learn of the change in another way.
     """
     source: dict[str, Any] = {
         "template": group.template,
@@ -27,8 +28,8 @@ def spec_hash(job: DLJob, group: ReplicaGroup) -> str:
     }
     if job.run_policy.restart_scope == RESTART_SCOPE_JOB:  # the kubelet then does not restart containers in place
         source["restart_scope"] = True
-    if group.default_program:
-        source["standard"] = True  # the same container may run its own program or the role's
+    if group.is_completed:
+        source["standard"] = True  # the same container may run its own program or the pod hook's
     if job.options:  # only if there are any, so that pods without options keep their hash
         source["options"] = job.options
     text = json.dumps(source, sort_keys=True, separators=(",", ":"), default=str)

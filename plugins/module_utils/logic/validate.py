@@ -31,7 +31,7 @@ def validation_errors(job: DLJob, framework: Framework) -> list[str]:
     found = [*_counts(job, framework), *_names(job), *_restarts(job), *_templates(job, framework)]
     if found:
         return found  # the following checks need a job that passes these
-    return [*_labels(job, framework), *framework.validation(build_cluster_spec(job, framework))]
+    return [*_labels(job, framework), *framework.hooks.validate(build_cluster_spec(job, framework))]
 
 
 def _counts(job: DLJob, framework: Framework) -> list[str]:

@@ -16,6 +16,13 @@ ANNOTATION_SPEC_HASH = "dljob.operator/spec-hash"
 ANNOTATION_SHARED = "dljob.operator/shared-environment"
 """Annotation of a pod of a large job: the ConfigMap with the part of the environment that all its pods share."""
 
+ANNOTATION_LIFETIME = "dljob.operator/lifetime"
+"""Annotation of an object that a framework's hook returned: how long it lives."""
+LIFETIME_PODS = "pods"
+"""As long as the pods: until the cleanup after the training."""
+LIFETIME_JOB = "job"
+LIFETIMES = (LIFETIME_PODS, LIFETIME_JOB)
+
 NAME_LIMIT = 63
 """Longest label value, pod hostname and Service name (RFC 1123/1035)."""
 
@@ -67,7 +74,8 @@ REASON_OOM = "OOMKilled"
 # Event reasons that are not also condition reasons
 EVENT_CREATED = "SuccessfulCreatePod"
 EVENT_NOT_CREATED = "FailedCreatePod"
-EVENT_TENSORBOARD_FAILED = "FailedPage"
+EVENT_OBJECT_FAILED = "FailedPage"
+"""Of an object that the training does not need, as TensorBoard: the published name is older than other such objects."""
 
 MANAGED_BY_US = (None, "", "kubeflow.org/training-operator", "dljob.operator/dljob-operator")
 """Values of runPolicy.managedBy for which this operator reconciles the job; it ignores jobs with any other value."""

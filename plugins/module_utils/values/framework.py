@@ -6,11 +6,21 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Environment = Callable[[Mapping[str, Any]], Mapping[str, str]]
-"""Maps the cluster spec for a replica (:mod:`..logic.cluster_spec`) to the environment variables of its process."""
+Cluster = Mapping[str, Any]
+"""A job's cluster spec as plain data (:mod:`..logic.cluster_spec`), the argument of every hook."""
 
-Validation = Callable[[Mapping[str, Any]], Iterable[str]]
+Environment = Callable[[Cluster], Mapping[str, Any]]
+"""Maps the cluster spec for a replica to the environment variables of its process: name to text, or to a mapping that
+is the variable's ``valueFrom``."""
+
+Validate = Callable[[Cluster], Iterable[str]]
 """Maps a job's cluster spec to the job's errors, one sentence each, with the field and the fix."""
+
+PodDefaults = Callable[[Cluster], Mapping[str, Any]]
+"""Maps the cluster spec for a replica to defaults of its PodTemplateSpec; the job's own template takes precedence."""
+
+Objects = Callable[[Cluster], Iterable[Mapping[str, Any]]]
+"""Maps a job's cluster spec to the manifests of the objects that the job owns besides its pods and their Services."""
 
 LAYOUT_LIST = "list"
 LAYOUT_MAP = "map"
@@ -27,6 +37,9 @@ SUCCEEDS_BY_TARGET = "target"
 SUCCEEDS_BY_ALL = "all"
 SUCCEEDS_BY_ANY = "any"
 
+AFTER_READY = "ready"
+AFTER_COMPLETED = "completed"
+
 FAILS_BY_TARGET = "target"
 FAILS_BY_ANY = "any"
 
@@ -40,6 +53,9 @@ class ReplicaType:
     maximum: int | None = None
     long_running: bool = False
     """Whether its processes run until they are terminated, as parameter servers do."""
+    starts_after: Mapping[str, str] = field(default_factory=dict)
+    """By type, the state that all its replicas must have reached before the first pod of this type is created: ready or
+    completed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +67,6 @@ class ExitCodes:
 
     retryable: frozenset[int]
     oom_retryable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DefaultProgram:
-    """A program that the role brings, for replicas whose job declares no container of the framework."""
-
-    image: str
-    config_map: str
-    """Name of the ConfigMap that holds the program; may contain {job} and {runtime_id}."""
-    files: Mapping[str, str]
-    """The data of the ConfigMap: file name to text."""
-    mount_path: str
-    volume: str
-    command: tuple[str, ...] = ()
-    """May contain the placeholders of :mod:`..logic.cluster_spec`, and {cluster_spec}."""
-    image_field: str = ""
-    """Field of the job's spec that overrides the image."""
-    flag: str = ""
-    """Field of a replica spec that requests the program even where the job declares a container."""
-    file_setting: str = ""
-    """Setting of the operator's ConfigMap that may name a file to replace the program's only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +117,18 @@ class ApiFlavor:
     exit_codes: ExitCodes = ExitCodes(frozenset(range(128, 256)))
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the pods. The values may contain the placeholders of :mod:`..logic.cluster_spec`."""
-    default_program: Mapping[str, DefaultProgram] = field(default_factory=dict)
-    """By type, the program of replicas without a container of the framework. Replicas of other types need one."""
+    template_optional: tuple[str, ...] = ()
+    """Types whose template may lack the framework's container, because the pod hook supplies it."""
+    replica_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By type, the fields of its replica spec that are passed to the hooks, unvalidated."""
     runtime_id_fields: tuple[str, ...] = ("RuntimeId",)
     """Spellings of the spec's runtime id; messages use the first."""
     spec_fields: tuple[str, ...] = ()
-    """Fields of the spec that are passed to the framework's filters, unvalidated."""
+    """Fields of the spec that are passed to the hooks, unvalidated. The processes' environment may depend on them, so a
+    change restarts the pods."""
+    object_fields: tuple[str, ...] = ()
+    """Fields of the spec that are passed to the hooks too, and on which only the ``objects`` hook and the defaults of
+    templates depend: a change restarts no pod by itself."""
     success_policies: Mapping[str, str] = field(default_factory=dict)
     """Maps each value of the spec's successPolicy to the replica type of which then all replicas must succeed."""
     elastic: Elastic | None = None
@@ -137,23 +138,14 @@ class ApiFlavor:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorBoardSpec:
-    """The TensorBoard that a job may request: a Deployment and a Service that exist as long as the job."""
+class Hooks:
+    """What a framework computes instead of declaring it. Each hook is a pure function of a cluster spec."""
 
-    spec_field: str
-    """The field of the job's spec that requests it, with ``logDir`` and the volumes to mount."""
-    name: str
-    """Name of the Deployment and the Service; may contain {job} and {runtime_id}."""
-    image: str
-    command: tuple[str, ...]
-    """May also contain {log_dir} and {program}."""
-    port: int
-    """The container's port; the Service listens on port 80."""
-    program: str = ""
-    """The text of a file of the role, for the command line of an interpreter."""
-    image_field: str = ""
-    """Field of the job's spec that overrides the image."""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    environment: Environment
+    validate: Validate = lambda cluster: ()
+    """The framework's own validation, in addition to what all frameworks have in common."""
+    pod: PodDefaults | None = None
+    objects: Objects | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +164,13 @@ class Framework:
     modes: Mapping[str, str]
     """Maps values of spec.jobMode to ``local`` or ``dist``."""
     flavors: tuple[ApiFlavor, ...]
-    environment: Environment
-    tensorboard: TensorBoardSpec | None = None
-    validation: Validation = lambda cluster: ()
-    """The framework's own validation, in addition to what all frameworks have in common."""
+    hooks: Hooks
+    owns: tuple[str, ...] = ()
+    """The kinds of objects that the ``objects`` hook may return, beyond those of every job."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Texts of the role's files, by name; the hooks get them in the cluster spec."""
+    operator_files: Mapping[str, str] = field(default_factory=dict)
+    """By key of a ConfigMap's data, the setting of the operator's ConfigMap that may name a file to replace it."""
 
     def type_named(self, spelling: str) -> ReplicaType | None:
         """The replica type of that name, in any case; ``None`` where the framework has no such type."""

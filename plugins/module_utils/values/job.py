@@ -6,11 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
-    SUCCEEDS_BY_TARGET,
-    ApiFlavor,
-    DefaultProgram,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_TARGET, ApiFlavor
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +22,12 @@ class ReplicaGroup:
     port: int
     path: str
     """Path of the replica spec in the job, for messages (``spec.replicaSpecs[0]``)."""
-    default_program: DefaultProgram | None = None
-    """The role's own program where these replicas run it; ``template`` then already has its container."""
+    containers: tuple[str, ...] = ()
+    """Names of the containers of the user's own template."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """The fields of the replica spec that the flavor passes to the hooks, unvalidated."""
+    is_completed: bool = False
+    """Whether the pod hook supplies a container that the template may lack; ``template`` then has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +55,6 @@ class SuccessTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorBoard:
-    """The TensorBoard that the job's spec requests."""
-
-    log_dir: str
-    image: str
-    service_type: str = "ClusterIP"
-    volumes: tuple[Mapping[str, Any], ...] = ()
-    volume_mounts: tuple[Mapping[str, Any], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class DLJob:
     """A distributed deep-learning job. Built by :func:`..logic.parse.parse_job`."""
 
@@ -82,9 +71,10 @@ class DLJob:
     run_policy: RunPolicy
     flavor: ApiFlavor
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The fields of the spec that the flavor passes to the framework's filters, unvalidated."""
+    """The fields of the spec that the flavor passes to the hooks, unvalidated; pods of other values are replaced."""
+    object_options: Mapping[str, Any] = field(default_factory=dict)
+    """The flavor's ``object_fields`` of the spec, unvalidated; they restart no pod."""
     status: Mapping[str, Any] = field(default_factory=dict)
-    tensorboard: TensorBoard | None = None
     succeeds_by: str = SUCCEEDS_BY_TARGET
     """target: the job succeeds when the success target's container exits with 0; all: when all replicas of its type
     have succeeded; any: when one has."""

@@ -45,6 +45,8 @@ class PodState:
     """The last termination of the container, even if it was restarted since."""
     terminated: bool
     """Whether the container is terminated now."""
+    is_ready: bool
+    """Whether the kubelet reports the pod as ready."""
     is_active: bool
     """Whether a container of the pod runs or will run (again), so that the pod still uses resources."""
     reason: str
@@ -61,6 +63,8 @@ class OwnedObject:
 
     uid: str
     hash: str = ""
+    lifetime: str = ""
+    """pods or job, "" where no hook returned it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +113,10 @@ class Plan:
     ensured_objects: tuple[Mapping[str, Any], ...] = ()
     """Objects to create or to replace. Where the API server rejects one, the user is informed and the job goes on,
     because the training does not need them."""
-    route: Mapping[str, Any] | None = None
-    """The OpenShift Route to the job's TensorBoard, for clusters that serve Routes."""
+    routes: tuple[Mapping[str, Any], ...] = ()
+    """OpenShift Routes to ensure, for clusters that serve Routes."""
+    stale_routes: tuple[str, ...] = ()
+    """Names of Services that the plan deletes and that a Route may expose."""
     status: Mapping[str, Any] | None = None
     """The status to write, ``None`` where the current one is up to date."""
     events: tuple[EventNote, ...] = ()

@@ -485,7 +485,7 @@ def test_a_job_that_is_none(job: Any) -> None:
         ("xgboost", "framework: there is no role 'xgboost' .* one of caffe2, mxnet, pytorch, tensorflow"),
         ("../roles/mxnet", "framework: there is no role"),
         ({"name": "echo"}, "framework: the framework lacks 'container'"),
-        ({**ECHO_DECLARATION, "validation": "a.b.c"}, "framework: validation: there is no filter 'a.b.c'"),
+        ({**ECHO_DECLARATION, "hooks": {"pod": "a.b.c"}}, "framework: hooks.pod: there is no filter 'a.b.c'"),
     ],
 )
 def test_a_framework_that_is_none(framework: Any, message: str) -> None:

@@ -59,8 +59,8 @@ def test_replicas(framework: dict[str, Any], kind: str, group: str, flavor: dict
             entry, own = replicas["items"], {flavor["type_field"]}
             listed = entry["properties"][flavor["type_field"]]["enum"]
             assert {type_.casefold() for type_ in listed} <= {type_.casefold() for type_ in types}
-        programs = flavor.get("default_program", {})
-        own |= {program["flag"] for program in programs.values() if program.get("flag")}
+        programs = flavor.get("template_optional", ())
+        own |= {name for fields in flavor.get("replica_fields", {}).values() for name in fields}
         assert set(entry["properties"]) == COMMON | own | ports
         for port in ports:
             text = entry["properties"][port]["description"]

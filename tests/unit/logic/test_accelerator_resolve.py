@@ -40,7 +40,7 @@ class Cluster(FakeCluster):
 
     def planned(self) -> Plan:
         job = parse_job(self.resource, self.framework)
-        resolution = resolve_accelerators(super().planned(), job, self.cluster_info)
+        resolution = resolve_accelerators(super().planned(), self.framework, self.cluster_info)
         concluded = conclude(job, resolution, ApplyResult(), self.now)
         return dataclasses.replace(
             resolution.plan,
@@ -69,7 +69,7 @@ def cluster(job: Resource, cluster_info: ClusterInfo, framework: Framework = TEN
 
 def needs(job: Resource, framework: Framework) -> RequiredInfo:
     planned = FakeCluster(job, framework).planned()
-    return required_info(planned, parse_job(job, framework))
+    return required_info(planned, framework)
 
 
 def volumes(pod: Any) -> list[str]:
@@ -91,7 +91,7 @@ class TestNeeds:
     def test_a_plan_that_creates_nothing_needs_nothing(self) -> None:
         fake_cluster = FakeCluster(tensorflow(), TENSORFLOW)
         fake_cluster.start()
-        assert not required_info(fake_cluster.planned(), parse_job(fake_cluster.resource, TENSORFLOW))
+        assert not required_info(fake_cluster.planned(), TENSORFLOW)
 
 
 @pytest.mark.parametrize(

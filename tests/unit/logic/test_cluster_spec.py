@@ -1,4 +1,4 @@
-"""The cluster spec, the input of every environment filter."""
+"""The cluster spec, the input of every hook."""
 
 from __future__ import annotations
 
@@ -26,8 +26,12 @@ def test_shape() -> None:
                 {"host": "worker-76no-1.mxjob-76no", "port": 9091, "rank": 2},
             ],
         },
-        "templates": {"Scheduler": {"annotations": {}}, "Worker": {"annotations": {"a": "b"}}},
+        "templates": {
+            "Scheduler": {"annotations": {}, "containers": ["mxnet"], "fields": {}},
+            "Worker": {"annotations": {"a": "b"}, "containers": ["mxnet"], "fields": {}},
+        },
         "spec": {},
+        "files": {},
         "total": 3,
         "attempt": 0,
         "task": {"type": "Worker", "index": 1, "rank": 2},

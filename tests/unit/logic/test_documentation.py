@@ -22,8 +22,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.p
     pytorch_environment,
     pytorch_validation,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import CLOUDS, CONFIG_MAP, GPU
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ApiFlavor, DefaultProgram
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ApiFlavor, ReplicaType
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from support.builders import ROOT, declaration
 
@@ -75,7 +76,7 @@ def test_choices(key: str) -> None:
 
 
 def test_every_placeholder() -> None:
-    text = " ".join(FRAMEWORK["environment"]["description"])
+    text = " ".join(FRAMEWORK["hooks"]["suboptions"]["environment"]["description"])
     assert {name for name in PLACEHOLDERS if f"C({{{name}}})" in text} == PLACEHOLDERS
 
 
@@ -97,7 +98,7 @@ def test_every_key_of_a_jobs_result() -> None:
 
 def test_the_examples_are_frameworks() -> None:
     declared = [task["dljob.operator.reconcile"]["framework"] for task in RECONCILE["EXAMPLES"]]
-    made = [framework_loader.framework({**d, "environment": {}}) for d in declared if isinstance(d, dict)]
+    made = [framework_loader.framework({**d, "hooks": {}}) for d in declared if isinstance(d, dict)]
     assert [f.name for f in made] == ["echo", "echo"]
 
 
@@ -140,11 +141,18 @@ def test_the_clouds_and_the_maps_name() -> None:
     assert cluster_info.CONFIG_MAP == CONFIG_MAP
 
 
-def test_every_key_of_a_default_program() -> None:
-    text = " ".join(FLAVOR_OPTIONS["default_program"]["description"])
-    assert {field.name for field in dataclasses.fields(DefaultProgram) if f"C({field.name})" in text} == {
-        field.name for field in dataclasses.fields(DefaultProgram)
-    }
+def test_every_key_of_a_replica_type() -> None:
+    text = " ".join(FRAMEWORK["replica_types"]["description"])
+    names = {field.name for field in dataclasses.fields(ReplicaType)} - {"name"}
+    assert {name for name in names if f"C({name})" in text} == names
+
+
+def test_every_hook() -> None:
+    assert set(FRAMEWORK["hooks"]["suboptions"]) == set(framework_loader.HOOKS)
+
+
+def test_every_owned_kind() -> None:
+    assert FRAMEWORK["owns"]["choices"] == list(OWNED_KINDS)
 
 
 @pytest.mark.parametrize("name", ["mxnet", "caffe2", "pytorch"])

@@ -9,7 +9,16 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import framew
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework, InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ApiFlavor, ExitCodes, ReplicaType
-from support.builders import ECHO_DECLARATION, MXNET, echo_framework, echo_framework_of_flavor, echojob, seen_from
+from support.builders import (
+    ECHO_DECLARATION,
+    MXNET,
+    echo_framework,
+    echo_framework_of_flavor,
+    echojob,
+    manifest_of,
+    seen_from,
+)
+from support.fake_cluster import FakeCluster
 
 
 def test_the_smallest_framework() -> None:
@@ -31,9 +40,9 @@ def test_defaults_of_a_flavor() -> None:
 
 
 def test_a_declared_environment_is_filled_in_for_each_task() -> None:
-    framework = echo_framework(environment={"RANK": "{rank}/{total}", "LEADER": "{rank0_host}", "N": 5})
+    framework = echo_framework(hooks={"environment": {"RANK": "{rank}/{total}", "LEADER": "{rank0_host}", "N": 5}})
     job = parse_job(echojob(2), framework)
-    assert framework.environment(seen_from(job, "Follower", 1, framework)) == {
+    assert framework.hooks.environment(seen_from(job, "Follower", 1, framework)) == {
         "RANK": "2/3",
         "LEADER": "hello-leader-0",
         "N": "5",
@@ -42,9 +51,10 @@ def test_a_declared_environment_is_filled_in_for_each_task() -> None:
 
 def test_a_computed_environment() -> None:
     framework = framework_loader.framework(
-        {**ECHO_DECLARATION, "environment": {}}, lambda cluster: {"N": str(cluster["n"])}
+        {**ECHO_DECLARATION, "hooks": {"environment": "a.b.c"}},
+        {"environment": lambda cluster: {"N": str(cluster["n"])}},
     )
-    assert framework.environment({"n": 1}) == {"N": "1"}
+    assert framework.hooks.environment({"n": 1}) == {"N": "1"}
 
 
 @pytest.mark.parametrize(
@@ -85,12 +95,34 @@ def test_exit_codes(declared: list[Any], codes: set[int]) -> None:
         ({"succeeds_by": "any"}, "succeeds_by: 'any' is none of target, all"),
         ({"modes": {"Fast": "quick"}}, "modes.Fast: 'quick' is none of local, dist"),
         ({"modes": ["Fast"]}, "modes must be a mapping"),
-        ({"environment": ["A=b"]}, "environment must be a mapping"),
+        ({"hooks": ["x"]}, "hooks must be a mapping"),
         (
-            {"environment": {"A": "{rang}"}},
-            r"environment.A: unknown placeholder \{rang\} in '\{rang\}'; there are: count",
+            {"hooks": {"services": "a.b.c"}},
+            "unknown key 'services' in hooks; there are: environment, objects, pod, validate",
         ),
-        ({"environment": {"A": "{role}"}}, r"environment.A: unknown placeholder \{role\}"),
+        ({"hooks": {"pod": 5}}, "hooks.pod must be the full name of a filter, not 5"),
+        ({"hooks": {"environment": ["A=b"]}}, "hooks.environment must be a mapping"),
+        (
+            {"hooks": {"environment": {"A": "{rang}"}}},
+            r"hooks.environment.A: unknown placeholder \{rang\} in '\{rang\}'; there are: count",
+        ),
+        ({"hooks": {"environment": {"A": "{role}"}}}, r"hooks.environment.A: unknown placeholder \{role\}"),
+        ({"owns": ["Ingress"]}, "owns: 'Ingress' is none of Pod, Service, ConfigMap, Secret"),
+        ({"operator_files": {"a.py": "tfImage"}}, "operator_files.a.py: 'tfImage' is none of grpcServerFilePath"),
+        ({"files": ["a.py"]}, "the declaration names the file 'a.py', and no reader was given"),
+        (
+            {"replica_types": {"Leader": {"starts_after": {"Boss": "ready"}}}},
+            "replica_types.Leader.starts_after: 'Boss' is none of Leader",
+        ),
+        (
+            {"replica_types": {"A": {}, "B": {"starts_after": {"A": "done"}}}},
+            "replica_types.B.starts_after.A: 'done' is none of ready, completed",
+        ),
+        (
+            {"replica_types": {"A": {"starts_after": {"B": "ready"}}, "B": {"starts_after": {"A": "ready"}}}},
+            "starts_after: A, B wait for one another",
+        ),
+        ({"replica_types": {"A": {"starts_after": {"A": "ready"}}}}, "starts_after: A wait for one another"),
         ({"flavors": []}, "the framework lacks 'flavors'"),
         ({"flavors": {"groups": []}}, "flavors must be a list"),
         ({"flavors": ["v1"]}, r"flavors\[0\] must be a mapping, not 'v1'"),
@@ -99,29 +131,6 @@ def test_exit_codes(declared: list[Any], codes: set[int]) -> None:
 def test_mistakes(change: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidFramework, match=said):
         framework_loader.framework({**ECHO_DECLARATION, **change})
-
-
-PROGRAM = {"image": "i", "config_map": "cm", "files": {"a.py": "a.py"}, "mount_path": "/p", "volume": "v"}
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (
-            {"file_setting": "tfImage"},
-            r"default_program.Follower.file_setting: 'tfImage' is none of grpcServerFilePath",
-        ),
-        (
-            {"file_setting": "grpcServerFilePath", "files": {"a.py": "a.py", "b.py": "b.py"}},
-            "file_setting needs a program of one file, and this one has 2",
-        ),
-        ({"volume": ""}, r"default_program.Follower lacks 'volume'"),
-    ],
-)
-def test_mistakes_in_a_default_program(change: dict[str, Any], said: str) -> None:
-    flavor = {**ECHO_DECLARATION["flavors"][0], "default_program": {"Follower": {**PROGRAM, **change}}}
-    with pytest.raises(InvalidFramework, match=said):
-        framework_loader.framework({**ECHO_DECLARATION, "flavors": [flavor]}, read=str)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +153,9 @@ def test_mistakes_in_a_default_program(change: dict[str, Any], said: str) -> Non
         ({"exit_codes": {"retryable": ["255-128"]}}, "'255-128' is neither"),
         ({"exit_codes": {"retryable": [256]}}, "256 is neither"),
         ({"labels": {"l": "{indx}"}}, r"flavors\[0\].labels.l: unknown placeholder \{indx\}"),
+        ({"template_optional": ["Boss"]}, r"flavors\[0\].template_optional: 'Boss' is none of Leader, Follower"),
+        ({"replica_fields": {"Boss": ["x"]}}, r"flavors\[0\].replica_fields: 'Boss' is none of Leader, Follower"),
+        ({"replica_fields": {"Leader": "x"}}, r"flavors\[0\].replica_fields.Leader must be a list of strings"),
         ({"labels": ["l"]}, r"flavors\[0\].labels must be a mapping"),
     ],
 )
@@ -173,17 +185,35 @@ def test_a_validation_filter_gets_the_spec_fields() -> None:
         return [f"spec.color: {cluster['spec'].get('color')} is too loud"] if cluster["spec"] else []
 
     flavor = {**ECHO_DECLARATION["flavors"][0], "spec_fields": ["color"]}
-    framework = framework_loader.framework({**ECHO_DECLARATION, "flavors": [flavor]}, validation=errors)
+    framework = framework_loader.framework({**ECHO_DECLARATION, "flavors": [flavor]}, {"validate": errors})
     assert parse_job(echojob(shape="round"), framework).options == {}
     with pytest.raises(InvalidJob, match=r"^spec\.color: red is too loud$"):
         parse_job(echojob(color="red", shape="round"), framework)
 
 
-def test_a_validation_that_was_not_looked_up() -> None:
-    with pytest.raises(InvalidFramework, match="validation must be the full name of a filter, not 5"):
-        echo_framework(validation=5)
-
-
 def test_a_flavor_without_a_runtime_id_field() -> None:
     with pytest.raises(InvalidFramework, match=r"flavors\[0\].runtime_id_fields is empty"):
         echo_framework_of_flavor(runtime_id_fields=[])
+
+
+def test_a_variable_from_elsewhere() -> None:
+    source = {"secretKeyRef": {"name": "hello-key", "key": "key"}}
+    framework = framework_loader.framework(
+        {**ECHO_DECLARATION, "hooks": {"environment": "a.b.c"}},
+        {"environment": lambda cluster: {"KEY": source, "N": "1"}},
+    )
+    (container,) = manifest_of(parse_job(echojob(1), framework), "leader", 0, framework=framework)["spec"]["containers"]
+    assert container["env"] == [{"name": "KEY", "valueFrom": source}, {"name": "N", "value": "1"}]
+
+
+def test_a_variable_from_elsewhere_in_a_large_job() -> None:
+    def environment(cluster: Any) -> Any:
+        hosts = ",".join(m["host"] for members in cluster["replicas"].values() for m in members)
+        return {"KEY": {"fieldRef": {"fieldPath": "status.podIP"}}, "HOSTS": hosts}
+
+    framework = framework_loader.framework(
+        {**ECHO_DECLARATION, "hooks": {"environment": "a.b.c"}}, {"environment": environment}
+    )
+    pod = FakeCluster(echojob(200), framework).planned().pods[0]
+    names = [(e["name"], *(set(e) - {"name"})) for e in pod["spec"]["containers"][0]["env"]]
+    assert names == [("KEY", "valueFrom"), ("DLJOB_SHARED_HOSTS", "valueFrom"), ("HOSTS", "value")]

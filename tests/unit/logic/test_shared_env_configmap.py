@@ -40,7 +40,7 @@ def read_by(fake_cluster: FakeCluster, type_: str, index: int) -> dict[str, str]
 
 
 def expected_env(job: DLJob, type_: str, index: int) -> Mapping[str, str]:
-    return MXNET.environment(seen_from(job, type_, index))
+    return MXNET.hooks.environment(seen_from(job, type_, index))
 
 
 def config_maps(fake_cluster: FakeCluster) -> dict[str, Resource]:
@@ -82,7 +82,7 @@ def test_every_process_gets_the_value_of_its_filter(name: str) -> None:
     job = parse_job(fake_cluster.resource, framework)
     for group in job.groups:
         for index in range(group.replicas):
-            assert read_by(fake_cluster, group.type.lower(), index) == framework.environment(
+            assert read_by(fake_cluster, group.type.lower(), index) == framework.hooks.environment(
                 seen_from(job, group.type, index, framework)
             )
 
@@ -270,4 +270,4 @@ def _env(fake_cluster: FakeCluster, type_: str, index: int) -> list[dict[str, An
 
 
 def _mxnet(environment: Any) -> Framework:
-    return dataclasses.replace(MXNET, environment=environment)
+    return dataclasses.replace(MXNET, hooks=dataclasses.replace(MXNET.hooks, environment=environment))

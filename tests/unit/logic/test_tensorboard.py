@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic import owned_objects
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
 from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import mark_degraded, planned
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.tensorboard import build, names
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import Conclusion
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from support.builders import ECHO_DECLARATION, TENSORFLOW, UID, Resource, echo_framework, echojob, role_file, tfjob
+from support.builders import TENSORFLOW, UID, Resource, role_file, tfjob
 from support.fake_cluster import FakeCluster
 from support.upstream_manifests import from_each_source, load
 
@@ -22,8 +23,13 @@ def with_page(**page: Any) -> Resource:
     return resource
 
 
+def build(resource: Resource) -> tuple[Any, ...]:
+    job = parse_job(resource, TENSORFLOW)
+    return owned_objects.build(job, TENSORFLOW, build_cluster_spec(job, TENSORFLOW))
+
+
 def made(resource: Resource) -> tuple[Any, Any]:
-    deployment, service = build(parse_job(resource, TENSORFLOW), TENSORFLOW)
+    deployment, service = (x for x in build(resource) if x["kind"] in ("Deployment", "Service"))
     return deployment, service
 
 
@@ -83,12 +89,8 @@ def test_invalid_tensorboards(page: Any, said: str) -> None:
         parse_job(resource, TENSORFLOW)
 
 
-def test_a_job_without_one_and_a_framework_without_one() -> None:
-    assert build(parse_job(tfjob(master=1), TENSORFLOW), TENSORFLOW) == ()
-    echo = echo_framework()
-    job = parse_job(echojob(tensorboard={"logDir": "/x"}), echo)
-    assert (names(job, echo), build(job, echo)) == ((), ())
-    assert "tensorboard" not in ECHO_DECLARATION
+def test_a_job_without_one() -> None:
+    assert build(tfjob(master=1)) == ()
 
 
 def test_it_is_made_once_and_outlives_the_training() -> None:
@@ -174,7 +176,8 @@ def test_a_tensorboard_of_an_earlier_release_is_replaced() -> None:
     fake_cluster = FakeCluster(with_page(), TENSORFLOW)
     fake_cluster.start()
     for made in page_of(fake_cluster):
-        del made["metadata"]["annotations"]
+        del made["metadata"]["annotations"]["dljob.operator/lifetime"]
+        made["metadata"]["annotations"]["dljob.operator/spec-hash"] = "0123456789abcdef"
     assert [x["kind"] for x in fake_cluster.planned().ensured_objects] == ["Deployment", "Service"]
     fake_cluster.edit(lambda spec: spec.pop("tensorboard"))
     fake_cluster.settle()
@@ -223,13 +226,12 @@ def test_a_failed_job_keeps_its_reason() -> None:
 
 def test_the_route() -> None:
     fake_cluster = FakeCluster(with_page(), TENSORFLOW)
-    made = fake_cluster.planned().route
-    assert made is not None
+    (made,) = fake_cluster.planned().routes
     assert made["metadata"]["ownerReferences"][0]["uid"] == UID
-    _, service = build(parse_job(with_page(), TENSORFLOW), TENSORFLOW)
+    service = fake_cluster.planned().auxiliary_objects[-1]
     assert made["spec"]["to"] == {"kind": "Service", "name": service["metadata"]["name"]}
     assert made["spec"]["port"]["targetPort"] == service["spec"]["ports"][0]["name"]
-    assert FakeCluster(tfjob(master=1), TENSORFLOW).planned().route is None
+    assert FakeCluster(tfjob(master=1), TENSORFLOW).planned().routes == ()
 
 
 def test_the_config_map_of_the_servers_comes_back() -> None:

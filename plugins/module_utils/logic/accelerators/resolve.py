@@ -12,32 +12,31 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators import limits
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.inject import inject
-from ansible_collections.dljob.operator.plugins.module_utils.logic.auxiliary_objects import program_name
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
     ALPHA_GPU,
     ClusterInfo,
     RequiredInfo,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import Resolution
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import DefaultProgram
-from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 
 AGAIN = 30.0
 """Seconds until the next reconcile of a job that waits for a fix of the ConfigMap, where no engine watches it."""
 
 
-def required_info(planned: Plan, job: DLJob) -> RequiredInfo:
-    """The cluster info that ``planned`` needs; nothing for a plan without accelerators and programs."""
+def required_info(planned: Plan, framework: Framework) -> RequiredInfo:
+    """The cluster info that ``planned`` needs; nothing for a plan without accelerators and replaceable files."""
     requested = _requested(planned)
-    settings = frozenset(program.file_setting for program in _programs(planned, job).values() if program.file_setting)
+    keys = {key for manifest in _config_maps(planned) for key in manifest.get("data") or ()}
+    settings = frozenset(setting for key, setting in framework.operator_files.items() if key in keys)
     return RequiredInfo(config=bool(requested or settings), nodes=ALPHA_GPU in requested, settings=settings)
 
 
 def resolve_accelerators(
-    planned: Plan, job: DLJob, cluster_info: ClusterInfo, warnings: tuple[str, ...] = ()
+    planned: Plan, framework: Framework, cluster_info: ClusterInfo, warnings: tuple[str, ...] = ()
 ) -> Resolution:
-    """``planned`` with the volumes, variables and programs that ``cluster_info`` gives its pods.
+    """``planned`` with the volumes, variables and files that ``cluster_info`` gives its pods.
 
     Where the ConfigMap is wrong about an accelerator that one of the pods requests, the plan creates nothing at all: a
     job of which only a part runs would hold resources and wait for the rest.
@@ -48,7 +47,8 @@ def resolve_accelerators(
         return Resolution(without, tuple(problems), None if cluster_info.watched else AGAIN, warnings)
     resolved = dataclasses.replace(
         planned,
-        auxiliary_objects=_with_files(planned, job, cluster_info.programs),
+        auxiliary_objects=_with_files(planned.auxiliary_objects, framework, cluster_info.programs),
+        ensured_objects=_with_files(planned.ensured_objects, framework, cluster_info.programs),
         pods=tuple(inject(pod, cluster_info) for pod in planned.pods),
     )
     return Resolution(resolved, warnings=warnings)
@@ -65,22 +65,22 @@ def _problems(planned: Plan, cluster_info: ClusterInfo) -> list[str]:
     return [found[name] for name in ("", *sorted(names)) if name in found] if requested else []
 
 
-def _programs(planned: Plan, job: DLJob) -> dict[str, DefaultProgram]:
-    """The role's programs among the plan's auxiliary objects, by the name of their ConfigMap."""
-    programs = {
-        program_name(job, group.default_program): group.default_program for group in job.groups if group.default_program
-    }
-    created = {c["metadata"]["name"] for c in planned.auxiliary_objects if c["kind"] == "ConfigMap"}
-    return {name: program for name, program in programs.items() if name in created}
+def _config_maps(planned: Plan) -> list[Mapping[str, Any]]:
+    return [m for m in (*planned.auxiliary_objects, *planned.ensured_objects) if m["kind"] == "ConfigMap"]
 
 
-def _with_files(planned: Plan, job: DLJob, texts: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
-    programs = _programs(planned, job)
+def _with_files(
+    manifests: tuple[Mapping[str, Any], ...], framework: Framework, texts: Mapping[str, str]
+) -> tuple[Mapping[str, Any], ...]:
+    """``manifests`` with the files by which the administrator replaces some of the framework's."""
+    replaced = {key: texts[setting] for key, setting in framework.operator_files.items() if setting in texts}
+    if not replaced:
+        return manifests
 
-    def replaced(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-        program = programs.get(manifest["metadata"]["name"]) if manifest["kind"] == "ConfigMap" else None
-        if program is None or program.file_setting not in texts:
+    def resolved(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+        data = manifest.get("data") or {}
+        if manifest["kind"] != "ConfigMap" or not replaced.keys() & data.keys():
             return manifest
-        return {**manifest, "data": dict.fromkeys(program.files, texts[program.file_setting])}
+        return {**manifest, "data": {key: replaced.get(key, text) for key, text in data.items()}}
 
-    return tuple(replaced(manifest) for manifest in planned.auxiliary_objects)
+    return tuple(resolved(manifest) for manifest in manifests)

@@ -17,10 +17,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import auxiliary_objects, naming
-from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import Cluster, for_replica
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, owned_objects
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import for_replica
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Environment
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster, Environment
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed
 
@@ -73,7 +73,7 @@ def shared_by(job: DLJob, environment: Environment, cluster: Cluster) -> Shared 
         return None
     found = [environment(for_replica(cluster, *task)) for task in _outermost(cluster)]
     # a comparison by characters is intended
-    common = {name: os.path.commonprefix([one.get(name, "") for one in found]) for name in found[0]}  # noqa: RUF071
+    common = {name: os.path.commonprefix([_text(one, name) for one in found]) for name in found[0]}  # noqa: RUF071
     # Kubernetes expands $(NAME) in values of the pod spec, but not in values from a ConfigMap
     prefixes = {name: text for name, text in common.items() if len(text) >= SHORTEST and "$" not in text}
     if not prefixes or sum(len(text.encode()) for text in prefixes.values()) > LARGEST:
@@ -82,6 +82,12 @@ def shared_by(job: DLJob, environment: Environment, cluster: Cluster) -> Shared 
     content = "\0".join(f"{name}={text}" for name, text in sorted(prefixes.items()))
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     return Shared(f"{naming.service_name(job)}-{digest[:10]}", prefixes, digest)
+
+
+def _text(environment: Mapping[str, Any], name: str) -> str:
+    """The text of a variable; "" where it has none, or has a ``valueFrom``."""
+    text = environment.get(name)
+    return text if isinstance(text, str) else ""
 
 
 def _outermost(cluster: Cluster) -> Iterator[tuple[str, int]]:
@@ -96,7 +102,7 @@ def lost(observed: Observed) -> frozenset[str]:
 
 
 def _config_map(job: DLJob, shared: Shared) -> Mapping[str, Any]:
-    metadata = auxiliary_objects.metadata(job, shared.config_map)
+    metadata = owned_objects.metadata(job, shared.config_map)
     metadata["annotations"] = {c.ANNOTATION_SPEC_HASH: shared.digest}
     manifest = {"apiVersion": "v1", "kind": KIND, "metadata": metadata, "data": dict(shared.prefixes)}
     return {**manifest, "immutable": True}  # so that the kubelet need not watch it
@@ -111,19 +117,24 @@ def surplus(job: DLJob, observed: Observed) -> tuple[Deletion, ...]:
 
 
 def deletions(observed: Observed) -> tuple[Deletion, ...]:
-    """Deletions of all these ConfigMaps. ConfigMaps with a role's program have no hash and are kept."""
+    """Deletions of all these ConfigMaps. Those of hooks have a lifetime, or (of earlier releases) no hash."""
     return tuple(
-        Deletion(kind, name, h.uid) for (kind, name), h in observed.owned_objects.items() if kind == KIND and h.hash
+        Deletion(kind, name, found.uid)
+        for (kind, name), found in observed.owned_objects.items()
+        if kind == KIND and found.hash and not found.lifetime
     )
 
 
 def variables(
-    environment: Mapping[str, str], taken: Collection[object], shared: Shared | None
+    environment: Mapping[str, Any], taken: Collection[object], shared: Shared | None
 ) -> Iterator[dict[str, Any]]:
     """A container's ``env`` entries for ``environment``, without the names that the template has ``taken``."""
     prefixes = shared.prefixes if shared else {}
     for name, text in environment.items():
         if name in taken:
+            continue
+        if isinstance(text, Mapping):
+            yield {"name": name, "valueFrom": dict(text)}
             continue
         prefix = prefixes.get(name)
         if shared is None or not prefix or not text.startswith(prefix):

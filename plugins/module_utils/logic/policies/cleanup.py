@@ -1,21 +1,27 @@
-"""Cleanup of a finished job: which of its pods, Services and shared ConfigMaps to delete, and when."""
+"""Cleanup of a finished job: which of its pods, Services and other owned objects to delete, and when."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
+from ansible_collections.dljob.operator.plugins.module_utils.logic.owned_objects import Key
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     CLEAN_ALL,
     CLEAN_NONE,
     CLEAN_RUNNING,
+    LIFETIME_PODS,
     RESTART_ALWAYS,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
+    Deletion,
+    Observed,
+    OwnedObject,
+)
 
 GRACE_PERIOD = 10.0
 """Seconds that the replicas of a succeeded job have to exit by themselves.
@@ -24,10 +30,10 @@ On a loaded node the kubelet reported the exit of a process more than 5 s later 
 """
 
 
-def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[str] = ()) -> tuple[Deletion, ...]:
+def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) -> tuple[Deletion, ...]:
     """The objects that ``cleanPodPolicy`` deletes of a finished job. Running keeps terminated pods for their logs.
 
-    Services named in ``kept`` outlive the training.
+    The objects in ``kept``, by kind and name, outlive the training.
     """
     policy = job.run_policy.clean_pod_policy
     if policy == CLEAN_NONE:
@@ -35,12 +41,23 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[str] = ()) 
     pods = tuple(
         Deletion("Pod", p.name, p.uid) for p in observed.pods if not p.deleting and (policy == CLEAN_ALL or p.is_active)
     )
-    # no running pod needs these Services or the shared environment any more
-    services = tuple(Deletion("Service", name, uid) for name, uid in observed.services.items() if name not in kept)
-    return pods + services + shared_env_configmap.deletions(observed)
+    # no running pod needs these any more
+    others = tuple(
+        owned_objects.deletion(key, found)
+        for key, found in observed.owned_objects.items()
+        if key not in kept and _serves_pods(key, found)
+    )
+    return pods + others + shared_env_configmap.deletions(observed)
 
 
-def is_clean(job: DLJob, observed: Observed, kept: Collection[str] = ()) -> bool:
+def _serves_pods(key: Key, found: OwnedObject) -> bool:
+    """Whether the object is of use only as long as the pods: their Services, and what a hook returned for them."""
+    if found.lifetime:
+        return found.lifetime == LIFETIME_PODS
+    return key[0] == "Service"
+
+
+def is_clean(job: DLJob, observed: Observed, kept: Collection[Key] = ()) -> bool:
     """Whether there is nothing left to delete, and no pod is terminating."""
     if job.run_policy.clean_pod_policy == CLEAN_NONE:
         return True

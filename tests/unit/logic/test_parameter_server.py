@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic import default_program
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
@@ -115,17 +115,19 @@ def test_the_program_comes_with_the_pods_that_need_it() -> None:
     assert config_map["data"] == {"grpc_tensorflow_server.py": role_file("tensorflow", "parameter_server.py")}
     fake_cluster.start()
     assert fake_cluster.planned().auxiliary_objects == ()
-    fake_cluster.user_deletes(fake_cluster.pod("worker", 0)["metadata"]["name"])
-    fake_cluster.kubelet_deletes()
-    assert fake_cluster.planned().auxiliary_objects == (), "a worker needs no server program"
+    fake_cluster.others["ConfigMap"].clear()
     fake_cluster.user_deletes(fake_cluster.pod("ps", 0)["metadata"]["name"])
     fake_cluster.kubelet_deletes()
     assert [c["kind"] for c in fake_cluster.planned().auxiliary_objects] == ["ConfigMap"]
 
 
+def test_a_new_release_does_not_change_the_program_of_running_pods() -> None:
+    fake_cluster = FakeCluster(tfjob(master=1, ps=1), TENSORFLOW)
+    fake_cluster.start()
+    newer = dataclasses.replace(TENSORFLOW, files={**TENSORFLOW.files, "parameter_server.py": "print('newer')"})
+    fake_cluster.framework = newer
+    assert fake_cluster.planned().ensured_objects == ()
+
+
 def test_no_default_server_no_program() -> None:
     assert FakeCluster(tfjob(master=1, worker=1), TENSORFLOW).planned().auxiliary_objects == ()
-
-
-def test_program_of_knows_only_its_own_types() -> None:
-    assert default_program.program_of(TENSORFLOW.flavors[0], "Worker", {"IsDefaultPS": True}, "tensorflow") is None

@@ -1,0 +1,132 @@
+"""The objects that a job owns besides its pods and their Services: what the ``objects`` hook returns.
+
+Each has a hash of its content in an annotation: the operator creates a missing object again, replaces one of other
+content, and deletes one that the hook no longer returns. The annotation ``dljob.operator/lifetime`` of its manifest
+says how long it lives: ``pods`` (the default) until the operator cleans up after the training, ``job`` until the job is
+deleted. The pods need objects of the first kind: if Kubernetes refuses one, the job fails.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import owner_reference
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
+    NEVER,
+    OF_EVERY_JOB,
+    OWNED_KINDS,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster, Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed, OwnedObject
+
+Manifest = Mapping[str, Any]
+Key = tuple[str, str]
+"""Kind and name."""
+
+
+def metadata(job: DLJob, name: str) -> dict[str, Any]:
+    """The metadata of an object that ``job`` owns."""
+    return {
+        "name": name,
+        "namespace": job.namespace,
+        "labels": {c.LABEL_MANAGED_BY: c.MANAGER, c.LABEL_JOB_UID: job.uid},
+        "ownerReferences": [owner_reference(job)],
+    }
+
+
+def build(job: DLJob, framework: Framework, cluster: Cluster) -> tuple[Manifest, ...]:
+    """The manifests of the ``objects`` hook with labels, owner and hash; raises :class:`InvalidFramework`."""
+    if framework.hooks.objects is None:
+        return ()
+    allowed = {*OF_EVERY_JOB, *framework.owns} - {"Pod"}
+    return tuple(_owned(job, manifest, allowed) for manifest in framework.hooks.objects(cluster))
+
+
+def _owned(job: DLJob, manifest: Manifest, allowed: Collection[str]) -> Manifest:
+    kind = str(manifest.get("kind"))
+    if kind not in allowed:
+        raise InvalidFramework(
+            f"hooks.objects returned the kind {kind!r}: declare it in owns; allowed are {', '.join(sorted(allowed))}"
+        )
+    if manifest.get("apiVersion") != OWNED_KINDS[kind].api_version:
+        raise InvalidFramework(f"hooks.objects: the apiVersion of {kind} is {OWNED_KINDS[kind].api_version}")
+    given = manifest["metadata"]
+    annotations = {c.ANNOTATION_LIFETIME: c.LIFETIME_PODS, **(given.get("annotations") or {})}
+    if annotations[c.ANNOTATION_LIFETIME] not in c.LIFETIMES:
+        raise InvalidFramework(f"hooks.objects: {c.ANNOTATION_LIFETIME} of {kind} must be {' or '.join(c.LIFETIMES)}")
+    text = json.dumps(manifest, sort_keys=True, default=str)
+    ours = metadata(job, given["name"])
+    return {
+        **manifest,
+        "metadata": {
+            **ours,
+            "labels": {**(given.get("labels") or {}), **ours["labels"]},
+            "annotations": {**annotations, c.ANNOTATION_SPEC_HASH: hashlib.sha256(text.encode()).hexdigest()[:16]},
+        },
+    }
+
+
+def key_of(manifest: Manifest) -> Key:
+    return manifest["kind"], manifest["metadata"]["name"]
+
+
+def lives_with_job(manifest: Manifest) -> bool:
+    """Whether the object outlives the training."""
+    return bool(manifest["metadata"]["annotations"][c.ANNOTATION_LIFETIME] == c.LIFETIME_JOB)
+
+
+def keys_of_job(manifests: Collection[Manifest]) -> frozenset[Key]:
+    """The objects that outlive the training."""
+    return frozenset(key_of(manifest) for manifest in manifests if lives_with_job(manifest))
+
+
+def missing(manifests: Collection[Manifest], observed: Observed) -> tuple[Manifest, ...]:
+    """Those that do not exist; only of kinds that are watched."""
+    return tuple(m for m in manifests if _is_watched(m) and key_of(m) not in observed.owned_objects)
+
+
+def changed(manifests: Collection[Manifest], observed: Observed) -> tuple[Manifest, ...]:
+    """Those that exist with other content and may be replaced."""
+    return tuple(m for m in manifests if (found := observed.owned_objects.get(key_of(m))) and _differs(m, found))
+
+
+def _differs(manifest: Manifest, found: OwnedObject) -> bool:
+    if manifest.get("immutable") or OWNED_KINDS[manifest["kind"]].update == NEVER:
+        return False
+    return bool(found.hash != manifest["metadata"]["annotations"][c.ANNOTATION_SPEC_HASH])
+
+
+def _is_watched(manifest: Manifest) -> bool:
+    return OWNED_KINDS[manifest["kind"]].watched
+
+
+def unwatched(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:
+    """Those of a kind that no engine watches, because not every cluster serves it: Routes."""
+    return tuple(m for m in manifests if not _is_watched(m))
+
+
+def surplus(manifests: Collection[Manifest], observed: Observed) -> tuple[Deletion, ...]:
+    """Deletions of the objects that the hook no longer returns, or returns under another name."""
+    wanted = {key_of(manifest) for manifest in manifests}
+    return tuple(
+        deletion(key, found)
+        for key, found in observed.owned_objects.items()
+        if key not in wanted and is_from_hook(key, found)
+    )
+
+
+def is_from_hook(key: Key, found: OwnedObject) -> bool:
+    """Whether a hook returned the object, not the reconcile itself (the Services of the pods, shared environments)."""
+    # releases before the annotation: only a TensorBoard's Deployment, and its Service, which alone had a hash
+    return bool(found.lifetime or key[0] == "Deployment" or (key[0] == "Service" and found.hash))
+
+
+def deletion(key: Key, found: OwnedObject) -> Deletion:
+    kind, name = key
+    return Deletion(kind, name, found.uid, OWNED_KINDS[kind].api_version)

@@ -1,0 +1,132 @@
+"""The registry of the kinds that a job may own: how the operator watches, reads, creates, compares and deletes each.
+
+The reconcile, the engines and the generator of RBAC rules use this one list. A framework names the kinds that its hooks
+create beyond those of every job (``owns``). Only these are watched and permitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+REPLACE = "replace"
+"""An object whose content differs is replaced in place, by PUT."""
+NEVER = "never"
+"""An existing object is left as it is, because Kubernetes or its use allows no change."""
+
+_EXISTENCE: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedKind:
+    """A kind of object that a job may own."""
+
+    kind: str
+    api_version: str
+    plural: str
+    why: str
+    """What the operator needs it for; the comment of its RBAC rule."""
+    update: str = REPLACE
+    cached: Mapping[str, Any] | None = None
+    """The fields, besides the identity, that an engine's cache keeps: name to ``True`` (all of it) or to the fields
+    below it, of each element where it is a list. ``None``: no engine watches the kind."""
+    of_every_job: bool = False
+    """Whether jobs of every framework may own one, without a declaration."""
+
+    @property
+    def group(self) -> str:
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def watched(self) -> bool:
+        """Whether engines keep these objects in their cache, so that a change of one triggers a reconcile."""
+        return self.cached is not None
+
+
+_POD_FIELDS = {
+    "spec": {"nodeName": True, "restartPolicy": True, "containers": {"name": True}},
+    "status": {
+        **dict.fromkeys(("phase", "reason", "message", "podIP", "startTime"), True),
+        **dict.fromkeys(("conditions", "containerStatuses", "initContainerStatuses"), True),
+    },
+}
+
+_ALL = (
+    OwnedKind("Pod", "v1", "pods", "the replicas", NEVER, _POD_FIELDS, of_every_job=True),
+    OwnedKind(
+        "Service",
+        "v1",
+        "services",
+        "the DNS names of the replicas",
+        cached={"spec": {"clusterIP": True, "selector": True, "ports": True}},
+        of_every_job=True,
+    ),
+    OwnedKind(
+        "ConfigMap",
+        "v1",
+        "configmaps",
+        "the part of the environment that all processes of a large job share, and programs of roles",
+        cached=_EXISTENCE,
+        of_every_job=True,
+    ),
+    OwnedKind("Secret", "v1", "secrets", "credentials that the replicas share", NEVER, _EXISTENCE),
+    OwnedKind("ServiceAccount", "v1", "serviceaccounts", "the identity of a launcher", NEVER, _EXISTENCE),
+    OwnedKind(
+        "Role",
+        "rbac.authorization.k8s.io/v1",
+        "roles",
+        "what a launcher may do with the replicas of its job",
+        cached=_EXISTENCE,
+    ),
+    OwnedKind(
+        "RoleBinding",
+        "rbac.authorization.k8s.io/v1",
+        "rolebindings",
+        "gives a launcher its Role",
+        NEVER,  # roleRef is immutable, and the subject is the job's own ServiceAccount
+        _EXISTENCE,
+    ),
+    OwnedKind("Deployment", "apps/v1", "deployments", "programs that outlive the training", cached=_EXISTENCE),
+    OwnedKind("Job", "batch/v1", "jobs", "a launcher", NEVER, {"status": True}),
+    OwnedKind(
+        "HorizontalPodAutoscaler",
+        "autoscaling/v2",
+        "horizontalpodautoscalers",
+        "changes the number of elastic replicas",
+        cached=_EXISTENCE,
+    ),
+    # served by OpenShift only: read and written through its client, only where the cluster serves it
+    OwnedKind("Route", "route.openshift.io/v1", "routes", "exposes a Service on OpenShift"),
+)
+
+OWNED_KINDS: Mapping[str, OwnedKind] = {one.kind: one for one in _ALL}
+"""By kind."""
+
+OF_EVERY_JOB = tuple(one.kind for one in _ALL if one.of_every_job)
+
+
+def reduce_fields(obj: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of ``fields`` that ``obj`` has, in the notation of :attr:`OwnedKind.cached`."""
+    kept: dict[str, Any] = {}
+    for name, below in fields.items():
+        if name not in obj:
+            continue
+        value = obj[name]
+        if below is True or value is None:
+            kept[name] = value
+        elif isinstance(value, list):
+            kept[name] = [reduce_fields(item, below) for item in value]
+        else:
+            kept[name] = reduce_fields(value, below)
+    return kept
+
+
+def collection_path(kind: OwnedKind) -> str:
+    """The path of all objects of the kind, in all namespaces."""
+    return f"/{'apis' if kind.group else 'api'}/{kind.api_version}/{kind.plural}"
+
+
+def unknown(kinds: Iterable[str]) -> list[str]:
+    """Those of ``kinds`` that are not in the registry."""
+    return [kind for kind in kinds if kind not in OWNED_KINDS]

@@ -1,0 +1,72 @@
+"""The pod hook's defaults: what a template lacks is added, what it has stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic import framework_loader
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.pod_defaults import merge
+from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
+from support.builders import ECHO_DECLARATION, echojob, manifest_of
+
+
+@pytest.mark.parametrize(
+    ("template", "defaults", "merged"),
+    [
+        pytest.param({}, {"spec": {"a": 1}}, {"spec": {"a": 1}}, id="an empty template"),
+        pytest.param({"spec": None}, {"spec": {"a": 1}}, {"spec": {"a": 1}}, id="null"),
+        pytest.param({"spec": {"a": 2}}, {"spec": {"a": 1, "b": 3}}, {"spec": {"a": 2, "b": 3}}, id="its own value"),
+        pytest.param({"spec": {"a": False}}, {"spec": {"a": True}}, {"spec": {"a": False}}, id="false is a value"),
+        pytest.param(
+            {"containers": [{"name": "x", "image": "own"}]},
+            {"containers": [{"name": "y"}, {"name": "x", "image": "i", "tty": True}]},
+            {"containers": [{"name": "x", "image": "own", "tty": True}, {"name": "y"}]},
+            id="containers by name, its own first",
+        ),
+        pytest.param(
+            {"volumeMounts": [{"name": "a", "mountPath": "/m"}]},
+            {"volumeMounts": [{"name": "b", "mountPath": "/m"}, {"name": "c", "mountPath": "/n"}]},
+            {"volumeMounts": [{"name": "a", "mountPath": "/m"}, {"name": "c", "mountPath": "/n"}]},
+            id="mounts by path",
+        ),
+        pytest.param(
+            {"args": ["-x"]}, {"command": ["p"], "args": ["-y"]}, {"args": ["-x"]}, id="args exclude a command"
+        ),
+        pytest.param({"command": ["q"]}, {"args": ["-y"]}, {"command": ["q"]}, id="a command excludes args"),
+        pytest.param({"command": []}, {"command": ["p"]}, {"command": []}, id="an empty list is a value"),
+        pytest.param({"tolerations": [1]}, {"tolerations": [2]}, {"tolerations": [1]}, id="lists without a key"),
+        pytest.param({"containers": "x"}, {"containers": [{"name": "y"}]}, {"containers": "x"}, id="malformed"),
+    ],
+)
+def test_merge(template: Any, defaults: Any, merged: Any) -> None:
+    before = repr((template, defaults))
+    assert merge(template, defaults) == merged
+    assert repr((template, defaults)) == before, "neither is changed"
+
+
+def framework_with(hook: Any) -> Any:
+    return framework_loader.framework({**ECHO_DECLARATION, "hooks": {"pod": "a.b.c"}}, {"pod": hook})
+
+
+def test_a_hook_gets_the_replica_and_its_defaults_reach_the_pod() -> None:
+    def hook(cluster: Any) -> Any:
+        if cluster["task"]["type"] != "Follower":
+            return {}
+        init = {"name": "wait", "image": "i", "command": ["wait", cluster["replicas"]["Leader"][0]["host"]]}
+        return {"metadata": {"labels": {"rank": str(cluster["task"]["rank"])}}, "spec": {"initContainers": [init]}}
+
+    framework = framework_with(hook)
+    job = parse_job(echojob(2), framework)
+    follower = manifest_of(job, "follower", 1, framework=framework)
+    assert follower["spec"]["initContainers"][0]["command"] == ["wait", "hello-leader-0"]
+    assert follower["metadata"]["labels"]["rank"] == "2"
+    assert "initContainers" not in manifest_of(job, "leader", 0, framework=framework)["spec"]
+
+
+@pytest.mark.parametrize("returned", [None, [], {"containers": []}])
+def test_a_hook_that_returns_no_template(returned: Any) -> None:
+    framework = framework_with(lambda cluster: returned)
+    with pytest.raises(InvalidFramework, match=r"hooks\.pod must return a mapping with metadata and spec"):
+        manifest_of(parse_job(echojob(1), framework), "leader", 0, framework=framework)

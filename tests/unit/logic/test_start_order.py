@@ -1,0 +1,57 @@
+"""starts_after: a replica type waits for others to be ready or to complete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.builders import echo_framework, echojob
+from support.fake_cluster import FakeCluster
+
+
+def cluster_with(state: str, **job: Any) -> FakeCluster:
+    types = {"Leader": {"minimum": 1, "maximum": 1}, "Follower": {"starts_after": {"Leader": state}}}
+    return FakeCluster(echojob(2, **job), echo_framework(replica_types=types, success_target=["Follower"]))
+
+
+def created(cluster: FakeCluster) -> list[str]:
+    return sorted(pod["metadata"]["name"] for pod in cluster.planned().pods)
+
+
+def test_until_the_others_are_ready() -> None:
+    cluster = cluster_with("ready")
+    assert created(cluster) == ["hello-leader-0"]
+    cluster.step()
+    assert created(cluster) == []
+    cluster.run("leader", 0)
+    assert created(cluster) == ["hello-follower-0", "hello-follower-1"]
+
+
+def test_until_the_others_have_completed() -> None:
+    cluster = cluster_with("completed")
+    cluster.step()
+    cluster.run("leader", 0)
+    assert created(cluster) == []
+    cluster.exit("leader", 0, 0)
+    assert created(cluster) == ["hello-follower-0", "hello-follower-1"]
+
+
+def test_those_that_run_stay_when_the_others_are_no_longer_ready() -> None:
+    cluster = cluster_with("ready")
+    cluster.step()
+    cluster.run("leader", 0)
+    cluster.step()
+    cluster.pod("leader", 0)["status"]["conditions"] = []
+    assert cluster.planned().deletions == ()
+    cluster.user_deletes("hello-follower-0")
+    cluster.kubelet_deletes()
+    assert created(cluster) == [], "a new pod waits again"
+
+
+@pytest.mark.parametrize("state", ["ready", "completed"])
+def test_the_job_is_not_running_before_all_are_up(state: str) -> None:
+    cluster = cluster_with(state)
+    cluster.step()
+    cluster.run("leader", 0)
+    cluster.step()
+    assert cluster.status["phase"] == "Creating"
