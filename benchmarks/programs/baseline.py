@@ -16,10 +16,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, RestClient, connect
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient, connect
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared_env_configmap import FROM_REPLICAS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
-from dljob_operator.engine.kube import ApiError as EngineError
 from dljob_operator.engine.kube import KubeApi
 
 WIDTH = 8
@@ -137,7 +137,7 @@ def main() -> None:
                     version = event["object"]["metadata"]["resourceVersion"]
                     if event["type"] == "ADDED":
                         Job(event["object"], work)
-        except EngineError as error:
+        except ApiError as error:
             sys.exit(f"the watch failed: {error}")
 
 

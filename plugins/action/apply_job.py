@@ -10,8 +10,9 @@ import yaml
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible_collections.dljob.operator.plugins.module_utils.api.apply import Applied, apply
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, connect
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import connect
 from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 _PARTS = ("apiVersion", "kind", "metadata", "spec")
 

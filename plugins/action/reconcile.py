@@ -9,7 +9,6 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot, worker_protocol
 from ansible_collections.dljob.operator.plugins.module_utils.api.batch import reconcile_all
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
@@ -17,7 +16,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reader import R
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient, connect
 from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN
-from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import CLOUDS, CONFIG_MAP
+from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot, worker_protocol
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CLOUDS, CONFIG_MAP
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.plugin_utils.framework import build_framework
@@ -106,7 +106,7 @@ def _settings(arguments: Mapping[str, Any]) -> OperatorSettings:
 
 def _handed_over(variables: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     """The jobs from the engine, never templated: a batch, or ansible-operator's ``_<group>_<kind>``."""
-    batch = variables.get("dljob_batch")
+    batch = variables.get(worker_protocol.BATCH_VAR)
     if batch is not None:
         return [to_builtin(job) for job in batch]
     meta = to_builtin(variables.get("ansible_operator_meta")) or {}

@@ -2,6 +2,7 @@
 
 Layers, lowest first. No module imports from a higher layer; import-linter checks this:
 
+    collection           checks that the collection is there; its package `shared` is all that is imported of it
     durations, logs      Go durations, as Kubernetes writes them; structured log lines
     watches, variables   watches.yaml and the variables of a role; pure except for looking up roles on disk
     runner               Ansible runs in forked processes; has no Kubernetes code
@@ -10,5 +11,11 @@ Layers, lowest first. No module imports from a higher layer; import-linter check
 """
 
 from __future__ import annotations
+
+import sys
+
+from dljob_operator import collection
+
+collection.require(sys.path)
 
 __version__ = "0.1.0"

@@ -13,17 +13,20 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CLOUDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.own_namespace import own_namespace
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+
 from dljob_operator import __version__, logs
 from dljob_operator.ansible_operator_bridge import split, supervise
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
 from dljob_operator.durations import parse_duration
 from dljob_operator.engine.cleanup import CleanupIncomplete, remove_created
-from dljob_operator.engine.cluster_info import own_namespace
 from dljob_operator.engine.controller import Controller, Settings
 from dljob_operator.engine.crds import Installed, install_crds
 from dljob_operator.engine.health import Health
-from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi, NoCluster, find_kubeconfig
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NoCluster, find_kubeconfig
 from dljob_operator.engine.leader import LeaderElector
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.requests import targets
@@ -351,8 +354,8 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _cloud(text: str) -> str:
-    if text not in ("", "gke", "azure"):
-        raise argparse.ArgumentTypeError(f"{text} is neither gke nor azure; omit the option on other clouds")
+    if text not in ("", *CLOUDS):
+        raise argparse.ArgumentTypeError(f"{text} is neither {' nor '.join(CLOUDS)}; omit the option on other clouds")
     return text
 
 

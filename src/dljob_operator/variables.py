@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import BATCH_VAR
+
 from dljob_operator.snake import keys_to_snake
 from dljob_operator.watches.model import GVK, Watch
 
@@ -48,7 +50,7 @@ def for_object(watch: Watch, obj: Mapping[str, Any], *, finalizing: bool = False
 
 def for_batch(watch: Watch, objs: Sequence[Mapping[str, Any]]) -> RunVariables:
     """Return the variables of one run for several objects of the same kind: `dljob_batch` is the list of them."""
-    batch = {"dljob_batch": list(objs)}
+    batch = {BATCH_VAR: list(objs)}
     return _with_fixed(watch, batch, batch, False)
 
 

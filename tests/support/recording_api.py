@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from support.builders import NOW, UID
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import APPLY, ApiError, RestClient
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MANAGER
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import APPLY
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, Resource, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError
-from ansible_collections.dljob.operator.plugins.module_utils.logic import rbac
+from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 
@@ -46,4 +46,4 @@ def _reconcile(context: Context, job: Resource, framework: Framework) -> Outcome
     try:
         return reconcile(context, job, framework)
     except ApiError as e:
-        return Outcome(job, Plan(), False, False, rbac.explain_denial(str(e)), None)
+        return Outcome(job, Plan(), False, False, rbac.explain_denial(e.summary), None)

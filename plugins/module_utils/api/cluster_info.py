@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators import config, limits
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.presets import preset
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN
+from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP, CONFIG_NAMESPACE
+from ansible_collections.dljob.operator.plugins.module_utils.shared.own_namespace import own_namespace
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
-    CONFIG_MAP,
-    CONFIG_NAMESPACE,
     ClusterInfo,
     OperatorConfig,
     RequiredInfo,
@@ -28,7 +29,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators
 
 Resource = Mapping[str, Any]
 
-NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _PAGE_SIZE = 500
 _MAX_FILE_SIZE = 512 * 1024
 """Bytes; a ConfigMap holds 1 MiB."""
@@ -64,17 +64,6 @@ def read(
             programs[setting] = text
     advertised = _advertised(api, needs, published, warnings)
     return ClusterInfo(operator_config, advertised, programs, watched), tuple(warnings)
-
-
-def own_namespace(environment: Mapping[str, str], file: Path = NAMESPACE_FILE) -> str:
-    """The namespace that this process runs in, "" outside a cluster."""
-    named = environment.get("POD_NAMESPACE", "").strip()
-    if named:
-        return named
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""
 
 
 def _get_config_maps(api: RestClient, name: str, warnings: list[str]) -> Sequence[Resource]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot, cluster_info, paths
+from ansible_collections.dljob.operator.plugins.module_utils.api import cluster_info, paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import ClusterInfo, RequiredInfo
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID
@@ -18,7 +19,7 @@ Resource = Mapping[str, Any]
 class Reader:
     """Reads from ``owned`` and ``info``, which an engine took from its cache, and what they lack from the API server.
 
-    Their shapes are those of :mod:`.cache_snapshot`; ``None`` stands for no cache.
+    Their shapes are those of :mod:`..shared.cache_snapshot`; ``None`` stands for no cache.
     """
 
     def __init__(

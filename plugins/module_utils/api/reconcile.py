@@ -13,11 +13,9 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import routes
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
 from ansible_collections.dljob.operator.plugins.module_utils.logic import conclude as conclude_
 from ansible_collections.dljob.operator.plugins.module_utils.logic import plan as plan_
-from ansible_collections.dljob.operator.plugins.module_utils.logic import rbac
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.resolve import (
     required_info,
     resolve_accelerators,
@@ -27,7 +25,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status
+from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import (
     ApplyResult,
     Conclusion,

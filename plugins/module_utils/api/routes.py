@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 
@@ -54,7 +56,7 @@ def _ensure_one(api: RestClient, wanted: Mapping[str, Any], namespace: str, uid:
         raise ApiError(409, "AlreadyExists", message)
     elif not _covers(present["spec"], wanted["spec"]):
         # a merge patch keeps fields that the router or a user has set (a host, a certificate)
-        _client(api).patch(body=dict(wanted), namespace=namespace, content_type="application/merge-patch+json")
+        _client(api).patch(body=dict(wanted), namespace=namespace, content_type=MERGE_PATCH)
 
 
 def _covers(present: Any, wanted: Any) -> bool:

@@ -8,15 +8,18 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import JSON_PATCH, ApiError, RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
     belongs_to_predecessor,
     is_owned_by,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH
+from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote, event_of
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ApplyResult, ObservedVersion
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MANAGER
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
 
 Resource = Mapping[str, Any]
 
@@ -152,30 +155,8 @@ class Writer:
     def events(self, notes: Iterable[EventNote], now: datetime) -> list[str]:
         """Create Events on the job and return the errors. Nothing is retried: the status has the same information."""
         problems = []
-        metadata = self._resource["metadata"]
-        moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         for note in notes:
-            event = {
-                "apiVersion": "v1",
-                "kind": "Event",
-                "metadata": {"generateName": f"{metadata['name'][:200]}.", "namespace": self._namespace},
-                "involvedObject": {
-                    "apiVersion": self._resource["apiVersion"],
-                    "kind": self._resource["kind"],
-                    "name": metadata["name"],
-                    "namespace": self._namespace,
-                    "uid": self._uid,
-                    "resourceVersion": metadata.get("resourceVersion"),
-                },
-                "type": note.type,
-                "reason": note.reason,
-                "message": note.message,
-                "source": {"component": MANAGER},
-                "reportingComponent": MANAGER,
-                "firstTimestamp": moment,
-                "lastTimestamp": moment,
-                "count": 1,
-            }
+            event = event_of(self._resource, note, now)
             try:
                 self._api.request("POST", paths.collection("v1", "Event", self._namespace), event, self._query)
             except ApiError as e:

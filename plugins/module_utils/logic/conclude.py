@@ -11,7 +11,6 @@ import dataclasses
 from collections.abc import Sequence
 from datetime import datetime
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import rbac
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import IMMEDIATE
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
@@ -20,6 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status
     clip,
     outcome,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import (
     ApplyResult,

@@ -10,14 +10,9 @@ ALPHA_GPU = "alpha.kubernetes.io/nvidia-gpu"
 GPU = "nvidia.com/gpu"
 """The resource name that NVIDIA's device plugin advertises."""
 
-CONFIG_MAP = "tf-job-operator-config"
-CONFIG_NAMESPACE = "default"
-"""The namespace in which tf-operator keeps that ConfigMap. The operator's own namespace takes precedence."""
 CONFIG_KEYS = ("controller_config_file.yaml", "controller-config-file.yaml")
-"""The ConfigMap key that tf-operator uses, and the one that its charts use since 2018."""
+"""The key of the ConfigMap that tf-operator uses, and the one that its charts use since 2018."""
 GRPC_SERVER_FILE = "grpcServerFilePath"
-
-CLOUDS = ("gke", "azure")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-MANAGER = "dljob-operator"
-"""Field manager, event source and value of the managed-by label."""
+# defined there because the engine uses them too
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY as LABEL_MANAGED_BY
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER as MANAGER
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import STATE_FAILED as STATE_FAILED
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import STATE_RUNNING as STATE_RUNNING
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import STATE_SUCCEEDED as STATE_SUCCEEDED
 
-LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 LABEL_JOB_UID = "dljob.operator/job-uid"
 LABEL_REPLICA_TYPE = "dljob.operator/replica-type"
 LABEL_REPLICA_INDEX = "dljob.operator/replica-index"
@@ -26,16 +29,12 @@ LIFETIMES = (LIFETIME_PODS, LIFETIME_JOB)
 NAME_LIMIT = 63
 """Longest label value, pod hostname and Service name (RFC 1123/1035)."""
 
-# phases and states of the v1alpha1 status (mx-operator and tf-operator)
+# phases of the v1alpha1 status (mx-operator and tf-operator)
 PHASE_CREATING = "Creating"
 PHASE_RUNNING = "Running"
 PHASE_CLEANUP = "CleanUp"
 PHASE_FAILED = "Failed"
 PHASE_DONE = "Done"
-
-STATE_RUNNING = "Running"
-STATE_SUCCEEDED = "Succeeded"
-STATE_FAILED = "Failed"
 
 # condition types of the v1 API
 CONDITION_CREATED = "Created"

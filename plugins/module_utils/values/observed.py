@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote as EventNote
+
 
 @dataclass(frozen=True, slots=True)
 class Termination:
@@ -83,15 +85,6 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class EventNote:
-    """An Event on the job. The writer creates it after it has written the status."""
-
-    type: str
-    reason: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class Deletion:
     """An object to delete. The uid protects a newer object of the same name."""
 
@@ -120,6 +113,7 @@ class Plan:
     status: Mapping[str, Any] | None = None
     """The status to write, ``None`` where the current one is up to date."""
     events: tuple[EventNote, ...] = ()
+    """Events on the job. The writer creates them after it has written the status."""
     requeue_after: float | None = None
     """Seconds until the next reconcile if no watch event triggers one earlier; 0 is immediate."""
     delete_job: bool = False

@@ -15,12 +15,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER, OWN_PREFIX
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+
 from dljob_operator import logs
 from dljob_operator.ansible_operator_bridge import artifacts, command, events
 from dljob_operator.ansible_operator_bridge.command import Command, Input, UnsupportedRun
 from dljob_operator.ansible_operator_bridge.requeue_queue import RequeueQueue
 from dljob_operator.engine.controller import Controller, Runner, Settings, _Kind
-from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.outcome import JobOutcome, outcomes
 from dljob_operator.engine.predicates import object_fields, uid_of, version_of
 from dljob_operator.engine.requests import Snapshot, target_name
@@ -31,7 +35,7 @@ from dljob_operator.runner.collect import REQUEUE_ACTIONS
 from dljob_operator.watches import Watch
 
 _LOG = logging.getLogger(__name__)
-REQUEUE_ANNOTATION = "dljob.operator/nudged"
+REQUEUE_ANNOTATION = f"{OWN_PREFIX}nudged"
 """The requeue annotation: its change, a time and a number, makes ansible-operator reconcile the job."""
 
 
@@ -154,8 +158,8 @@ class BridgeController(Controller):
                 "PATCH",
                 kind.resource.item(metadata.get("namespace", ""), metadata["name"]),
                 body,
-                query={"fieldManager": "dljob-operator"},
-                content_type="application/merge-patch+json",
+                query={"fieldManager": MANAGER},
+                content_type=MERGE_PATCH,
             )
         except (ApiError, ApiConnectionError) as error:
             if isinstance(error, ApiError) and error.status in (404, 409, 422):

@@ -11,10 +11,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+
 from dljob_operator import logs
 from dljob_operator.engine.crds import CRDS, Installed
 from dljob_operator.engine.discovery import Resource
-from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 
 _LOG = logging.getLogger(__name__)
 _PAUSE = 0.2

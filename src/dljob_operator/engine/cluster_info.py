@@ -7,9 +7,10 @@ that once, and runs work without it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP, CONFIG_NAMESPACE
 
 from dljob_operator import logs
 from dljob_operator.engine import transforms
@@ -19,20 +20,6 @@ from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.predicates import Change
 
 _LOG = logging.getLogger(__name__)
-CONFIG_MAP = "tf-job-operator-config"
-_COMMON_NAMESPACE = "default"
-_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-
-
-def own_namespace(environ: Mapping[str, str], file: Path = _NAMESPACE_FILE) -> str:
-    """Return the namespace that this process runs in: POD_NAMESPACE, the service account's, or "" for none."""
-    named = environ.get("POD_NAMESPACE", "").strip()
-    if named:
-        return named
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""
 
 
 class ClusterInfoWatcher:
@@ -61,7 +48,7 @@ class ClusterInfoWatcher:
                 optional=True,
                 without=f"; accelerators that it configures in namespace {namespace_} are not set up",
             )
-            for namespace_ in dict.fromkeys(filter(None, (namespace, _COMMON_NAMESPACE)))
+            for namespace_ in dict.fromkeys(filter(None, (namespace, CONFIG_NAMESPACE)))
         ]
         self._nodes = Informer(
             api,

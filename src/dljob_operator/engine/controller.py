@@ -9,13 +9,16 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY, MANAGER
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+
 from dljob_operator import logs
 from dljob_operator.engine import finalizers, transforms
 from dljob_operator.engine.cluster_info import ClusterInfoWatcher
 from dljob_operator.engine.discovery import CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, Resource, find_resource
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.informer import Informer
-from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.log_deduplicator import LogDeduplicator
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.outcome import JobOutcome, outcomes
@@ -38,7 +41,7 @@ from dljob_operator.runner import RunOutcome, RunRequest, RunResult
 from dljob_operator.watches import GVK, Watch
 
 _LOG = logging.getLogger(__name__)
-MANAGED = "app.kubernetes.io/managed-by=dljob-operator"
+MANAGED = f"{LABEL_MANAGED_BY}={MANAGER}"
 LARGEST_BATCH = 25
 _CACHE_TIMEOUT = 5.0  # seconds to wait until the cache has observed the writes of a run
 _OUTPUT_SHOWN = 4096

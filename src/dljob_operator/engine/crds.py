@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import APPLY
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER, OWN_PREFIX
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
 from dljob_operator.engine.discovery import Resource
-from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 
 _LOG = logging.getLogger(__name__)
 CRDS = Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
-CREATED_BY = "dljob.operator/created-by"
-_MANAGER = "dljob-operator"
+CREATED_BY = f"{OWN_PREFIX}created-by"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml parses our definitions six times as fast
 _TIMEOUT = 30.0  # seconds for a definition to be served
 
@@ -89,8 +91,8 @@ def _apply(api: KubeApi, definition: dict[str, Any]) -> dict[str, Any]:
         "PATCH",
         CRDS.item("", definition["metadata"]["name"]),
         definition,
-        query={"fieldManager": _MANAGER, "force": "true"},
-        content_type="application/apply-patch+yaml",
+        query={"fieldManager": MANAGER, "force": "true"},
+        content_type=APPLY,
     )
 
 
@@ -100,7 +102,7 @@ def _create(api: KubeApi, definition: dict[str, Any], mark: str) -> dict[str, An
     marked = {**metadata, "annotations": {**(metadata.get("annotations") or {}), CREATED_BY: mark}}
     try:
         return api.request(
-            "POST", CRDS.collection(), {**definition, "metadata": marked}, query={"fieldManager": _MANAGER}
+            "POST", CRDS.collection(), {**definition, "metadata": marked}, query={"fieldManager": MANAGER}
         )
     except ApiError as error:
         if error.status != 409:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dljob_operator.engine.kube import ApiError, KubeApi
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+
+from dljob_operator.engine.kube import KubeApi
 from dljob_operator.watches import GVK
 
 

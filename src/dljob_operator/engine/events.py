@@ -7,16 +7,18 @@ import hashlib
 import logging
 import threading
 from collections import OrderedDict
-from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
+from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote, event_of, timestamp
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
 from dljob_operator.engine.discovery import EVENTS
-from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.predicates import object_fields, uid_of
 from dljob_operator.engine.transforms import Object
 
 _LOG = logging.getLogger(__name__)
-_COMPONENT = "dljob-operator"
 _LONGEST_MESSAGE = 1000  # the API server's limit is 1,024 bytes
 _REMEMBERED = 2_000
 
@@ -31,18 +33,17 @@ class EventRecorder:
 
     def warn(self, obj: Object, reason: str, message: str) -> None:
         """Record a Warning about `obj`. `reason` is one word in CamelCase."""
-        message = _shorten(message)
-        namespace = obj["metadata"].get("namespace") or "default"
-        name = _name(obj, reason, message)
+        note = EventNote("Warning", reason, _shorten(message))
+        now = datetime.datetime.now(datetime.UTC)
+        event = event_of(obj, note, now, _suffix(obj, note))
+        namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
         with self._lock:
             count = self._counts[name] = self._counts.pop(name, 0) + 1
             while len(self._counts) > _REMEMBERED:
                 self._counts.popitem(last=False)
-        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         try:
             if count == 1 or not self._count_up(namespace, name, count, now):
-                body = _event(obj, namespace, name, reason, message, now)
-                self._api.request("POST", EVENTS.collection(namespace), body)
+                self._api.request("POST", EVENTS.collection(namespace), event)
         except ApiError as error:
             if error.status == 409:  # recorded before this process started
                 self._count_up(namespace, name, count, now)
@@ -51,14 +52,14 @@ class EventRecorder:
         except ApiConnectionError as error:
             _LOG.warning("cannot record an Event", extra=logs.fields(**object_fields(obj), error=error))
 
-    def _count_up(self, namespace: str, name: str, count: int, now: str) -> bool:
+    def _count_up(self, namespace: str, name: str, count: int, now: datetime.datetime) -> bool:
         """Update the count of an Event; return False if it no longer exists."""
         try:
             self._api.request(
                 "PATCH",
                 EVENTS.item(namespace, name),
-                {"count": count, "lastTimestamp": now},
-                content_type="application/merge-patch+json",
+                {"count": count, "lastTimestamp": timestamp(now)},
+                content_type=MERGE_PATCH,
             )
         except ApiError as error:
             if error.status == 404:
@@ -67,29 +68,9 @@ class EventRecorder:
         return True
 
 
-def _event(obj: Object, namespace: str, name: str, reason: str, message: str, now: str) -> dict[str, Any]:
-    metadata = obj["metadata"]
-    involved = {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
-    involved |= {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion") if key in metadata}
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": name, "namespace": namespace},
-        "involvedObject": involved,
-        "type": "Warning",
-        "reason": reason,
-        "message": message,
-        "source": {"component": _COMPONENT},
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "count": 1,
-    }
-
-
-def _name(obj: Object, reason: str, message: str) -> str:
+def _suffix(obj: Object, note: EventNote) -> str:
     """Return the same name for the same error, so that a restarted operator continues the Event."""
-    digest = hashlib.sha256("\0".join((uid_of(obj), reason, message)).encode()).hexdigest()[:16]
-    return f"{obj['metadata']['name'][:200]}.{digest}"
+    return hashlib.sha256("\0".join((uid_of(obj), note.reason, note.message)).encode()).hexdigest()[:16]
 
 
 def _shorten(message: str) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+
 from dljob_operator.engine.discovery import Resource
-from dljob_operator.engine.kube import ApiError, KubeApi
+from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.predicates import is_leaving
 from dljob_operator.engine.transforms import Object
 from dljob_operator.watches import Watch
@@ -47,5 +50,5 @@ def _set(api: KubeApi, resource: Resource, obj: Object, finalizers: list[str]) -
         "PATCH",
         resource.item(metadata.get("namespace", ""), metadata["name"]),
         body,
-        content_type="application/merge-patch+json",
+        content_type=MERGE_PATCH,
     )

@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+
 from dljob_operator import logs
 from dljob_operator.engine.cache import Store
 from dljob_operator.engine.discovery import Resource
-from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi, WatchStream
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi, WatchStream
 from dljob_operator.engine.predicates import Change
 from dljob_operator.engine.transforms import Object, Transform
 
@@ -202,7 +204,8 @@ class Informer:
     def _handle_event(self, event: dict[str, Any]) -> None:
         kind, obj = event["type"], event["object"]
         if kind == "ERROR":
-            raise ApiError(obj.get("code", 500), obj.get("message", "the watch ended with an error"))
+            message = obj.get("message", "the watch ended with an error")
+            raise ApiError(obj.get("code", 500), obj.get("reason", ""), message)
         if kind != "BOOKMARK":
             transformed = self._transform(obj)
             change = self.store.remove(transformed) if kind == "DELETED" else self.store.put(transformed)

@@ -1,7 +1,10 @@
-"""A thin API client: the connection of the kubernetes client with plain JSON instead of models.
+"""The engine's API client, which watches.
 
-The kubernetes client handles kubeconfig files, rotating in-cluster tokens, TLS and proxies. Its generated API is
-not used, because deserializing each object into a model costs far more than the rest of the processing.
+A reconcile has a client of its own (the collection's `api/rest_client.py`) for many short writes at a time. This one
+reads responses as streams, which another thread may stop, repeats no request, and opens as many connections as there
+are watches. It reports a lost connection with an error of its own, after which a cache stays valid. Both send through
+the collection's `shared/connection.py`. They also choose the cluster differently: the engine precedes ~/.kube/config by
+the service account of its pod, and may write renewed credentials to the kubeconfig, which a run must not.
 """
 
 from __future__ import annotations
@@ -12,27 +15,25 @@ import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import urllib3
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON, Connection, Request
+from ansible_collections.dljob.operator.plugins.module_utils.shared.rbac import explain_denial
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import (
+    ApiError,
+    decode,
+    error_of,
+    is_success,
+)
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
 from dljob_operator import logs
-from dljob_operator.engine.rbac import with_rule
 
 _LOG = logging.getLogger(__name__)
 _CONNECT_TIMEOUT, _READ_TIMEOUT = 10.0, 60.0
 _CONNECTIONS = 32
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
-
-
-class ApiError(Exception):
-    """The API server returned an error. `status` is the HTTP code; the message is the server's."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class ApiConnectionError(Exception):
@@ -57,9 +58,7 @@ class KubeApi:
     """Sends requests to one API server. It is safe to use from several threads."""
 
     def __init__(self, api_client: client.ApiClient) -> None:
-        self._configuration = api_client.configuration
-        self._pool: urllib3.PoolManager = api_client.rest_client.pool_manager
-        self._headers = {"Accept": "application/json", "User-Agent": "dljob-operator"}
+        self._connection = Connection(api_client)
 
     @classmethod
     def connect(cls, kubeconfig: Path | None) -> KubeApi:
@@ -88,7 +87,7 @@ class KubeApi:
 
     @property
     def server(self) -> str:
-        return str(self._configuration.host)
+        return self._connection.server
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
         return self.request("GET", path, query=query)
@@ -100,50 +99,33 @@ class KubeApi:
         body: object = None,
         *,
         query: Mapping[str, Any] | None = None,
-        content_type: str = "application/json",
+        content_type: str = JSON,
     ) -> dict[str, Any]:
         """Return the decoded response. Raises ApiError for an error response and ApiConnectionError for none."""
-        data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
-        with self._open(method, path, query, _READ_TIMEOUT, data, content_type) as response:
-            return _decode(response.read())
+        with self._open(Request(method, path, body, query, content_type), _READ_TIMEOUT) as response:
+            return decode(response.status, response.read())
 
     @contextlib.contextmanager
     def watch(self, path: str, query: Mapping[str, Any], quiet_for: float) -> Iterator[WatchStream]:
         """Open a watch. It ends when the server closes it, or when no data arrives for `quiet_for` seconds."""
-        with self._open("GET", path, {**query, "watch": "true"}, quiet_for) as response:
+        with self._open(Request("GET", path, query={**query, "watch": "true"}), quiet_for) as response:
             yield WatchStream(response)
 
     @contextlib.contextmanager
-    def _open(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, Any] | None,
-        read_timeout: float,
-        data: bytes | None = None,
-        content_type: str = "application/json",
-    ) -> Iterator[urllib3.BaseHTTPResponse]:
-        url = self._configuration.host + path + (f"?{urlencode(query)}" if query else "")
-        headers = dict(self._headers)
-        for setting in self._configuration.auth_settings().values():
-            if setting["in"] == "header":
-                headers[setting["key"]] = setting["value"]
-        if data is not None:
-            headers["Content-Type"] = content_type
+    def _open(self, request: Request, read_timeout: float) -> Iterator[urllib3.BaseHTTPResponse]:
         timeout = urllib3.Timeout(connect=_CONNECT_TIMEOUT, read=read_timeout)
         try:
-            response = self._pool.request(
-                method, url, headers=headers, body=data, preload_content=False, timeout=timeout, retries=False
-            )
+            response = self._connection.send(request, preload_content=False, timeout=timeout, retries=False)
             try:
-                if response.status >= 400:
-                    raise ApiError(response.status, with_rule(_error_message(response)))
+                if not is_success(response.status):
+                    error = error_of(response.status, response.read())
+                    raise ApiError(error.status, error.reason, explain_denial(error.message))
                 yield response
             finally:
                 # A response that was read completely has returned its connection to the pool; close all others.
                 response.close()
         except urllib3.exceptions.HTTPError as error:
-            raise ApiConnectionError(f"{method} {self.server}{path}: {error}") from error
+            raise ApiConnectionError(f"{request.method} {self.server}{request.path}: {error}") from error
 
 
 class WatchStream:
@@ -178,18 +160,3 @@ class WatchStream:
         # These errors mean that the watch has just ended by itself.
         with contextlib.suppress(ValueError, RuntimeError, OSError):
             self._response.shutdown()
-
-
-def _decode(data: bytes) -> dict[str, Any]:
-    decoded = json.loads(data) if data else {}
-    return decoded if isinstance(decoded, dict) else {"items": decoded}
-
-
-def _error_message(response: urllib3.BaseHTTPResponse) -> str:
-    """Return the message of the Status object in an error response, or else the text of the response."""
-    text = response.read().decode(errors="replace")
-    with contextlib.suppress(ValueError):
-        status = json.loads(text)
-        if isinstance(status, dict) and status.get("message"):
-            return str(status["message"])
-    return text.strip() or f"HTTP {response.status}"

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+
 from dljob_operator import logs
-from dljob_operator.engine.kube import ApiConnectionError, ApiError, KubeApi
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 
 _LOG = logging.getLogger(__name__)
 LEASE = "dljob-operator"

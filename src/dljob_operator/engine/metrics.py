@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from http.server import HTTPServer
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import STATE_FAILED, STATE_SUCCEEDED
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, start_http_server
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -47,8 +48,8 @@ class Metrics:
         self._created = counter("dljob_jobs_created", "Jobs that were created", of_jobs)
         self._deleted = counter("dljob_jobs_deleted", "Jobs that were deleted", of_jobs)
         self._ended = {
-            "Succeeded": counter("dljob_jobs_succeeded", "Jobs that have succeeded", of_jobs),
-            "Failed": counter("dljob_jobs_failed", "Jobs that have failed", of_jobs),
+            STATE_SUCCEEDED: counter("dljob_jobs_succeeded", "Jobs that have succeeded", of_jobs),
+            STATE_FAILED: counter("dljob_jobs_failed", "Jobs that have failed", of_jobs),
         }
         self._restarts = counter("dljob_job_restarts", "Replicas, and whole jobs, that were started again", of_jobs)
         self._reconciles = counter("dljob_reconciles", "Jobs that were reconciled", ("kind", "result"))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+
 from dljob_operator.engine.conditions import after_run
 from dljob_operator.engine.discovery import Resource
-from dljob_operator.engine.kube import ApiError, KubeApi
+from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.outcome import JobOutcome
 from dljob_operator.engine.transforms import Object
 
@@ -29,7 +32,7 @@ def write_conditions(
             "PATCH",
             f"{path}/status",
             {"status": {"conditions": conditions}},
-            content_type="application/merge-patch+json",
+            content_type=MERGE_PATCH,
         )
     except ApiError as error:
         if error.status != 404:

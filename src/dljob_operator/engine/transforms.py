@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import OWN_PREFIX
+
 Object = dict[str, Any]
 Transform = Callable[[Object], Object]
 
-OWN_ANNOTATIONS = "dljob.operator/"
 _METADATA = (
     "name",
     "namespace",
@@ -69,7 +70,7 @@ def _metadata(obj: Object) -> Object:
     metadata = obj.get("metadata", {})
     kept = _pick(metadata, (*_METADATA, "resourceVersion"))
     annotations = metadata.get("annotations") or {}
-    own = {key: value for key, value in annotations.items() if key.startswith(OWN_ANNOTATIONS)}
+    own = {key: value for key, value in annotations.items() if key.startswith(OWN_PREFIX)}
     if own:
         kept["annotations"] = own
     return kept

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult
 
-LONG_LIVED = "dljob_resident"
-"""The extra variable by which our task detects that it runs in a long-lived worker."""
+if TYPE_CHECKING:
+    from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import Batch
+
 _CHUNK = 256 * 1024
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The same fields as the collection's `worker_protocol.Batch`."""
-
-    jobs: list[dict[str, Any]]
-    owned: Mapping[str, Any] | None
-    cluster_info: Mapping[str, Any] | None
 
 
 class PipeWorkSource:
@@ -31,11 +22,14 @@ class PipeWorkSource:
         self._result_fd = result_fd
 
     def work(self) -> Iterator[Batch]:
+        # only here: the fork server imports this module before Ansible's own loader of collections is in place
+        from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import BATCH_VAR, Batch
+
         reader = FrameReader()
         while data := os.read(self._work_fd, _CHUNK):
             for frame in reader.feed(data):
                 request = RunRequest.from_body(frame.body, 0.0)
-                yield Batch(request.values["dljob_batch"], request.snapshot, request.cluster_info)
+                yield Batch(request.values[BATCH_VAR], request.snapshot, request.cluster_info)
 
     def report_partial(self, result: Mapping[str, Any]) -> None:
         self._send({"is_partial": True}, result)

@@ -389,7 +389,7 @@ def _serve_one(playbooks: PlaybookRunner, scratch: Path, go: int, result_fd: int
 
 def _serve_batches(playbooks: PlaybookRunner, scratch: Path, work: int, result_fd: int, target: str) -> bool:
     """Run a worker until there are no more batches; return whether it succeeded."""
-    from ansible_collections.dljob.operator.plugins.module_utils.api import worker_protocol
+    from ansible_collections.dljob.operator.plugins.module_utils.shared import worker_protocol
 
     from dljob_operator.runner.playbook_runner import use_scratch
 
@@ -414,7 +414,7 @@ def _publish(snapshot: Any, cluster_info: Any) -> None:
     if snapshot is None:
         return
     try:
-        from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot
+        from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
     except ImportError:
         return
     cache_snapshot.publish(snapshot, cluster_info)

@@ -34,7 +34,6 @@ from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.vars.manager import VariableManager
 
 from dljob_operator.runner import collect
-from dljob_operator.runner.batch_worker import LONG_LIVED
 from dljob_operator.runner.messages import Failure, RunOutcome, RunRequest, RunResult, Target
 from dljob_operator.runner.process_tree import RUN_DIRECTORY
 from dljob_operator.runner.templating import mark
@@ -75,6 +74,11 @@ class PlaybookRunner:
         cli = PlaybookCLI(["ansible-playbook", "-i", inventory, str(warm_up)])
         cli.parse()
         init_plugin_loader()
+        # Only after Ansible's own loader of collections is in place: a package that Python's loaded stays without the
+        # metadata that Ansible needs to find the collection's plugins.
+        from ansible_collections.dljob.operator.plugins.module_utils.shared import worker_protocol
+
+        self._protocol = worker_protocol
         self._loader, self._inventory, self._variables = cli._play_prereqs()
         self._version = cli.version_info(gitinfo=False)
         self._warm_up = warm_up
@@ -87,7 +91,7 @@ class PlaybookRunner:
             with self._search_paths(target):
                 playbook = self._playbooks[target.name]
                 if target.batchable:
-                    failures = list(self._run(playbook, {"dljob_batch": []}, quiet=True).failures)
+                    failures = list(self._run(playbook, {self._protocol.BATCH_VAR: []}, quiet=True).failures)
                 else:
                     failures = self._load(playbook)
                 for failure in failures:
@@ -108,7 +112,9 @@ class PlaybookRunner:
         C.DEFAULT_INTERNAL_POLL_INTERVAL = _POLL_INTERVAL
         target = self._targets[name]
         with self._search_paths(target):
-            return self._run(self._playbooks[name], mark({**target.fixed, LONG_LIVED: True}, frozenset()))
+            return self._run(
+                self._playbooks[name], mark({**target.fixed, self._protocol.WORKER_VAR: True}, frozenset())
+            )
 
     def _run(self, playbook: Path, extra_vars: dict[str, Any], *, quiet: bool = False) -> RunResult:
         variables = VariableManager(loader=self._loader, inventory=self._inventory, version_info=self._version)

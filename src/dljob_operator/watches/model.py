@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import WORKER_VAR
+
 
 class WatchesError(ValueError):
     """watches.yaml cannot be used. `problems` has a line for each reason: entry, key and fix."""
@@ -77,4 +79,4 @@ class Watch:
 
         This requires a role with only our task, because other tasks would run once per worker, not once per job.
         """
-        return self.batchable and bool(self.vars.get("dljob_resident", False))
+        return self.batchable and bool(self.vars.get(WORKER_VAR, False))

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP
 from integration.engine.support import WORKER, Engine, Jobs, until
 from support.operator_log import unescaped
 
-from dljob_operator.engine.cluster_info import CONFIG_MAP, ClusterInfoWatcher
+from dljob_operator.engine.cluster_info import ClusterInfoWatcher
 from dljob_operator.engine.discovery import CONFIG_MAPS, NODES
 from dljob_operator.engine.kube import KubeApi
 

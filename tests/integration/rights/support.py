@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from devtools.demo.operator_process import OperatorProcess
 from integration.engine.support import until
 from integration.rights.recorder import Recorder, Right
 from support.builders import OWN_OPERATOR
 from support.operator_log import unescaped
 
-from dljob_operator.engine.kube import ApiError, KubeApi
+from dljob_operator.engine.kube import KubeApi
 
 ROOT = Path(__file__).resolve().parents[3]
 BASE = ROOT / "deploy" / "kustomize" / "base"

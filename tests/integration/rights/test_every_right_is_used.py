@@ -11,6 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import rest_cli
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from devtools.olm import csv, sources
 from integration.engine.support import remove_crd, until
 from integration.rights.conftest import Start
@@ -19,7 +20,7 @@ from integration.rights.support import Operator, Resource, granted, rules_of, un
 from support.builders import MXNET
 
 from dljob_operator.engine.crds import install_crds
-from dljob_operator.engine.kube import ApiError, KubeApi
+from dljob_operator.engine.kube import KubeApi
 
 JOBS = ("caffe2jobs", "mxjobs", "pytorchjobs", "tfjobs")
 NOT_ASKED_FOR = {

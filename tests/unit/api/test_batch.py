@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api import batch
 from ansible_collections.dljob.operator.plugins.module_utils.api.batch import PARALLEL_JOBS
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 Part = tuple[list[str], bool]
 

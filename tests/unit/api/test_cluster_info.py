@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot, cluster_info
-from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings, own_namespace
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError, RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.api import cluster_info
+from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
     ALPHA_GPU,
     GPU,
@@ -62,7 +64,6 @@ def read(api: Api, needs: RequiredInfo, **settings: str) -> ClusterInfo:
 @pytest.fixture(autouse=True)
 def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.delenv("POD_NAMESPACE", raising=False)
-    monkeypatch.setattr(cluster_info, "NAMESPACE_FILE", tmp_path / "no-namespace")
     yield
     cache_snapshot.publish(None)
 
@@ -135,7 +136,7 @@ class TestTheConfigMap:
         )
 
     def test_no_answer_is_an_error(self) -> None:
-        with pytest.raises(ApiError, match="NoAnswer"):
+        with pytest.raises(ApiError, match="timeout"):
             read(Api({path(): ApiError(0, "NoAnswer", "timeout")}), CONFIG)
 
 
@@ -213,11 +214,3 @@ class TestTheServersFile:
         file.write_bytes(b"\xff")
         made, remarks = cluster_info.read(self.api(file), SERVER, OperatorSettings())
         assert (made.programs, len(remarks)) == ({}, 1)
-
-
-def test_the_operators_own_namespace(tmp_path: Path) -> None:
-    file = tmp_path / "namespace"
-    assert own_namespace({}, file) == ""
-    file.write_text("ml\n")
-    assert own_namespace({}, file) == "ml"
-    assert own_namespace({"POD_NAMESPACE": "other"}, file) == "other"

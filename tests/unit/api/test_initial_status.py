@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import RETRY_REQUEUE
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.initial_status import LATEST
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
+from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from support.builders import MXNET, UID, MXJob, Pod, mxjob, pods_of, stamp
 from support.recording_api import Api, context_of
 

@@ -18,7 +18,7 @@ from dljob_operator.runner.messages import FrameReader
 _STAYS = """
     import os, time
     from ansible.plugins.action import ActionBase
-    from ansible_collections.dljob.operator.plugins.module_utils.api import worker_protocol
+    from ansible_collections.dljob.operator.plugins.module_utils.shared import worker_protocol
 
     class ActionModule(ActionBase):
         _requires_connection = False

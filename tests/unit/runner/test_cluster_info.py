@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dljob_operator.engine import transforms
-from dljob_operator.engine.cluster_info import ClusterInfoWatcher, own_namespace
+from dljob_operator.engine.cluster_info import ClusterInfoWatcher
 from dljob_operator.engine.kube import KubeApi
 
 
@@ -64,4 +64,3 @@ def test_the_namespaces_that_are_watched() -> None:
         [i._namespace for i in ClusterInfoWatcher(api, own, lambda: None).informers] for own in ("ml", "default", "")
     ]
     assert places == [["ml", "default", ""], ["default", ""], ["default", ""]]  # the last is the nodes'
-    assert own_namespace({"POD_NAMESPACE": " ml "}) == "ml"

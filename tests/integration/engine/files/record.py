@@ -9,8 +9,8 @@ import signal
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.dljob.operator.plugins.module_utils.api import cache_snapshot, worker_protocol
 from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
+from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot, worker_protocol
 
 
 class ActionModule(ActionBase):

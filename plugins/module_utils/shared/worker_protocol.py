@@ -9,31 +9,26 @@ declaration was evaluated once, as in any Ansible run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ansible_collections.dljob.operator.plugins.module_utils.api.cache_snapshot import Owned, Published
+from ansible_collections.dljob.operator.plugins.module_utils.shared.cache_snapshot import Owned, Published
 
 WORKER_VAR = "dljob_resident"
-"""The extra variable that marks a worker's Ansible run."""
+"""The variable with which ``watches.yaml`` allows a role long-lived workers, and which marks a worker's Ansible run."""
+
+BATCH_VAR = "dljob_batch"
+"""The variable that holds the jobs of a run that is not a worker's, a list."""
 
 
-class Batch(Protocol):
-    """One batch of jobs."""
+@dataclass(frozen=True)
+class Batch:
+    """One batch of jobs, as the API server returns them; what they own and the cluster info as in
+    :mod:`.cache_snapshot`."""
 
-    @property
-    def jobs(self) -> Sequence[Mapping[str, Any]]:
-        """The jobs, as the API server returns them."""
-        ...
-
-    @property
-    def owned(self) -> Mapping[str, Owned] | None:
-        """The objects that they own, as in :mod:`.cache_snapshot`."""
-        ...
-
-    @property
-    def cluster_info(self) -> Published | None:
-        """The cluster info, as in :mod:`.cache_snapshot`."""
-        ...
+    jobs: Sequence[Mapping[str, Any]]
+    owned: Mapping[str, Owned] | None
+    cluster_info: Published | None
 
 
 class WorkSource(Protocol):

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.api import rest_client
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import CREDENTIALS_TTL, RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.shared import connection
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import CREDENTIALS_TTL
 from kubernetes import client
 
 
@@ -23,7 +24,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(rest_client, "time", made)
+    monkeypatch.setattr(connection, "time", made)
     return made
 
 

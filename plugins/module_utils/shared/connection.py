@@ -1,0 +1,79 @@
+"""A connection to the API server: how both REST clients encode, authorize and send a request.
+
+The kubernetes client does what is hard to get right: kubeconfig, exec plugins, token refresh, TLS, the connection pool.
+Its generated methods are not used: they build model objects from every response, which costs more than a reconcile,
+and their signatures differ between the supported versions (33 to 37).
+
+Each REST client reads the responses and chooses the timeouts itself, and each chooses its cluster configuration: see
+their docstrings for the reasons.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
+from kubernetes import client
+
+CREDENTIALS_TTL = 1.0
+"""Seconds for which the credentials are cached. The library renews them when they expire, but it evaluates its whole
+configuration on every query, which at each request would take a twelfth of the cost of a reconcile."""
+
+JSON = "application/json"
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request. ``path`` begins with "/"; ``body`` is anything that JSON can encode, ``None`` for no body."""
+
+    method: str
+    path: str
+    body: Any = None
+    query: Mapping[str, Any] | None = None
+    content_type: str = JSON
+    """The content type of the body."""
+
+
+class Connection:
+    """Sends requests over the connection pool of a kubernetes client. It is thread-safe."""
+
+    def __init__(self, api: client.ApiClient) -> None:
+        self._configuration = api.configuration
+        self.pool: urllib3.PoolManager = api.rest_client.pool_manager
+        self._credentials: dict[str, str] = {}
+        self._credentials_until = 0.0
+
+    @property
+    def server(self) -> str:
+        """The URL of the API server."""
+        return str(self._configuration.host)
+
+    def send(self, request: Request, **options: Any) -> urllib3.BaseHTTPResponse:
+        """Return the response, whatever its status. ``options`` are those of urllib3's ``PoolManager.request``.
+
+        Raises :class:`urllib3.exceptions.HTTPError` where there is no response.
+        """
+        url = self.server + request.path + (f"?{urlencode(request.query)}" if request.query else "")
+        headers = {"Accept": JSON, "User-Agent": MANAGER, **self._authorization()}
+        data = None
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+            data = json.dumps(request.body, separators=(",", ":")).encode()
+        return self.pool.request(request.method, url, body=data, headers=headers, **options)
+
+    def _authorization(self) -> dict[str, str]:
+        now = time.monotonic()
+        if now >= self._credentials_until:
+            settings = self._configuration.auth_settings().values()
+            self._credentials = {s["key"]: s["value"] for s in settings if s["in"] == "header" and s["value"]}
+            self._credentials_until = now + CREDENTIALS_TTL
+        return self._credentials
