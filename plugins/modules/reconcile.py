@@ -18,7 +18,10 @@ description:
     templates.
 options:
   framework:
-    description: The declaration of the framework. The task fails on an unknown key, at any depth, and names it.
+    description:
+      - The declaration of the framework. The task fails on an unknown key, at any depth, and names it.
+      - In this collection C(make generate) writes the CRDs, C(watches.yaml), the RBAC rules and the other files of the
+        role from it. The keys that only the generator reads have no effect on a reconcile.
     type: dict
     required: true
     suboptions:
@@ -26,10 +29,20 @@ options:
         description: Name of the framework, for messages.
         type: str
         required: true
+      title:
+        description: Name of the framework in sentences, for the generator. The default is O(framework.name).
+        type: str
+      description:
+        description: What a job is and when it succeeds, for the CRDs and their reference.
+        type: str
       kinds:
-        description: Kinds of the framework's jobs. A job of another kind is invalid. An empty list allows all kinds.
+        description:
+          - Kinds of the framework's jobs. A job of another kind is invalid. An empty list allows all kinds.
+          - "An item is a mapping with C(group), C(kind) and C(versions), of which the first is stored; each item is one
+            CRD. C(short_names) are its names for kubectl. C(scale) is the replica type that C(kubectl scale) changes."
+          - An item may also be the name of a kind alone. There is no CRD for it, and each flavor then needs C(groups).
         type: list
-        elements: str
+        elements: raw
         default: []
       container:
         description:
@@ -120,6 +133,38 @@ options:
               - A Route is created only where the cluster serves C(route.openshift.io/v1) and the Python package
                 C(openshift) is installed.
             type: str
+      permissions:
+        description:
+          - RBAC rules that only this framework needs. The generator writes them to an optional component for kustomize
+            and the Helm chart, because most installations do not need them.
+        type: list
+        elements: dict
+        default: []
+      fields:
+        description:
+          - The framework's own fields of C(spec), each with its OpenAPI v3 schema, verbatim in the CRD. They replace
+            derived fields of the same name.
+          - The hooks get those that a job has in C(spec) of their input, without validation, and a change of one of
+            them restarts all replicas. The key C(x-dljob-affects) of a schema, which is not part of the CRD, changes
+            this. With V(objects) a change restarts no replica by itself; it changes what the hook C(objects) returns,
+            and the image of a container that the hook C(pod) supplies. With V(nothing) the hooks do not get the field.
+          - In a flavor, the fields of that flavor only.
+        type: dict
+        default: {}
+      rules:
+        description:
+          - CEL rules on C(spec), for the CRD, in the notation of C(x-kubernetes-validations), which is C(rule) with
+            C(message) or C(messageExpression), and C(fieldPath).
+          - In a flavor, the rules apply only to jobs of that flavor. C({Worker}) is then the list of the replica counts
+            of the type Worker, empty or with one item. In a framework with one flavor the same holds at the top level.
+        type: list
+        elements: dict
+        default: []
+      expressions:
+        description:
+          - Parts of CEL rules by name. C({name}) in a rule is replaced by the part.
+        type: dict
+        default: {}
       owns:
         description:
           - The kinds of objects that the hook C(objects) may return, beyond Services and ConfigMaps. Engines watch
@@ -152,18 +197,27 @@ options:
         default: {}
       flavors:
         description:
-          - The API flavors of the framework. The job's API group and the field that holds its replicas determine its
+          - The API flavors of the framework. A framework with only one may have the flavor's keys at its top level
+            instead.
+          - The job's API group and the field that holds its replicas determine its
             flavor. The version does not matter, because a CRD may serve the same object in several versions.
           - The last flavor of a group is its newest. It is used for a job without any known field.
         type: list
         elements: dict
-        required: true
         suboptions:
+          extends:
+            description:
+              - Family whose keys the flavor has in common. V(kubeflow_v1) are the kinds of training-operator v1, and
+                V(v1alpha1_list) those of the operators before it, with a list of replicas.
+              - The flavor's own keys replace those of the family, but its labels are added.
+              - C({group}), the API group, and C({kind_lower}), the kind in lower case, are filled in when the framework
+                is loaded, in C(port_name) and in names and values of C(labels).
+            type: str
+            choices: [kubeflow_v1, v1alpha1_list]
           groups:
-            description: API groups of the flavor.
+            description: API groups of the flavor. The default are the groups of O(framework.kinds).
             type: list
             elements: str
-            required: true
           replicas_layout:
             description:
               - The layout of the field that holds the replicas.
@@ -190,6 +244,27 @@ options:
             type: list
             elements: str
             default: []
+          default_type:
+            description: Type of an entry that names none, for the CRD. Only where the layout is V(list).
+            type: str
+            default: ""
+          modes:
+            description: As O(framework.modes), for jobs of this flavor. The reconcile accepts them in all flavors.
+            type: dict
+            default: {}
+          fields:
+            description: As O(framework.fields), for jobs of this flavor.
+            type: dict
+            default: {}
+          rules:
+            description: As O(framework.rules), for jobs of this flavor.
+            type: list
+            elements: dict
+            default: []
+          expressions:
+            description: As O(framework.expressions), for rules of this flavor.
+            type: dict
+            default: {}
           required:
             description: Replica types of which a job needs at least one replica, besides those with a minimum.
             type: list
@@ -276,8 +351,8 @@ options:
             default: []
           replica_fields:
             description:
-              - By replica type, fields of its replica spec that the hooks need. They get them in C(templates) of the
-                cluster spec, unvalidated.
+              - By replica type, own fields of its replica spec, each with its OpenAPI v3 schema for the CRD. The hooks
+                get them in C(templates) of the cluster spec, unvalidated.
             type: dict
             default: {}
           runtime_id_fields:
@@ -285,20 +360,6 @@ options:
             type: list
             elements: str
             default: [RuntimeId]
-          spec_fields:
-            description:
-              - Fields of C(spec) that the framework's hooks need. The hooks get those that the job has in C(spec) of
-                their input, unvalidated. A change of one of them restarts all replicas.
-            type: list
-            elements: str
-            default: []
-          object_fields:
-            description:
-              - Further fields of C(spec) that the hooks get. A change of one of them restarts no replica by itself; it
-                changes what the hook C(objects) returns, and the image of a container that the hook C(pod) supplies.
-            type: list
-            elements: str
-            default: []
           success_policies:
             description:
               - Values of C(spec.successPolicy), each with a replica type. If that type is the one of the success
@@ -313,7 +374,7 @@ options:
                 does not restart, and does not fail the job while another one can still finish it.
               - C(field) is the field of C(spec), which is true or false, and C(type) is the replica type. The
                 environment of the other replicas must then not contain these replicas, so the field must be one of
-                C(spec_fields).
+                O(framework.fields) for the filters.
               - With C(when_any), a list of settings, the field is a map, and the replicas are elastic where the map has
                 at least one of the settings.
               - With C(succeeds_by) V(any), the job succeeds with the first of these replicas, wherever the field is
@@ -383,7 +444,8 @@ EXAMPLES = r"""
   dljob.operator.reconcile:
     framework:
       name: echo
-      kinds: [EchoJob]
+      kinds: [{group: example.com, kind: EchoJob, versions: [v1]}]
+      extends: kubeflow_v1
       container: echo
       replica_types:
         Leader: {minimum: 1, maximum: 1}
@@ -393,13 +455,8 @@ EXAMPLES = r"""
           ECHO_RANK: "{rank}"
           ECHO_SIZE: "{total}"
           ECHO_LEADER: "{rank0_host}:{rank0_port}"
-      flavors:
-        - groups: [example.com]
-          replicas_layout: map
-          replicas_fields: [replicaSpecs]
-          default_port: 7000
-          names: job
-          status: v1
+      replicas_fields: [replicaSpecs]
+      default_port: 7000
 
 - name: Use a filter for the environment, and another API flavor
   dljob.operator.reconcile:

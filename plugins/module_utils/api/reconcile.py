@@ -26,7 +26,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_stat
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
-from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OF_EVERY_JOB, OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import (
     ApplyResult,
@@ -144,9 +144,9 @@ def read(context: Context, parsed: Parsed) -> Observed:
 
 def _owned_kinds(job: DLJob, framework: Framework) -> list[str]:
     """What such a job may own; of the rarer kinds only those that its framework ever creates."""
-    watched = [kind for kind in framework.owns if OWNED_KINDS[kind].watched]
-    shared = ["ConfigMap"] if shared_env_configmap.may_share(job) else []
-    return list(dict.fromkeys(("Pod", "Service", *shared, *watched)))
+    if framework.hooks.objects:
+        return list(dict.fromkeys((*OF_EVERY_JOB, *(kind for kind in framework.owns if OWNED_KINDS[kind].watched))))
+    return ["Pod", "Service", *["ConfigMap"] * shared_env_configmap.may_share(job)]
 
 
 def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) -> Plan:

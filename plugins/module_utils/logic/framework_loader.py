@@ -7,6 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic import declaration
+from ansible_collections.dljob.operator.plugins.module_utils.logic.checks import choice as _choice
+from ansible_collections.dljob.operator.plugins.module_utils.logic.checks import known as _known
+from ansible_collections.dljob.operator.plugins.module_utils.logic.checks import mapping as _mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.checks import sequence as _sequence
+from ansible_collections.dljob.operator.plugins.module_utils.logic.checks import text as _text
+from ansible_collections.dljob.operator.plugins.module_utils.logic.checks import texts as _texts
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import PLACEHOLDERS, placeholders
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
@@ -18,7 +25,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.errors impor
 _KEYS = frozenset(
     {
         *("name", "kinds", "container", "replica_types", "success_target", "succeeds_by", "modes"),
-        *("hooks", "owns", "files", "operator_files", "flavors"),
+        *("hooks", "owns", "files", "operator_files", "permissions", "flavors"),
+        *declaration.TEXT_KEYS,
+        *declaration.SHARED_KEYS,
     }
 )
 _CHOICES: Mapping[str, Sequence[str]] = {
@@ -49,9 +58,9 @@ def framework(
     hook, the filters that its ``hooks`` name, which the caller has looked up. Without an environment filter, the
     declared mapping of variables is used. ``read`` returns the text of a file of the role.
     """
-    _known("the framework", declared, _KEYS)
+    _known("the framework", declared, _KEYS | declaration.FLAVOR_KEYS)
     for key in ("name", "container", "replica_types", "flavors"):
-        if not declared.get(key):
+        if not declared.get(key, key == "flavors"):
             raise InvalidFramework(f"the framework lacks {key!r}")
     bounds = _mapping("replica_types", declared["replica_types"])
     types = tuple(_replica_type(name, _mapping(f"replica_types.{name}", b or {})) for name, b in bounds.items())
@@ -60,20 +69,20 @@ def framework(
     targets = _texts("success_target", declared.get("success_target") or names[:1])
     for name in targets:
         _choice("success_target", name, names)
-    flavors = declared["flavors"]
-    if not isinstance(flavors, (list, tuple)):
-        raise InvalidFramework("flavors must be a list")
+    kinds = declaration.kinds(declared)
+    flavors = declaration.flavors(declared, kinds)
+    _sequence("permissions", declared.get("permissions") or ())
     return f.Framework(
         name=declared["name"],
-        kinds=_texts("kinds", declared.get("kinds") or ()),
+        kinds=tuple(dict.fromkeys(kind.name for kind in kinds)),
         container=declared["container"],
         replica_types=types,
         success_target=targets,
         succeeds_by=_choice(
             "succeeds_by", declared.get("succeeds_by", f.SUCCEEDS_BY_TARGET), (f.SUCCEEDS_BY_TARGET, f.SUCCEEDS_BY_ALL)
         ),
-        modes=_modes(_mapping("modes", declared.get("modes") or {})),
-        flavors=tuple(_flavor(_mapping(f"flavors[{n}]", d), f"flavors[{n}]", names) for n, d in enumerate(flavors)),
+        modes=_modes([("modes", declared), *((f"{flavor.path}.modes", flavor.keys) for flavor in flavors)]),
+        flavors=tuple(_flavor(flavor.keys, flavor.path, names) for flavor in flavors),
         hooks=_hooks(_mapping("hooks", declared.get("hooks") or {}), filters or {}),
         owns=_owns(declared.get("owns") or ()),
         files={name: read(name) for name in _texts("files", declared.get("files") or ())},
@@ -132,18 +141,20 @@ def _check_start_order(types: Sequence[f.ReplicaType]) -> None:
         raise InvalidFramework(f"starts_after: {', '.join(sorted(before))} wait for one another; remove one of them")
 
 
-def _modes(declared: Mapping[str, Any]) -> Mapping[str, str]:
-    for spelling, mode in declared.items():
-        _choice(f"modes.{spelling}", mode, (MODE_LOCAL, MODE_DISTRIBUTED))
-    return {MODE_LOCAL: MODE_LOCAL, MODE_DISTRIBUTED: MODE_DISTRIBUTED, **declared}
+def _modes(places: Iterable[tuple[str, Mapping[str, Any]]]) -> Mapping[str, str]:
+    """The modes of the framework and of its flavors."""
+    modes = {MODE_LOCAL: MODE_LOCAL, MODE_DISTRIBUTED: MODE_DISTRIBUTED}
+    for where, place in places:
+        for spelling, mode in _mapping(where, place.get("modes") or {}).items():
+            modes[spelling] = _choice(f"{where}.{spelling}", mode, (MODE_LOCAL, MODE_DISTRIBUTED))
+    return modes
 
 
 def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.ApiFlavor:
-    _known(where, declared, [field.name for field in fields(f.ApiFlavor)])
-    for key in ("groups", "replicas_layout", "replicas_fields"):
+    for key in ("replicas_layout", "replicas_fields"):
         if not declared.get(key):
             raise InvalidFramework(f"{where} lacks {key!r}")
-    values = dict(declared)
+    values = {field.name: declared[field.name] for field in fields(f.ApiFlavor) if field.name in declared}
     for key, choices in _CHOICES.items():
         if key in values:
             _choice(f"{where}.{key}", values[key], choices)
@@ -163,7 +174,7 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.
     if not values.get("runtime_id_fields", True):
         raise InvalidFramework(f"{where}.runtime_id_fields is empty: messages need a name for it")
     values["replica_fields"] = {
-        name: _texts(f"{where}.replica_fields.{name}", given)
+        name: tuple(_mapping(f"{where}.replica_fields.{name}", given))
         for name, given in _mapping(f"{where}.replica_fields", values.get("replica_fields") or {}).items()
     }
     for key in ("types", "required", "template_optional", "replica_fields"):
@@ -227,33 +238,3 @@ def _check_placeholders(where: str, text: object, known: Iterable[str]) -> None:
         fill(str(text), dict.fromkeys(known, ""))
     except InvalidFramework as e:
         raise InvalidFramework(f"{where}: {e}") from None
-
-
-def _known(where: str, declared: Mapping[str, Any], keys: Iterable[str]) -> None:
-    unknown = sorted(set(declared).difference(keys))
-    if unknown:
-        raise InvalidFramework(f"unknown key {unknown[0]!r} in {where}; there are: {', '.join(sorted(keys))}")
-
-
-def _mapping(where: str, value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InvalidFramework(f"{where} must be a mapping, not {value!r}")
-    return value
-
-
-def _texts(where: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-        raise InvalidFramework(f"{where} must be a list of strings, not {value!r}")
-    return tuple(value)
-
-
-def _text(where: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise InvalidFramework(f"{where} must be a string, not {value!r}")
-    return value
-
-
-def _choice(where: str, value: Any, choices: Sequence[str]) -> str:
-    if value not in choices:
-        raise InvalidFramework(f"{where}: {value!r} is none of {', '.join(choices)}")
-    return str(value)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.logic import declaration
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMAS = {
@@ -20,12 +21,11 @@ FRAMEWORKS = [
     if name.endswith("_framework")
 ]
 FLAVORS = [
-    pytest.param(framework, kind, group, flavor, id=f"{kind}.{group} {flavor['replicas_layout']}")
+    pytest.param(framework, kind.name, kind.group, flavor.keys, id=f"{kind.name}.{kind.group} {flavor.path}")
     for framework in FRAMEWORKS
-    for kind in framework["kinds"]
-    for flavor in framework["flavors"]
-    for group in flavor["groups"]
-    if (group, kind) in SCHEMAS
+    for kind in declaration.kinds(framework)
+    for flavor in declaration.flavors(framework, declaration.kinds(framework))
+    if kind.group in flavor.keys["groups"]
 ]
 # fields of a replica spec in every API flavor, besides the ports
 COMMON = {"replicas", "template"}
@@ -78,10 +78,9 @@ def test_replicas(framework: dict[str, Any], kind: str, group: str, flavor: dict
 def test_modes(framework: dict[str, Any], kind: str, group: str, flavor: dict[str, Any]) -> None:
     spec = SCHEMAS[group, kind]["openAPIV3Schema"]["properties"]["spec"]
     if spec["type"] == "object" and "jobMode" in spec["properties"]:
-        known = {"local", "dist", *framework.get("modes", ())}
-        assert set(spec["properties"]["jobMode"]["enum"]) <= known
+        assert set(flavor["modes"]) <= set(spec["properties"]["jobMode"]["enum"])
     else:
-        assert not framework.get("modes") or spec["type"] != "object"
+        assert not flavor.get("modes")
 
 
 @pytest.mark.parametrize(("framework", "kind", "group", "flavor"), FLAVORS)

@@ -91,7 +91,7 @@ def test_exit_codes(declared: list[Any], codes: set[int]) -> None:
         ({"replica_types": {"Leader": {"minimum": 2, "maximum": 1}}}, "the minimum 2 is above the maximum 1"),
         ({"success_target": ["Boss"]}, "success_target: 'Boss' is none of Leader, Follower"),
         ({"success_target": "Leader"}, "success_target must be a list of strings, not 'Leader'"),
-        ({"kinds": "EchoJob"}, "kinds must be a list of strings"),
+        ({"kinds": "EchoJob"}, "kinds must be a list, not 'EchoJob'"),
         ({"succeeds_by": "any"}, "succeeds_by: 'any' is none of target, all"),
         ({"modes": {"Fast": "quick"}}, "modes.Fast: 'quick' is none of local, dist"),
         ({"modes": ["Fast"]}, "modes must be a mapping"),
@@ -154,8 +154,8 @@ def test_mistakes(change: dict[str, Any], said: str) -> None:
         ({"exit_codes": {"retryable": [256]}}, "256 is neither"),
         ({"labels": {"l": "{indx}"}}, r"flavors\[0\].labels.l: unknown placeholder \{indx\}"),
         ({"template_optional": ["Boss"]}, r"flavors\[0\].template_optional: 'Boss' is none of Leader, Follower"),
-        ({"replica_fields": {"Boss": ["x"]}}, r"flavors\[0\].replica_fields: 'Boss' is none of Leader, Follower"),
-        ({"replica_fields": {"Leader": "x"}}, r"flavors\[0\].replica_fields.Leader must be a list of strings"),
+        ({"replica_fields": {"Boss": {"x": {}}}}, r"flavors\[0\].replica_fields: 'Boss' is none of Leader, Follower"),
+        ({"replica_fields": {"Leader": "x"}}, r"flavors\[0\].replica_fields.Leader must be a mapping"),
         ({"labels": ["l"]}, r"flavors\[0\].labels must be a mapping"),
     ],
 )
@@ -184,8 +184,9 @@ def test_a_validation_filter_gets_the_spec_fields() -> None:
     def errors(cluster: Any) -> list[str]:
         return [f"spec.color: {cluster['spec'].get('color')} is too loud"] if cluster["spec"] else []
 
-    flavor = {**ECHO_DECLARATION["flavors"][0], "spec_fields": ["color"]}
-    framework = framework_loader.framework({**ECHO_DECLARATION, "flavors": [flavor]}, {"validate": errors})
+    fields = {"color": {"type": "string"}, "size": {"type": "string", "x-dljob-affects": "nothing"}}
+    framework = framework_loader.framework({**ECHO_DECLARATION, "fields": fields}, {"validate": errors})
+    assert parse_job(echojob(size="large"), framework).options == {}
     assert parse_job(echojob(shape="round"), framework).options == {}
     with pytest.raises(InvalidJob, match=r"^spec\.color: red is too loud$"):
         parse_job(echojob(color="red", shape="round"), framework)

@@ -38,7 +38,11 @@ def autoscaler(cluster: Any) -> dict[str, Any]:
 
 
 def framework_with(hook: Any, **declared: Any) -> Any:
-    flavor = {**ECHO_DECLARATION["flavors"][0], "object_fields": ["color"], "default_clean_pod_policy": "Running"}
+    flavor = {
+        **ECHO_DECLARATION["flavors"][0],
+        "fields": {"color": {"x-dljob-affects": "objects"}},
+        "default_clean_pod_policy": "Running",
+    }
     declaration = {**ECHO_DECLARATION, "hooks": {"objects": "a.b.c"}, "flavors": [flavor], **declared}
     return framework_loader.framework(declaration, {"objects": hook})
 
@@ -120,7 +124,7 @@ def test_one_that_the_hook_no_longer_returns_is_deleted() -> None:
     cluster.edit(lambda spec: spec.pop("color"))
     cluster.settle()
     assert not cluster.others["ConfigMap"]
-    assert set(cluster.pods) == pods, "object_fields restart no pod"
+    assert set(cluster.pods) == pods, "such a field restarts no pod"
 
 
 @pytest.mark.parametrize(

@@ -298,7 +298,7 @@ def test_misspelt_type_in_a_list() -> None:
     resource["spec"]["replicaSpecs"][1]["mxReplicaType"] = "WROKER"
     assert problem(resource) == (
         "spec.replicaSpecs[1].mxReplicaType: 'WROKER' is not a replica type of mxnet; it must be one of "
-        "SCHEDULER, SERVER, WORKER, TUNERTRACKER, TUNERSERVER, TUNER"
+        "SCHEDULER, SERVER, WORKER"
     )
 
 
