@@ -14,11 +14,10 @@ if ! "$python" -c 'import ensurepip' 2>/dev/null; then
 fi
 
 started=$SECONDS
-echo "==> Python environment (.venv), about a minute the first time"
+echo "==> Python environment (.venv), up to a minute the first time"
 [ -x .venv/bin/python ] || "$python" -m venv .venv
-# --no-compile: Python compiles on import, and only a fraction of these packages is imported
-PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet -r requirements-dev.txt
-PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+# compiled when they are installed: where PYTHONDONTWRITEBYTECODE is set, as in containers, every process would compile them
+PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONPATH=hack .venv/bin/python -m devtools.bootstrap
 # link the collection into the folders in which Ansible, Python and mypy search for installed collections
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 for root in "$site" .venv/collections; do # the second is for mypy, which does not accept site-packages as a source
