@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import fcntl
 import json
-import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -16,12 +15,13 @@ from typing import Any
 from devtools.cluster import lifecycle
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.settings import Settings, settings_from
+from devtools.termination import ends_main_thread
 
 from bench import account, machine, plan, report, tools
 from bench.client import Client, Refused
 from bench.measures import Sample
 from bench.peers import catalog
-from bench.peers.base import PeerFailed
+from bench.peers.base import Peer, PeerFailed
 from bench.session import BenchContext, Session
 from bench.workloads import FULL, QUICK
 
@@ -39,7 +39,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     SCRATCH.mkdir(parents=True, exist_ok=True)
     alone = (SCRATCH / "lock").open("w")
     try:
@@ -48,23 +47,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("bench: another benchmark is running; wait for it, since two would distort each other", file=sys.stderr)
         return 1
     try:
-        bench = Bench.on_cluster(options.quick, options.minutes, options.output)
-        if options.resume:
-            bench.resume(json.loads((SCRATCH / "samples.json").read_text()))
-        for peer in peers:
-            if peer.prepare is not None:
-                bench.say(f"preparing {peer.name}")
-                peer.prepare(settings_from().kubeconfig)
-        try:
-            bench.run([*plan.sessions(peers, options.rounds, workloads)])
-        finally:
-            for peer in peers:
-                if peer.clean_up is not None:
-                    peer.clean_up()
+        with ends_main_thread():
+            bench = _run(options, peers, workloads)
     except (ClusterError, ValueError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     return 1 if bench.failed else 0
+
+
+def _run(options: argparse.Namespace, peers: Sequence[Peer], workloads: Sequence[str]) -> Bench:
+    bench = Bench.on_cluster(options.quick, options.minutes, options.output)
+    if options.resume:
+        bench.resume(json.loads((SCRATCH / "samples.json").read_text()))
+    for peer in peers:
+        if peer.prepare is not None:
+            bench.say(f"preparing {peer.name}")
+            peer.prepare(settings_from().kubeconfig)
+    try:
+        bench.run([*plan.sessions(peers, options.rounds, workloads)])
+    finally:
+        for peer in peers:
+            if peer.clean_up is not None:
+                peer.clean_up()
+    return bench
 
 
 @dataclass

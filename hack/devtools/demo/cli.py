@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from devtools.demo import training
 from devtools.demo.deployed import DeployedOperator
 from devtools.demo.operator_process import OperatorError, OperatorProcess
 from devtools.images.errors import ImagesError
+from devtools.termination import ends_main_thread
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "mxnet-digits.yaml"
@@ -38,11 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     given = parser.parse_args(argv)
     keep = given.keep
-    # a terminated demo cleans up like an interrupted one
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = time.monotonic()
     try:
-        with cluster(settings_from(), keep) as settings:
+        # a terminated demo cleans up like an interrupted one
+        with ends_main_thread(), cluster(settings_from(), keep) as settings:
             accuracy = demonstrate(settings, keep, given.engine)
     except (ClusterError, ImagesError, OperatorError, training.TrainingError) as e:
         print(f"\ndemo failed: {e}", file=sys.stderr)

@@ -1,0 +1,39 @@
+"""A terminated benchmark writes what it has measured, whichever of its threads gets the signal."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from support import terminated
+
+BENCH = """
+from types import SimpleNamespace
+from bench import cli
+
+class Session:
+    def __init__(self, *_): pass
+    run = block
+
+class Bench(cli.Bench):
+    @classmethod
+    def on_cluster(cls, *_):
+        ground = SimpleNamespace(client=None, deadline=float("inf"), say=print)
+        return cls(ground, Path("unused"), True, {})
+    def write(self):
+        print("written:", *self.left_out)
+
+cli.SCRATCH = Path(os.environ["DLJOB_CLUSTER_DIR"])
+cli.account.remove = lambda client: print("account removed")
+cli.catalog.chosen = lambda names: cli.catalog.PEERS[:1]
+cli.Session, cli.Bench = Session, Bench
+sys.exit(cli.main([]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_measurements_are_written(number: signal.Signals, tmp_path: Path) -> None:
+    done = terminated.run(BENCH, number, tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.endswith("account removed\nwritten: the run was interrupted\n")
