@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-VERSION = re.compile(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?")
-"""Semantic versions without build metadata, which neither image tags nor Galaxy allow."""
+from devtools.stamp.project import VERSION
 
 
 def problems(
@@ -15,7 +13,7 @@ def problems(
 ) -> list[str]:
     """The violated rules, each with the file and the fix. ``versions`` maps a file to its version."""
     if not tag.startswith("v") or not VERSION.fullmatch(tag[1:]):
-        return [f"the tag {tag!r} is not v<major>.<minor>.<patch>: delete it and create one that is"]
+        return [f"the tag {tag!r} is not v1.2.3, or v1.2.3-rc.1 for a pre-release: delete it and create one that is"]
     version = tag[1:]
     found = [
         f"{file} has {found_version}, and the tag is {tag}: set VERSION, run make version, commit, and tag that commit"

@@ -10,7 +10,9 @@ from pathlib import Path
 
 SOURCES = ("VERSION", "pyproject.toml")
 URLS = ("Homepage", "Repository", "Documentation", "Issues")
-_VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(a|b|rc)\.(0|[1-9]\d*))?")
+VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(a|b|rc)\.(0|[1-9]\d*))?", re.ASCII)
+"""The only versions of this project, for a full match: Galaxy, Helm and OLM take semantic versions, PyPI takes those of
+PEP 440, image tags take no build metadata, and these are all of that."""
 
 
 class StampError(Exception):
@@ -24,12 +26,9 @@ class Project:
 
 
 def parse(version: str, pyproject: str) -> Project:
-    """The project from the texts of ``VERSION`` and pyproject.toml.
-
-    Galaxy, Helm and OLM take semantic versions, PyPI takes those of PEP 440: only versions that are both are allowed.
-    """
+    """The project from the texts of ``VERSION`` and pyproject.toml. Raises StampError if one is invalid."""
     version = version.strip()
-    if not _VERSION.fullmatch(version):
+    if not VERSION.fullmatch(version):
         raise StampError(f"VERSION: {version!r} is not a version; write 1.2.3, or 1.2.3-rc.1 for a pre-release")
     urls: Mapping[str, str] = tomllib.loads(pyproject)["project"].get("urls", {})
     for name in URLS:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from devtools.release.__main__ import main, versions
 from devtools.release.check import problems
+from devtools.stamp import project
 
 VERSIONS = {"VERSION": "1.2.3", "galaxy.yml (version)": "1.2.3"}
+PYPROJECT = "[project.urls]\n" + "".join(f'{name} = "https://example.com/{name}"\n' for name in project.URLS)
 CHANGELOG = {"releases": {"1.2.3": {}}}
 
 
@@ -16,10 +18,31 @@ def test_a_release_candidate_and_a_release() -> None:
     assert problems("v1.3.0-rc.1", candidate, {"releases": {"1.3.0-rc.1": {}}}, []) == []
 
 
-@pytest.mark.parametrize("tag", ["1.2.3", "v1.2", "v1.2.3.4", "v01.2.3", "v1.2.3+build", "v1.2.3-", "vx", "v", ""])
-def test_no_version(tag: str) -> None:
+@pytest.mark.parametrize("tag", ["1.2.3", "vv1.2.3", "v", ""])
+def test_no_tag_of_a_version(tag: str) -> None:
     (problem,) = problems(tag, VERSIONS, CHANGELOG, [])
-    assert "is not v<major>.<minor>.<patch>" in problem
+    assert "is not v1.2.3" in problem
+
+
+@pytest.mark.parametrize(
+    ("version", "valid"),
+    [
+        ("1.2.3", True), ("0.0.0", True), ("10.20.30", True),
+        ("1.2.3-a.0", True), ("1.2.3-b.1", True), ("1.2.3-rc.12", True),
+        ("1.2", False), ("1.2.3.4", False), ("01.2.3", False), ("1.02.3", False), ("1.2.3-rc.01", False),
+        ("1.2.3-rc1", False), ("1.2.3rc1", False), ("1.2.3-alpha.1", False), ("1.2.3-dev.1", False),
+        ("1.2.3-rc", False), ("1.2.3-rc.1.2", False), ("1.2.3-", False), ("1.2.3+build", False), ("1.2.\u0663", False),
+        ("x", False),
+    ],
+)  # fmt: skip
+def test_a_tag_can_be_released_exactly_if_its_version_can_be_stamped(version: str, valid: bool) -> None:
+    found = problems(f"v{version}", {"VERSION": version}, {"releases": {version: {}}}, [])
+    assert (found == []) == valid
+    if valid:
+        assert project.parse(version, PYPROJECT).version == version
+        return
+    with pytest.raises(project.StampError, match="is not a version"):
+        project.parse(version, PYPROJECT)
 
 
 def test_each_file_with_another_version_is_named() -> None:
