@@ -26,6 +26,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks import 
     tensorflow_tensorboard,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import PodContext, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
@@ -415,7 +416,7 @@ class Pod:
 
     def view(self) -> PodState:
         owner = self._made["metadata"]["ownerReferences"][0]["uid"]
-        return build_observed_state(owner, self._container, [self._made], []).pods[0]
+        return build_observed_state(Owner("default", owner), self._container, [self._made], []).pods[0]
 
     def _in(self, phase: str, state: Mapping[str, Any]) -> Self:
         status = {"name": self._container, "restartCount": 0, "state": dict(state)}
@@ -450,7 +451,9 @@ def pods_of(job: DLJob, framework: Framework = MXNET) -> list[Pod]:
 def observed(job: DLJob, pods: Iterable[Pod] = (), services: bool = True) -> Observed:
     """The observed state with these pods and all Services of the job."""
     made = [{**s, "metadata": {**s["metadata"], "uid": f"uid-of-{s['metadata']['name']}"}} for s in build_services(job)]
-    return build_observed_state(job.uid, MXNET.container, [p.resource() for p in pods], made if services else [])
+    return build_observed_state(
+        Owner("default", job.uid), MXNET.container, [p.resource() for p in pods], made if services else []
+    )
 
 
 def environment_of(pod: Mapping[str, Any], container: str = "mxnet") -> dict[str, str]:

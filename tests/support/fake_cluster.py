@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
@@ -64,7 +65,7 @@ class FakeCluster:
             return plan_invalid(self.resource, e.problems, self.now)
         others = {kind: list(objects.values()) for kind, objects in self.others.items()}
         observed = build_observed_state(
-            job.uid, self.framework.container, self.pods.values(), self.services.values(), others
+            Owner("default", job.uid), self.framework.container, self.pods.values(), self.services.values(), others
         )
         return plan(job, self.framework, observed, self.now)
 

@@ -23,6 +23,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
@@ -139,7 +140,7 @@ def read(context: Context, parsed: Parsed) -> Observed:
     uid = str(metadata.get("uid") or "")
     owned = context.reader.owned_objects(metadata["namespace"], uid, kinds)
     pods, services = owned.pop("Pod"), owned.pop("Service", ())
-    return build_observed_state(uid, parsed.framework.container, pods, services, owned)
+    return build_observed_state(Owner(metadata["namespace"], uid), parsed.framework.container, pods, services, owned)
 
 
 def _owned_kinds(job: DLJob, framework: Framework) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
@@ -33,7 +33,7 @@ def ensure(api: RestClient, plan: Plan, namespace: str, uid: str, dry_run: bool 
             return []
         for name in plan.stale_routes:
             present = _read(api, namespace, name)
-            if present and is_owned_by(present, uid):
+            if present and is_owned_by(present, Owner(namespace, uid)):
                 _client(api).delete(name=name, namespace=namespace)
         for route in plan.routes:
             _ensure_one(api, route, namespace, uid)
@@ -51,7 +51,7 @@ def _ensure_one(api: RestClient, wanted: Mapping[str, Any], namespace: str, uid:
     present = _read(api, namespace, name)
     if present is None:
         _client(api).create(body=dict(wanted), namespace=namespace)
-    elif not is_owned_by(present, uid):
+    elif not is_owned_by(present, Owner(namespace, uid)):
         message = f"{name}: a Route of that name exists and does not belong to this job; delete it"
         raise ApiError(409, "AlreadyExists", message)
     elif not _covers(present["spec"], wanted["spec"]):

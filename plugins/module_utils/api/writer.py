@@ -10,6 +10,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
+    Owner,
     belongs_to_predecessor,
     is_owned_by,
 )
@@ -19,6 +20,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ApplyResult, ObservedVersion
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
 
 Resource = Mapping[str, Any]
@@ -107,11 +109,21 @@ class Writer:
             self._add(written.predecessors, name)
         elif present["metadata"].get("deletionTimestamp"):
             self._add(written.waiting, name)
-        elif not is_owned_by(present, self._uid):
+        elif not is_owned_by(present, Owner(self._namespace, self._uid)):
             self._add(
                 written.refused,
                 f"{name}: an object of that name exists and does not belong to this job; rename the job or delete it",
             )
+        elif not self._is_labeled(present):
+            # the engine and the plan find the job's objects by this label
+            self._add(
+                written.postponed,
+                f"{name}: it belongs to this job, but lacks the label {LABEL_JOB_UID}={self._uid}, which another "
+                "operator or a webhook has left out or changed; label it, or delete it to have it created again",
+            )
+
+    def _is_labeled(self, present: Resource) -> bool:
+        return (present["metadata"].get("labels") or {}).get(LABEL_JOB_UID) == self._uid
 
     def _delete(self, deletion: Deletion, written: ApplyResult) -> None:
         name = f"{deletion.kind}/{deletion.name}"

@@ -12,7 +12,11 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import belongs_to_predecessor, is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
+    Owner,
+    belongs_to_predecessor,
+    is_owned_by,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import flavor_of, parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
@@ -44,9 +48,11 @@ def job_status(resource: Resource, framework: Framework, pods: Sequence[Resource
     """
     uid = uid_of(resource, framework, pods)
     job = parse_job({**resource, "metadata": {**resource["metadata"], "uid": uid}}, framework)
-    owned = [_with_owner(pod, uid) for pod in pods if belongs(pod, uid)]
+    owner = Owner(job.namespace, uid)
+    # a manifest may lack the namespace, so the pods are taken for those of the job's
+    owned = [_with_owner(pod, owner) for pod in pods if belongs(pod, uid)]
     # Only pods are known. The job's Services are assumed to exist: CleanUp lasts until the operator records its end.
-    observed = build_observed_state(uid, framework.container, owned, build_services(job))
+    observed = build_observed_state(owner, framework.container, owned, build_services(job))
     planned = plan(job, framework, observed, now)
     status = job.status if planned.status is None else planned.status
     return {
@@ -66,7 +72,7 @@ def belongs(pod: Resource, uid: str) -> bool:
     """Whether ``pod`` belongs to the job ``uid``: by its owner references, by its label only where it has none."""
     metadata = as_mapping(pod.get("metadata"))
     if metadata.get("ownerReferences"):
-        return is_owned_by(pod, uid)
+        return is_owned_by(pod, Owner(str(metadata.get("namespace")), uid))
     return bool(uid) and as_mapping(metadata.get("labels")).get(c.LABEL_JOB_UID) == uid
 
 
@@ -113,11 +119,11 @@ def _uid_by_name(pod: Resource, resource: Resource, labels: Mapping[str, str]) -
     return str(pod_labels.get(c.LABEL_JOB_UID) or "") if has_name else ""
 
 
-def _with_owner(pod: Resource, uid: str) -> Resource:
-    """``pod`` with an owner reference, by which :func:`build_observed_state` knows the job's own pods."""
-    if is_owned_by(pod, uid):
-        return pod
-    return {**pod, "metadata": {**pod["metadata"], "ownerReferences": [{"uid": uid}]}}
+def _with_owner(pod: Resource, owner: Owner) -> Resource:
+    """``pod`` with the owner reference by which :func:`build_observed_state` knows the job's own pods."""
+    reference = {"uid": owner.uid, "controller": True}
+    metadata = {**pod["metadata"], "namespace": owner.namespace, "ownerReferences": [reference]}
+    return {**pod, "metadata": metadata}
 
 
 # --- the status, read back

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
     Observed,
@@ -18,25 +18,25 @@ Resource = Mapping[str, Any]
 
 
 def build_observed_state(
-    uid: str,
+    owner: Owner,
     container: str,
     pods: Iterable[Resource],
     services: Iterable[Resource],
     others: Mapping[str, Iterable[Resource]] | None = None,
 ) -> Observed:
-    """The state of those objects that the job ``uid`` owns; ``container`` is the framework's container name.
+    """The state of those objects that the job ``owner`` controls; ``container`` is the framework's container name.
 
     ``others`` are objects by kind: the items of the API's lists have no kind.
     """
-    everything = {**(others or {}), "Service": [s for s in services if is_owned_by(s, uid)]}
+    everything = {**(others or {}), "Service": [s for s in services if is_owned_by(s, owner)]}
     return Observed(
-        pods=tuple(_pod(p, container) for p in pods if is_owned_by(p, uid)),
+        pods=tuple(_pod(p, container) for p in pods if is_owned_by(p, owner)),
         services={s["metadata"]["name"]: s["metadata"].get("uid", "") for s in everything["Service"]},
         owned_objects={
             (kind, x["metadata"]["name"]): _owned_object(x["metadata"])
             for kind, found in everything.items()
             for x in found
-            if is_owned_by(x, uid)
+            if is_owned_by(x, owner)
         },
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -20,10 +21,25 @@ def owner_reference(job: DLJob) -> dict[str, Any]:
     }
 
 
-def is_owned_by(resource: Mapping[str, Any], uid: str) -> bool:
-    """Whether ``resource`` belongs to the job with that uid."""
-    references = (resource.get("metadata") or {}).get("ownerReferences") or ()
-    return any(r.get("uid") == uid for r in references)
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A job as the owner of objects."""
+
+    namespace: str
+    uid: str
+
+
+def is_owned_by(resource: Mapping[str, Any], owner: Owner) -> bool:
+    """Whether ``owner`` controls ``resource``.
+
+    An owner reference alone proves nothing: whoever may create pods may write any uid into it. An object of another
+    namespace is never the job's, and neither is one that the job does not control.
+    """
+    metadata = resource.get("metadata") or {}
+    if metadata.get("namespace", owner.namespace) != owner.namespace:
+        return False
+    references = metadata.get("ownerReferences") or ()
+    return any(r.get("uid") == owner.uid and r.get("controller") is True for r in references)
 
 
 def belongs_to_predecessor(resource: Mapping[str, Any], job: Mapping[str, Any]) -> bool:

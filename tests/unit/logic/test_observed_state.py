@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState, Termination
 from support.builders import NOW, UID, mxjob, pod_of, stamp
 
@@ -16,7 +17,7 @@ def view(status: dict[str, Any] | None = None, **metadata: Any) -> PodState:
     pod: dict[str, Any] = {"metadata": {"name": "p", "uid": "1", "ownerReferences": [OWNER], **metadata}}
     if status is not None:
         pod["status"] = status
-    return build_observed_state(UID, "mxnet", [pod], []).pods[0]
+    return build_observed_state(Owner("default", UID), "mxnet", [pod], []).pods[0]
 
 
 def container(
@@ -56,18 +57,20 @@ def test_malformed_labels(label: str) -> None:
 
 def test_objects_of_other_owners_are_ignored() -> None:
     stranger = {"metadata": {"name": "s", "uid": "2", "ownerReferences": [{**OWNER, "uid": "other"}]}}
-    seen = build_observed_state(UID, "mxnet", [stranger, {"metadata": {"name": "t"}}], [stranger])
+    seen = build_observed_state(Owner("default", UID), "mxnet", [stranger, {"metadata": {"name": "t"}}], [stranger])
     assert (seen.pods, seen.services) == ((), {})
 
 
 def test_services_by_name() -> None:
     service = {"metadata": {"name": "s", "uid": "2", "ownerReferences": [OWNER]}}
-    assert build_observed_state(UID, "mxnet", [], [service]).services == {"s": "2"}
+    assert build_observed_state(Owner("default", UID), "mxnet", [], [service]).services == {"s": "2"}
 
 
 def test_pods_of_a_type_in_any_case() -> None:
     job = mxjob().workers(1).job()
-    seen = build_observed_state(UID, "mxnet", [pod_of(job, t).resource() for t in ("worker", "scheduler")], [])
+    seen = build_observed_state(
+        Owner("default", UID), "mxnet", [pod_of(job, t).resource() for t in ("worker", "scheduler")], []
+    )
     assert [p.type for p in seen.pods_of("Worker")] == ["worker"]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -240,7 +241,9 @@ def test_replicas_that_wait_for_another_try_find_it_there() -> None:
     fake_cluster.kubelet_deletes()
     assert not fake_cluster.pods
     job = parse_job(fake_cluster.resource, MXNET)
-    seen = build_observed_state(job.uid, "mxnet", (), (), {"ConfigMap": fake_cluster.others["ConfigMap"].values()})
+    seen = build_observed_state(
+        Owner("default", job.uid), "mxnet", (), (), {"ConfigMap": fake_cluster.others["ConfigMap"].values()}
+    )
     assert shared_env_configmap.deletions(seen)
     assert shared_env_configmap.surplus(job, seen) == ()
 
