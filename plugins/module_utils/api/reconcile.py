@@ -181,7 +181,8 @@ def apply(context: Context, writer: Writer, parsed: Parsed, resolution: Resoluti
 def conclude(parsed: Parsed, resolution: Resolution, result: ApplyResult, now: datetime) -> Conclusion:
     """What to report of it."""
     if parsed.job is None:
-        return Conclusion(resolution.plan.status, resolution.plan.events, None, "; ".join(parsed.problems))
+        planned = resolution.plan
+        return Conclusion(planned.status, planned.events, planned.requeue_after, "; ".join(parsed.problems))
     return conclude_.conclude(parsed.job, resolution, result, now)
 
 

@@ -30,7 +30,8 @@ def plan_invalid(
     generation = metadata.get("generation")
     generation = generation if isinstance(generation, int) else 0
     if is_finished(old, generation):
-        return Plan()  # an edit of a finished job has no effect
+        left = _time_to_live(resource, old, now)  # an edit of a finished job has no other effect
+        return Plan(delete_job=True) if left is not None and left <= 0 else Plan(requeue_after=left)
     message = clip("; ".join(problems))
     reason = f"{resource.get('kind')}FailedValidation"
     fields: dict[str, Any] = {
@@ -57,6 +58,21 @@ def plan_invalid(
                 others, conditions.NewCondition(c.CONDITION_FAILED, reason, message), clock.stamp(now)
             ),
         }
+    left = _time_to_live(resource, fields, now) if outcome(fields) else None
     if fields == old:
-        return Plan()
-    return Plan(status=fields, events=(EventNote("Warning", reason, message),))
+        return Plan(delete_job=True) if left is not None and left <= 0 else Plan(requeue_after=left)
+    return Plan(status=fields, events=(EventNote("Warning", reason, message),), requeue_after=left)
+
+
+def _time_to_live(resource: Mapping[str, Any], status: Mapping[str, Any], now: datetime) -> float | None:
+    """Seconds until the operator deletes the failed job (0 or less: now), ``None`` where it keeps the job.
+
+    The job cannot be parsed, but may well have a valid ``ttlSecondsAfterFinished``.
+    """
+    policy = as_mapping(as_mapping(resource.get("spec")).get("runPolicy"))
+    ttl = policy.get("ttlSecondsAfterFinished")
+    ended = conditions.get_condition(conditions.read_conditions(status), outcome(status) or "")
+    ago = clock.seconds_since(ended.get("lastTransitionTime"), now) if ended else None
+    if isinstance(ttl, bool) or not isinstance(ttl, int) or ttl < 0 or ago is None:
+        return None
+    return ttl - ago

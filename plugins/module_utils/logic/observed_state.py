@@ -74,7 +74,7 @@ def _pod(pod: Resource, container: str) -> PodState:
         spec_hash=annotations.get(c.ANNOTATION_SPEC_HASH, ""),
         shared=annotations.get(c.ANNOTATION_SHARED, ""),
         node=spec.get("nodeName") or "",
-        restarts=sum(s.get("restartCount") or 0 for s in statuses),
+        restarts=_restarts(statuses, container),
         restart_policy=spec.get("restartPolicy") or c.RESTART_ALWAYS,
         container=main.get("name") or container,
         ended=_termination(ended) if ended else None,
@@ -104,6 +104,11 @@ def _main_container(statuses: list[Resource], container: str, phase: str) -> Res
         return own
     failed = (s for s in statuses if ((s.get("state") or {}).get("terminated") or {}).get("exitCode"))
     return next(failed, own)
+
+
+def _restarts(statuses: list[Resource], container: str) -> int:
+    """How often the kubelet restarted the framework's container. Restarts of a sidecar are no failures of the job."""
+    return next((s.get("restartCount") or 0 for s in statuses if s.get("name") == container), 0)
 
 
 def _is_active(status: Resource, phase: str) -> bool:

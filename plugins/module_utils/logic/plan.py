@@ -128,7 +128,7 @@ def _active(
     if changed:
         report.respecified()
     retries = {} if changed else failure.retries_of(job)
-    completed = {} if changed else completed_.read(job.status.get("completed"))
+    completed = {} if changed else _completed_of(job)
     as_one = restart_all.applies_to(job)
     attempt = restart_all.attempt_of(job.status) if as_one and not changed else 0
     if as_one:
@@ -223,6 +223,13 @@ def _soonest(wait: float | None, deletions: Sequence[Deletion]) -> float | None:
 
 def _last_phase(state: object) -> str:
     return c.PHASE_DONE if state == c.STATE_SUCCEEDED else c.PHASE_FAILED
+
+
+def _completed_of(job: DLJob) -> dict[str, set[int]]:
+    """The completed replicas, without those that an elastic job no longer has: they run again when it grows."""
+    sizes = {group.type.lower(): group.replicas for group in job.groups}
+    stored = completed_.read(job.status.get("completed"))
+    return {type_: {i for i in indexes if i < sizes.get(type_, 0)} for type_, indexes in stored.items()}
 
 
 def _of_this_spec(job: DLJob, observed: Observed, hashes: Mapping[str, str]) -> Observed:

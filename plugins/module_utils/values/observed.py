@@ -39,7 +39,7 @@ class PodState:
     """Name of the ConfigMap that holds a part of its environment, "" where it has none."""
     node: str
     restarts: int
-    """Sum of the restart counts of all its containers (restarts in place, by the kubelet)."""
+    """Restart count of the framework's container (restarts in place, by the kubelet)."""
     restart_policy: str
     container: str
     """The container that ``ended`` and ``terminated`` describe: the framework's, or one that kept it from starting."""

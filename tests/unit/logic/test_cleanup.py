@@ -120,3 +120,14 @@ def test_long_running_replicas_do_not_delay_the_cleanup(type_: str, waited: floa
     job = parse_job(resource, TENSORFLOW)
     seen = observed(job, [pod_of(job, type_, framework=TENSORFLOW).running()])
     assert grace_period(job, TENSORFLOW, seen, stamp(), at(0)) == waited
+
+
+@pytest.mark.parametrize(("had_run", "deleted"), [(False, True), (True, False)])
+def test_a_job_that_was_refused_while_it_was_created_leaves_nothing_behind(had_run: bool, deleted: bool) -> None:
+    """Its first pods would hold their GPUs. One that had run keeps what cleanPodPolicy says."""
+    running = [{"type": "Running", "status": "False"}] if had_run else []
+    job = mxjob().v1().status(state="Failed", failure={"reason": "RefusedByKubernetes"}, conditions=running).job()
+    assert job.run_policy.clean_pod_policy == "None"
+    seen = observed(job, [pod_of(job, "scheduler").running()])
+    assert bool(cleanup_targets(job, seen)) == deleted
+    assert is_clean(job, seen) != deleted

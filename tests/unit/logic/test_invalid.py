@@ -134,3 +134,27 @@ def test_any_malformed_job_is_reported(broken: dict[str, Any]) -> None:
     done = plan_invalid({**mxjob().resource(), **broken}, ["x"], NOW)
     assert done.status
     assert done.status["state"] == "Failed"
+
+
+def with_ttl(ttl: object) -> FakeCluster:
+    resource = mxjob().option(runPolicy={"ttlSecondsAfterFinished": ttl}).resource()
+    resource["spec"]["jobMode"] = "nonsense"
+    return FakeCluster(resource)
+
+
+def test_an_invalid_job_is_deleted_when_its_time_to_live_is_over() -> None:
+    cluster = with_ttl(60)
+    cluster.step()
+    assert cluster.planned().requeue_after == 60
+    cluster.advance(59)
+    assert (cluster.planned().requeue_after, cluster.planned().delete_job) == (1, False)
+    cluster.advance(1)
+    assert cluster.planned().delete_job
+
+
+@pytest.mark.parametrize("ttl", ["60", True, -1, None])
+def test_a_time_to_live_that_is_invalid_itself_deletes_nothing(ttl: object) -> None:
+    cluster = with_ttl(ttl)
+    cluster.step()
+    cluster.advance(10_000_000)
+    assert (cluster.planned().requeue_after, cluster.planned().delete_job) == (None, False)

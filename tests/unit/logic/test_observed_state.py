@@ -183,3 +183,15 @@ def test_disruption(status: str, disrupted: bool) -> None:
 def test_being_deleted() -> None:
     assert view(deletionTimestamp=stamp(30)).deleting == stamp(30)
     assert NOW.isoformat().startswith(stamp()[:19])
+
+
+def test_restarts_of_a_sidecar_are_not_counted() -> None:
+    statuses = [{"name": "log", "restartCount": 7}, {"name": "mxnet", "restartCount": 2}]
+    init = [{"name": "init", "restartCount": 3}]
+    pod = {
+        "metadata": {"ownerReferences": [{"uid": UID, "controller": True}]},
+        "status": {"containerStatuses": statuses},
+    }
+    pod["status"]["initContainerStatuses"] = init
+    (seen,) = build_observed_state(Owner("default", UID), "mxnet", [pod], []).pods
+    assert seen.restarts == 2

@@ -87,3 +87,17 @@ def test_a_worker_more(elastic: dict[str, int] | None, anew: bool) -> None:
     after = {pod["metadata"]["uid"] for pod in fake_cluster.pods.values()}
     assert len(after) == 3
     assert (before <= after) is not anew
+
+
+def test_an_elastic_job_that_shrank_runs_new_workers_when_it_grows() -> None:
+    fake_cluster = played(master=1, worker=4, elasticPolicy={"minReplicas": 1, "maxReplicas": 4})
+    for index in (2, 3):
+        fake_cluster.exit("worker", index, 0)
+    fake_cluster.settle()
+    assert (fake_cluster.status["completed"], fake_cluster.status["replicas"]) == ({"worker": "2-3"}, "5/5")
+    fake_cluster.edit(lambda spec: spec["pytorchReplicaSpecs"]["Worker"].update(replicas=2))
+    fake_cluster.settle()
+    assert ("completed" in fake_cluster.status, fake_cluster.status["replicas"]) == (False, "3/3")
+    fake_cluster.edit(lambda spec: spec["pytorchReplicaSpecs"]["Worker"].update(replicas=4))
+    fake_cluster.settle()
+    assert len(fake_cluster.pods) == 5

@@ -28,3 +28,10 @@ def test_counted_from_the_pods_creation_where_nothing_ran(now: float, left: floa
     """Otherwise the operator would create hundreds of pods a second for a node that rejects them."""
     pod = pod_of(JOB, "worker", 0, 3).refused_by_node().created(5)
     assert remaining_delay(pod.view(), at(now)) == left
+
+
+@pytest.mark.parametrize(("clock", "now", "left"), [(610, 12, 1), (610, 13, 0), (-600, 5, 8), (-600, 13, 0)])
+def test_the_clock_of_a_node_that_is_wrong_changes_little(clock: float, now: float, left: float) -> None:
+    """A node 10 minutes ahead made a replica wait 601 s instead of 1 s; one that is behind let it wait not at all."""
+    pod = pod_of(JOB, "worker", 0, 3).failed(1, seconds=clock).created(5)
+    assert remaining_delay(pod.view(), at(now)) == left

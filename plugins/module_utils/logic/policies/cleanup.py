@@ -8,11 +8,14 @@ from datetime import datetime
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.owned_objects import Key
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     CLEAN_ALL,
     CLEAN_NONE,
     CLEAN_RUNNING,
+    CONDITION_RUNNING,
     LIFETIME_PODS,
+    REASON_REFUSED,
     RESTART_ALWAYS,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
@@ -35,7 +38,7 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) 
 
     The objects in ``kept``, by kind and name, outlive the training.
     """
-    policy = job.run_policy.clean_pod_policy
+    policy = _policy(job)
     if policy == CLEAN_NONE:
         return ()
     pods = tuple(
@@ -50,6 +53,16 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) 
     return pods + others + shared_env_configmap.deletions(observed)
 
 
+def _policy(job: DLJob) -> str:
+    """The cleanPodPolicy. A job that Kubernetes refused a part of before it ran as a whole leaves nothing behind: its
+    first pods would wait for the others and hold their resources.
+    """
+    refused = (job.status.get("failure") or {}).get("reason") == REASON_REFUSED
+    if refused and conditions.get_condition(conditions.read_conditions(job.status), CONDITION_RUNNING) is None:
+        return CLEAN_ALL
+    return job.run_policy.clean_pod_policy
+
+
 def _serves_pods(key: Key, found: OwnedObject) -> bool:
     """Whether the object is of use only as long as the pods: their Services, and what a hook returned for them."""
     if found.lifetime:
@@ -59,7 +72,7 @@ def _serves_pods(key: Key, found: OwnedObject) -> bool:
 
 def is_clean(job: DLJob, observed: Observed, kept: Collection[Key] = ()) -> bool:
     """Whether there is nothing left to delete, and no pod is terminating."""
-    if job.run_policy.clean_pod_policy == CLEAN_NONE:
+    if _policy(job) == CLEAN_NONE:
         return True
     waiting = any(p.deleting for p in observed.pods)
     return not waiting and not cleanup_targets(job, observed, kept)

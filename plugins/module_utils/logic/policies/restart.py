@@ -21,8 +21,13 @@ def remaining_delay(pod: PodState, now: datetime) -> float:
     """Seconds left before the operator replaces the failed ``pod``; 0 when the delay is over.
 
     The delay starts when its container ended, or with the pod's creation where that never ran (the node rejected it).
+    The node's clock gives the first of these times. Where that is before the pod's creation or in the future, the clock
+    is wrong, and the delay starts with the creation, which the API server's clock gives.
     """
-    ended = clock.seconds_since((pod.ended.finished_at if pod.ended else "") or pod.created, now)
+    created = clock.seconds_since(pod.created, now)
+    ended = clock.seconds_since(pod.ended.finished_at, now) if pod.ended else None
+    if ended is None or ended < 0 or (created is not None and ended > created):
+        ended = created
     if ended is None:
         return 0.0
-    return max(0.0, delay(pod.attempt) - ended)
+    return min(max(0.0, delay(pod.attempt) - ended), delay(pod.attempt))

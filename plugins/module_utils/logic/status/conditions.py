@@ -24,6 +24,11 @@ def read_conditions(status: Mapping[str, Any]) -> list[Condition]:
     return [x for x in found if isinstance(x, Mapping)] if isinstance(found, list) else []
 
 
+def get_condition(conditions: Iterable[Condition], type_: str) -> Condition | None:
+    """The condition of that type, whatever its status."""
+    return next((x for x in conditions if x.get("type") == type_), None)
+
+
 def is_condition_true(conditions: Iterable[Condition], type_: str) -> bool:
     """Whether the condition of that type is True."""
     return any(x.get("type") == type_ and x.get("status") == "True" for x in conditions)
@@ -43,7 +48,7 @@ def set_condition(conditions: Iterable[Condition], new: NewCondition, now: str) 
     """The list with the condition set; conditions that it excludes are removed or set to False."""
     old = list(conditions)
     type_, reason, status = new.type, new.reason, new.status
-    present = next((x for x in old if x.get("type") == type_), None)
+    present = get_condition(old, type_)
     if present and (present.get("status"), present.get("reason")) == (status, reason):
         return old
     transition = now
