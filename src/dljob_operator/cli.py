@@ -23,13 +23,14 @@ from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
 from dljob_operator.durations import parse_duration
 from dljob_operator.engine.cleanup import CleanupIncomplete, remove_created
-from dljob_operator.engine.controller import Controller, Settings
+from dljob_operator.engine.controller import Controller
 from dljob_operator.engine.crds import Installed, install_crds
 from dljob_operator.engine.health import Health
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NoCluster, find_kubeconfig
 from dljob_operator.engine.leader import LeaderElector
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.requests import targets
+from dljob_operator.engine.settings import Settings
 from dljob_operator.runner import RunnerClient
 from dljob_operator.runner.client import RunnerError
 from dljob_operator.signals import SignalThread
@@ -132,7 +133,7 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
             _clean_up(api, installed)
         raise
     try:
-        return _wait(controller, runner, stopping, options.graceful_shutdown_timeout, health, options.log_format)
+        return _wait(options, controller, runner, stopping, health)
     finally:
         if elector is not None:
             elector.stop()
@@ -183,12 +184,11 @@ def _elected(elector: LeaderElector, stopping: _Stopping, health: Health | None)
 
 
 def _wait(
+    options: argparse.Namespace,
     controller: Controller,
     runner: RunnerClient,
     stopping: _Stopping,
-    grace: float,
     health: Health | None,
-    log_format: str,
 ) -> int:
     """Print the ready line as soon as everything is ready, then wait for the signal to stop."""
     problems: list[Exception] = []
@@ -207,13 +207,14 @@ def _wait(
                 health.ready.set()
             later = f" (not installed yet: {', '.join(map(str, missing))})" if missing else ""
             message = f"ready: watching {', '.join(map(str, watched)) or 'nothing'}{later}"
-            print(logs.ready_line(message, log_format), flush=True)
+            print(logs.ready_line(message, options.log_format), flush=True)
 
     threading.Thread(target=announce, name="announce", daemon=True).start()
     stopping.wait()
     if stopping.reason:
         # The new leader must be the only one that reconciles: kill the runs at once.
         problems.append(LeadershipLost(stopping.reason))
+    grace = options.graceful_shutdown_timeout
     _LOG.info("stopping", extra=logs.fields(grace_seconds=grace))
     controller.stop(0 if problems else grace)
     if health is not None:
@@ -251,7 +252,7 @@ def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="dljob-shim-") as folder:
         path = Path(folder) / "socket"
         bridge = BridgeController(theirs, api, runner, settings)
-        controllers: list[Controller] = [bridge]
+        controllers: list[BridgeController | Controller] = [bridge]
         if ours:
             _LOG.info(
                 "the embedded engine reconciles kinds beside ansible-operator", extra=logs.fields(kinds=_kinds(ours))

@@ -10,8 +10,7 @@ import dataclasses
 import datetime
 import itertools
 import logging
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,20 @@ from dljob_operator import logs
 from dljob_operator.ansible_operator_bridge import artifacts, command, events
 from dljob_operator.ansible_operator_bridge.command import Command, Input, UnsupportedRun
 from dljob_operator.ansible_operator_bridge.requeue_queue import RequeueQueue
-from dljob_operator.engine.controller import Controller, Runner, Settings, _Kind
+from dljob_operator.engine.concluder import Concluder
+from dljob_operator.engine.controller import Runner
+from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.events import EventRecorder
+from dljob_operator.engine.informer_set import InformerSet, WatchedKind
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
+from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.outcome import JobOutcome, outcomes
 from dljob_operator.engine.predicates import object_fields, uid_of, version_of
-from dljob_operator.engine.requests import Snapshot, target_name
+from dljob_operator.engine.requests import CacheView, target_name
 from dljob_operator.engine.resource_versions import number
+from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.transforms import Object, custom
+from dljob_operator.engine.workers import Work, Workers
 from dljob_operator.runner import RunRequest, RunResult
 from dljob_operator.runner.collect import REQUEUE_ACTIONS
 from dljob_operator.watches import Watch
@@ -47,24 +53,40 @@ class RunExit:
     output: str
 
 
-class BridgeController(Controller):
-    """Serves the runs of ansible-operator and requeues jobs. Any thread may call `prepare` and `run`."""
+class BridgeController:
+    """Serves the runs of ansible-operator and requeues jobs. Any thread may call `prepare` and `run`.
+
+    `start` returns immediately, and `stop` when all threads have ended. Runs wait `first_list` seconds for the caches
+    to sync; without them the roles read from the API server.
+    """
 
     def __init__(
         self,
         watches: Sequence[Watch],
         api: KubeApi,
         runner: Runner,
-        settings: Settings | None = None,
+        settings: Settings,
         *,
-        clock: Callable[[], float] = time.monotonic,
         first_list: float = 30.0,
     ) -> None:
-        """Runs wait `first_list` seconds for the caches to sync; without them the roles read from the API server."""
-        self._requeues = RequeueQueue(clock)
-        super().__init__(watches, api, runner, settings, queue=self._requeues)
-        self._numbers = itertools.count(1)
+        self._api = api
+        self._runner = runner
+        self._settings = settings
         self._first_list = first_list
+        self._numbers = itertools.count(1)
+        self._requeues = RequeueQueue()
+        self._informers = InformerSet(watches, api, settings, self._requeues)
+        # Nothing serves these metrics: ansible-operator has its own. It also requeues jobs after their period.
+        self._concluder = Concluder(self._requeues, EventRecorder(api), Metrics())
+        work = Work(self._requeues.get, self._requeue_all, self._requeues.failed, self._requeues.close)
+        self._workers = Workers(settings.max_concurrent, work, self._informers, runner)
+
+    def start(self) -> None:
+        self._workers.start()
+
+    def stop(self, grace: float) -> None:
+        """Write no more annotations, wait `grace` seconds, kill the runs in progress, and end all threads."""
+        self._workers.stop(grace)
 
     # Runs for the shim
 
@@ -72,7 +94,7 @@ class BridgeController(Controller):
         """Parse a run. Raises UnsupportedRun if the real ansible-runner must do it."""
         asked = command.parse(argv, cwd)
         given = command.read(asked)
-        kind = self._kinds.get(f"{given.job.get('apiVersion')} {given.job.get('kind')}")
+        kind = self._informers.kind(f"{given.job.get('apiVersion')} {given.job.get('kind')}")
         if kind is None:
             raise UnsupportedRun(f"watches.yaml has no {given.job.get('apiVersion')} {given.job.get('kind')}")
         target = _target(kind.watch, asked.path)
@@ -83,35 +105,35 @@ class BridgeController(Controller):
     def run(self, parsed: ParsedRun) -> RunExit:
         """Run it, post its events and write its artifacts; return when ansible-operator may continue."""
         uid = uid_of(dict(parsed.given.job))
-        cached = self._caches_are_filled()
+        cached = self._informers.wait_filled(self._first_list)
         self._requeues.begin(uid)
         try:
             return self._run_begun(parsed, uid, cached)
         except BaseException:
-            self._queue.done(uid, ok=False)
+            self._requeues.done(uid, ok=False)
             raise
 
     def _run_begun(self, parsed: ParsedRun, uid: str, cached: bool) -> RunExit:
         asked, given, kind = parsed.asked, parsed.given, parsed.kind
         job = _newer(custom(dict(given.job)), kind.get(uid))
-        snapshot: Snapshot | None = self._snapshot([job]) if cached else None
+        cache = self._informers.view([job]) if cached else CacheView()
         fixed = {**kind.watch.vars, **(kind.watch.finalizer.vars if kind.watch.finalizer else {})}
         values = command.variables(given, job, fixed)
         request = RunRequest(
             parsed.target,
             values,
             given.unsafe,
-            snapshot,
+            cache.snapshot,
             self._settings.run_timeout,
-            cluster_info=self._cluster_info.snapshot() if cached else None,
+            cluster_info=cache.cluster_info,
             facts=asked.facts,
         )
         result = self._runner.run(request)
-        self._log_run(kind, result)
+        self._concluder.ran(kind.watch, result)
         outcome = _own_requeue(outcomes(result, [uid])[uid], result)
-        self._wait_for_cache([outcome])
+        self._informers.wait_for(outcome.wrote)
         finished = self._report(parsed, result)
-        self._conclude(kind, job, outcome, result)
+        self._concluder.conclude(kind.watch, job, outcome, result)
         return finished
 
     def _report(self, parsed: ParsedRun, result: RunResult) -> RunExit:
@@ -129,34 +151,22 @@ class BridgeController(Controller):
             events.post_all(given.socket, given.path, result, str(asked.path))
         return RunExit(code, output)
 
-    def _caches_are_filled(self) -> bool:
-        deadline = time.monotonic() + self._first_list
-        info_synced = all(
-            informer.has_synced.wait(max(0.0, deadline - time.monotonic())) for informer in self._cluster_info.informers
-        )
-        return info_synced and all(
-            informer.has_synced.wait(max(0.0, deadline - time.monotonic())) and informer.synced.is_set()
-            for informers in self._owned.values()
-            for informer in informers
-        )
-
     # Requeue annotations, instead of the runs of the embedded engine
 
-    def _reconcile(self, keys: Sequence[str]) -> None:
+    def _requeue_all(self, keys: Sequence[str]) -> None:
         for key in keys:
-            kind, obj = self._find(key)
-            if kind is not None and obj is not None and kind.resource is not None:
-                self._requeue(key, kind, obj)
+            found = self._informers.find(key)
+            if found is not None and found[0].resource is not None:
+                self._requeue(key, found[0].resource, found[1])
 
-    def _requeue(self, key: str, kind: _Kind, obj: Object) -> None:
-        assert kind.resource is not None
+    def _requeue(self, key: str, resource: Resource, obj: Object) -> None:
         metadata = obj["metadata"]
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         body = {"metadata": {"annotations": {REQUEUE_ANNOTATION: f"{now} {next(self._numbers)}"}, "uid": key}}
         try:
             self._api.request(
                 "PATCH",
-                kind.resource.item(metadata.get("namespace", ""), metadata["name"]),
+                resource.item(metadata.get("namespace", ""), metadata["name"]),
                 body,
                 query={"fieldManager": MANAGER},
                 content_type=MERGE_PATCH,
@@ -169,9 +179,6 @@ class BridgeController(Controller):
         else:
             _LOG.info("requeue annotation written", extra=logs.fields(**object_fields(obj)))
 
-    def _period(self, kind: _Kind, obj: Object) -> float | None:
-        return None  # ansible-operator handles the period
-
 
 @dataclasses.dataclass(frozen=True)
 class ParsedRun:
@@ -179,7 +186,7 @@ class ParsedRun:
 
     asked: Command
     given: Input
-    kind: _Kind
+    kind: WatchedKind
     target: str
 
 

@@ -14,15 +14,14 @@ an annotation waits a moment for further ones. ansible-operator retries failed r
 
 from __future__ import annotations
 
-import heapq
 import math
-import threading
 import time
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 
 from dljob_operator.engine.queue import SETTLE
 from dljob_operator.engine.resource_versions import Written
+from dljob_operator.engine.schedule import Schedule
 
 ANNOTATION_TIMEOUT = 60.0
 """Seconds after which an annotation without a following run counts as lost."""
@@ -32,7 +31,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 @dataclass
 class _Job:
     running: int = 0
-    due: float = math.inf
     annotated_at: float = -math.inf
     problems: int = 0
     dirty: set[Written | None] = field(default_factory=set)
@@ -43,16 +41,15 @@ class RequeueQueue:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._changed = threading.Condition()
+        self._schedule = Schedule(clock)
+        self._changed = self._schedule.changed
         self._jobs: dict[str, _Job] = {}
-        self._heap: list[tuple[float, str]] = []
-        self._closed = False
 
     @property
     def depth(self) -> int:
         """The number of scheduled annotations."""
         with self._changed:
-            return sum(job.due < math.inf for job in self._jobs.values())
+            return len(self._schedule)
 
     def add(
         self, key: str, group: Hashable, *, cause: Written | None = None, urgent: bool = False, owned: int = 0
@@ -65,19 +62,21 @@ class RequeueQueue:
             if job.running:
                 job.dirty.add(cause)
             elif self._clock() - job.annotated_at >= ANNOTATION_TIMEOUT:
-                self._schedule(key, job, SETTLE)
+                self._annotate_after(key, SETTLE)
 
     def discard(self, key: str) -> None:
         """Remove a deleted job."""
         with self._changed:
             self._jobs.pop(key, None)
+            self._schedule.discard(key)
 
     def begin(self, key: str) -> None:
         """Record the start of a run. The caller takes the snapshot after this call."""
         with self._changed:
             job = self._jobs.setdefault(key, _Job())
             job.running += 1
-            job.due, job.annotated_at, job.problems = math.inf, -math.inf, 0
+            job.annotated_at, job.problems = -math.inf, 0
+            self._schedule.discard(key)
 
     def done(
         self,
@@ -102,29 +101,16 @@ class RequeueQueue:
                 return None
             delay = SETTLE if news else again_after
             if delay is not None:
-                self._schedule(key, job, delay)
+                self._annotate_after(key, delay)
             return delay
 
-    def get(self, limit: Callable[[Hashable], int], timeout: float | None = None) -> list[str] | None:
+    def get(self, timeout: float | None = None) -> list[str] | None:
         """Wait for a due job and return it; [] after `timeout` seconds, None once the queue is closed.
 
         The job counts as annotated from then on; call `failed` if the annotation could not be written.
         """
-        deadline = None if timeout is None else self._clock() + timeout
         with self._changed:
-            while not self._closed:
-                now = self._clock()
-                due = self._first_due()
-                if due <= now:
-                    _, key = heapq.heappop(self._heap)
-                    job = self._jobs[key]
-                    job.due, job.annotated_at = math.inf, now
-                    return [key]
-                if deadline is not None and now >= deadline:
-                    return []
-                ends = min(due, math.inf if deadline is None else deadline)
-                self._changed.wait(None if ends == math.inf else ends - now)
-            return None
+            return self._schedule.wait(self._take, timeout)
 
     def failed(self, key: str) -> float | None:
         """Schedule another attempt after a failed write; return the seconds until then, None if it is not needed."""
@@ -135,28 +121,20 @@ class RequeueQueue:
             job.annotated_at = -math.inf
             delay = min(_FIRST_PAUSE * 2**job.problems, _LONGEST_PAUSE)
             job.problems = min(job.problems + 1, 20)
-            self._schedule(key, job, delay)
+            self._annotate_after(key, delay)
             return delay
 
     def close(self) -> None:
         """Make `get` return None in all threads."""
         with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+            self._schedule.close()
 
-    def _schedule(self, key: str, job: _Job, delay: float) -> None:
-        due = self._clock() + delay
-        if due < job.due:
-            job.due = due
-            heapq.heappush(self._heap, (due, key))
-            self._changed.notify_all()
+    def _take(self) -> list[str] | None:
+        key = self._schedule.pop()
+        if key is None:
+            return None
+        self._jobs[key].annotated_at = self._clock()
+        return [key]
 
-    def _first_due(self) -> float:
-        """Return when the next annotation is due, after removing outdated entries."""
-        while self._heap:
-            due, key = self._heap[0]
-            job = self._jobs.get(key)
-            if job is not None and job.due == due:
-                return due
-            heapq.heappop(self._heap)
-        return math.inf
+    def _annotate_after(self, key: str, delay: float) -> None:
+        self._schedule.set(key, min(self._schedule.due(key), self._clock() + delay))

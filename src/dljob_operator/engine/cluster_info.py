@@ -15,7 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
 from dljob_operator import logs
 from dljob_operator.engine import transforms
 from dljob_operator.engine.discovery import CONFIG_MAPS, NODES
-from dljob_operator.engine.informer import Informer
+from dljob_operator.engine.informer import Informer, Source
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.predicates import Change
 
@@ -37,28 +37,12 @@ class ClusterInfoWatcher:
             [],
         )  # the extended resources and the `_nodes_version` that they are for
         self._config_maps = [
-            Informer(
-                api,
-                f"configmaps/{CONFIG_MAP}",
-                lambda: CONFIG_MAPS,
-                self._config_map_changed,
-                transform=transforms.config_map,
-                namespace=namespace_,
-                only=CONFIG_MAP,
-                optional=True,
-                without=f"; accelerators that it configures in namespace {namespace_} are not set up",
-            )
+            Informer(api, _config_map_in(namespace_), self._config_map_changed)
             for namespace_ in dict.fromkeys(filter(None, (namespace, CONFIG_NAMESPACE)))
         ]
-        self._nodes = Informer(
-            api,
-            "nodes",
-            lambda: NODES,
-            self._node_changed,
-            transform=transforms.node,
-            optional=True,
-            without="; alpha resource names are not replaced",
-        )
+        without = "; alpha resource names are not replaced"
+        nodes = Source("nodes", lambda: NODES, transforms.node, optional=True, without=without)
+        self._nodes = Informer(api, nodes, self._node_changed)
 
     @property
     def informers(self) -> list[Informer]:
@@ -97,3 +81,15 @@ class ClusterInfoWatcher:
                 extra=logs.fields(namespace=metadata.get("namespace"), name=metadata["name"], change=change_type),
             )
             self._changed()
+
+
+def _config_map_in(namespace: str) -> Source:
+    return Source(
+        f"configmaps/{CONFIG_MAP}",
+        lambda: CONFIG_MAPS,
+        transforms.config_map,
+        namespace=namespace,
+        only=CONFIG_MAP,
+        optional=True,
+        without=f"; accelerators that it configures in namespace {namespace} are not set up",
+    )

@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
@@ -30,32 +31,40 @@ class _Expired(Exception):
     """The API server no longer has the changes since our resource version, so the informer must list again."""
 
 
+@dataclass(frozen=True)
+class Source:
+    """What an informer watches."""
+
+    what: str
+    """Its name in logs."""
+    find: Callable[[], Resource | None]
+    """Returns the resource, or None while the API server does not serve the kind."""
+    transform: Transform
+    """Reduces an object to what the store keeps."""
+    namespace: str = ""
+    """"" for all namespaces."""
+    selector: str = ""
+    """A label selector that restricts the objects."""
+    only: str = ""
+    """The name of the only object to watch, "" for all."""
+    missing: str = ""
+    """What to log once while the kind is not served; a general text by default."""
+    optional: bool = False
+    """Whether RBAC may forbid to watch it."""
+    without: str = ""
+    """The effect of that, which the log then adds to the error."""
+
+
 class Informer:
-    """Watches a resource and calls `on_change` for each change of the store, on a thread of its own.
+    """Watches `source` and calls `on_change` for each change of the store, on a thread of its own.
 
-    `find` returns the resource, or None while the API server does not serve the kind; the informer then logs `missing`
-    once. The label selector `selector` and the name `only` restrict the objects. `synced` is set after the first
-    complete list. `has_synced` is set then too, and when no list will come: the kind is not served (`missing_now`), or
-    `stop` was called.
-
-    RBAC may forbid an `optional` resource, which sets `has_synced` too. The log then includes `without`, the effect.
+    `synced` is set after the first complete list. `has_synced` is set then too, and when no list will come: the kind is
+    not served (`missing_now`), RBAC forbids an optional source, or `stop` was called.
     """
 
-    def __init__(
-        self,
-        api: KubeApi,
-        what: str,
-        find: Callable[[], Resource | None],
-        on_change: Callable[[Change], None],
-        *,
-        transform: Transform,
-        namespace: str = "",
-        selector: str = "",
-        only: str = "",
-        missing: str = "",
-        optional: bool = False,
-        without: str = "",
-    ) -> None:
+    def __init__(self, api: KubeApi, source: Source, on_change: Callable[[Change], None]) -> None:
+        what, namespace = source.what, source.namespace
+        self.source = source
         self.what = f"{what} in namespace {namespace}" if namespace else what
         self._log_fields = {"resource": what, "namespace": namespace or None}
         self.store = Store()
@@ -63,16 +72,10 @@ class Informer:
         self.has_synced = threading.Event()
         self.missing_now = False
         self._api = api
-        self._find = find
         self._on_change = on_change
-        self._transform = transform
-        self._namespace = namespace
-        chosen = {"labelSelector": selector, "fieldSelector": only and f"metadata.name={only}"}
+        chosen = {"labelSelector": source.selector, "fieldSelector": source.only and f"metadata.name={source.only}"}
         self._selection = {key: value for key, value in chosen.items() if value}
         self._version = ""  # the resource version to watch from; "" to list first
-        self._missing = missing
-        self._optional = optional
-        self._without = without
         self._stopping = threading.Event()
         self._stream: WatchStream | None = None
         self._last_error = ""
@@ -96,7 +99,7 @@ class Informer:
         pause = _FIRST_PAUSE
         while not self._stopping.is_set():
             try:
-                resource = self._find()
+                resource = self.source.find()
                 if resource is None:
                     self._kind_is_missing()
                 elif self._list_and_watch(resource):
@@ -108,8 +111,8 @@ class Informer:
                 self._version = ""
                 # After a 404 the kind is no longer served, and `find` returns None.
                 if error.status != 404:
-                    self._warn_once(f"{error}{self._without}")
-                    if error.status == 403 and self._optional:
+                    self._warn_once(f"{error}{self.source.without}")
+                    if error.status == 403 and self.source.optional:
                         self._clear()
             except ApiConnectionError as error:
                 # The store stays valid: the next watch continues from its resource version.
@@ -123,7 +126,7 @@ class Informer:
 
     def _kind_is_missing(self) -> None:
         self._version = ""
-        self._warn_once(self._missing or f"the API server has no {self.what}")
+        self._warn_once(self.source.missing or f"the API server has no {self.what}")
         self._clear()
 
     def _clear(self) -> None:
@@ -135,7 +138,7 @@ class Informer:
 
     def _list_and_watch(self, resource: Resource) -> bool:
         """List if necessary, then watch until stopped; return False if a watch ended too soon."""
-        path = resource.collection(self._namespace)
+        path = resource.collection(self.source.namespace)
         if not self._version:
             self._version = self._list(path)
         self.missing_now = False
@@ -160,7 +163,7 @@ class Informer:
                 if error.status == 410:
                     raise _Expired from None
                 raise
-            items += map(self._transform, page["items"])
+            items += map(self.source.transform, page["items"])
             token = page["metadata"].get("continue")
             if not token:
                 break
@@ -207,7 +210,7 @@ class Informer:
             message = obj.get("message", "the watch ended with an error")
             raise ApiError(obj.get("code", 500), obj.get("reason", ""), message)
         if kind != "BOOKMARK":
-            transformed = self._transform(obj)
+            transformed = self.source.transform(obj)
             change = self.store.remove(transformed) if kind == "DELETED" else self.store.put(transformed)
             self._on_change(change)
         self._version = obj["metadata"]["resourceVersion"]

@@ -13,7 +13,7 @@ A task result may carry `dljob`, a mapping with
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -46,6 +46,11 @@ def outcomes(result: RunResult, uids: Sequence[str], *, shared: bool = False) ->
     if len(uids) == 1 and not shared:
         return {uids[0]: _single(result, reported.get(uids[0]), common)}
     return {uid: _shared(result, reported.get(uid), common) for uid in uids}
+
+
+def written(job_outcomes: Iterable[JobOutcome]) -> frozenset[Written]:
+    """Return all writes of `job_outcomes`."""
+    return frozenset().union(*(outcome.wrote for outcome in job_outcomes))
 
 
 def _single(result: RunResult, job: JobOutcome | None, common: float | None) -> JobOutcome:

@@ -8,7 +8,6 @@ or a user changes it.
 from __future__ import annotations
 
 import enum
-import heapq
 import math
 import threading
 import time
@@ -17,6 +16,7 @@ from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 
 from dljob_operator.engine.resource_versions import Written
+from dljob_operator.engine.schedule import Schedule
 
 FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 300.0
 SETTLE = 0.05
@@ -24,7 +24,6 @@ SETTLE = 0.05
 SETTLE_EACH = 0.0005
 """Additional delay in seconds for each owned object: a reconcile reads all of them, and more of them change."""
 _URGENT_IN_A_ROW = 4  # gets of urgent keys in a row before one of another key, if both wait
-_SLACK = 64  # outdated entries of the heap that may accumulate before they are removed
 
 
 class _State(enum.Enum):
@@ -38,7 +37,6 @@ class _State(enum.Enum):
 class _Item:
     group: Hashable
     state: _State = _State.IDLE
-    due: float = math.inf
     failures: int = 0
     alone: bool = False
     taker: int = 0
@@ -53,16 +51,15 @@ class WorkQueue:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._changed = threading.Condition()
+        self._schedule = Schedule(clock)
+        self._changed = self._schedule.changed
         self._items: dict[str, _Item] = {}
         self._ready: OrderedDict[str, None] = OrderedDict()
         # Changes of a job itself come before changes of its owned objects: creating pods of a new job precedes status
         # updates.
         self._first: OrderedDict[str, None] = OrderedDict()
         self._in_a_row = 0
-        self._delayed: list[tuple[float, str]] = []
         self._takers = 0
-        self._closed = False
 
     @property
     def waiting(self) -> int:
@@ -95,12 +92,13 @@ class WorkQueue:
                 item.failures = 0
                 self._make_ready(key, item, urgent=True)
             elif not item.failures:
-                self._delay(key, item, min(item.due, self._clock() + item.settle))
+                self._delay(key, item, min(self._schedule.due(key), self._clock() + item.settle))
 
     def discard(self, key: str) -> None:
         """Remove a deleted job; a run in progress ends by itself."""
         with self._changed:
             self._items.pop(key, None)
+            self._schedule.discard(key)
             self._ready.pop(key, None)
             self._first.pop(key, None)
 
@@ -110,20 +108,10 @@ class WorkQueue:
         Ready keys are divided among the waiting threads. Return [] after `timeout` seconds (0 does not wait), and None
         once the queue is closed. The caller must call `done` for every key.
         """
-        deadline = None if timeout is None else self._clock() + timeout
         with self._changed:
             self._takers += 1
             try:
-                while not self._closed:
-                    self._promote()
-                    if self._ready or self._first:
-                        return self._take(limit)
-                    now = self._clock()
-                    if deadline is not None and now >= deadline:
-                        return []
-                    ends = [at for at in (deadline, self._delayed[0][0] if self._delayed else None) if at]
-                    self._changed.wait(max(0.0, min(ends) - now) if ends else None)
-                return None
+                return self._schedule.wait(lambda: self._take(limit), timeout)
             finally:
                 self._takers -= 1
 
@@ -170,10 +158,12 @@ class WorkQueue:
     def close(self) -> None:
         """Make `get` return None in all threads."""
         with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+            self._schedule.close()
 
-    def _take(self, limit: Callable[[Hashable], int]) -> list[str]:
+    def _take(self, limit: Callable[[Hashable], int]) -> list[str] | None:
+        self._promote()
+        if not self._ready and not self._first:
+            return None
         urgent = bool(self._first) and not (self._ready and self._in_a_row >= _URGENT_IN_A_ROW)
         self._in_a_row = self._in_a_row + 1 if urgent else 0
         ready = self._first if urgent else self._ready
@@ -192,29 +182,17 @@ class WorkQueue:
         if urgent and self._ready.pop(key, key) is None:  # it was ready already
             self._first[key] = None
         if item.state is not _State.READY:
-            item.state, item.due = _State.READY, math.inf
+            item.state = _State.READY
+            self._schedule.discard(key)
             (self._first if urgent else self._ready)[key] = None
             self._changed.notify()
 
     def _delay(self, key: str, item: _Item, due: float) -> None:
-        if item.state is _State.READY or due == item.due:
-            return
-        item.state, item.due = _State.DELAYED, due
-        heapq.heappush(self._delayed, (due, key))
-        if len(self._delayed) > 2 * len(self._items) + _SLACK:
-            self._delayed = [entry for entry in self._delayed if self._is_current(*entry)]
-            heapq.heapify(self._delayed)
-        # Wake all threads: a single one might be busy when this is due.
-        self._changed.notify_all()
+        if item.state is not _State.READY:
+            item.state = _State.DELAYED
+            self._schedule.set(key, due)
 
     def _promote(self) -> None:
-        """Make due keys ready. Entries with an outdated due time are skipped."""
-        now = self._clock()
-        while self._delayed and self._delayed[0][0] <= now:
-            due, key = heapq.heappop(self._delayed)
-            if self._is_current(due, key):
-                self._make_ready(key, self._items[key])
-
-    def _is_current(self, due: float, key: str) -> bool:
-        item = self._items.get(key)
-        return item is not None and item.state is _State.DELAYED and item.due == due
+        """Make due keys ready."""
+        while (key := self._schedule.pop()) is not None:
+            self._make_ready(key, self._items[key])

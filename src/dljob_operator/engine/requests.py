@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dljob_operator import variables
@@ -19,6 +19,14 @@ Snapshot = Mapping[str, Mapping[str, Sequence[Object]]]
 
 ClusterInfo = Mapping[str, Any]
 """Information on the cluster; see `engine.cluster_info`."""
+
+
+@dataclass(frozen=True)
+class CacheView:
+    """What a run gets of the cache. None stands for no cache, so that the role reads from the API server."""
+
+    snapshot: Snapshot | None = None
+    cluster_info: ClusterInfo | None = None
 
 
 def targets(watches: Sequence[Watch]) -> list[Target]:
@@ -46,20 +54,17 @@ def target_name(watch: Watch, *, finalizing: bool = False) -> str:
 def request_for_one(
     watch: Watch,
     obj: Object,
-    snapshot: Snapshot,
+    cache: CacheView,
     timeout: float,
     *,
-    cluster_info: ClusterInfo | None = None,
     finalizing: bool = False,
 ) -> RunRequest:
     run_variables = variables.for_object(watch, obj, finalizing=finalizing)
-    return _request(target_name(watch, finalizing=finalizing), run_variables, snapshot, timeout, cluster_info)
+    return _request(target_name(watch, finalizing=finalizing), run_variables, cache, timeout)
 
 
-def request_for_many(
-    watch: Watch, objs: Sequence[Object], snapshot: Snapshot, timeout: float, *, cluster_info: ClusterInfo | None = None
-) -> RunRequest:
-    request = _request(target_name(watch), variables.for_batch(watch, objs), snapshot, timeout, cluster_info)
+def request_for_many(watch: Watch, objs: Sequence[Object], cache: CacheView, timeout: float) -> RunRequest:
+    request = _request(target_name(watch), variables.for_batch(watch, objs), cache, timeout)
     return replace(request, long_lived=watch.long_lived)
 
 
@@ -75,12 +80,6 @@ def period_of(watch: Watch, obj: Object, default: float) -> float | None:
     return watch.reconcile_period or default or None
 
 
-def _request(
-    target: str,
-    run_variables: variables.RunVariables,
-    snapshot: Snapshot,
-    timeout: float,
-    cluster_info: ClusterInfo | None,
-) -> RunRequest:
+def _request(target: str, run_variables: variables.RunVariables, cache: CacheView, timeout: float) -> RunRequest:
     values: Mapping[str, Any] = run_variables.values
-    return RunRequest(target, values, run_variables.unsafe, snapshot, timeout, cluster_info)
+    return RunRequest(target, values, run_variables.unsafe, cache.snapshot, timeout, cache.cluster_info)

@@ -18,10 +18,11 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
-from dljob_operator.engine.controller import Controller, Settings
+from dljob_operator.engine.controller import Controller
 from dljob_operator.engine.discovery import PODS, Resource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.requests import targets
+from dljob_operator.engine.settings import Settings
 from dljob_operator.runner import RunnerClient, RunRequest, RunResult, Target
 from dljob_operator.watches import GVK, Watch
 

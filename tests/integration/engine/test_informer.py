@@ -15,7 +15,7 @@ from integration.engine.support import GROUP, Jobs, Line, crd, remove_crd, until
 from dljob_operator.engine import transforms
 from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.discovery import PODS, Resource, find_resource
-from dljob_operator.engine.informer import Informer
+from dljob_operator.engine.informer import Informer, Source
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.predicates import Change
 from dljob_operator.watches import GVK
@@ -60,7 +60,7 @@ def line(kubeconfig: Path, tmp_path: Path) -> Iterator[tuple[Line, KubeApi]]:
 
 
 def _pods(api: KubeApi, namespace: str, log: Log) -> Informer:
-    return Informer(api, "pods", lambda: PODS, log, transform=transforms.pod, namespace=namespace, selector=_OURS)
+    return Informer(api, Source("pods", lambda: PODS, transforms.pod, namespace, _OURS), log)
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_more_objects_than_a_page_are_listed(
     monkeypatch.setattr("dljob_operator.engine.informer._PAGE_SIZE", 2)
     for number in range(5):
         jobs.create(f"job-{number}")
-    informer = Informer(kube, "jobs", lambda: echojobs, log, transform=transforms.custom, namespace=jobs.namespace)
+    informer = Informer(kube, Source("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
     started.append(informer)
     informer.start()
     assert informer.synced.wait(10)
@@ -119,7 +119,7 @@ def test_after_a_cut_it_goes_on_where_it_was(
 ) -> None:
     wire, api = line
     jobs.create("before")
-    informer = Informer(api, "jobs", lambda: echojobs, log, transform=transforms.custom, namespace=jobs.namespace)
+    informer = Informer(api, Source("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
     started.append(informer)
     informer.start()
     assert informer.synced.wait(10)
@@ -142,7 +142,7 @@ def test_a_server_that_is_away_is_complained_of_once_and_found_again(
 ) -> None:
     caplog.set_level(logging.INFO, "dljob_operator")
     wire, api = line
-    informer = Informer(api, "jobs", lambda: echojobs, log, transform=transforms.custom, namespace=jobs.namespace)
+    informer = Informer(api, Source("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
     started.append(informer)
     informer.start()
     assert informer.synced.wait(10)
@@ -166,7 +166,7 @@ def test_a_version_that_the_server_no_longer_has_leads_to_a_new_list(
     wire, api = line
     jobs.create("stays")
     jobs.create("goes")
-    informer = Informer(api, "jobs", lambda: echojobs, log, transform=transforms.custom, namespace=jobs.namespace)
+    informer = Informer(api, Source("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
     started.append(informer)
     informer.start()
     assert informer.synced.wait(10)
@@ -206,14 +206,8 @@ def test_a_kind_that_is_not_installed_is_named_and_found_once_it_is(
     gvk = GVK(GROUP, "v1", "LateJob")
     name = f"latejobs.{GROUP}"
     remove_crd(kube, name)
-    informer = Informer(
-        kube,
-        str(gvk),
-        lambda: find_resource(kube, gvk),
-        log,
-        transform=transforms.custom,
-        missing="install it: LateJob",
-    )
+    source = Source(str(gvk), lambda: find_resource(kube, gvk), transforms.custom, missing="install it: LateJob")
+    informer = Informer(kube, source, log)
     started.append(informer)
     informer.start()
     assert informer.has_synced.wait(10)

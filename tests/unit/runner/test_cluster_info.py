@@ -61,6 +61,7 @@ def test_a_heartbeat_costs_nothing() -> None:
 def test_the_namespaces_that_are_watched() -> None:
     api = KubeApi.__new__(KubeApi)
     places = [
-        [i._namespace for i in ClusterInfoWatcher(api, own, lambda: None).informers] for own in ("ml", "default", "")
+        [i.source.namespace for i in ClusterInfoWatcher(api, own, lambda: None).informers]
+        for own in ("ml", "default", "")
     ]
     assert places == [["ml", "default", ""], ["default", ""], ["default", ""]]  # the last is the nodes'

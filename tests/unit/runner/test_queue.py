@@ -215,7 +215,7 @@ def test_times_that_were_replaced_do_not_pile_up(queue: WorkQueue, clock: Clock)
         assert _take(queue) == ["a"]
         queue.done("a", ok=True, again_after=36000 + clock.now)
         clock.pass_time(1)
-    assert len(queue._delayed) < 100
+    assert len(queue._schedule._heap) < 100
     clock.pass_time(1e6)
     assert [_take(queue), _take(queue)] == [["a"], []]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dljob_operator.engine.conditions import after_run
-from dljob_operator.engine.requests import period_of, request_for_many, request_for_one, target_name, targets
+from dljob_operator.engine.requests import CacheView, period_of, request_for_many, request_for_one, target_name, targets
 from dljob_operator.runner import Target
 from dljob_operator.watches import GVK, Finalizer, Watch
 
@@ -33,7 +33,7 @@ class TestTargets:
     def test_a_finalizer_of_variables_is_run_by_the_entrys_own_role(self) -> None:
         watch = Watch(_GVK, role=Path("/r"), finalizer=Finalizer("x/y", vars={"state": "absent"}))
         assert [target.name for target in targets([watch])] == ["example.com/v1 EchoJob"]
-        request = request_for_one(watch, _job(), {}, 5, finalizing=True)
+        request = request_for_one(watch, _job(), CacheView(), 5, finalizing=True)
         assert (request.target, request.values["state"]) == ("example.com/v1 EchoJob", "absent")
 
     def test_an_entry_that_takes_batches_says_so(self) -> None:
@@ -45,11 +45,12 @@ def test_one_job_is_handed_over_as_ansible_operator_does_and_several_as_a_batch(
     watch, jobs = Watch(_GVK, role=Path("/r"), mark_unsafe=True), [_job("j"), _job("k")]
     snapshot = {"j-uid": {"Pod": [], "Service": []}}
     cluster_info = {"resources": ["nvidia.com/gpu"]}
-    one = request_for_one(watch, jobs[0], snapshot, 5, cluster_info=cluster_info)
+    cache = CacheView(snapshot, cluster_info)
+    one = request_for_one(watch, jobs[0], cache, 5)
     assert one.values["_example_com_echojob"] is jobs[0]
     assert "_example_com_echojob" in one.unsafe
     assert (one.snapshot, one.timeout, one.cluster_info) == (snapshot, 5, cluster_info)
-    many = request_for_many(watch, jobs, snapshot, 5, cluster_info=cluster_info)
+    many = request_for_many(watch, jobs, cache, 5)
     assert (many.values, many.cluster_info) == ({"dljob_batch": jobs}, cluster_info)
 
 

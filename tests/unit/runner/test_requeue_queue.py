@@ -28,7 +28,7 @@ def requeues(clock: Clock) -> RequeueQueue:
 
 
 def due(requeues: RequeueQueue) -> list[str] | None:
-    return requeues.get(lambda _: 1, timeout=0)
+    return requeues.get(timeout=0)
 
 
 def after_a_run(requeues: RequeueQueue, key: str = "a", **done: object) -> float | None:
@@ -159,7 +159,7 @@ def test_a_deleted_job_is_removed(requeues: RequeueQueue, clock: Clock) -> None:
 def test_close_wakes_waiting_threads() -> None:
     requeues = RequeueQueue()
     found: list[object] = []
-    thread = threading.Thread(target=lambda: found.append(requeues.get(lambda _: 1)))
+    thread = threading.Thread(target=lambda: found.append(requeues.get()))
     thread.start()
     requeues.close()
     thread.join(10)

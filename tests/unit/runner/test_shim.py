@@ -19,9 +19,9 @@ from support.ansible_operator import Run, Runs
 from dljob_operator.ansible_operator_bridge import supervise
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
-from dljob_operator.engine.controller import Settings
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.requests import targets
+from dljob_operator.engine.settings import Settings
 from dljob_operator.runner import RunnerClient
 from dljob_operator.watches import GVK, Watch
 from dljob_operator.watches.model import Finalizer

@@ -1,0 +1,258 @@
+"""All informers of a controller, and the cache that they fill: jobs, the objects that they own, the cluster info."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY, MANAGER
+
+from dljob_operator import logs
+from dljob_operator.engine import transforms
+from dljob_operator.engine.cluster_info import ClusterInfoWatcher
+from dljob_operator.engine.discovery import CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, Resource, find_resource
+from dljob_operator.engine.informer import Informer, Source
+from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.predicates import (
+    Change,
+    custom_predicate,
+    is_leaving,
+    owned_predicate,
+    owner_uid,
+    uid_of,
+    version_of,
+)
+from dljob_operator.engine.requests import CacheView, target_name
+from dljob_operator.engine.resource_versions import ResourceVersionTracker, Written
+from dljob_operator.engine.settings import Settings
+from dljob_operator.engine.transforms import Object
+from dljob_operator.watches import GVK, Watch
+
+_LOG = logging.getLogger(__name__)
+MANAGED = f"{LABEL_MANAGED_BY}={MANAGER}"
+_CACHE_TIMEOUT = 5.0  # seconds to wait until the cache has observed the writes of a run
+_OWNED: Mapping[str, tuple[Resource, transforms.Transform]] = {
+    "Pod": (PODS, transforms.pod),
+    "Service": (SERVICES, transforms.service),
+    "ConfigMap": (CONFIG_MAPS, transforms.existence),
+    "Deployment": (DEPLOYMENTS, transforms.existence),
+}
+
+
+class JobEvents(Protocol):
+    """Takes the changes that matter for a job; each queue does."""
+
+    def add(
+        self, key: str, group: Hashable, *, cause: Written | None = ..., urgent: bool = ..., owned: int = ...
+    ) -> None:
+        """The job `key` of the target `group` changed, or an object that it owns; see `WorkQueue.add`."""
+        ...
+
+    def discard(self, key: str) -> None:
+        """The job was deleted."""
+        ...
+
+
+@dataclass
+class WatchedKind:
+    """A watched kind: its watch entry, its API resource (None while it is not served) and its informers."""
+
+    watch: Watch
+    resource: Resource | None = None
+    informers: list[Informer] = field(default_factory=list)
+
+    def get(self, uid: str) -> Object | None:
+        return next((obj for one in self.informers if (obj := one.store.get(uid)) is not None), None)
+
+
+class InformerSet:
+    """The informers of the kinds of `watches`, of what jobs own, and of the cluster info.
+
+    Each relevant change is passed to `events` on the informer's thread, and each change of a job before that to
+    `on_job` with its target's name. All methods but `start` may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        watches: Sequence[Watch],
+        api: KubeApi,
+        settings: Settings,
+        events: JobEvents,
+        on_job: Callable[[str, Change], None] = lambda target, change: None,
+    ) -> None:
+        self._api = api
+        self._settings = settings
+        self._events = events
+        self._on_job = on_job
+        self._seen = ResourceVersionTracker()
+        self._stopping = threading.Event()
+        self._kinds = {target_name(watch): self._kind(watch) for watch in watches}
+        self._owned = {name: self._owned_informers(name) for name in _OWNED}
+        self._cluster_info = ClusterInfoWatcher(api, settings.own_namespace, self._cluster_info_changed)
+
+    # The informers' threads
+
+    def start(self) -> None:
+        for informer in self._informers:
+            informer.start()
+
+    def wait_ready(self) -> tuple[list[GVK], list[GVK]]:
+        """Wait until all informers have synced; return the kinds that are watched and the kinds that are not served."""
+        for informer in self._informers:
+            informer.has_synced.wait()
+        missing = [kind.watch.gvk for kind in self._kinds.values() if any(i.missing_now for i in kind.informers)]
+        return [kind.watch.gvk for kind in self._kinds.values() if kind.watch.gvk not in missing], missing
+
+    def wait_filled(self, timeout: float = math.inf) -> bool:
+        """Wait until a snapshot is complete; return whether it is, at the latest after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        owned = [informer for informers in self._owned.values() for informer in informers]
+        for informer in (*owned, *self._cluster_info.informers):
+            left = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
+            if not informer.has_synced.wait(left):
+                return False
+        return all(informer.synced.is_set() for informer in owned)
+
+    def begin_stop(self) -> None:
+        """End all waiting for the cache, and the informers that have not synced; the others go on."""
+        self._stopping.set()
+        for informer in self._informers:
+            if not informer.has_synced.is_set():
+                informer.stop()
+
+    def stop(self) -> None:
+        """Request the end of all informers and return immediately."""
+        for informer in self._informers:
+            informer.stop()
+
+    def join(self) -> None:
+        """Wait for the ends of the informers, for each at most a few seconds."""
+        for informer in self._informers:
+            informer.join(_CACHE_TIMEOUT)
+
+    # The cache
+
+    def kind(self, target: str) -> WatchedKind | None:
+        """Return the kind with that target name."""
+        return self._kinds.get(target)
+
+    def find(self, uid: str) -> tuple[WatchedKind, Object] | None:
+        """Return a job and its kind."""
+        for kind in self._kinds.values():
+            obj = kind.get(uid)
+            if obj is not None:
+                return kind, obj
+        return None
+
+    def jobs(self) -> Iterator[tuple[str, Object]]:
+        """Yield all jobs with their targets' names."""
+        for name, kind in self._kinds.items():
+            for informer in kind.informers:
+                for obj in informer.store.all():
+                    yield name, obj
+
+    def view(self, objs: Sequence[Object]) -> CacheView:
+        """Return what a run for the jobs `objs` gets of the cache."""
+        owned = {
+            uid_of(obj): {
+                name: [owned for informer in informers for owned in informer.store.owned(uid_of(obj))]
+                for name, informers in self._owned.items()
+            }
+            for obj in objs
+        }
+        return CacheView(owned, self._cluster_info.snapshot())
+
+    def wait_for(self, wrote: Collection[Written]) -> None:
+        """Wait until the cache has observed what a run wrote, so that the next run does not use older state."""
+        if not self._stopping.is_set() and not self._seen.wait_for(wrote, _CACHE_TIMEOUT):
+            _LOG.warning(
+                "timed out waiting for the cache to observe our writes",
+                extra=logs.fields(timeout_seconds=_CACHE_TIMEOUT),
+            )
+
+    # Construction
+
+    @property
+    def _informers(self) -> list[Informer]:
+        custom = [informer for kind in self._kinds.values() for informer in kind.informers]
+        owned = [informer for informers in self._owned.values() for informer in informers]
+        return [*custom, *owned, *self._cluster_info.informers]
+
+    def _kind(self, watch: Watch) -> WatchedKind:
+        kind = WatchedKind(watch)
+        gvk = watch.gvk
+        missing = (
+            f"the cluster has no {gvk.kind} in {gvk.api_version}: its CustomResourceDefinition is not "
+            "installed; run 'kubectl apply --server-side -f crds/' or start with --install-crds"
+        )
+
+        def find() -> Resource | None:
+            kind.resource = find_resource(self._api, gvk)
+            return kind.resource
+
+        for namespace in self._settings.namespaces or ("",):
+            selector = ",".join(filter(None, (watch.selector, self._settings.selector)))
+            source = Source(str(gvk), find, transforms.custom, namespace, selector, missing=missing)
+            kind.informers.append(Informer(self._api, source, lambda change: self._custom_changed(kind, change)))
+        return kind
+
+    def _owned_informers(self, name: str) -> list[Informer]:
+        resource, transform = _OWNED[name]
+        sources = [
+            Source(resource.plural, lambda: resource, transform, namespace, MANAGED)
+            for namespace in self._settings.namespaces or ("",)
+        ]
+        return [Informer(self._api, source, lambda change: self._owned_changed(name, change)) for source in sources]
+
+    # Watch events (on the informers' threads)
+
+    def _custom_changed(self, kind: WatchedKind, change: Change) -> None:
+        self._note(change)
+        self._on_job(target_name(kind.watch), change)
+        uid = uid_of(change.obj)
+        if change.new is None:
+            self._events.discard(uid)
+        elif custom_predicate(change):
+            cause = (uid, version_of(change.new))
+            # After a start all existing jobs seem new. A job with a status was reconciled before, so new jobs go first.
+            reconciled_before = change.old is None and bool(change.new.get("status"))
+            self._events.add(uid, target_name(kind.watch), cause=cause, urgent=not reconciled_before)
+
+    def _owned_changed(self, name: str, change: Change) -> None:
+        self._note(change)
+        owner = owner_uid(change.obj)
+        if owner is None or not owned_predicate(change):
+            return
+        for target, kind in self._kinds.items():
+            if kind.get(owner) is not None and _watches_owned(kind.watch, name):
+                version = None if change.new is None else version_of(change.new)
+                owned = sum(informer.store.count(owner) for informer in self._owned[name])
+                self._events.add(owner, target, cause=(uid_of(change.obj), version), owned=owned)
+
+    def _cluster_info_changed(self) -> None:
+        """Requeue all unfinished jobs, because any of them may wait for this change.
+
+        It is not tracked which jobs wait; a reconcile of another job writes nothing.
+        """
+        for target, obj in self.jobs():
+            if not (obj.get("status") or {}).get("completionTime"):
+                self._events.add(uid_of(obj), target)
+
+    def _note(self, change: Change) -> None:
+        obj = change.obj
+        self._seen.note(uid_of(obj), version_of(obj), leaving=is_leaving(obj), gone=change.new is None)
+
+
+def _watches_owned(watch: Watch, kind: str) -> bool:
+    """Whether changes of owned objects of a `kind` requeue the jobs of `watch`.
+
+    `watchDependentResources` does not matter here: it controls the watches of ansible-operator, which ignore the status
+    of pods. The engine always watches objects with our label.
+    """
+    group, version = _OWNED[kind][0].prefix.rpartition("/")[::2]
+    return GVK(group.removeprefix("/apis/") if group != "/api" else "", version, kind) not in watch.blacklist

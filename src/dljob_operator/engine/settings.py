@@ -1,0 +1,22 @@
+"""The settings of the controllers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LARGEST_BATCH = 25
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a controller. Times are in seconds; empty `namespaces` means all."""
+
+    namespaces: tuple[str, ...] = ()
+    selector: str = ""
+    """The controller reconciles only jobs that match this label selector."""
+    max_concurrent: int = 2
+    reconcile_period: float = 36_000.0
+    run_timeout: float = 300.0
+    largest_batch: int = LARGEST_BATCH
+    own_namespace: str = ""
+    """The namespace in which the operator runs, "" outside a cluster."""

@@ -1,0 +1,78 @@
+"""The threads of a controller that take jobs from its queue, and how they end."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from dljob_operator import logs
+from dljob_operator.engine.informer_set import InformerSet
+
+_LOG = logging.getLogger(__name__)
+
+
+class Closable(Protocol):
+    """The part of RunnerClient that ends all runs."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the threads do."""
+
+    take: Callable[[], list[str] | None]
+    """Waits for keys; None ends the thread."""
+    handle: Callable[[list[str]], None]
+    abandon: Callable[[str], object]
+    """Returns a key to the queue after `handle` has raised an error."""
+    close: Callable[[], None]
+    """Makes `take` return None in all threads."""
+
+
+class Workers:
+    """`count` threads that work once the cache of `informers` is filled."""
+
+    def __init__(self, count: int, work: Work, informers: InformerSet, runner: Closable) -> None:
+        self._work = work
+        self._informers = informers
+        self._runner = runner
+        self._count = count
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Start the informers and the threads."""
+        self._informers.start()
+        for number in range(self._count):
+            thread = threading.Thread(target=self._run, name=f"worker {number}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self, grace: float) -> None:
+        """Start no more work, wait `grace` seconds for runs in progress, kill the others, and end all threads."""
+        self._work.close()
+        self._informers.begin_stop()  # the threads that wait for the first lists have started no run before
+        deadline = time.monotonic() + grace
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        if any(thread.is_alive() for thread in self._threads):
+            _LOG.warning("ending runs that did not end in time", extra=logs.fields(grace_seconds=grace))
+        self._runner.close()
+        self._informers.stop()
+        for thread in self._threads:
+            thread.join()
+        self._informers.join()
+
+    def _run(self) -> None:
+        self._informers.wait_filled()
+        while (keys := self._work.take()) is not None:
+            try:
+                self._work.handle(keys)
+            except Exception:
+                _LOG.exception("reconcile failed with an internal error")
+                for key in keys:
+                    self._work.abandon(key)

@@ -1,0 +1,108 @@
+"""When and how the bridge writes the requeue annotation, without an API server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+
+from dljob_operator.ansible_operator_bridge.controller import REQUEUE_ANNOTATION, BridgeController
+from dljob_operator.engine.controller import Runner
+from dljob_operator.engine.discovery import Resource
+from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.settings import Settings
+from dljob_operator.watches import GVK, Watch
+
+ECHO = GVK("example.com", "v1", "EchoJob")
+
+
+class Api(KubeApi):
+    """Records writes. `refuses` are the errors of the next ones, and reads never succeed."""
+
+    def __init__(self, *refuses: Exception) -> None:
+        self.writes: list[tuple[str, str, Any]] = []
+        self._refuses = list(refuses)
+
+    def get(self, path: str, query: Any = None) -> dict[str, Any]:
+        raise ApiError(500, "", "no")
+
+    def request(self, method: str, path: str, body: object = None, **_: Any) -> dict[str, Any]:
+        self.writes.append((method, path, body))
+        if self._refuses:
+            raise self._refuses.pop(0)
+        return {}
+
+
+class NoRuns:
+    def close(self) -> None:
+        pass
+
+
+def bridge_of(api: Api) -> BridgeController:
+    """A bridge whose cache has one job, after a run of it."""
+    made = BridgeController([Watch(ECHO)], api, cast(Runner, NoRuns()), Settings(max_concurrent=1))
+    kind = made._informers.kind(str(ECHO))
+    assert kind is not None
+    kind.resource = Resource("/apis/example.com/v1", "echojobs")
+    metadata = {"name": "j", "namespace": "team", "uid": "1", "resourceVersion": "1"}
+    kind.informers[0]._handle_event(
+        {"type": "ADDED", "object": {"apiVersion": "example.com/v1", "kind": "EchoJob", "metadata": metadata}}
+    )
+    made._requeues.begin("1")
+    made._requeues.done("1", ok=True)
+    for informer in made._informers._informers:
+        informer.start = lambda: None  # type: ignore[method-assign]
+        informer.join = lambda timeout=None: None  # type: ignore[method-assign]
+        informer.synced.set()
+        informer.has_synced.set()
+    return made
+
+
+def change_a_pod(bridge: BridgeController) -> None:
+    (pods,) = (i for i in bridge._informers._informers if i.source.what == "pods")
+    metadata = {"name": "p", "namespace": "team", "uid": "p", "resourceVersion": "5"}
+    references = [{"uid": "1", "controller": True}]
+    pods._handle_event({"type": "ADDED", "object": {"metadata": {**metadata, "ownerReferences": references}}})
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_changed_pod_annotates_its_job_and_no_other_of_the_name() -> None:
+    api = Api()
+    bridge = bridge_of(api)
+    bridge.start()
+    change_a_pod(bridge)
+    until(lambda: bool(api.writes))
+    bridge.stop(5)
+    ((method, path, body),) = api.writes
+    assert (method, path) == ("PATCH", "/apis/example.com/v1/namespaces/team/echojobs/j")
+    assert body["metadata"]["uid"] == "1"
+    assert list(body["metadata"]["annotations"]) == [REQUEUE_ANNOTATION] == ["dljob.operator/nudged"]
+
+
+@pytest.mark.parametrize("error", [ApiError(500, "", "busy"), RuntimeError("a bug")])
+def test_a_failed_write_is_repeated(error: Exception) -> None:
+    api = Api(error)
+    bridge = bridge_of(api)
+    bridge.start()
+    change_a_pod(bridge)
+    until(lambda: len(api.writes) == 2)
+    bridge.stop(5)
+
+
+def test_a_deleted_job_is_not_annotated_again() -> None:
+    api = Api(ApiError(404, "NotFound", "gone"))
+    bridge = bridge_of(api)
+    bridge.start()
+    change_a_pod(bridge)
+    until(lambda: len(api.writes) == 1)
+    assert bridge._requeues.depth == 0
+    bridge.stop(5)

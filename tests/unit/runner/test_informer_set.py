@@ -1,0 +1,197 @@
+"""What the informers of a controller tell its queue, and the cache that they fill, without an API server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable
+from typing import Any
+
+import pytest
+
+from dljob_operator.engine.informer import Informer
+from dljob_operator.engine.informer_set import InformerSet
+from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.predicates import Change
+from dljob_operator.engine.settings import Settings
+from dljob_operator.watches import GVK, Watch
+
+ECHO = GVK("example.com", "v1", "EchoJob")
+TARGET = "example.com/v1 EchoJob"
+
+
+class Events:
+    """Records what a queue would get."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def add(self, key: str, group: Hashable, **given: Any) -> None:
+        self.calls.append((key, group, given))
+
+    def discard(self, key: str) -> None:
+        self.calls.append((key, "gone"))
+
+    def taken(self) -> list[tuple[Any, ...]]:
+        calls, self.calls = self.calls, []
+        return calls
+
+
+class Fed:
+    """An informer set whose informers a test feeds by hand."""
+
+    def __init__(self, *watches: Watch, **settings: Any) -> None:
+        self.events = Events()
+        self.counted: list[tuple[str, Change]] = []
+        count = lambda target, change: self.counted.append((target, change))  # noqa: E731
+        watches = watches or (Watch(ECHO),)
+        self.set = InformerSet(watches, KubeApi.__new__(KubeApi), Settings(**settings), self.events, count)
+
+    def informer(self, what: str, namespace: str = "") -> Informer:
+        (found,) = (i for i in self.set._informers if (i.source.what, i.source.namespace) == (what, namespace))
+        return found
+
+    def feed(self, what: str, kind: str, obj: dict[str, Any]) -> None:
+        self.informer(what)._handle_event({"type": kind, "object": obj})
+
+    def fill(self, *, left_out: str = "") -> None:
+        for informer in self.set._informers:
+            if informer.source.what != left_out:
+                informer.synced.set()
+                informer.has_synced.set()
+
+
+def job(uid: str = "1", version: str = "1", **fields: Any) -> dict[str, Any]:
+    metadata = {"name": f"j{uid}", "namespace": "team", "uid": uid, "resourceVersion": version, "generation": version}
+    return {"apiVersion": ECHO.api_version, "kind": ECHO.kind, "metadata": metadata, **fields}
+
+
+def pod(owner: str, name: str = "p", version: str = "5", phase: str = "Pending") -> dict[str, Any]:
+    references = [{"uid": owner, "controller": True}]
+    metadata = {"name": name, "namespace": "team", "uid": f"{name}-uid", "resourceVersion": version}
+    return {"metadata": {**metadata, "ownerReferences": references}, "status": {"phase": phase}}
+
+
+def test_a_new_job_is_urgent_and_one_that_was_reconciled_before_a_restart_is_not() -> None:
+    fed = Fed()
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.feed(str(ECHO), "ADDED", job("2", status={"state": "Running"}))
+    assert fed.events.taken() == [
+        ("1", TARGET, {"cause": ("1", "1"), "urgent": True}),
+        ("2", TARGET, {"cause": ("2", "1"), "urgent": False}),
+    ]
+    fed.feed(str(ECHO), "MODIFIED", job("1", "2"))
+    fed.feed(str(ECHO), "DELETED", job("2", "3"))
+    assert fed.events.taken() == [("1", TARGET, {"cause": ("1", "2"), "urgent": True}), ("2", "gone")]
+    assert [(target, change.obj["metadata"]["uid"]) for target, change in fed.counted] == [
+        (TARGET, uid) for uid in ("1", "2", "1", "2")
+    ]
+
+
+def test_a_change_of_an_owned_object_concerns_its_job() -> None:
+    fed = Fed()
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.events.taken()
+    fed.feed("pods", "ADDED", pod("1"))
+    fed.feed("pods", "ADDED", pod("1", "q", "6"))
+    fed.feed("pods", "MODIFIED", pod("1", version="7"))  # nothing but the version
+    fed.feed("pods", "MODIFIED", pod("1", version="8", phase="Running"))
+    fed.feed("pods", "ADDED", pod("unknown", "r"))
+    fed.feed("pods", "DELETED", pod("1", "q", "9"))
+    assert fed.events.taken() == [
+        ("1", TARGET, {"cause": ("p-uid", "5"), "owned": 1}),
+        ("1", TARGET, {"cause": ("q-uid", "6"), "owned": 2}),
+        ("1", TARGET, {"cause": ("p-uid", "8"), "owned": 2}),
+        ("1", TARGET, {"cause": ("q-uid", None), "owned": 1}),
+    ]
+
+
+def test_a_kind_that_the_watch_entry_excludes_concerns_no_job() -> None:
+    fed = Fed(Watch(ECHO, blacklist=(GVK("", "v1", "Pod"),)))
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.events.taken()
+    fed.feed("pods", "ADDED", pod("1"))
+    assert fed.events.taken() == []
+    assert len(fed.set.view([job("1")]).snapshot["1"]["Pod"]) == 1  # type: ignore[index]
+
+
+def test_a_changed_config_map_concerns_all_unfinished_jobs() -> None:
+    fed = Fed()
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.feed(str(ECHO), "ADDED", job("2", status={"completionTime": "2026-01-01T00:00:00Z"}))
+    fed.events.taken()
+    config = {"metadata": {"name": "tf-job-operator-config", "namespace": "default", "uid": "c"}, "data": {"a": "b"}}
+    informer = fed.informer("configmaps/tf-job-operator-config", "default")
+    informer._handle_event(
+        {"type": "ADDED", "object": {**config, "metadata": {**config["metadata"], "resourceVersion": "1"}}}
+    )
+    assert fed.events.taken() == [("1", TARGET, {})]
+
+
+def test_the_view_has_what_the_jobs_own_and_the_cluster_info() -> None:
+    fed = Fed()
+    fed.feed("pods", "ADDED", pod("1", "b"))
+    fed.feed("pods", "ADDED", pod("1", "a"))
+    fed.feed("pods", "ADDED", pod("2", "c"))
+    view = fed.set.view([job("1"), job("3")])
+    assert view.snapshot is not None
+    assert [one["metadata"]["name"] for one in view.snapshot["1"]["Pod"]] == ["a", "b"]
+    assert view.snapshot["3"] == {"Pod": [], "Service": [], "ConfigMap": [], "Deployment": []}
+    assert view.cluster_info == {"config_map": "tf-job-operator-config", "config_maps": [], "resources": []}
+
+
+def test_jobs_are_found_by_uid_and_kinds_by_target() -> None:
+    fed = Fed()
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    found = fed.set.find("1")
+    assert found is not None
+    assert (found[0].watch.gvk, found[1]["metadata"]["uid"]) == (ECHO, "1")
+    assert fed.set.kind(TARGET) is found[0]
+    assert (fed.set.find("2"), fed.set.kind("v1 Other")) == (None, None)
+    assert [(target, one["metadata"]["uid"]) for target, one in fed.set.jobs()] == [(TARGET, "1")]
+
+
+def test_a_snapshot_is_complete_once_all_owned_objects_were_listed() -> None:
+    fed = Fed()
+    assert not fed.set.wait_filled(0)
+    fed.fill(left_out="deployments")
+    assert not fed.set.wait_filled(0)
+    fed.informer("deployments").has_synced.set()  # RBAC forbids it
+    assert not fed.set.wait_filled(0)
+    fed.informer("deployments").synced.set()
+    assert fed.set.wait_filled(0)
+    assert fed.set.wait_filled()
+
+
+def test_a_write_is_waited_for_until_the_cache_has_it() -> None:
+    fed = Fed()
+    done = threading.Event()
+
+    def wait() -> None:
+        fed.set.wait_for({("p-uid", "5")})
+        done.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    assert not done.wait(0.05)
+    fed.feed("pods", "ADDED", pod("1"))
+    assert done.wait(4)
+
+
+def test_nothing_is_waited_for_while_stopping(caplog: pytest.LogCaptureFixture) -> None:
+    fed = Fed()
+    fed.fill(left_out="pods")
+    fed.set.begin_stop()
+    fed.set.wait_for({("p-uid", "5")})
+    assert "timed out" not in caplog.text
+    assert fed.informer("pods").has_synced.is_set()  # its thread ends, and so does who waits for its first list
+    assert not fed.set.wait_filled(0)
+
+
+def test_each_namespace_has_informers_of_its_own() -> None:
+    fed = Fed(Watch(ECHO, selector="a=b"), namespaces=("x", "y"), selector="team=red")
+    sources = [informer.source for informer in fed.set._informers if informer.source.what in (str(ECHO), "pods")]
+    assert [(s.what, s.namespace, s.selector) for s in sources] == [
+        (str(ECHO), "x", "a=b,team=red"),
+        (str(ECHO), "y", "a=b,team=red"),
+        ("pods", "x", "app.kubernetes.io/managed-by=dljob-operator"),
+        ("pods", "y", "app.kubernetes.io/managed-by=dljob-operator"),
+    ]

@@ -1,0 +1,89 @@
+"""Due times of keys, and threads that wait for them."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from dljob_operator.engine.schedule import Schedule
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def due_keys(schedule: Schedule) -> list[str]:
+    found = []
+    while (key := schedule.pop()) is not None:
+        found.append(key)
+    return found
+
+
+def test_keys_are_due_in_the_order_of_their_times() -> None:
+    clock = Clock()
+    schedule = Schedule(clock)
+    with schedule.changed:
+        for key, due in (("b", 102.0), ("a", 103.0), ("c", 101.0)):
+            schedule.set(key, due)
+        assert due_keys(schedule) == []
+        clock.now = 102.0
+        assert due_keys(schedule) == ["c", "b"]
+        assert len(schedule) == 1
+
+
+def test_only_the_last_time_of_a_key_counts() -> None:
+    clock = Clock()
+    schedule = Schedule(clock)
+    with schedule.changed:
+        schedule.set("a", 101.0)
+        schedule.set("a", 105.0)
+        schedule.set("b", 101.0)
+        schedule.discard("b")
+        clock.now = 104.0
+        assert due_keys(schedule) == []
+        assert schedule.due("a") == 105.0
+        schedule.set("a", 101.0)
+        clock.now = 200.0
+        assert due_keys(schedule) == ["a"]
+        assert schedule.due("a") == float("inf")
+
+
+def waiting(schedule: Schedule, timeout: float | None = None) -> tuple[threading.Thread, list[list[str] | None]]:
+    found: list[list[str] | None] = []
+
+    def take() -> list[str] | None:
+        key = schedule.pop()
+        return None if key is None else [key]
+
+    def wait() -> None:
+        with schedule.changed:
+            found.append(schedule.wait(take, timeout))
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread, found
+
+
+def test_a_thread_wakes_for_a_key_that_comes_later_and_at_its_time() -> None:
+    schedule = Schedule(time.monotonic)
+    thread, found = waiting(schedule)
+    with schedule.changed:
+        schedule.set("later", time.monotonic() + 3600)
+        schedule.set("soon", time.monotonic() + 0.02)
+    thread.join(10)
+    assert found == [["soon"]]
+
+
+def test_a_wait_ends_at_its_timeout_and_when_the_schedule_is_closed() -> None:
+    schedule = Schedule(time.monotonic)
+    thread, found = waiting(schedule, timeout=0.01)
+    thread.join(10)
+    assert found == [[]]
+    thread, found = waiting(schedule)
+    with schedule.changed:
+        schedule.close()
+    thread.join(10)
+    assert found == [None]

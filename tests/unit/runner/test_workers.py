@@ -1,0 +1,96 @@
+"""The threads of a controller, and how they end."""
+
+from __future__ import annotations
+
+import threading
+from typing import cast
+
+from dljob_operator.engine.informer_set import InformerSet
+from dljob_operator.engine.queue import WorkQueue
+from dljob_operator.engine.workers import Work, Workers
+
+
+class Informers:
+    """Records its calls; the cache is filled when a test says so, or when the stop begins."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.filled = threading.Event()
+
+    def start(self) -> None:
+        self.calls.append("start")
+
+    def wait_filled(self) -> bool:
+        return self.filled.wait(10)
+
+    def begin_stop(self) -> None:
+        self.calls.append("begin stop")
+        self.filled.set()
+
+    def stop(self) -> None:
+        self.calls.append("stop")
+
+    def join(self) -> None:
+        self.calls.append("join")
+
+
+class Pool:
+    """Workers whose runs end when a test or the runner's end lets them."""
+
+    def __init__(self, count: int = 2) -> None:
+        self.informers = Informers()
+        self.queue = WorkQueue()
+        self.began = threading.Semaphore(0)
+        self.release = threading.Event()
+        self.abandoned: list[str] = []
+        work = Work(lambda: self.queue.get(lambda _: 1), self.handle, self.abandoned.append, self.queue.close)
+        self.workers = Workers(count, work, cast(InformerSet, self.informers), self)
+
+    def handle(self, keys: list[str]) -> None:
+        self.began.release()
+        if keys == ["broken"]:
+            raise RuntimeError("a bug")
+        assert self.release.wait(10)
+
+    def close(self) -> None:
+        self.informers.calls.append("runs killed")
+        self.release.set()
+
+
+def test_no_work_starts_before_the_cache_is_filled() -> None:
+    pool = Pool()
+    pool.queue.add("a", "g", urgent=True)
+    pool.workers.start()
+    assert not pool.began.acquire(timeout=0.05)
+    pool.informers.filled.set()
+    assert pool.began.acquire(timeout=10)
+    pool.workers.stop(0)
+
+
+def test_an_error_costs_one_run_and_no_thread() -> None:
+    pool = Pool(count=1)
+    pool.informers.filled.set()
+    pool.queue.add("broken", "g", urgent=True)
+    pool.queue.add("next", "g", urgent=True)
+    pool.workers.start()
+    assert pool.began.acquire(timeout=10)
+    assert pool.began.acquire(timeout=10)
+    assert pool.abandoned == ["broken"]
+    pool.workers.stop(0)
+
+
+def test_runs_in_progress_get_their_time_and_are_killed_after_it() -> None:
+    pool = Pool(count=1)
+    pool.informers.filled.set()
+    pool.queue.add("a", "g", urgent=True)
+    pool.workers.start()
+    assert pool.began.acquire(timeout=10)
+    pool.workers.stop(0.05)
+    assert pool.informers.calls == ["start", "begin stop", "runs killed", "stop", "join"]
+
+
+def test_a_stop_ends_threads_that_wait_for_the_first_lists() -> None:
+    pool = Pool()
+    pool.workers.start()
+    pool.workers.stop(10)
+    assert pool.informers.calls == ["start", "begin stop", "runs killed", "stop", "join"]
