@@ -211,9 +211,10 @@ class ForkServer:
         pid = os.fork()
         if pid == 0:
             self._become_child(fork_server, (result_read, output_read, go_write), output_write)
+            pipes = _ChildPipes(go_read, result_write)
             if long_lived:
-                _exit_after(lambda: _serve_batches(self._playbooks, scratch, go_read, result_write, long_lived))
-            _exit_after(lambda: _serve_one(self._playbooks, scratch, go_read, result_write, body, timeout))
+                _exit_after(lambda: _serve_batches(self._playbooks, scratch, pipes, long_lived))
+            _exit_after(lambda: _serve_one(self._playbooks, scratch, pipes, body, timeout))
         for fd in (result_write, output_write, go_read):
             os.close(fd)
         with contextlib.suppress(OSError):
@@ -376,25 +377,33 @@ def _exit_after(work: Callable[[], bool]) -> NoReturn:
         os._exit(code)
 
 
-def _serve_one(playbooks: PlaybookRunner, scratch: Path, go: int, result_fd: int, body: bytes, timeout: float) -> bool:
+@dataclass(frozen=True)
+class _ChildPipes:
+    """A child's ends of its pipes. `go` brings one byte when the child may begin, and a worker its batches."""
+
+    go: int
+    result: int
+
+
+def _serve_one(playbooks: PlaybookRunner, scratch: Path, pipes: _ChildPipes, body: bytes, timeout: float) -> bool:
     """Run one request after the fork server has reported this child; return False if it did not."""
-    if not os.read(go, 1):
+    if not os.read(pipes.go, 1):
         return False
-    os.close(go)
+    os.close(pipes.go)
     result = _run(playbooks, scratch, RunRequest.from_body(body, timeout))
-    with os.fdopen(result_fd, "wb") as pipe:
+    with os.fdopen(pipes.result, "wb") as pipe:
         pipe.write(result.to_body())
     return True
 
 
-def _serve_batches(playbooks: PlaybookRunner, scratch: Path, work: int, result_fd: int, target: str) -> bool:
+def _serve_batches(playbooks: PlaybookRunner, scratch: Path, pipes: _ChildPipes, target: str) -> bool:
     """Run a worker until there are no more batches; return whether it succeeded."""
     from ansible_collections.dljob.operator.plugins.module_utils.shared import worker_protocol
 
     from dljob_operator.runner.playbook_runner import use_scratch
 
     use_scratch(scratch)
-    worker_protocol.publish(PipeWorkSource(work, result_fd))
+    worker_protocol.publish(PipeWorkSource(pipes.go, pipes.result))
     result = playbooks.serve_batches(target)
     for failure in result.failures:
         print(failure)
