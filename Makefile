@@ -11,7 +11,7 @@ TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
 .PHONY: help demo test test-full test-quick test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth images \
-  image deploy undeploy run crds bundle docs molecule venv clean changelog commits hooks wheel version
+  image deploy undeploy run generate crds bundle docs molecule venv clean changelog commits hooks wheel version
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,8 +91,12 @@ deploy: ## deploy the operator to the cluster of KUBECONFIG (default .cluster/ku
 undeploy: ## delete the operator, the CRDs and, with them, every job
 	@$(KUBECTL) delete --ignore-not-found --wait -k deploy/kustomize/$(OVERLAY)
 
-crds: venv ## generate crds/ from hack/devtools/crds
-	@$(TOOL) devtools.crds
+generate: venv ## write all that follows from roles/*/vars/main.yml: crds/, watches.yaml, RBAC, roles, bundle, reference
+	@$(TOOL) devtools.generate
+	@$(TOOL) devtools.olm
+	@$(TOOL) devtools.reference
+
+crds: generate ## the same
 
 bundle: venv ## generate deploy/olm, the OLM bundle; IMG=REGISTRY/NAME:TAG sets the operator's image
 	@$(TOOL) devtools.olm $(if $(IMG),--image $(IMG))

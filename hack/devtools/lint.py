@@ -63,7 +63,7 @@ LINTERS: dict[str, list[str]] = {
     "renovate": against("vendor.renovate", FORGE / "renovate.json"),
     "generated changelog": ["python", "-m", "devtools.changelog", "--check"],
     "stamped version": ["python", "-m", "devtools.stamp", "--check"],
-    "generated CRDs": ["python", "-m", "devtools.crds", "--check"],
+    "generated from the roles": ["python", "-m", "devtools.generate", "--check"],
     "generated bundle": ["python", "-m", "devtools.olm", "--check"],
     "generated docs": ["python", "-m", "devtools.reference", "--check"],
 }

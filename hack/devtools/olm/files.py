@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from devtools.crds.block_style import dumper
+from devtools.generate.block_style import dumper
 from devtools.olm import csv
 from devtools.olm.sources import ROOT, Sources, definition_files
 

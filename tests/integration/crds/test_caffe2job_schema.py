@@ -89,3 +89,11 @@ def test_a_container_of_another_name(validation_error: Callable[[Job], str]) -> 
     job = written()
     job["spec"]["replicaSpecs"]["template"]["spec"]["containers"][0]["name"] = "train"
     assert "requires a container named caffe2, which runs the training, and has" in validation_error(job)
+
+
+def test_restarting_all_replicas_excludes_the_policy_always(validation_error: Callable[[Job], str]) -> None:
+    job = written()
+    job["spec"]["replicaSpecs"]["template"]["spec"]["restartPolicy"] = "Always"
+    assert validation_error(job) == ""
+    job["spec"]["runPolicy"] = {"restartScope": "Job"}
+    assert "use OnFailure or ExitCode" in validation_error(job)

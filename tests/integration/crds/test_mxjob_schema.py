@@ -348,6 +348,16 @@ BAD: list[tuple[str, tuple[str, ...], list[Edit], list[str]]] = [
         [at("spec.jobMode", "MXTune")],
         ["spec.mxReplicaSpecs", "at least one replica of Tuner", "add it"],
     ),
+    (
+        "tuning with two schedulers",
+        MAP,
+        [
+            at("spec.jobMode", "MXTune"),
+            at("spec.mxReplicaSpecs.Tuner", map_entry()),
+            at("spec.mxReplicaSpecs.Scheduler.replicas", 2),
+        ],
+        ["spec.mxReplicaSpecs", "at most one Scheduler"],
+    ),
     ("mode of the list", MAP, [at("spec.jobMode", "dist")], ["spec.jobMode", "MXTrain or MXTune"]),
     (
         "unknown restart policy",

@@ -69,8 +69,11 @@ def test_good(validation_error: Callable[[Job], str], job: Job) -> None:
     ("job", "message"),
     [
         (counted(written(1, 2), "Master", 2), "a job has at most one Master: set its replicas to 1"),
-        (counted(written(1, 2), "Master", 0), "a job has at most one Master: set its replicas to 1"),
-        (counted(written(0, 1), "Worker", 0), "at least one replica of Master or Worker is required"),
+        (counted(written(1, 2), "Master", 0), "Master has no replica: set its replicas to 1, or remove the entry"),
+        (
+            counted(written(0, 1), "Worker", 0),
+            "at least one replica of Master or Worker, which decides success, is required",
+        ),
         (named(written(1, 2), "Worker", "Server"), 'unknown replica type [\\"Server\\"]: use Master, Worker'),
         (
             written(1, nprocPerNode="0"),
@@ -90,7 +93,7 @@ def test_good(validation_error: Callable[[Job], str], job: Job) -> None:
         (written(0, 2, elasticPolicy={"minReplicas": 3, "maxReplicas": 2}), "minReplicas is greater than maxReplicas"),
         (
             written(0, 2, elasticPolicy={"minReplicas": 1}, runPolicy={"restartScope": "Job"}),
-            "elastic workers do not support: remove restartScope",
+            "elastic replicas of type Worker do not support: remove restartScope",
         ),
         (written(0, 2, elasticPolicy={"minReplicas": 0}), "should be greater than or equal to 1"),
         (written(0, 2, elasticPolicy={"rdzvBackend": ""}), "should be at least 1 chars long"),

@@ -152,6 +152,11 @@ MAP_FAULTS: list[tuple[str, Edit, str]] = [
         ),
         "successPolicy is supported only with tfReplicaSpecs",
     ),
+    (
+        "elastic workers that restart together",
+        lambda s: s.update(enableDynamicWorker=True, runPolicy={"restartScope": "Job"}),
+        "remove restartScope, or enableDynamicWorker",
+    ),
     ("unknown type", lambda s: entries(s).update(Boss={"template": tf_template()}), "unknown replica type"),
 ]
 

@@ -29,7 +29,7 @@ RUN_BY = {
     r"make test-full": "tests/unit/suite/test_suite_parts.py::test_the_longest_tests_are_for_the_full_run",
     r"make test PART=\S+": "tests/unit/suite/test_suite_parts.py::test_a_part_alone_runs_its_files_and_no_others",
     r"make (venv|lint)": ".ci/run",
-    r"make crds": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
+    r"make (generate|crds)": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
     r"make hooks": "tests/integration/tooling/test_hooks.py::test_git_refuses_a_commit_whose_subject_is_not_imperative",
     r"make commits": "tests/unit/commits/test_source.py::test_the_command_fails_for_a_bad_subject_of_the_branch_only",
     r"make changelog": "tests/integration/tooling/test_changelog.py::test_a_fragment_goes_into_the_section_of_the_version",
@@ -151,8 +151,8 @@ def test_a_name_without_its_group_may_miss_the_job(
 
 
 def test_what_is_generated_is_as_it_should_be() -> None:
-    """`make version`, `make crds`, `make bundle` and `make docs` would change nothing."""
-    for package in ("stamp", "crds", "olm", "reference"):
+    """`make version`, `make generate`, `make bundle` and `make docs` would change nothing."""
+    for package in ("stamp", "generate", "olm", "reference"):
         command = ["python", "-m", f"devtools.{package}", "--check"]
         env = environ(PYTHONPATH="hack")
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)

@@ -13,7 +13,6 @@ from devtools.collection.environment import COLLECTIONS, environ
 
 ROOT = Path(__file__).resolve().parents[3]
 ROLES = sorted(path.name for path in (ROOT / "roles").iterdir() if path.is_dir())
-FRAMEWORKS = [name for name in ROLES if name != "dljob"]
 
 
 def specification(role: str) -> dict[str, Any]:
@@ -40,13 +39,6 @@ def test_a_role_documents_what_its_tasks_and_defaults_name(role: str) -> None:
     assert all(option["description"] for option in options.values())
 
 
-@pytest.mark.parametrize("role", FRAMEWORKS)
-def test_frameworks_take_what_the_common_role_takes(role: str) -> None:
-    common = specification("dljob")["options"]
-    assert specification(role)["options"].keys() == common.keys() - {"dljob_framework"}
-    assert specification(role)["options"]["dljob_cluster_domain"] == common["dljob_cluster_domain"]
-
-
 def test_a_wrong_argument_is_reported(tmp_path: Path) -> None:
     done = play(tmp_path, "mxnet", dljob_jobs=["digits"])
     assert done.returncode == 2
@@ -63,10 +55,3 @@ def test_a_missing_argument_is_reported(tmp_path: Path) -> None:
 def test_a_valid_argument_passes(tmp_path: Path) -> None:
     done = play(tmp_path, "mxnet", dljob_jobs=[])
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize("role", FRAMEWORKS)
-def test_a_framework_imports_the_reconcile_unchecked(role: str) -> None:
-    """The validation is a task and so a fork, which takes about as long as the whole reconcile."""
-    (task,) = yaml.safe_load((ROOT / f"roles/{role}/tasks/main.yml").read_text())
-    assert task["ansible.builtin.import_role"] == {"name": "dljob.operator.dljob", "rolespec_validate": False}

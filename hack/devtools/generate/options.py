@@ -2,62 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from devtools.crds.openapi import Rule, Schema, boolean, integer, mapping, record, rule, string
-from devtools.crds.template import LABEL
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_LOCAL
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Elastic
+
+from devtools.generate.layout import chief_decides, listed, quoted
+from devtools.generate.model import Flavor, Framework
+from devtools.generate.openapi import Rule, Schema, boolean, integer, mapping, record, rule, string
+from devtools.generate.template import LABEL
 
 CLEAN = ["All", "Running", "None"]
 _MANAGERS = ["kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue", "dljob.operator/dljob-operator"]
 
 
-_NO_USE = (
-    "Image that the original operator used for a replica without a template. Has no effect, since a template is "
-    "always required here. Accepted so that old manifests apply."
-)
-
-
-def options(framework: str, modes: Sequence[str], image_field: str, image: str = _NO_USE) -> dict[str, Schema]:
-    """The fields. ``modes``: the accepted values of jobMode; ``image``: the description of ``image_field``.
-
-    Empty ``modes`` or an empty ``image_field`` omit the field.
-    """
+def options(framework: Framework, flavors: Sequence[Flavor]) -> dict[str, Schema]:
+    """The fields that follow from the declaration of a framework, for jobs of these flavors."""
+    modes = {spelling: mode for flavor in flavors for spelling, mode in flavor.modes.items()}
+    policies = {value: type_ for flavor in flavors for value, type_ in flavor.api.success_policies.items()}
     return {
         **({"jobMode": _job_mode(modes)} if modes else {}),
-        "RuntimeId": runtime_id(),
-        **({image_field: string(image)} if image_field else {}),
+        **{field: runtime_id(field) for field in runtime_id_fields(flavors)},
         "schedulerName": string("Scheduler of the pods whose template names none."),
-        "terminationPolicy": record(
-            "The replica that determines whether the job succeeds or fails.",
-            {
-                "chief": record(
-                    f"The replica whose {framework} container ends the job: its exit code determines whether the "
-                    "job succeeds or fails.",
-                    {
-                        "replicaName": string("Replica type, case-insensitive."),
-                        "replicaIndex": integer("Index within the replica type, from 0.", minimum=0, default=0),
-                    },
-                    required=["replicaName"],
-                )
-            },
-        ),
+        **({"terminationPolicy": _termination_policy(framework.container)} if chief_decides(framework) else {}),
+        **({"successPolicy": _success_policy(policies)} if policies else {}),
         "cleanPodPolicy": string("Deprecated: use runPolicy.cleanPodPolicy.", choices=CLEAN),
         "cleanupPodPolicy": string("Deprecated: use runPolicy.cleanPodPolicy.", choices=CLEAN),
         "runPolicy": _run_policy(),
     }
 
 
-def _job_mode(modes: Sequence[str]) -> Schema:
-    return string(
-        "dist (or MXTrain), the default, for a cluster of processes; local for a single process; MXTune "
-        "for auto-tuning."
-        if "MXTune" in modes
-        else "dist, the default, for a cluster of processes; local for a single process.",
-        choices=modes,
+def runtime_id_fields(flavors: Sequence[Flavor]) -> list[str]:
+    return list(dict.fromkeys(field for flavor in flavors for field in flavor.api.runtime_id_fields))
+
+
+def _termination_policy(container: str) -> Schema:
+    return record(
+        "The replica that determines whether the job succeeds or fails.",
+        {
+            "chief": record(
+                f"The replica whose {container} container ends the job: its exit code determines whether the "
+                "job succeeds or fails.",
+                {
+                    "replicaName": string("Replica type, case-insensitive."),
+                    "replicaIndex": integer("Index within the replica type, from 0.", minimum=0, default=0),
+                },
+                required=["replicaName"],
+            )
+        },
     )
 
 
-def runtime_id(field: str = "RuntimeId") -> Schema:
+def _job_mode(modes: Mapping[str, str]) -> Schema:
+    local = [spelling for spelling, mode in modes.items() if mode == MODE_LOCAL]
+    cluster = [spelling for spelling in modes if spelling not in local]
+    return string(
+        f"{listed(cluster, 'or')}, the default, for processes that form a cluster"
+        + (f"; {listed(local, 'or')} for processes that train on their own." if local else "."),
+        choices=list(modes),
+    )
+
+
+def _success_policy(policies: Mapping[str, str]) -> Schema:
+    meanings = [
+        f"{value}, where {type_} 0 does, when all replicas of {type_} have" for value, type_ in policies.items()
+    ]
+    return string(
+        f"When a job succeeds whose success one replica decides: {'; '.join(meanings)} succeeded. Default, also if "
+        "empty: when that replica has succeeded.",
+        choices=["", *policies],
+    )
+
+
+def runtime_id(field: str) -> Schema:
     """The unique part of the names of the job's objects; ``field`` is the field's name."""
     return string(
         "Part of the names of all pods and Services of the job. By default the operator derives it from the job's "
@@ -89,6 +106,45 @@ OPTION_RULES: Sequence[Rule] = (
     ),
 )
 """Rules of a spec that has :func:`options`."""
+
+
+def aliases(fields: Sequence[str]) -> list[Rule]:
+    """The rules that the spellings of one field, where a job has several, have the same value."""
+    first, *others = fields
+    return [
+        rule(
+            f"!has(self.{first}) || !has(self.{other}) || self.{first} == self.{other}",
+            message=f"{first} and {other} are aliases and have different values: remove one of them",
+            field=f".{first}",
+        )
+        for other in others
+    ]
+
+
+def mode_rule(flavor: Flavor, field: str) -> Rule:
+    """The rule that a job with replicas in ``field`` has one of the modes of that flavor."""
+    return rule(
+        f"self.jobMode in {quoted(list(flavor.modes))}",
+        unless=["!has(self.jobMode)", f"!has(self.{field})"],
+        message=f"with {field}, jobMode is {listed(list(flavor.modes), 'or')}: change it"
+        if flavor.modes
+        else f"with {field}, a job has no jobMode: remove it",
+        field=".jobMode",
+    )
+
+
+def elastic_rule(elastic: Elastic) -> Rule:
+    """The rule that elastic replicas do not restart together."""
+    at = f"self.{elastic.field}"
+    settings = [f"has({at}.{setting})" for setting in elastic.when_any]
+    field = f"{listed(elastic.when_any, 'and')} of {elastic.field}" if settings else elastic.field
+    return rule(
+        "!has(self.runPolicy) || !has(self.runPolicy.restartScope) || self.runPolicy.restartScope != 'Job'",
+        unless=[f"!has({at})", " && ".join(f"!{setting}" for setting in settings) or f"!{at}"],
+        message="restartScope Job restarts all replicas together, which elastic replicas of type "
+        f"{elastic.type} do not support: remove restartScope, or {field}",
+        field=".runPolicy",
+    )
 
 
 def _run_policy() -> Schema:

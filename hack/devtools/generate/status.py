@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from devtools.crds.openapi import Schema, anything, array, integer, mapping, record, string, time
+from devtools.generate.openapi import Schema, anything, array, integer, mapping, record, string, time
 
 COLUMNS: list[dict[str, Any]] = [
     {

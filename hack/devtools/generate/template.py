@@ -6,7 +6,7 @@ newer fields. The API server validates the pods that are created from the templa
 
 from __future__ import annotations
 
-from devtools.crds.openapi import Rule, Schema, array, record, rule, string
+from devtools.generate.openapi import Rule, Schema, array, record, rule, string
 
 CONTAINERS = 64
 LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
