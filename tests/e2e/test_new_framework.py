@@ -1,99 +1,40 @@
-"""CONTRIBUTING.md's claim that adding a framework is a role of a few lines and a CRD: done here outside the tree."""
+"""CONTRIBUTING.md's claim that a framework is one declaration: here a role outside of the tree, and what is generated from it."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 from devtools.demo.operator_process import OperatorProcess
+from devtools.generate import __main__ as generate
 from kubernetes import client, config, watch
-from support.live_jobs import UNTIL_ENDED, UNTIL_RELEASED, Cluster, shell_template
+from support.live_jobs import Cluster
 
-ROLE_VARS = """
----
-echo_framework:
-  name: echo
-  kinds: [EchoJob]
-  container: echo
-  replica_types:
-    Leader: {minimum: 1, maximum: 1}
-    Follower: {}
-  success_target: [Leader]
-  hooks:
-    environment:
-      ECHO_RANK: "{rank}"
-      ECHO_SIZE: "{total}"
-      ECHO_LEADER: "{rank0_host}:{rank0_port}"
-  flavors:
-    - groups: [example.com]
-      replicas_layout: map
-      replicas_fields: [replicaSpecs]
-      default_port: 7000
-      names: job
-      status: v1
-"""
-
-ROLE_TASKS = """
----
-- name: Reconcile the EchoJob
-  ansible.builtin.import_role:
-    name: dljob.operator.dljob
-    rolespec_validate: false
-  vars:
-    dljob_framework: "{{ echo_framework }}"
-"""
-
-CRD = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: echojobs.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: EchoJob, plural: echojobs, singular: echojob}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      subresources: {status: {}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-"""
+FOLDER = Path(__file__).parent / "new_framework"
 
 
 @pytest.fixture
-def operator_of_two_frameworks(cluster: Path, images: None, namespace: str, tmp_path: Path) -> OperatorProcess:
-    role = tmp_path / "roles" / "echo"
-    for part, text in (("vars", ROLE_VARS), ("tasks", ROLE_TASKS)):
-        (role / part).mkdir(parents=True)
-        (role / part / "main.yml").write_text(text, encoding="utf-8")
-    watches = tmp_path / "watches.yaml"
-    entry = {
-        "group": "example.com",
-        "version": "v1",
-        "kind": "EchoJob",
-        "role": str(role),
-        "manageStatus": False,
-        "snakeCaseParameters": False,
-        "markUnsafe": True,
-    }
-    watches.write_text(yaml.safe_dump([entry]), encoding="utf-8")
-    return OperatorProcess(
-        cluster, tmp_path / "operator.log", ("--watches-file", str(watches), "--namespace", namespace)
-    )
+def project(tmp_path: Path) -> Path:
+    """A user's folder: the role, and the generated files."""
+    shutil.copytree(FOLDER / "roles", tmp_path / "roles")
+    assert generate.main(["--role", str(tmp_path / "roles" / "echo"), "--output", str(tmp_path)]) == 0
+    return tmp_path
 
 
 @pytest.fixture
-def echo_crd(cluster: Path) -> None:
+def operator_of_the_new_framework(cluster: Path, images: None, namespace: str, project: Path) -> OperatorProcess:
+    arguments = ("--watches-file", str(project / "watches.yaml"), "--namespace", namespace)
+    return OperatorProcess(cluster, project / "operator.log", arguments)
+
+
+@pytest.fixture
+def echo_crd(cluster: Path, project: Path) -> None:
     api = client.ApiextensionsV1Api(config.new_client_from_config(str(cluster)))
     name = "echojobs.example.com"
     try:
-        api.create_custom_resource_definition(yaml.safe_load(CRD))
+        api.create_custom_resource_definition(yaml.safe_load((project / "crds" / f"{name}.yaml").read_text()))
     except client.ApiException as e:
         if e.status != 409:
             raise
@@ -109,30 +50,12 @@ def echo_crd(cluster: Path) -> None:
 
 
 def test_a_framework_from_outside_the_tree(
-    cluster: Path, namespace: str, echo_crd: None, operator_of_two_frameworks: OperatorProcess
+    cluster: Path, namespace: str, echo_crd: None, operator_of_the_new_framework: OperatorProcess
 ) -> None:
     here = Cluster(cluster, namespace)
-
-    def template(script: str) -> dict[str, object]:
-        return shell_template(script, None, container="echo")
-
-    manifest = {
-        "apiVersion": "example.com/v1",
-        "kind": "EchoJob",
-        "metadata": {"name": "hello"},
-        "spec": {
-            "replicaSpecs": {
-                "leader": {"template": template("echo I am $ECHO_RANK of $ECHO_SIZE; " + UNTIL_RELEASED)},
-                "follower": {
-                    "replicas": 2,
-                    "template": template("echo to $ECHO_LEADER from $ECHO_RANK; " + UNTIL_ENDED),
-                },
-            }
-        },
-    }
-    with operator_of_two_frameworks as process:
+    with operator_of_the_new_framework as process:
         process.wait_ready()
-        job = here.create(manifest)
+        job = here.create(yaml.safe_load((FOLDER / "hello.yaml").read_text()))
         running = job.wait_running()
         assert set(running["replicaStatuses"]) == {"Leader", "Follower"}
         assert here.wait_log("hello-leader-0", "\n", "echo").strip() == "I am 0 of 3"
