@@ -167,12 +167,11 @@ options:
         default: {}
       owns:
         description:
-          - The kinds of objects that the hook C(objects) may return, beyond Services and ConfigMaps. Engines watch
-            them, and the operator's ClusterRole permits them.
+          - The kinds of objects that the hook C(objects) may return. Engines watch them, and the operator's ClusterRole
+            permits them. An immutable ConfigMap needs no entry.
         type: list
         elements: str
         choices:
-          - Pod
           - Service
           - ConfigMap
           - Secret

@@ -88,8 +88,9 @@ def no_such_chief(field: str) -> str:
 
 
 def count(minimum: int = 0, maximum: int | None = None) -> Schema:
-    """The number of replicas of a type."""
-    return integer("Number of replicas.", minimum=minimum, maximum=maximum, default=1)
+    """The number of replicas of a type; 1 by default, where that is enough."""
+    default = {} if minimum > 1 else {"default": 1}
+    return integer("Number of replicas.", minimum=minimum, maximum=maximum, **default)
 
 
 def quoted(texts: Sequence[str]) -> str:

@@ -76,6 +76,8 @@ class Framework:
     own: Own
     permissions: Sequence[Mapping[str, Any]]
     """RBAC rules that only this framework needs."""
+    owns: Sequence[str]
+    """The kinds of objects that its hook may return."""
 
     def flavors_of(self, kind: Kind) -> list[Flavor]:
         return [flavor for flavor in self.flavors if flavor.group == kind.group]
@@ -123,6 +125,7 @@ def framework(role: str, declared: Mapping[str, Any]) -> Framework:
         ],
         own=_own("", declared),
         permissions=[checks.mapping(f"permissions[{n}]", p) for n, p in enumerate(declared.get("permissions") or ())],
+        owns=loaded.owns,
     )
 
 

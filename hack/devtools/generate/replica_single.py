@@ -28,15 +28,16 @@ class ReplicaSingle:
         return self.flavor.types[0]
 
     def schema(self) -> Schema:
+        least = max(1, self.flavor.least(self._one))
         optional = bool(self.flavor.template_optional)
         return record(
             "The job's replicas.",
             {
-                "replicas": count(max(1, self.flavor.least(self._one)), self._one.maximum),
+                "replicas": count(least, self._one.maximum),
                 **self.flavor.replica_fields.get(self._one.name, {}),
                 "template": template(self.framework.container, optional=optional),
             },
-            required=[] if optional else ["template"],
+            required=[*(["replicas"] if least > 1 else []), *([] if optional else ["template"])],
         )
 
     def rules(self) -> list[Rule]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OF_EVERY_JOB, OWNED_KINDS
+
 from devtools.generate.model import Framework
 
 _HEAD = """\
@@ -16,6 +18,8 @@ _HEAD = """\
 #   watchAnnotationsChanges: true a change of what a job owns is reported by an annotation on the job
 #   vars.dljob_batchable: true    under load, `dljob-operator run` hands the role several jobs at once; ansible-operator
 #                                 passes the variable on, and nothing reads it
+#   vars.dljob_owns               the kinds of objects that the jobs own besides Pods, Services and ConfigMaps, for the
+#                                 watches of dljob-operator
 #   vars.dljob_resident: true     `dljob-operator run` leaves a run standing that takes jobs as they come; only for a
 #                                 role that is the reconcile task and nothing else
 """
@@ -29,7 +33,7 @@ _ENTRY = """\
   markUnsafe: true
   watchAnnotationsChanges: true
   watchDependentResources: false
-  vars: {{dljob_batchable: true, dljob_resident: true}}
+  vars: {{dljob_batchable: true, dljob_resident: true{owns}}}
 """
 
 
@@ -38,6 +42,7 @@ def text(frameworks: Sequence[Framework], roles: Mapping[str, str], source: str)
     made = _HEAD.format(source=source)
     seen: set[tuple[str, str]] = set()
     for framework in frameworks:
+        more = [kind for kind in framework.owns if kind not in OF_EVERY_JOB and OWNED_KINDS[kind].watched]
         for kind in framework.kinds:
             version, *others = kind.versions
             comments = [f"the CRD serves {' and '.join(others)} too: one object, watched once"] if others else []
@@ -53,5 +58,6 @@ def text(frameworks: Sequence[Framework], roles: Mapping[str, str], source: str)
                 comment="".join(f" # {comment}" for comment in comments),
                 kind=kind.name,
                 role=roles[framework.name],
+                owns=f", dljob_owns: [{', '.join(more)}]" if more else "",
             )
     return made

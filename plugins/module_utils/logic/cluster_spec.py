@@ -11,9 +11,9 @@ Shape::
      "task": {"type": "Worker", "index": 0, "rank": 3}}
 
 ``form`` is the status format of the job's flavor, ``v1`` or ``v1alpha1``. ``spec`` holds those of the declared
-``fields`` that the job has, ``fields`` of a template those of the declared ``replica_fields`` that its replica spec has;
-their values are not validated. ``containers`` are the names of the containers of the job's own template. ``files`` are
-the texts of the role's files.
+``fields`` that the job has, ``fields`` of a template those of the declared ``replica_fields`` that its replica spec
+has; their values are not validated. ``containers`` are the names of the containers of the job's own template. ``files``
+are the texts of the role's files.
 ``attempt`` counts how often all replicas restarted together (``restartScope: Job``).
 Ranks number all replicas, in the order in which the framework declares its types. ``task`` is the replica for which a
 hook computes an environment or a pod; hooks for the whole job get none.

@@ -104,7 +104,7 @@ def _hooks(declared: Mapping[str, Any], filters: Mapping[str, Callable[..., Any]
 def _owns(declared: Any) -> tuple[str, ...]:
     kinds = _texts("owns", declared)
     for kind in kinds:
-        _choice("owns", kind, tuple(OWNED_KINDS))
+        _choice("owns", kind, [name for name in OWNED_KINDS if name != "Pod"])
     return kinds
 
 

@@ -16,7 +16,6 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import owner_reference
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
     NEVER,
-    OF_EVERY_JOB,
     OWNED_KINDS,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
@@ -44,15 +43,15 @@ def build(job: DLJob, framework: Framework, cluster: Cluster) -> tuple[Manifest,
     """The manifests of the ``objects`` hook with labels, owner and hash; raises :class:`InvalidFramework`."""
     if framework.hooks.objects is None:
         return ()
-    allowed = {*OF_EVERY_JOB, *framework.owns} - {"Pod"}
-    return tuple(_owned(job, manifest, allowed) for manifest in framework.hooks.objects(cluster))
+    return tuple(_owned(job, manifest, framework.owns) for manifest in framework.hooks.objects(cluster))
 
 
-def _owned(job: DLJob, manifest: Manifest, allowed: Collection[str]) -> Manifest:
+def _owned(job: DLJob, manifest: Manifest, owns: Collection[str]) -> Manifest:
     kind = str(manifest.get("kind"))
-    if kind not in allowed:
+    # every job may own ConfigMaps, but the operator may replace only those that a framework declares
+    if kind not in owns and not (kind == "ConfigMap" and manifest.get("immutable") is True):
         raise InvalidFramework(
-            f"hooks.objects returned the kind {kind!r}: declare it in owns; allowed are {', '.join(sorted(allowed))}"
+            f"hooks.objects returned the kind {kind!r}: declare it in owns, which has {', '.join(owns) or 'none'}"
         )
     if manifest.get("apiVersion") != OWNED_KINDS[kind].api_version:
         raise InvalidFramework(f"hooks.objects: the apiVersion of {kind} is {OWNED_KINDS[kind].api_version}")

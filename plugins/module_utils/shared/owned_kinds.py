@@ -122,11 +122,6 @@ def reduce_fields(obj: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str
     return kept
 
 
-def collection_path(kind: OwnedKind) -> str:
-    """The path of all objects of the kind, in all namespaces."""
-    return f"/{'apis' if kind.group else 'api'}/{kind.api_version}/{kind.plural}"
-
-
-def unknown(kinds: Iterable[str]) -> list[str]:
+def unknown_kinds(kinds: Iterable[str]) -> list[str]:
     """Those of ``kinds`` that are not in the registry."""
     return [kind for kind in kinds if kind not in OWNED_KINDS]

@@ -31,7 +31,6 @@ class Resource:
 PODS = Resource("/api/v1", "pods")
 SERVICES = Resource("/api/v1", "services")
 CONFIG_MAPS = Resource("/api/v1", "configmaps")
-DEPLOYMENTS = Resource("/apis/apps/v1", "deployments")
 NODES = Resource("/api/v1", "nodes", namespaced=False)
 EVENTS = Resource("/api/v1", "events")
 

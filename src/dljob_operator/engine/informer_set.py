@@ -6,21 +6,27 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY, MANAGER
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
+    OF_EVERY_JOB,
+    OWNED_KINDS,
+    OwnedKind,
+)
 
 from dljob_operator import logs
 from dljob_operator.engine import transforms
 from dljob_operator.engine.cluster_info import ClusterInfoWatcher
-from dljob_operator.engine.discovery import CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, Resource, find_resource
+from dljob_operator.engine.discovery import Resource, find_resource
 from dljob_operator.engine.informer import Informer, Source
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.predicates import (
     Change,
     custom_predicate,
+    is_in_namespace_of,
     is_leaving,
     owned_predicate,
     owner_uid,
@@ -36,12 +42,6 @@ from dljob_operator.watches import GVK, Watch
 _LOG = logging.getLogger(__name__)
 MANAGED = f"{LABEL_MANAGED_BY}={MANAGER}"
 _CACHE_TIMEOUT = 5.0  # seconds to wait until the cache has observed the writes of a run
-_OWNED: Mapping[str, tuple[Resource, transforms.Transform]] = {
-    "Pod": (PODS, transforms.pod),
-    "Service": (SERVICES, transforms.service),
-    "ConfigMap": (CONFIG_MAPS, transforms.existence),
-    "Deployment": (DEPLOYMENTS, transforms.existence),
-}
 
 
 class JobEvents(Protocol):
@@ -92,7 +92,7 @@ class InformerSet:
         self._seen = ResourceVersionTracker()
         self._stopping = threading.Event()
         self._kinds = {target_name(watch): self._kind(watch) for watch in watches}
-        self._owned = {name: self._owned_informers(name) for name in _OWNED}
+        self._owned = {kind.kind: self._owned_informers(kind) for kind in _owned_kinds(watches)}
         self._cluster_info = ClusterInfoWatcher(api, settings.own_namespace, self._cluster_info_changed)
 
     # The informers' threads
@@ -160,7 +160,12 @@ class InformerSet:
         """Return what a run for the jobs `objs` gets of the cache."""
         owned = {
             uid_of(obj): {
-                name: [owned for informer in informers for owned in informer.store.owned(uid_of(obj))]
+                name: [
+                    owned
+                    for informer in informers
+                    for owned in informer.store.owned(uid_of(obj))
+                    if is_in_namespace_of(owned, obj)
+                ]
                 for name, informers in self._owned.items()
             }
             for obj in objs
@@ -201,13 +206,14 @@ class InformerSet:
             kind.informers.append(Informer(self._api, source, lambda change: self._custom_changed(kind, change)))
         return kind
 
-    def _owned_informers(self, name: str) -> list[Informer]:
-        resource, transform = _OWNED[name]
+    def _owned_informers(self, kind: OwnedKind) -> list[Informer]:
+        prefix = f"/{'apis' if kind.group else 'api'}/{kind.api_version}"
+        resource, transform = Resource(prefix, kind.plural), transforms.owned(kind.cached or {})
         sources = [
             Source(resource.plural, lambda: resource, transform, namespace, MANAGED)
             for namespace in self._settings.namespaces or ("",)
         ]
-        return [Informer(self._api, source, lambda change: self._owned_changed(name, change)) for source in sources]
+        return [Informer(self._api, source, lambda change: self._owned_changed(kind, change)) for source in sources]
 
     # Watch events (on the informers' threads)
 
@@ -223,15 +229,16 @@ class InformerSet:
             reconciled_before = change.old is None and bool(change.new.get("status"))
             self._events.add(uid, target_name(kind.watch), cause=cause, urgent=not reconciled_before)
 
-    def _owned_changed(self, name: str, change: Change) -> None:
+    def _owned_changed(self, kind: OwnedKind, change: Change) -> None:
         self._note(change)
         owner = owner_uid(change.obj)
         if owner is None or not owned_predicate(change):
             return
-        for target, kind in self._kinds.items():
-            if kind.get(owner) is not None and _watches_owned(kind.watch, name):
+        for target, watched in self._kinds.items():
+            job = watched.get(owner)
+            if job is not None and is_in_namespace_of(change.obj, job) and _watches_owned(watched.watch, kind):
                 version = None if change.new is None else version_of(change.new)
-                owned = sum(informer.store.count(owner) for informer in self._owned[name])
+                owned = sum(informer.store.count(owner) for informer in self._owned[kind.kind])
                 self._events.add(owner, target, cause=(uid_of(change.obj), version), owned=owned)
 
     def _cluster_info_changed(self) -> None:
@@ -248,11 +255,16 @@ class InformerSet:
         self._seen.note(uid_of(obj), version_of(obj), leaving=is_leaving(obj), gone=change.new is None)
 
 
-def _watches_owned(watch: Watch, kind: str) -> bool:
+def _owned_kinds(watches: Sequence[Watch]) -> list[OwnedKind]:
+    """The kinds to watch: those of every job, and those that a role declares in `owns`."""
+    names = dict.fromkeys((*OF_EVERY_JOB, *(name for watch in watches for name in watch.owns)))
+    return [kind for name in names if (kind := OWNED_KINDS[name]).watched]
+
+
+def _watches_owned(watch: Watch, kind: OwnedKind) -> bool:
     """Whether changes of owned objects of a `kind` requeue the jobs of `watch`.
 
     `watchDependentResources` does not matter here: it controls the watches of ansible-operator, which ignore the status
     of pods. The engine always watches objects with our label.
     """
-    group, version = _OWNED[kind][0].prefix.rpartition("/")[::2]
-    return GVK(group.removeprefix("/apis/") if group != "/api" else "", version, kind) not in watch.blacklist
+    return GVK(kind.group, kind.api_version.rpartition("/")[2], kind.kind) not in watch.blacklist

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import OWN_PREFIX
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import reduce_fields
 
 Object = dict[str, Any]
 Transform = Callable[[Object], Object]
@@ -19,31 +20,15 @@ _METADATA = (
     "deletionTimestamp",
     "creationTimestamp",
 )
-_POD_STATUS = (
-    *("phase", "reason", "message", "podIP", "startTime"),
-    *("conditions", "containerStatuses", "initContainerStatuses"),
-)
 
 
-def pod(obj: Object) -> Object:
-    """Keep the identity of a pod, its owners, its node, and the status of the pod and its containers."""
-    spec = obj.get("spec", {})
-    kept = _pick(spec, ("nodeName", "restartPolicy"))
-    kept["containers"] = [{"name": container.get("name")} for container in spec.get("containers", [])]
-    return {"metadata": _metadata(obj), "spec": kept, "status": _pick(obj.get("status", {}), _POD_STATUS)}
+def owned(fields: Mapping[str, Any]) -> Transform:
+    """Keep the identity and the owners of an owned object, and those `fields` of the registry of owned kinds."""
 
+    def transform(obj: Object) -> Object:
+        return {"metadata": _metadata(obj), **reduce_fields(obj, fields)}
 
-def service(obj: Object) -> Object:
-    """Keep the identity of a Service, its owners, its cluster IP, selector and ports."""
-    return {
-        "metadata": _metadata(obj),
-        "spec": _pick(obj.get("spec", {}), ("clusterIP", "selector", "ports")),
-    }
-
-
-def existence(obj: Object) -> Object:
-    """Keep the identity and the owners of an object, for objects whose existence is sufficient."""
-    return {"metadata": _metadata(obj)}
+    return transform
 
 
 def config_map(obj: Object) -> Object:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS, unknown_kinds
+
 from dljob_operator.durations import parse_duration
 from dljob_operator.watches.lookup import Surroundings, role_candidates
 from dljob_operator.watches.model import GVK, Finalizer, Watch
@@ -64,7 +66,19 @@ class EntryReader:
             snake_case_parameters=self._flag(entry, "snakeCaseParameters", True),
             mark_unsafe=self._flag(entry, "markUnsafe", False),
         )
+        self._check_owns(watch.vars.get("dljob_owns"))
         return None if self.problems else watch
+
+    def _check_owns(self, kinds: object) -> None:
+        if kinds is None:
+            return
+        if not isinstance(kinds, list):
+            self._problem("vars.dljob_owns", f"must be a list of kinds, is {_type_name(kinds)}")
+            return
+        for kind in unknown_kinds(str(kind) for kind in kinds):
+            self._problem(
+                "vars.dljob_owns", f"{kind!r} is no kind that a job may own; known are {', '.join(OWNED_KINDS)}"
+            )
 
     def _problem(self, key: str, text: str) -> None:
         self.problems.append(f"{self.title}: {key}: {text}" if key else f"{self.title}: {text}")

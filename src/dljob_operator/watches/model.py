@@ -74,6 +74,11 @@ class Watch:
         return bool(self.vars.get("dljob_batchable", False))
 
     @property
+    def owns(self) -> tuple[str, ...]:
+        """The kinds that the role's jobs own beyond those of every job (`vars: {dljob_owns: [Deployment]}`)."""
+        return tuple(self.vars.get("dljob_owns") or ())
+
+    @property
     def long_lived(self) -> bool:
         """Whether the role may run in a long-lived worker for many batches (`vars: {dljob_resident: true}`).
 

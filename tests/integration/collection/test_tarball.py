@@ -7,10 +7,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-import yaml
 from devtools.collection import tarball
-from devtools.collection.environment import environ
-from support.live_jobs import Cluster, v1_job
 
 ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = {
@@ -58,20 +55,3 @@ def test_no_file_that_git_does_not_know(installed: Path) -> None:
     files = {str(p.relative_to(installed)) for p in installed.rglob("*") if p.is_file()}
     assert "roles/dljob/tasks/main.yml" in files
     assert files - known == set()
-
-
-def test_its_playbook_reconciles_a_job(
-    installed: Path, kubeconfig: Path, namespace: str, crds: None, tmp_path: Path
-) -> None:
-    """Run by its full name from an empty folder, so that no file of the checkout is used."""
-    job = v1_job("installed")
-    job["metadata"]["namespace"] = namespace
-    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
-    command = ["ansible-playbook", "dljob.operator.reconcile", "-e", "@job.yaml", "-vv"]
-    env = environ(KUBECONFIG=str(kubeconfig), ANSIBLE_COLLECTIONS_PATH=str(installed.parents[2]))
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    pods = Cluster(kubeconfig, namespace).core.list_namespaced_pod(namespace).items
-    assert {p.metadata.name for p in pods} == {f"installed-{t}-0" for t in ("scheduler", "server", "worker")}
-    assert f"task path: {installed}/playbooks/reconcile.yml" in done.stdout
-    assert f"task path: {installed}/roles/dljob/tasks/main.yml" in done.stdout

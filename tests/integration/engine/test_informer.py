@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from integration.engine.support import GROUP, Jobs, Line, crd, remove_crd, until
 
 from dljob_operator.engine import transforms
@@ -60,7 +61,9 @@ def line(kubeconfig: Path, tmp_path: Path) -> Iterator[tuple[Line, KubeApi]]:
 
 
 def _pods(api: KubeApi, namespace: str, log: Log) -> Informer:
-    return Informer(api, Source("pods", lambda: PODS, transforms.pod, namespace, _OURS), log)
+    return Informer(
+        api, Source("pods", lambda: PODS, transforms.owned(OWNED_KINDS["Pod"].cached or {}), namespace, _OURS), log
+    )
 
 
 @pytest.fixture

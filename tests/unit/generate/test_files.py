@@ -115,7 +115,7 @@ def test_the_rules_by_hand_stay(tree: Path) -> None:
     declare(tree, "mxnet", {"title": "MX"})
     assert run(tree) == 0
     assert path.read_text().partition(rbac.END)[2] == other
-    assert "resources: [pods]" in other
+    assert "resources: [nodes]" in other
 
 
 def test_a_cluster_role_without_the_marks(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,26 @@ def test_a_job_without_a_time_to_live_is_not_deleted() -> None:
         )
     }
     # a spec that is a list has no field for a time to live
-    assert found == both | {("example.com", "echojobs", "delete")}
+    assert {rule for rule in found if rule[0]} == both | {("example.com", "echojobs", "delete")}
+
+
+def test_what_jobs_own() -> None:
+    """Only the declared kinds, and an update only of those: the operator replaces nothing else."""
+
+    def verbs(*owns: str) -> dict[str, set[str]]:
+        made: dict[str, set[str]] = {}
+        text = rbac.engine_rules([dataclasses.replace(FRAMEWORK, owns=owns)])
+        for group, resource, verb in grants(yaml.safe_load("rules:\n" + text)["rules"]):
+            if "echojobs" not in resource:
+                made.setdefault(f"{resource}.{group}", set()).add(verb)
+        return made
+
+    watched = {"create", "delete", "get", "list", "watch"}
+    assert verbs() == dict.fromkeys(("pods.", "services.", "configmaps."), watched)
+    more = verbs("Service", "Secret", "Job", "Route")
+    assert more["services."] == watched | {"update"}
+    assert more["secrets."] == more["jobs.batch"] == watched
+    assert more["routes.route.openshift.io"] == {"create", "delete", "get", "patch"}
 
 
 def test_what_ansible_operator_may_do_besides() -> None:
@@ -109,4 +129,6 @@ def test_what_ansible_operator_may_do_besides() -> None:
 def test_a_cluster_role_of_its_own_has_the_frameworks_permissions() -> None:
     role = yaml.safe_load(rbac.cluster_role([FRAMEWORK], "mine", "x"))
     assert role["metadata"]["name"] == "mine"
-    assert ("batch", "jobs", "create") in grants(role["rules"])
+    engine = grants(yaml.safe_load("rules:\n" + rbac.engine_rules([FRAMEWORK]))["rules"])
+    beside = grants([step["value"] for step in yaml.safe_load(rbac.ansible_operator_rules([FRAMEWORK]))])
+    assert grants(role["rules"]) == engine | beside | {("batch", "jobs", "create")}

@@ -110,6 +110,8 @@ def test_a_single_entry() -> None:
     )
     count = spec(made)["properties"]["replicaSpecs"]["properties"]["replicas"]
     assert (count["minimum"], count["maximum"]) == (2, 9)
+    # the API server refuses a default below the minimum
+    assert "default" not in count and spec(made)["properties"]["replicaSpecs"]["required"] == ["replicas", "template"]
     assert one(rules(schema(made)), "<job>-worker-<index>").startswith(
         "self.metadata.name.size() + (8 + string(self.spec.replicaSpecs.replicas - 1).size()) <= 63"
     )
@@ -221,7 +223,9 @@ def test_own_fields_are_verbatim_and_replace_derived_ones() -> None:
         "description": "Its color.",
         "x-kubernetes-validations": [{"rule": "1 == 1", "message": "m"}],
     }
-    made = spec(crd(MAP, fields={"color": {**color, "x-dljob-affects": "nothing"}, "schedulerName": {"type": "integer"}}))
+    made = spec(
+        crd(MAP, fields={"color": {**color, "x-dljob-affects": "nothing"}, "schedulerName": {"type": "integer"}})
+    )
     assert made["properties"]["color"] == color
     assert made["properties"]["schedulerName"] == {"type": "integer"}
 

@@ -157,7 +157,7 @@ def test_every_hook() -> None:
 
 
 def test_every_owned_kind() -> None:
-    assert FRAMEWORK["owns"]["choices"] == list(OWNED_KINDS)
+    assert ["Pod", *FRAMEWORK["owns"]["choices"]] == list(OWNED_KINDS)
 
 
 @pytest.mark.parametrize("name", ["mxnet", "caffe2", "pytorch", "tensorflow"])

@@ -107,7 +107,7 @@ def test_exit_codes(declared: list[Any], codes: set[int]) -> None:
             r"hooks.environment.A: unknown placeholder \{rang\} in '\{rang\}'; there are: count",
         ),
         ({"hooks": {"environment": {"A": "{role}"}}}, r"hooks.environment.A: unknown placeholder \{role\}"),
-        ({"owns": ["Ingress"]}, "owns: 'Ingress' is none of Pod, Service, ConfigMap, Secret"),
+        ({"owns": ["Ingress"]}, "owns: 'Ingress' is none of Service, ConfigMap, Secret"),
         ({"operator_files": {"a.py": "tfImage"}}, "operator_files.a.py: 'tfImage' is none of grpcServerFilePath"),
         ({"files": ["a.py"]}, "the declaration names the file 'a.py', and no reader was given"),
         (

@@ -10,7 +10,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
     OF_EVERY_JOB,
     OWNED_KINDS,
     OwnedKind,
-    collection_path,
     reduce_fields,
 )
 
@@ -18,8 +17,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 @pytest.mark.parametrize("kind", OWNED_KINDS.values(), ids=lambda kind: kind.kind)
 def test_paths(kind: OwnedKind) -> None:
     assert paths.plural(kind.kind) == kind.plural
-    prefix, _, rest = paths.collection(kind.api_version, kind.kind, "n").partition("/namespaces/n/")
-    assert collection_path(kind) == f"{prefix}/{rest}"
+    assert paths.collection(kind.api_version, kind.kind, "n").endswith(
+        f"/{kind.api_version}/namespaces/n/{kind.plural}"
+    )
 
 
 def test_every_job_owns_pods_services_and_config_maps() -> None:

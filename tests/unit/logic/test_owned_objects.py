@@ -43,7 +43,13 @@ def framework_with(hook: Any, **declared: Any) -> Any:
         "fields": {"color": {"x-dljob-affects": "objects"}},
         "default_clean_pod_policy": "Running",
     }
-    declaration = {**ECHO_DECLARATION, "hooks": {"objects": "a.b.c"}, "flavors": [flavor], **declared}
+    declaration = {
+        **ECHO_DECLARATION,
+        "owns": ["ConfigMap"],
+        "hooks": {"objects": "a.b.c"},
+        "flavors": [flavor],
+        **declared,
+    }
     return framework_loader.framework(declaration, {"objects": hook})
 
 
@@ -132,7 +138,7 @@ def test_one_that_the_hook_no_longer_returns_is_deleted() -> None:
     [
         (
             {"apiVersion": "v1", "kind": "Secret"},
-            "returned the kind 'Secret': declare it in owns; allowed are ConfigMap",
+            "returned the kind 'Secret': declare it in owns, which has ConfigMap",
         ),
         ({"apiVersion": "v1", "kind": "Pod"}, "returned the kind 'Pod'"),
         ({"apiVersion": "v2", "kind": "ConfigMap"}, "the apiVersion of ConfigMap is v1"),

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 
 from dljob_operator.engine import transforms
 from dljob_operator.engine.cache import Store
@@ -21,6 +22,10 @@ def make(kind: str, name: str, **metadata: Any) -> dict[str, Any]:
 
 def owned_by(uid: str, *, controller: bool = True) -> list[dict[str, Any]]:
     return [{"kind": "MXJob", "uid": uid, "controller": controller}]
+
+
+def owned_transform(kind: str) -> transforms.Transform:
+    return transforms.owned(OWNED_KINDS[kind].cached or {})
 
 
 class TestTrim:
@@ -41,7 +46,7 @@ class TestTrim:
             "containers": [{"name": "mxnet", "image": "i", "env": [{}]}],
         }
         pod["status"] = {"phase": "Running", "podIP": "1.2.3.4", "qosClass": "BestEffort", "conditions": []}
-        assert transforms.pod(pod) == {
+        assert owned_transform("Pod")(pod) == {
             "metadata": {
                 **{key: pod["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion", "labels")},
                 "annotations": {"dljob.operator/spec-hash": "1"},
@@ -54,7 +59,7 @@ class TestTrim:
     def test_a_service_keeps_what_it_selects(self) -> None:
         service = make("Service", "s", annotations={"other": "2"})
         service["spec"] = {"clusterIP": "None", "selector": {"a": "b"}, "ports": [], "type": "ClusterIP"}
-        trimmed = transforms.service(service)
+        trimmed = owned_transform("Service")(service)
         assert trimmed["spec"] == {"clusterIP": "None", "selector": {"a": "b"}, "ports": []}
         assert "annotations" not in trimmed["metadata"]
 
