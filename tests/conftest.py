@@ -54,7 +54,10 @@ def cluster() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def images(cluster: Path) -> None:
-    """The example images in the local registry, under the manifests' own names too."""
+    """The example images in the local registry, under the manifests' own names too.
+
+    Of several test runs, or workers of one, only one builds at a time, and the others wait for it.
+    """
     from devtools.cluster.settings import settings_from
     from devtools.images import build_and_push
 

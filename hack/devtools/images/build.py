@@ -14,7 +14,7 @@ from devtools.cluster import lifecycle, registry, shell
 from devtools.cluster.engine import Engine
 from devtools.cluster.progress import Reporter
 from devtools.cluster.settings import Settings
-from devtools.images import bases, context, definition, manifests, remote
+from devtools.images import bases, context, definition, lock, manifests, remote
 from devtools.images.definition import Base, Definition
 from devtools.images.errors import ImagesError
 from devtools.images.manifests import Use
@@ -44,15 +44,22 @@ def _build_and_push_one(
         report.say(f"  note: {problem}; add its path to programs in {image.folder / definition.DEFINITION}")
     key = context.key(image)
     wanted = manifests.names_for(image, uses)
-    outdated = [name for name in wanted if remote.content(port, name) != key]
-    if not outdated:
+    if not _outdated(wanted, key, port):
         report.say(f"  {image.name}: unchanged, {len(wanted)} names in the registry")
         return wanted
-    build(image, key, settings.cache_dir, engine, report)
-    with report.step(f"push {image.name}", f"{image.name}, {len(outdated)} names pushed"):
-        for name in outdated:
-            _push(image, name, settings, engine, port)
+    with lock.exclusive(settings.cache_dir, image.name, report):
+        outdated = _outdated(wanted, key, port)  # another process may have pushed it meanwhile
+        if outdated:
+            build(image, key, settings.cache_dir, engine, report)
+            with report.step(f"push {image.name}", f"{image.name}, {len(outdated)} names pushed"):
+                for name in outdated:
+                    _push(image, name, settings, engine, port)
     return wanted
+
+
+def _outdated(names: Sequence[str], key: str, port: int) -> list[str]:
+    """Those names under which the registry does not have the content ``key``."""
+    return [name for name in names if remote.content(port, name) != key]
 
 
 def _push(image: Definition, name: str, settings: Settings, engine: Engine, port: int) -> None:
@@ -79,7 +86,8 @@ def build_only(settings: Settings, names: Sequence[str] = ()) -> list[str]:
     report = Reporter(settings.cache_dir / "durations.json")
     built = []
     for image in definition.load_all(list(names)):
-        build(image, context.key(image), settings.cache_dir, engine, report)
+        with lock.exclusive(settings.cache_dir, image.name, report):
+            build(image, context.key(image), settings.cache_dir, engine, report)
         built.append(image.names[0])
     return built
 
