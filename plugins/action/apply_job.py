@@ -14,6 +14,14 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client imp
 from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "watches_file": {"type": "path", "required": True},
+    "namespace": {"type": "str", "default": "default"},
+    "kubeconfig": {"type": "path"},
+    "context": {"type": "str"},
+}
+"""A test compares them with the documentation."""
+
 _PARTS = ("apiVersion", "kind", "metadata", "spec")
 
 
@@ -26,14 +34,12 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        arguments = to_builtin(self._task.args)
-        unknown = sorted(set(arguments) - {"watches_file", "namespace", "kubeconfig", "context"})
-        if unknown:
-            raise AnsibleActionFail(f"dljob.operator.apply_job has no argument {unknown[0]!r}")
-        resource = _job(task_vars or {}, str(arguments.get("namespace") or "default"))
-        role = _role(Path(str(arguments["watches_file"])), resource)
+        self._task.args = to_builtin(self._task.args)
+        _, arguments = self.validate_argument_spec(ARGUMENTS)
+        resource = _job(task_vars or {}, arguments["namespace"] or ARGUMENTS["namespace"]["default"])
+        role = _role(Path(arguments["watches_file"]), resource)
         try:
-            with connect(arguments.get("kubeconfig"), arguments.get("context")) as api:
+            with connect(arguments["kubeconfig"], arguments["context"]) as api:
                 applied = apply(api, resource, self._task.check_mode)
         except ApiError as e:
             name = resource["metadata"]["name"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.dljob.operator.plugins.action.reconcile import ARGUMENTS
+from ansible_collections.dljob.operator.plugins.action import apply_job, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome
 from ansible_collections.dljob.operator.plugins.module_utils.logic import declaration as declaration_module
 from ansible_collections.dljob.operator.plugins.module_utils.logic import framework_loader
@@ -86,14 +87,16 @@ def test_every_placeholder() -> None:
     assert {name for name in PLACEHOLDERS if f"C({{{name}}})" in text} == PLACEHOLDERS
 
 
-def test_the_actions_arguments() -> None:
+@pytest.mark.parametrize("action", [apply_job, reconcile])
+def test_the_actions_arguments(action: ModuleType) -> None:
     """ansible-core checks a task by ARGUMENTS, and users read DOCUMENTATION."""
     keys = ("type", "elements", "required", "choices", "default")
+    name = action.__name__.rpartition(".")[2]
     documented = {
         name: {key: option[key] for key in keys if key in option}
-        for name, option in RECONCILE["DOCUMENTATION"]["options"].items()
+        for name, option in constants(f"plugins/modules/{name}.py")["DOCUMENTATION"]["options"].items()
     }
-    assert documented == ARGUMENTS
+    assert documented == action.ARGUMENTS
 
 
 def test_every_key_of_a_jobs_result() -> None:
