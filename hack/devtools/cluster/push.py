@@ -2,6 +2,12 @@
 
 ``docker push`` compresses every layer and the node then decompresses it: half a minute of CPU time for 700 MB that
 never leave the machine. The registry accepts uncompressed layers, so they are sent as ``docker save`` writes them.
+
+Why not ``crane push`` (go-containerregistry): it has no image source in Docker, only a file or an OCI layout on disk,
+so each push would first write ``docker save`` there; and it compresses the layers. An image of 430 MB took crane 0.22
+10.3 s of processor time, and this module 2.2 s. For the same image again crane took 3.2 s, to hash the file, where one
+request for the tag tells this module that there is nothing to do. That check and the copying of tags would remain here,
+and crane would have to be compiled.
 """
 
 from __future__ import annotations
