@@ -2,6 +2,11 @@
 
 Clocks of different machines are never compared. A standby polls the Lease, and takes it when its resource version has
 not changed for the duration that the holder wrote into it.
+
+The Python client's `kubernetes.leaderelection` is not used. It cannot be stopped and never releases the lock, so that a
+standby would wait 6 s after each regular end too, where it now takes over immediately (docs/scaling.md). It measures
+with the wall clock, which may jump. And in 33.1, which ansible-operator's image has, it locks ConfigMaps only. kopf's
+peering needs a resource definition of its own, and is part of its loop of handlers.
 """
 
 from __future__ import annotations
