@@ -76,7 +76,7 @@ def _run(options: argparse.Namespace, peers: Sequence[Peer], workloads: Sequence
 class Bench:
     """A run. It always writes its measurements, also after an interruption or a failure."""
 
-    ground: BenchContext
+    context: BenchContext
     output: Path
     quick: bool
     facts: dict[str, str]
@@ -93,14 +93,14 @@ class Bench:
         install_crds(Client(settings.kubeconfig))
         client = Client(settings.kubeconfig)
         account.prepare(client, SCRATCH / "kubeconfig")
-        ground = BenchContext(
+        context = BenchContext(
             client, SCRATCH / "kubeconfig", SCRATCH, sizes, nodes, lambda text: print(text, flush=True),
             time.monotonic() + 60 * minutes,
         )  # fmt: skip
-        return cls(ground, output, quick, machine.facts(client, nodes))
+        return cls(context, output, quick, machine.facts(client, nodes))
 
     def say(self, text: str) -> None:
-        self.ground.say(text)
+        self.context.say(text)
 
     def resume(self, data: dict[str, Any]) -> None:
         """Continue from the results of an earlier run. Raises ValueError if they are from another commit."""
@@ -115,7 +115,7 @@ class Bench:
         try:
             for session in sessions:
                 what = f"round {session.round}, {session.peer.name}: {', '.join(session.workloads)}"
-                if time.monotonic() + _LEAST > self.ground.deadline:
+                if time.monotonic() + _LEAST > self.context.deadline:
                     self.left_out.append(f"{what}: no time left")
                     continue
                 self.say(what)
@@ -124,12 +124,12 @@ class Bench:
             self.left_out.append("the run was interrupted")
             self.failed = True
         finally:
-            account.remove(self.ground.client)
+            account.remove(self.context.client)
             self.write()
 
     def _one(self, session: plan.Session, what: str) -> None:
         try:
-            for sample in Session(self.ground, session).run():
+            for sample in Session(self.context, session).run():
                 self.samples.append(sample)
                 self.write()
         except (PeerFailed, Refused, OSError) as error:  # TimeoutError and ConnectionError are of the last
@@ -142,7 +142,7 @@ class Bench:
         (SCRATCH / "samples.json").write_text(json.dumps(data, indent=1))
         titles = {peer.name: peer.title for peer in catalog.PEERS}
         text = report.document(
-            report.Samples(self.samples), titles, self.facts, self.ground.sizes.replicas, self.left_out
+            report.Samples(self.samples), titles, self.facts, self.context.sizes.replicas, self.left_out
         )
         self.output.write_text(text)
 

@@ -51,7 +51,7 @@ def quick_run(peers: Sequence[Peer], output: Path) -> None:
 def test_a_quick_run_measures_this_operator_and_the_baseline_in_every_workload(
     cluster: Path, crds: None, tmp_path: Path
 ) -> None:
-    quick_run(catalog.chosen(f"{catalog.OURS},{catalog.FLOOR}"), tmp_path / "RESULTS.md")
+    quick_run(catalog.chosen(f"{catalog.OURS},{catalog.BASELINE}"), tmp_path / "RESULTS.md")
 
 
 @pytest.mark.full
@@ -66,8 +66,8 @@ def test_the_growth_in_small(cluster: Path, crds: None) -> None:
     cli.SCRATCH.mkdir(parents=True, exist_ok=True)
     account.prepare(client, cli.SCRATCH / "kubeconfig")
     try:
-        ground = BenchContext(client, cli.SCRATCH / "kubeconfig", cli.SCRATCH, QUICK, nodes, print)
-        found = growth.steps(growth.measure(ground))
+        context = BenchContext(client, cli.SCRATCH / "kubeconfig", cli.SCRATCH, QUICK, nodes, print)
+        found = growth.steps(growth.measure(context))
     finally:
         account.remove(client)
     assert [step.jobs for step in found] == [*QUICK.growth]

@@ -1,4 +1,4 @@
-"""`ansible-playbook playbooks/reconcile.yml`: one pass without an operator, and a check mode that keeps its word."""
+"""`ansible-playbook playbooks/reconcile.yml`: one reconcile without an operator, and a check mode that keeps its word."""
 
 from __future__ import annotations
 

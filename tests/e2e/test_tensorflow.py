@@ -154,7 +154,7 @@ def test_v1_a_lost_worker_is_not_missed(here: Cluster) -> None:
     assert job.wait_end()["state"] == "Succeeded"
 
 
-def with_page(name: str, directory: str) -> dict[str, Any]:
+def with_tensorboard(name: str, directory: str) -> dict[str, Any]:
     """The example with TensorBoard, in a directory of the test's own: the node keeps the events of earlier runs."""
     job: dict[str, Any] = yaml.safe_load(
         (ROOT / "examples" / "tensorflow-tensorboard.yaml").read_text(encoding="utf-8")
@@ -167,7 +167,7 @@ def with_page(name: str, directory: str) -> dict[str, Any]:
 
 
 def fetched(here: Cluster, service: str, path: str, wanted: str, timeout: float = 90) -> str:
-    """A page behind the API server's proxy, once it says ``wanted``: TensorBoard reads its directory now and then."""
+    """TensorBoard's page behind the API server's proxy, once it says ``wanted``: TensorBoard reads its directory now and then."""
     end, text = time.monotonic() + timeout, ""
     while time.monotonic() < end:
         try:
@@ -182,11 +182,11 @@ def fetched(here: Cluster, service: str, path: str, wanted: str, timeout: float 
 
 @pytest.mark.training
 def test_tensorboard_shows_real_events(here: Cluster) -> None:
-    job = here.create(with_page("shown", f"/tmp/{here.namespace}"))
+    job = here.create(with_tensorboard("shown", f"/tmp/{here.namespace}"))
     status = job.wait_end()
     assert status["state"] == "Succeeded", status["reason"]
     name = f"tensorboard-{status['runtimeId']}"
-    assert [s["metadata"]["name"] for s in here.services(job.uid)] == [name], "only the page outlives the training"
+    assert [s["metadata"]["name"] for s in here.services(job.uid)] == [name], "only TensorBoard outlives the training"
     fetched(here, f"{name}:80", "", "TensorBoard", 240)
     fetched(here, f"{name}:80", "data/plugin/scalars/tags", "loss")
 
@@ -203,7 +203,7 @@ def test_tensorboard_shows_real_events(here: Cluster) -> None:
     raise AssertionError("the Deployment outlives its job")
 
 
-def test_the_page_follows_the_job(here: Cluster) -> None:
+def test_the_tensorboard_follows_the_job(here: Cluster) -> None:
     """Edits take effect in place, and what somebody deletes comes back at once, the servers' program too."""
     manifest = tfjob("followed", master=UNTIL_ENDED)
     manifest["spec"]["replicaSpecs"].append({"tfReplicaType": "PS"})

@@ -13,7 +13,7 @@ PEERS: tuple[Peer, ...] = (
     kopf_operator.PEER,
     ansible_stock.PEER,
 )
-OURS, FLOOR, DEFAULT, LIFTED, STOCK = (
+OURS, BASELINE, DEFAULT, LIFTED, STOCK = (
     ours.PEER.name,
     baseline.PEER.name,
     training_operator.DEFAULT.name,

@@ -1,4 +1,4 @@
-"""A Route to a job's page against a real API server, on which a definition as small as it gets stands for OpenShift."""
+"""A Route to a job's TensorBoard against a real API server, on which a definition as small as it gets stands for OpenShift."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def custom(api: client.ApiClient, crds: None) -> client.CustomObjectsApi:
 
 @pytest.fixture
 def job(custom: client.CustomObjectsApi, namespace: str) -> Callable[..., Resource]:
-    """Create a job with a page, or edit it; the object as the API server has it."""
+    """Create a job with a TensorBoard, or edit it; the object as the API server has it."""
     where = ("tensorflow.org", "v1alpha1", namespace, "tfjobs")
 
-    def make(**page: Any) -> Resource:
+    def make(**tensorboard: Any) -> Resource:
         made = tfjob(master=1)
         made["metadata"] = {"name": "shown", "labels": OWN_OPERATOR}
-        made["spec"]["tensorboard"] = {"logDir": "/logs", **page}
+        made["spec"]["tensorboard"] = {"logDir": "/logs", **tensorboard}
         return dict(custom.create_namespaced_custom_object(*where, made))
 
     return make
@@ -61,7 +61,7 @@ def fresh(custom: client.CustomObjectsApi, namespace: str) -> Resource:
     return dict(custom.get_namespaced_custom_object("tensorflow.org", "v1alpha1", namespace, "tfjobs", "shown"))
 
 
-def test_made_kept_mended_and_gone_with_the_page(
+def test_made_kept_mended_and_gone_with_the_tensorboard(
     openshift: None,
     rest_client: RestClient,
     custom: client.CustomObjectsApi,

@@ -113,7 +113,7 @@ def ends_and_goes(operator: Operator, example: Resource, name: str) -> str:
     return operator.create(job, name)
 
 
-def page(operator: Operator) -> None:
+def tensorboard(operator: Operator) -> None:
     """TensorBoard's Deployment, Service and Route: made, changed, bent and mended, taken away."""
     template = {"spec": {"containers": [{"name": "tensorflow", "image": "dljob/shell:1"}]}}
     manifest = {
@@ -128,14 +128,14 @@ def page(operator: Operator) -> None:
             ],
         },
     }
-    path = operator.create(manifest, "page")
+    path = operator.create(manifest, "tensorboard")
     routes = f"/apis/route.openshift.io/v1/namespaces/{operator.watched}/routes"
 
     def shown() -> list[dict[str, Any]]:
         return operator.owned("apps/v1/deployments", path)
 
-    (first,) = operator.until(shown, "the page is deployed")
-    (route,) = operator.until(lambda: operator.kube.get(routes)["items"], "the page has a Route")
+    (first,) = operator.until(shown, "TensorBoard is deployed")
+    (route,) = operator.until(lambda: operator.kube.get(routes)["items"], "TensorBoard has a Route")
     assert operator.owned("configmaps", path), "the default parameter server's program"
     services = operator.owned("services", path)
     operator.patch(f"{routes}/{route['metadata']['name']}", {"spec": {"to": {"name": "elsewhere"}}})
@@ -144,7 +144,9 @@ def page(operator: Operator) -> None:
     name = f"{routes}/{route['metadata']['name']}"
     operator.until(lambda: operator.kube.get(name)["spec"]["to"]["name"] != "elsewhere", "the Route is mended")
     operator.patch(path, {"spec": {"tensorboard": None}})
-    operator.until(lambda: not shown() and len(operator.owned("services", path)) < len(services), "the page goes")
+    operator.until(
+        lambda: not shown() and len(operator.owned("services", path)) < len(services), "TensorBoard is deleted"
+    )
     operator.until(lambda: not operator.kube.get(routes)["items"], "and its Route")
 
 
@@ -178,7 +180,7 @@ def test_every_right_is_used(start: Start, openshift: None) -> None:
                          ("pods", "services", "configmaps", "deployments")}  # fmt: skip
         # a status that cannot be written twice in a row is one Event, counted up
         recorder.broken[Right("kubeflow.org", "caffe2jobs/status", "patch")] = 2
-        page(operator)
+        tensorboard(operator)
         stops(operator)
         large(operator)
         every = csv.examples(sources.read())

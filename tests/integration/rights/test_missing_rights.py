@@ -69,7 +69,7 @@ def test_it_is_named_and_adding_the_logged_rule_fixes_it(
         operator.until(lambda: operator.owned("pods", path) and operator.owned("services", path), "the job goes on")
         operator.until(lambda: operator.status(path).get("phase") == "Creating", "and its status is written")
         if verb in ("create", "get"):
-            operator.until(lambda: not RULE.search(operator.status(path)["reason"]), "which complains of it no more")
+            operator.until(lambda: not RULE.search(operator.status(path)["reason"]), "which no longer reports it")
         lines = [line for line in operator.log.splitlines() if str(logged[0]) in line]
         assert len(lines) == len(set(lines))
 

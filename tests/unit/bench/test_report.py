@@ -87,7 +87,7 @@ def test_a_table_has_the_ratio_the_spread_and_the_losses() -> None:
                 sample(plan.MANY, catalog.OURS, round_=n, wall=w, cpu=0.5, writes=20.0, reconciles=6.0)
                 for n, w in ((1, 2.0), (2, 1.0), (3, 4.0))
             ),
-            sample(plan.MANY, catalog.FLOOR, wall=1.0, peak_bytes=2**20),
+            sample(plan.MANY, catalog.BASELINE, wall=1.0, peak_bytes=2**20),
             sample(plan.MANY, catalog.DEFAULT, wall=None, seconds=10.0, pods_made=4),
         ]
     )

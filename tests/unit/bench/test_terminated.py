@@ -19,8 +19,8 @@ class Session:
 class Bench(cli.Bench):
     @classmethod
     def on_cluster(cls, *_):
-        ground = SimpleNamespace(client=None, deadline=float("inf"), say=print)
-        return cls(ground, Path("unused"), True, {})
+        context = SimpleNamespace(client=None, deadline=float("inf"), say=print)
+        return cls(context, Path("unused"), True, {})
     def write(self):
         print("written:", *self.left_out)
 

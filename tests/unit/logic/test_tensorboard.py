@@ -17,9 +17,9 @@ from support.fake_cluster import FakeCluster
 from support.upstream_manifests import from_each_source, load
 
 
-def with_page(**page: Any) -> Resource:
+def with_tensorboard(**settings: Any) -> Resource:
     resource = tfjob(master=1, worker=1)
-    resource["spec"]["tensorboard"] = {"logDir": "/logs", **page}
+    resource["spec"]["tensorboard"] = {"logDir": "/logs", **settings}
     return resource
 
 
@@ -34,7 +34,7 @@ def made(resource: Resource) -> tuple[Any, Any]:
 
 
 def test_deployment_and_service() -> None:
-    deployment, service = made(with_page())
+    deployment, service = made(with_tensorboard())
     assert {x["metadata"]["name"] for x in (deployment, service)} == {"tensorboard-76no"}
     assert all(x["metadata"]["ownerReferences"][0]["uid"] == UID for x in (deployment, service))
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
@@ -51,7 +51,7 @@ def test_deployment_and_service() -> None:
 
 def test_what_the_job_says_of_it() -> None:
     volumes, mounts = [{"name": "v", "emptyDir": {}}], [{"name": "v", "mountPath": "/logs"}]
-    resource = with_page(volumes=volumes, volumeMounts=mounts, serviceType="NodePort")
+    resource = with_tensorboard(volumes=volumes, volumeMounts=mounts, serviceType="NodePort")
     resource["spec"]["tfImage"] = "mine:2"
     deployment, service = made(resource)
     pod = deployment["spec"]["template"]["spec"]
@@ -61,13 +61,13 @@ def test_what_the_job_says_of_it() -> None:
 
 
 def test_as_the_original_operator_prints_it() -> None:
-    deployment, service = made(with_page(serviceType="", volumes=None, volumeMounts=None))
+    deployment, service = made(with_tensorboard(serviceType="", volumes=None, volumeMounts=None))
     assert deployment["spec"]["template"]["spec"]["volumes"] == []
     assert service["spec"]["type"] == "ClusterIP"
 
 
 def test_braces_in_a_directory_are_no_placeholders() -> None:
-    deployment, _ = made(with_page(logDir="{job}/{nothing}"))
+    deployment, _ = made(with_tensorboard(logDir="{job}/{nothing}"))
     assert deployment["spec"]["template"]["spec"]["containers"][0]["command"][4] == "{job}/{nothing}"
 
 
@@ -94,7 +94,7 @@ def test_a_job_without_one() -> None:
 
 
 def test_it_is_made_once_and_outlives_the_training() -> None:
-    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    fake_cluster = FakeCluster(with_tensorboard(), TENSORFLOW)
     assert [x["kind"] for x in fake_cluster.planned().auxiliary_objects] == ["Deployment", "Service"]
     fake_cluster.start()
     assert fake_cluster.planned().auxiliary_objects == ()
@@ -107,7 +107,7 @@ def test_it_is_made_once_and_outlives_the_training() -> None:
 # --- the TensorBoard follows the job
 
 
-def page_of(fake_cluster: FakeCluster) -> tuple[Resource, Resource]:
+def tensorboard_of(fake_cluster: FakeCluster) -> tuple[Resource, Resource]:
     (deployment,) = fake_cluster.others["Deployment"].values()
     service = fake_cluster.services[deployment["metadata"]["name"]]
     return deployment, service
@@ -115,16 +115,16 @@ def page_of(fake_cluster: FakeCluster) -> tuple[Resource, Resource]:
 
 @pytest.mark.parametrize("finished", [False, True])
 def test_an_edit_takes_effect_in_place(finished: bool) -> None:
-    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    fake_cluster = FakeCluster(with_tensorboard(), TENSORFLOW)
     fake_cluster.start()
     if finished:
         fake_cluster.exit("master", 0, 0)
         fake_cluster.settle()
-    uids = [x["metadata"]["uid"] for x in page_of(fake_cluster)]
+    uids = [x["metadata"]["uid"] for x in tensorboard_of(fake_cluster)]
     pods = set(fake_cluster.pods)
     fake_cluster.edit(lambda spec: spec["tensorboard"].update(logDir="/other", serviceType="NodePort"))
     fake_cluster.settle()
-    deployment, service = page_of(fake_cluster)
+    deployment, service = tensorboard_of(fake_cluster)
     assert "/other" in deployment["spec"]["template"]["spec"]["containers"][0]["command"]
     assert service["spec"]["type"] == "NodePort"
     assert [deployment["metadata"]["uid"], service["metadata"]["uid"]] == uids
@@ -152,7 +152,7 @@ def test_asked_for_later_and_no_longer(finished: bool) -> None:
 @pytest.mark.parametrize("kind", ["Deployment", "Service"])
 @pytest.mark.parametrize("finished", [False, True])
 def test_deleted_objects_are_created_again(kind: str, finished: bool) -> None:
-    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    fake_cluster = FakeCluster(with_tensorboard(), TENSORFLOW)
     fake_cluster.start()
     if finished:
         fake_cluster.exit("master", 0, 0)
@@ -164,7 +164,7 @@ def test_deleted_objects_are_created_again(kind: str, finished: bool) -> None:
 
 
 def test_a_tensorboard_of_another_name_is_deleted() -> None:
-    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    fake_cluster = FakeCluster(with_tensorboard(), TENSORFLOW)
     fake_cluster.start()
     fake_cluster.edit(lambda spec: spec.update(RuntimeId="abcd"))
     fake_cluster.settle()
@@ -173,9 +173,9 @@ def test_a_tensorboard_of_another_name_is_deleted() -> None:
 
 
 def test_a_tensorboard_of_an_earlier_release_is_replaced() -> None:
-    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    fake_cluster = FakeCluster(with_tensorboard(), TENSORFLOW)
     fake_cluster.start()
-    for made in page_of(fake_cluster):
+    for made in tensorboard_of(fake_cluster):
         del made["metadata"]["annotations"]["dljob.operator/lifetime"]
         made["metadata"]["annotations"]["dljob.operator/spec-hash"] = "0123456789abcdef"
     assert [x["kind"] for x in fake_cluster.planned().ensured_objects] == ["Deployment", "Service"]
@@ -185,7 +185,7 @@ def test_a_tensorboard_of_an_earlier_release_is_replaced() -> None:
 
 
 def test_at_the_start_it_comes_before_the_pods_and_later_beside_them() -> None:
-    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    fake_cluster = FakeCluster(with_tensorboard(), TENSORFLOW)
     first = fake_cluster.planned()
     assert ([x["kind"] for x in first.auxiliary_objects], first.ensured_objects) == (["Deployment", "Service"], ())
     fake_cluster.start()
@@ -194,8 +194,8 @@ def test_at_the_start_it_comes_before_the_pods_and_later_beside_them() -> None:
     assert (later.auxiliary_objects, [x["kind"] for x in later.ensured_objects]) == ((), ["Deployment"])
 
 
-def test_a_page_that_kubernetes_refuses_later_is_complained_of_once() -> None:
-    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+def test_a_tensorboard_that_kubernetes_refuses_later_is_reported_once() -> None:
+    fake_cluster = FakeCluster(with_tensorboard(), TENSORFLOW)
     fake_cluster.start()
     fake_cluster.edit(lambda spec: spec["tensorboard"].update(volumes=[{"name": "Bad"}]))
     fake_cluster.settle()
@@ -216,7 +216,7 @@ def test_a_page_that_kubernetes_refuses_later_is_complained_of_once() -> None:
 
 
 def test_a_failed_job_keeps_its_reason() -> None:
-    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    fake_cluster = FakeCluster(with_tensorboard(), TENSORFLOW)
     fake_cluster.start()
     fake_cluster.exit("master", 0, 1)
     fake_cluster.settle()
@@ -225,7 +225,7 @@ def test_a_failed_job_keeps_its_reason() -> None:
 
 
 def test_the_route() -> None:
-    fake_cluster = FakeCluster(with_page(), TENSORFLOW)
+    fake_cluster = FakeCluster(with_tensorboard(), TENSORFLOW)
     (made,) = fake_cluster.planned().routes
     assert made["metadata"]["ownerReferences"][0]["uid"] == UID
     service = fake_cluster.planned().auxiliary_objects[-1]
