@@ -139,6 +139,34 @@ def test_the_view_has_what_the_jobs_own_and_the_cluster_info() -> None:
     assert view.cluster_info == {"config_map": "tf-job-operator-config", "config_maps": [], "resources": []}
 
 
+def test_the_kinds_that_a_role_declares_are_watched_too() -> None:
+    fed = Fed(Watch(ECHO, vars={"dljob_owns": ["Service", "Deployment"]}))
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.feed("deployments", "ADDED", pod("1", "d"))
+    view = fed.set.view([job("1")])
+    assert view.snapshot is not None
+    assert {kind: len(found) for kind, found in view.snapshot["1"].items()} == {
+        "Pod": 0,
+        "Service": 0,
+        "ConfigMap": 0,
+        "Deployment": 1,
+    }
+
+
+def test_a_pod_of_another_namespace_is_not_the_jobs() -> None:
+    """Whoever may create pods may write any uid into an owner reference."""
+    fed = Fed()
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.events.taken()
+    forged = pod("1", "forged")
+    forged["metadata"]["namespace"] = "attacker"
+    fed.feed("pods", "ADDED", forged)
+    assert fed.events.taken() == []
+    view = fed.set.view([job("1")])
+    assert view.snapshot is not None
+    assert view.snapshot["1"]["Pod"] == []
+
+
 def test_jobs_are_found_by_uid_and_kinds_by_target() -> None:
     fed = Fed()
     fed.feed(str(ECHO), "ADDED", job("1"))

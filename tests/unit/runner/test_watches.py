@@ -96,6 +96,8 @@ def test_every_key_of_ansible_operators_is_read(around: Surroundings) -> None:
         (", reconcilePeriod: soon}", "reconcilePeriod", "Go duration"),
         (", manageStatus: 'false'}", "manageStatus", "true or false"),
         (", vars: [a]}", "vars", "a list"),
+        (", vars: {dljob_owns: Secret}}", "vars.dljob_owns", "must be a list of kinds"),
+        (", vars: {dljob_owns: [Secret, Ingress]}}", "vars.dljob_owns", "'Ingress' is no kind that a job may own"),
         (", maxRunnerArtifacts: -1}", "maxRunnerArtifacts", "-1"),
         (", playbook: p.yml}", "role", "both given"),
         (", blacklist: Pod}", "blacklist", "a list of"),
