@@ -20,7 +20,7 @@ from devtools.termination import ends_main_thread
 from bench import account, machine, plan, report, tools
 from bench.client import Client, Refused
 from bench.measures import Sample
-from bench.peers import catalog
+from bench.peers import catalog, ours
 from bench.peers.base import Peer, PeerFailed
 from bench.session import BenchContext, Session
 from bench.workloads import FULL, QUICK
@@ -34,7 +34,7 @@ _LEAST = 20.0  # minimum remaining seconds to start another session
 def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
-        peers = catalog.chosen(options.peers)
+        peers = catalog.chosen(options.peers, [ours.previous(options.previous.resolve())] if options.previous else [])
         workloads = plan.workloads_named(options.workloads)
     except ValueError as error:
         print(f"bench: {error}", file=sys.stderr)
@@ -57,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace, peers: Sequence[Peer], workloads: Sequence[str]) -> Bench:
     bench = Bench.on_cluster(options.quick, options.minutes, options.output)
+    bench.peers = peers
     if options.resume:
         bench.resume(json.loads((SCRATCH / "samples.json").read_text()))
     for peer in peers:
@@ -83,6 +84,8 @@ class Bench:
     samples: list[Sample] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     failed: bool = False
+    peers: Sequence[Peer] = ()
+    """Those of this run; the report names them besides the usual ones."""
 
     @classmethod
     def on_cluster(cls, quick: bool, minutes: float, output: Path) -> Bench:
@@ -140,7 +143,7 @@ class Bench:
     def write(self) -> None:
         data = {"facts": self.facts, "left_out": self.left_out, "samples": [s.to_json() for s in self.samples]}
         (SCRATCH / "samples.json").write_text(json.dumps(data, indent=1))
-        titles = {peer.name: peer.title for peer in catalog.PEERS}
+        titles = {peer.name: peer.title for peer in (catalog.PEERS[0], *self.peers, *catalog.PEERS)}
         text = report.document(
             report.Samples(self.samples), titles, self.facts, self.context.sizes.replicas, self.left_out
         )
@@ -175,6 +178,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"comma-separated, of: {', '.join(plan.WORKLOADS)} (default: all)",
     )
     add("--peers", default="", metavar="NAMES", help="comma-separated (default: all)")
+    add("--previous", type=Path, metavar="CHECKOUT", help="the operator of this checkout is a peer too, named previous")
     add("--resume", action="store_true", help="add to the samples of the previous run, of the same commit")
     add("--quick", action="store_true", help="tiny sizes, to test the harness; the times are meaningless")
     add("--output", type=Path, default=RESULTS, help="the report (default: benchmarks/RESULTS.md)")

@@ -57,6 +57,8 @@ class Peer:
     clean_up: Callable[[], None] | None = None
     """Called once at the end of the run: removes from this machine what ``prepare`` has created."""
     version: Callable[[], str] = lambda: ""
+    folder: Path = ROOT
+    """Its working directory."""
     reports_running: bool = True
     reconciles: str = ""
     """The metric that counts its reconciles of MXJobs, as a regular expression; a peer with a metric has the flag
@@ -92,7 +94,7 @@ class Running:
         self._process = subprocess.Popen(
             [*peer.command(kubeconfig, scratch), *more],
             env={**environment, **peer.environment},
-            cwd=ROOT,
+            cwd=peer.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

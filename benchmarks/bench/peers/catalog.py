@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bench.peers import ansible_stock, baseline, kopf_operator, ours, training_operator
 from bench.peers.base import Peer
 
@@ -22,11 +24,13 @@ OURS, BASELINE, DEFAULT, LIFTED, STOCK = (
 )
 
 
-def chosen(names: str) -> tuple[Peer, ...]:
-    """The peers in the comma-separated ``names``; all of them for "". Raises ValueError."""
+def chosen(names: str, more: Sequence[Peer] = ()) -> tuple[Peer, ...]:
+    """The peers in the comma-separated ``names``; all of them for "". ``more`` are peers of this run, which take turns
+    after this operator. Raises ValueError."""
     wanted = [name.strip() for name in names.split(",") if name.strip()]
-    known = {peer.name: peer for peer in PEERS}
+    every = (PEERS[0], *more, *PEERS[1:])
+    known = {peer.name: peer for peer in every}
     for name in wanted:
         if name not in known:
             raise ValueError(f"there is no peer {name!r}; the peers are {', '.join(known)}")
-    return tuple(peer for peer in PEERS if not wanted or peer.name in wanted)
+    return tuple(peer for peer in every if not wanted or peer.name in wanted)

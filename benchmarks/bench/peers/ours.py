@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 from bench.peers.base import Peer
 
@@ -13,3 +16,25 @@ PEER = Peer(
     ready="ready:",
     reconciles=r"dljob_reconciles_total\{",
 )
+
+
+def previous(checkout: Path) -> Peer:
+    """The operator of another checkout, with its own environment: for comparison with an older commit.
+
+    Raises ValueError where the folder has no environment, which ``bash hack/venv.sh`` creates there.
+    """
+    python = checkout / ".venv" / "bin" / "python"
+    if not python.is_file():
+        raise ValueError(f"--previous: {checkout} has no .venv; create it with `bash hack/venv.sh` there")
+    found = subprocess.run(
+        ["git", "-C", str(checkout), "log", "-1", "--format=%h"], capture_output=True, text=True, check=True
+    )
+    return Peer(
+        name="previous",
+        title=f"this operator at {found.stdout.strip()}",
+        command=lambda kubeconfig, scratch: [str(python), "-m", "dljob_operator", "run"],
+        environment={"PATH": f"{python.parent}:{os.environ['PATH']}", "PYTHONPATH": ""},
+        folder=checkout,
+        ready="ready:",
+        reconciles=PEER.reconciles,
+    )

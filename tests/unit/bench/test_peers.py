@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 from bench import processes
+from bench.peers import catalog, ours
 from bench.peers.base import Peer, PeerFailed, Running, total
 
 _LEAVES_A_CHILD = """
@@ -52,3 +54,23 @@ dljob_reconciles_created{kind="kubeflow.org/v1 MXJob",result="ok"} 1.7e+09
 """
     assert total(text, r"dljob_reconciles_total\{") == 13
     assert total("", "x") == 0
+
+
+def test_another_checkout_is_a_peer_with_its_own_environment(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"has no \.venv; create it with"):
+        ours.previous(tmp_path)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", *command], cwd=tmp_path, check=True
+        )
+    previous = ours.previous(tmp_path)
+    assert previous.title.startswith("this operator at ")
+    assert (previous.folder, previous.command(tmp_path, tmp_path)[0]) == (tmp_path, str(python))
+    assert [peer.name for peer in catalog.chosen("baseline,previous,dljob-operator", [previous])] == [
+        "dljob-operator",
+        "previous",
+        "baseline",
+    ]
