@@ -68,15 +68,21 @@ def request_for_many(watch: Watch, objs: Sequence[Object], cache: CacheView, tim
     return replace(request, long_lived=watch.long_lived)
 
 
+SHORTEST_PERIOD = 1.0
+"""Seconds between two reconciles that an annotation of a job may request."""
+
+
 def period_of(watch: Watch, obj: Object, default: float) -> float | None:
     """Return the seconds after which `obj` is reconciled without an event, None for never.
 
     The annotation of `obj` precedes the `reconcilePeriod` of the entry, which precedes `default`; an annotation of "0s"
-    turns it off. Raises ValueError if the annotation is no duration.
+    turns it off, and a shorter one than SHORTEST_PERIOD counts as that: a tenant must not keep the operator busy.
+    Raises ValueError if the annotation is no duration.
     """
     annotation = (obj["metadata"].get("annotations") or {}).get(RECONCILE_PERIOD_ANNOTATION)
     if annotation is not None:
-        return parse_duration(annotation) or None
+        period = parse_duration(annotation)
+        return max(period, SHORTEST_PERIOD) if period else None
     return watch.reconcile_period or default or None
 
 

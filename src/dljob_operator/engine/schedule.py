@@ -7,6 +7,8 @@ import math
 import threading
 from collections.abc import Callable
 
+LONGEST_WAIT = 3600.0
+"""Seconds. Python raises OverflowError for waits above some centuries, and a due time may be any number."""
 _SLACK = 64  # outdated entries of the heap that may accumulate before they are removed
 
 
@@ -65,7 +67,7 @@ class Schedule:
             if now >= deadline:
                 return []
             wake = min(deadline, self._next())
-            self.changed.wait(None if wake == math.inf else max(0.0, wake - now))
+            self.changed.wait(None if wake == math.inf else min(max(0.0, wake - now), LONGEST_WAIT))
         return None
 
     def close(self) -> None:

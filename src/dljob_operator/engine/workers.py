@@ -15,6 +15,10 @@ from dljob_operator.engine.informer_set import InformerSet
 _LOG = logging.getLogger(__name__)
 
 
+RETRY_DELAY = 1.0
+"""Seconds after which a thread whose queue raised an error asks it again."""
+
+
 class Closable(Protocol):
     """The part of RunnerClient that ends all runs."""
 
@@ -43,6 +47,7 @@ class Workers:
         self._runner = runner
         self._count = count
         self._threads: list[threading.Thread] = []
+        self._stopping = threading.Event()
 
     def start(self) -> None:
         """Start the informers and the threads."""
@@ -54,6 +59,7 @@ class Workers:
 
     def stop(self, grace: float) -> None:
         """Start no more work, wait `grace` seconds for runs in progress, kill the others, and end all threads."""
+        self._stopping.set()
         self._work.close()
         self._informers.begin_stop()  # the threads that wait for the first lists have started no run before
         deadline = time.monotonic() + grace
@@ -69,10 +75,26 @@ class Workers:
 
     def _run(self) -> None:
         self._informers.wait_filled()
-        while (keys := self._work.take()) is not None:
+        while True:
             try:
-                self._work.handle(keys)
+                keys = self._work.take()
             except Exception:
-                _LOG.exception("reconcile failed with an internal error")
-                for key in keys:
+                # an error of the queue itself: without this thread jobs would wait for ever, unnoticed
+                _LOG.exception("the queue failed with an internal error")
+                if self._stopping.wait(RETRY_DELAY):
+                    return
+                continue
+            if keys is None:
+                return
+            self._handle(keys)
+
+    def _handle(self, keys: list[str]) -> None:
+        try:
+            self._work.handle(keys)
+        except Exception:
+            _LOG.exception("reconcile failed with an internal error")
+            for key in keys:
+                try:
                     self._work.abandon(key)
+                except Exception:
+                    _LOG.exception("a job could not be returned to the queue", extra=logs.fields(uid=key))

@@ -107,8 +107,8 @@ def test_a_period_can_be_the_jobs_own(engine: Engine, jobs: Jobs) -> None:
     engine.start()
     jobs.create("a")
     engine.wait_run("a", 1)
-    jobs.patch("a", metadata={"annotations": {_PERIOD: "200ms"}})
-    engine.wait_run("a", 5)
+    jobs.patch("a", metadata={"annotations": {_PERIOD: "1s"}})
+    engine.wait_run("a", 3)
 
 
 def test_a_failed_run_is_reported_retried_with_backoff_and_succeeds_once_fixed(

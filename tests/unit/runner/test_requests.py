@@ -59,7 +59,8 @@ def test_one_job_is_handed_over_as_ansible_operator_does_and_several_as_a_batch(
     [
         (None, 0.0, 36000.0, 36000.0),
         (None, 60.0, 36000.0, 60.0),
-        ("5s", 60.0, 36000.0, 5.0),
+        ("15s", 60.0, 36000.0, 15.0),
+        ("1ns", 60.0, 36000.0, 1.0),
         ("0s", 60.0, 36000.0, None),
         (None, 0.0, 0.0, None),
     ],

@@ -87,3 +87,29 @@ def test_a_wait_ends_at_its_timeout_and_when_the_schedule_is_closed() -> None:
         schedule.close()
     thread.join(10)
     assert found == [None]
+
+
+def test_a_due_time_in_some_millennia_is_waited_for() -> None:
+    """Python raises OverflowError for such a wait, and an annotation of a job can request it."""
+    schedule = Schedule(time.monotonic)
+    ready = threading.Event()
+
+    def take() -> list[str] | None:
+        ready.set()
+        return None
+
+    found: list[list[str] | None] = []
+    with schedule.changed:
+        schedule.set("a", time.monotonic() + 10_000_000 * 3600.0)
+
+    def wait() -> None:
+        with schedule.changed:
+            found.append(schedule.wait(take, None))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert ready.wait(10)
+    with schedule.changed:
+        schedule.close()
+    thread.join(10)
+    assert found == [None]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 from typing import cast
 
+import pytest
+
+from dljob_operator.engine import workers
 from dljob_operator.engine.informer_set import InformerSet
 from dljob_operator.engine.queue import WorkQueue
 from dljob_operator.engine.workers import Work, Workers
@@ -94,3 +97,47 @@ def test_a_stop_ends_threads_that_wait_for_the_first_lists() -> None:
     pool.workers.start()
     pool.workers.stop(10)
     assert pool.informers.calls == ["start", "begin stop", "runs killed", "stop", "join"]
+
+
+def test_an_error_of_the_queue_ends_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A due time of 10,000,000 h made the queue raise OverflowError, which ended all threads for ever."""
+    monkeypatch.setattr(workers, "RETRY_DELAY", 0.01)
+    pool = Pool(count=1)
+    pool.informers.filled.set()
+    errors = iter([OverflowError("timestamp too large")])
+    take = pool.queue.get
+
+    def get(*given: object) -> list[str] | None:
+        for error in errors:
+            raise error
+        return take(*given)  # type: ignore[arg-type]
+
+    pool.queue.get = get  # type: ignore[method-assign,assignment]
+    pool.release.set()
+    pool.workers.start()
+    pool.queue.add("1", "group")
+    assert pool.began.acquire(timeout=10)
+    pool.workers.stop(1)
+
+
+def test_a_job_that_cannot_be_returned_costs_no_thread() -> None:
+    pool = Pool(count=1)
+    pool.informers.filled.set()
+    pool.release.set()
+    pool.workers = Workers(
+        1,
+        Work(lambda: pool.queue.get(lambda _: 1), pool.handle, Refusing().append, pool.queue.close),
+        cast(InformerSet, pool.informers),
+        pool,
+    )
+    pool.workers.start()
+    pool.queue.add("broken", "group")
+    assert pool.began.acquire(timeout=10)
+    pool.queue.add("1", "group")
+    assert pool.began.acquire(timeout=10)
+    pool.workers.stop(1)
+
+
+class Refusing:
+    def append(self, key: str) -> None:
+        raise RuntimeError("another bug")
