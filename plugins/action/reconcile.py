@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,7 +18,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client imp
 from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot, worker_protocol
-from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CLOUDS, CONFIG_MAP
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
+    CLOUDS,
+    CONFIG_MAP,
+    MAX_REPLICAS,
+    MAX_REPLICAS_VARIABLE,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.plugin_utils.framework import build_framework
@@ -85,7 +91,7 @@ class ActionModule(ActionBase):
 
     def _framework(self, declared: Mapping[str, Any]) -> Framework:
         try:
-            return build_framework(declared, self._read)
+            return dataclasses.replace(build_framework(declared, self._read), max_replicas=_max_replicas())
         except InvalidFramework as e:
             raise AnsibleActionFail(f"framework: {e}") from e
 
@@ -95,6 +101,13 @@ class ActionModule(ActionBase):
             return Path(self._find_needle("files", name)).read_text(encoding="utf-8")
         except (AnsibleError, OSError) as e:
             raise InvalidFramework(f"the file {name!r}: {e}") from e
+
+
+def _max_replicas() -> int:
+    text = os.environ.get(MAX_REPLICAS_VARIABLE) or str(MAX_REPLICAS)
+    if not text.isdecimal() or not int(text):
+        raise AnsibleActionFail(f"{MAX_REPLICAS_VARIABLE}: {text!r} is not a number of replicas above 0")
+    return int(text)
 
 
 def _settings(arguments: Mapping[str, Any]) -> OperatorSettings:

@@ -13,7 +13,11 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CLOUDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
+    CLOUDS,
+    MAX_REPLICAS,
+    MAX_REPLICAS_VARIABLE,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.shared.own_namespace import own_namespace
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
@@ -90,7 +94,7 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
     health = Health(options.health_probe_bind_address) if options.health_probe_bind_address else None
     # Loading Ansible takes longer than everything else, so start it first.
-    runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig, options.cloud))
+    runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig, options))
     runner.start()
     installed: list[Installed] = []
     try:
@@ -239,7 +243,7 @@ def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
     watches_file = options.watches_file or default_watches_file(around)
     watches = load_watches(watches_file, around)
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
-    runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig, options.cloud))
+    runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig, options))
     runner.start()
     theirs, ours = split.split(watches)
     api = KubeApi.connect(kubeconfig)
@@ -280,9 +284,13 @@ def _namespaces(options: argparse.Namespace) -> tuple[str, ...]:
     return tuple(filter(None, (name.strip() for name in options.namespace.split(","))))
 
 
-def _run_environ(kubeconfig: Path | None, cloud: str) -> dict[str, str]:
+def _run_environ(kubeconfig: Path | None, options: argparse.Namespace) -> dict[str, str]:
     """Return the environment of the runs, with the cluster under the variables that ansible-operator uses."""
-    environ = {**os.environ, "DLJOB_CLOUD": cloud}
+    environ = {
+        **os.environ,
+        "DLJOB_CLOUD": options.cloud,
+        MAX_REPLICAS_VARIABLE: str(options.max_replicas_per_job),
+    }
     if kubeconfig is not None:
         environ |= {"KUBECONFIG": str(kubeconfig), "K8S_AUTH_KUBECONFIG": str(kubeconfig)}
     return environ
@@ -340,6 +348,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     add("--cloud", type=_cloud, default=os.environ.get("DLJOB_CLOUD", ""), metavar="NAME",
         help="gke or azure: mount GPU drivers as this cloud needs it if no ConfigMap tf-job-operator-config does "
         "(default: DLJOB_CLOUD, else none)")  # fmt: skip
+    add("--max-replicas-per-job", type=_positive, metavar="N",
+        default=os.environ.get(MAX_REPLICAS_VARIABLE) or str(MAX_REPLICAS),
+        help=f"refuse jobs with more replicas (default: {MAX_REPLICAS_VARIABLE}, else {MAX_REPLICAS})")  # fmt: skip
     add("--max-concurrent-reconciles", type=_positive, default=2, metavar="N",
         help="number of runs at a time (default: %(default)s)")  # fmt: skip
     add("--run-timeout", type=parse_duration, default="5m", metavar="DURATION",

@@ -106,6 +106,11 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         succeeds_by=_succeeds_by(options, target, flavor, framework, errors),
         elastic_type=_elastic_type(options, flavor, errors),
     )
+    if job.total > framework.max_replicas:
+        errors.append(
+            f"the job has {job.total} replicas, and the operator allows {framework.max_replicas}: lower replicas, or "
+            "ask the administrator for a larger --max-replicas-per-job"
+        )
     if not errors:
         job = pod_defaults.complete(job, framework)
         errors.extend(validation_errors(job, framework))

@@ -19,10 +19,15 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
     RESTART_ALWAYS,
     RESTART_SCOPE_JOB,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, Cluster, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+VARIABLE_LIMIT = 131_071
+"""Bytes of one environment variable, ``NAME=text``: Linux' MAX_ARG_STRLEN without the byte that ends it."""
+_LARGE = 500
+"""Number of replicas from which a variable may have that size: names have at most 250 characters."""
+
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
@@ -31,7 +36,8 @@ def validation_errors(job: DLJob, framework: Framework) -> list[str]:
     found = [*_counts(job, framework), *_names(job), *_restarts(job), *_templates(job, framework)]
     if found:
         return found  # the following checks need a job that passes these
-    return [*_labels(job, framework), *framework.hooks.validate(build_cluster_spec(job, framework))]
+    cluster = build_cluster_spec(job, framework)
+    return [*_labels(job, cluster), *(list(framework.hooks.validate(cluster)) or _environment(job, framework, cluster))]
 
 
 def _counts(job: DLJob, framework: Framework) -> list[str]:
@@ -129,9 +135,26 @@ def _templates(job: DLJob, framework: Framework) -> Iterator[str]:
             )
 
 
-def _labels(job: DLJob, framework: Framework) -> Iterator[str]:
+def _environment(job: DLJob, framework: Framework, cluster: Cluster) -> Iterator[str]:
+    """Check the size of variables, which list all replicas: Linux starts no process with a larger one."""
+    if job.total < _LARGE:
+        return
+    for group in job.groups:
+        if not group.replicas:
+            continue
+        environment = framework.hooks.environment(for_replica(cluster, group.type, group.replicas - 1))
+        for name, text in environment.items():
+            size = len(name) + 1 + len(text.encode()) if isinstance(text, str) else 0
+            if size > VARIABLE_LIMIT:
+                yield (
+                    f"{group.path}: the variable {name} of {group.type} lists all {job.total} replicas and would have "
+                    f"{size} bytes, and a process can have {VARIABLE_LIMIT}: use fewer replicas, or a shorter name"
+                )
+                return
+
+
+def _labels(job: DLJob, cluster: Cluster) -> Iterator[str]:
     """Check the length of labels, which consist of several names that are each short enough."""
-    cluster = build_cluster_spec(job, framework)
     for group in job.groups:
         if not group.replicas:
             continue

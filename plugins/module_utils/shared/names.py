@@ -19,5 +19,10 @@ CONFIG_MAP = "tf-job-operator-config"
 CONFIG_NAMESPACE = "default"
 """The namespace in which tf-operator keeps that ConfigMap. The operator's own namespace takes precedence."""
 
+MAX_REPLICAS = 20_000
+"""Default maximum number of replicas of a job. A reconcile of so many takes seconds; a cluster holds 150,000 pods."""
+MAX_REPLICAS_VARIABLE = "DLJOB_MAX_REPLICAS_PER_JOB"
+"""The environment variable by which an engine passes another maximum to the runs."""
+
 CLOUDS = ("gke", "azure")
 """The clouds whose GPU drivers the operator can mount without that ConfigMap."""

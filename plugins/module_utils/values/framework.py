@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MAX_REPLICAS
+
 Cluster = Mapping[str, Any]
 """A job's cluster spec as plain data (:mod:`..logic.cluster_spec`), the argument of every hook."""
 
@@ -171,6 +173,9 @@ class Framework:
     """Texts of the role's files, by name; the hooks get them in the cluster spec."""
     operator_files: Mapping[str, str] = field(default_factory=dict)
     """By key of a ConfigMap's data, the setting of the operator's ConfigMap that may name a file to replace it."""
+
+    max_replicas: int = MAX_REPLICAS
+    """The administrator's limit for the replicas of one job, of all types together."""
 
     def type_named(self, spelling: str) -> ReplicaType | None:
         """The replica type of that name, in any case; ``None`` where the framework has no such type."""

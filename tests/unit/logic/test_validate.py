@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import tracemalloc
 from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from support.builders import MXNET, MXJob, echo_framework, echojob, mxjob
+from support.builders import MXNET, TENSORFLOW, MXJob, echo_framework, echojob, mxjob, tfjob
 
 
 def problem(job: MXJob) -> str:
@@ -93,3 +95,38 @@ def test_bounds_of_a_type(bounds: dict[str, int], followers: int, said: str) -> 
     with pytest.raises(InvalidJob) as caught:
         parse_job(echojob(followers), framework)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(("workers", "refused"), [(18, False), (19, True)])
+def test_the_administrators_limit(workers: int, refused: bool) -> None:
+    limited = dataclasses.replace(MXNET, max_replicas=20)
+    resource = mxjob().v1().servers(1).workers(workers).resource()
+    if not refused:
+        assert parse_job(resource, limited).total == 20
+        return
+    with pytest.raises(
+        InvalidJob, match=r"the job has 21 replicas, and the operator allows 20: .*--max-replicas-per-job"
+    ):
+        parse_job(resource, limited)
+
+
+@pytest.mark.parametrize("kind", ["MXNet", "TensorFlow with default servers"])
+def test_a_million_replicas_are_refused_without_memory_for_them(kind: str) -> None:
+    if kind == "MXNet":
+        resource, framework = mxjob().v1().workers(1_000_000).resource(), MXNET
+    else:
+        resource, framework = tfjob(master=1, ps=1_000_000), TENSORFLOW
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidJob, match="and the operator allows 20000"):
+            parse_job(resource, framework)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_more_replicas_than_a_variable_can_list() -> None:
+    """Linux starts no process with a variable of more than 128 KiB; their pods would fail one after the other."""
+    parse_job(mxjob().v1().workers(2_000).resource(), MXNET)
+    with pytest.raises(InvalidJob, match=r"mxReplicaSpecs.Scheduler: the variable MX_CONFIG of Scheduler .* 131071"):
+        parse_job(mxjob().v1().workers(5_000).resource(), MXNET)

@@ -11,7 +11,7 @@ def test_the_cloud_reaches_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DLJOB_CLOUD", "azure")
     assert cli._parser().parse_args(["run"]).cloud == "azure"
     options = cli._parser().parse_args(["run", "--cloud", "gke"])
-    assert cli._run_environ(None, options.cloud)["DLJOB_CLOUD"] == "gke"
+    assert cli._run_environ(None, options)["DLJOB_CLOUD"] == "gke"
     monkeypatch.delenv("DLJOB_CLOUD")
     assert cli._parser().parse_args(["run"]).cloud == ""
 
@@ -23,3 +23,19 @@ def test_a_cloud_that_there_is_not(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     monkeypatch.setenv("DLJOB_CLOUD", "aws")
     with pytest.raises(SystemExit):
         cli._parser().parse_args(["run"])
+
+
+def test_the_limit_of_replicas_reaches_the_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def limit(*given: str) -> str:
+        return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_MAX_REPLICAS_PER_JOB"]
+
+    assert limit() == "20000"
+    assert limit("--max-replicas-per-job", "300") == "300"
+    monkeypatch.setenv("DLJOB_MAX_REPLICAS_PER_JOB", "70")
+    assert limit() == "70"
+    monkeypatch.setenv("DLJOB_MAX_REPLICAS_PER_JOB", "0")
+    with pytest.raises(SystemExit):
+        limit()
+    assert "0 is not a number of 1 or more" in capsys.readouterr().err
