@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-# defined there because the engine uses them too
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY as LABEL_MANAGED_BY
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER as MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import STATE_FAILED as STATE_FAILED
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import STATE_RUNNING as STATE_RUNNING
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import STATE_SUCCEEDED as STATE_SUCCEEDED
+
+# defined there because the engine uses them too
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 
 LABEL_JOB_UID = "dljob.operator/job-uid"
 LABEL_REPLICA_TYPE = "dljob.operator/replica-type"
@@ -82,4 +84,4 @@ MANAGED_BY_US = (None, "", "kubeflow.org/training-operator", "dljob.operator/dlj
 MODE_LOCAL = "local"
 MODE_DISTRIBUTED = "dist"
 
-ROUTE_API_VERSION = "route.openshift.io/v1"
+ROUTE_API_VERSION = OWNED_KINDS["Route"].api_version

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.context import 
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient, connect
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants
 from kubernetes import client, watch
 from support.builders import OWN_OPERATOR, TENSORFLOW, tfjob
@@ -22,10 +24,15 @@ Resource = dict[str, Any]
 GROUP, VERSION = "route-test.example.com", "v1"
 
 
+def routes_are(monkeypatch: pytest.MonkeyPatch, api_version: str) -> None:
+    monkeypatch.setattr(constants, "ROUTE_API_VERSION", api_version)
+    monkeypatch.setitem(OWNED_KINDS, "Route", dataclasses.replace(OWNED_KINDS["Route"], api_version=api_version))  # type: ignore[arg-type]
+
+
 @pytest.fixture
 def openshift(crds: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Routes are served, by the definition of tests/crds/. The real group is in tests/integration/rights."""
-    monkeypatch.setattr(constants, "ROUTE_API_VERSION", f"{GROUP}/{VERSION}")
+    routes_are(monkeypatch, f"{GROUP}/{VERSION}")
 
 
 @pytest.fixture
@@ -157,7 +164,7 @@ def test_where_routes_are_not_served_nothing_is_imported_or_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As everywhere but on OpenShift; the definition of the tests above has another group here."""
-    monkeypatch.setattr(constants, "ROUTE_API_VERSION", "route.example.com/v1")
+    routes_are(monkeypatch, "route.example.com/v1")
     monkeypatch.setattr(routes, "_client", lambda api: pytest.fail("the client is not needed"))
     reconcile(Context(rest_client, Reader(rest_client)), job(), TENSORFLOW)
     status = fresh(custom, namespace)["status"]
