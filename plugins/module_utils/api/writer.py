@@ -61,8 +61,8 @@ class Writer:
         return written
 
     def _create(self, manifest: Resource, written: ApplyResult) -> None:
-        if written.predecessors:
-            return  # the job's other names are probably taken too: try one request, not one for each pod
+        if written.predecessors or (written.denied and manifest["kind"] == "Pod"):
+            return  # the job's other names are probably taken too, or its other pods denied: do not try each
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         path = paths.collection(manifest["apiVersion"], manifest["kind"], self._namespace)
         try:
@@ -146,6 +146,7 @@ class Writer:
                 self._add(written.versions, (deletion.uid, None) if gone else observed_version(response))
 
     def _note(self, error: ApiError, text: str, written: ApplyResult) -> None:
+        written.denied = written.denied or error.status == 403  # a quota, or an admission rule
         self._add(written.refused if error.permanent else written.postponed, text)
 
     def _add(self, target: list[Any], item: Any) -> None:

@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Sequence
 from datetime import datetime
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import IMMEDIATE
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
@@ -31,6 +32,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 RETRY_REQUEUE = 5.0
 """Seconds until the next try of a write that Kubernetes refused for now: quota, or a name whose object terminates."""
+LONGEST_REQUEUE = 60.0
+"""Seconds until the next try of a job whose pods a quota or an admission rule has denied for ten minutes or more."""
 PREDECESSOR_REQUEUE = 1.0
 """Seconds until the next try where the garbage collector has yet to remove objects of a deleted job of this name."""
 PREDECESSOR = (
@@ -53,7 +56,9 @@ def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datet
     if result.refused:
         return mark_failed(job, result.refused, now)
     if result.postponed or result.predecessors:
-        concluded = mark_retry(concluded, job, [*result.postponed, *([PREDECESSOR] if result.predecessors else [])])
+        # the writes run in parallel: sorted, and only the first, so that the same refusal has the same text every time
+        postponed = sorted(result.postponed)[:1] if result.denied else result.postponed
+        concluded = mark_retry(concluded, job, [*postponed, *([PREDECESSOR] if result.predecessors else [])])
     elif result.optional_failures:
         concluded = mark_degraded(concluded, job, result.optional_failures)
     if result.predecessors:
@@ -62,9 +67,16 @@ def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datet
         )
     if result.postponed or result.waiting:
         # not sooner than this, even if the plan asks for an immediate requeue: Kubernetes would refuse it again
-        requeue = min(RETRY_REQUEUE, concluded.requeue_after or RETRY_REQUEUE)
+        retry = _denied_requeue(job, now) if result.denied else RETRY_REQUEUE
+        requeue = min(retry, concluded.requeue_after or retry)
         return dataclasses.replace(concluded, requeue_after=requeue, message="; ".join(result.postponed[:3]))
     return concluded
+
+
+def _denied_requeue(job: DLJob, now: datetime) -> float:
+    """A tenth of the time since the job's start, within the bounds: the longer it is denied, the rarer the tries."""
+    waited = clock.seconds_since(job.status.get("startTime"), now) or 0.0
+    return min(max(RETRY_REQUEUE, waited / 10), LONGEST_REQUEUE)
 
 
 def defer(concluded: Conclusion) -> Conclusion:

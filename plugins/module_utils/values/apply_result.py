@@ -36,6 +36,8 @@ class ApplyResult:
     """Objects that Kubernetes refuses permanently, each with its message."""
     postponed: list[str] = field(default_factory=list)
     """Writes that may succeed later and that the user should know of: quota, an admission rule, no answer."""
+    denied: bool = False
+    """Whether a quota or an admission rule denied one of these writes, so that the creation of pods ended there."""
     optional_failures: list[str] = field(default_factory=list)
     """Objects that Kubernetes refuses permanently and that the training does not need."""
     waiting: list[str] = field(default_factory=list)
