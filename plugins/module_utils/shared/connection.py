@@ -41,6 +41,7 @@ class Request:
     query: Mapping[str, Any] | None = None
     content_type: str = JSON
     """The content type of the body."""
+    accept: str = JSON
 
 
 class Connection:
@@ -63,7 +64,7 @@ class Connection:
         Raises :class:`urllib3.exceptions.HTTPError` where there is no response.
         """
         url = self.server + request.path + (f"?{urlencode(request.query)}" if request.query else "")
-        headers = {"Accept": JSON, "User-Agent": MANAGER, **self._authorization()}
+        headers = {"Accept": request.accept, "User-Agent": MANAGER, **self._authorization()}
         data = None
         if request.body is not None:
             headers["Content-Type"] = request.content_type

@@ -30,11 +30,12 @@ from dljob_operator import logs
 from dljob_operator.engine.cache import Store
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, WatchStream
+from dljob_operator.engine.nesting import LIMIT, is_too_deep
 from dljob_operator.engine.predicates import Change
 from dljob_operator.engine.transforms import Object, Transform
 
 _LOG = logging.getLogger(__name__)
-_PAGE_SIZE = 500
+PAGE_SIZE = 500
 _WATCH_SECONDS = (240, 300)  # the requested duration of a watch
 _QUIET_SECONDS = 90.0  # bookmarks arrive about once a minute; without any data for so long the connection is broken
 _SHORTEST_WATCH = 1.0  # after a shorter watch the informer pauses, so that a broken proxy causes no busy loop
@@ -67,6 +68,10 @@ class Source:
     """Whether RBAC may forbid to watch it."""
     without: str = ""
     """The effect of that, which the log then adds to the error."""
+    from_tenants: bool = False
+    """Whether users write these objects themselves, so that their nesting is checked."""
+    page_size: int = PAGE_SIZE
+    """Objects in one response of a list. An object may have 1.5 MB."""
 
 
 class Informer:
@@ -131,6 +136,9 @@ class Informer:
             except ApiConnectionError as error:
                 # The store stays valid: the next watch continues from its resource version.
                 self._warn_once(str(error))
+            except RecursionError:
+                self._version = ""  # an event that cannot be decoded: the next list leaves its object out
+                self._warn_once("an object is nested too deeply to be read; listing the others again")
             except Exception:
                 self._version = ""
                 _LOG.exception("watch failed unexpectedly; restarting it", extra=logs.fields(**self._log_fields))
@@ -154,7 +162,7 @@ class Informer:
         """List if necessary, then watch until stopped; return False if a watch ended too soon."""
         path = resource.collection(self.source.namespace)
         if not self._version:
-            self._version = self._list(path)
+            self._version = self._list(resource)
         self.missing_now = False
         if not self.synced.is_set():
             _LOG.info("watch synced", extra=logs.fields(**self._log_fields, objects=len(self.store)))
@@ -167,17 +175,17 @@ class Informer:
                 return False
         return True
 
-    def _list(self, path: str) -> str:
+    def _list(self, resource: Resource) -> str:
         items: list[Object] = []
-        query: dict[str, Any] = {"limit": _PAGE_SIZE, **self._selection}
+        query: dict[str, Any] = {"limit": self.source.page_size, **self._selection}
         while True:
             try:
-                page = self._api.get(path, query)
+                page = self._page(resource, query)
             except ApiError as error:
                 if error.status == 410:
                     raise _Expired from None
                 raise
-            items += map(self.source.transform, page["items"])
+            items += [self.source.transform(obj) for obj in page["items"] if self._is_usable(obj)]
             token = page["metadata"].get("continue")
             if not token:
                 break
@@ -186,6 +194,39 @@ class Informer:
             self._on_change(change)
         version: str = page["metadata"]["resourceVersion"]
         return version
+
+    def _page(self, resource: Resource, query: dict[str, Any]) -> dict[str, Any]:
+        """One page of the list. Where it cannot be decoded, read its objects one by one, without those to blame."""
+        path = resource.collection(self.source.namespace)
+        try:
+            return self._api.get(path, query)
+        except RecursionError:
+            page = self._api.list_metadata(path, query)
+        items = []
+        for listed in page["items"]:
+            metadata = listed["metadata"]
+            try:
+                items.append(self._api.get(resource.item(metadata.get("namespace", ""), metadata["name"])))
+            except RecursionError:
+                self._ignored(metadata)
+            except ApiError as error:
+                if error.status != 404:  # deleted meanwhile
+                    raise
+        return {**page, "items": items}
+
+    def _is_usable(self, obj: Object) -> bool:
+        if not self.source.from_tenants or not is_too_deep(obj):
+            return True
+        self._ignored(obj["metadata"])
+        return False
+
+    def _ignored(self, metadata: Object) -> None:
+        _LOG.warning(
+            "object ignored: its fields are nested too deeply",
+            extra=logs.fields(
+                **{**self._log_fields, "namespace": metadata.get("namespace"), "name": metadata["name"]}, limit=LIMIT
+            ),
+        )
 
     def _watch(self, path: str) -> None:
         """Read one watch to its end. The end is no error: the next watch continues from there."""
@@ -224,8 +265,9 @@ class Informer:
             message = obj.get("message", "the watch ended with an error")
             raise ApiError(obj.get("code", 500), obj.get("reason", ""), message)
         if kind != "BOOKMARK":
+            gone = kind == "DELETED" or not self._is_usable(obj)
             transformed = self.source.transform(obj)
-            change = self.store.remove(transformed) if kind == "DELETED" else self.store.put(transformed)
+            change = self.store.remove(transformed) if gone else self.store.put(transformed)
             self._on_change(change)
         self._version = obj["metadata"]["resourceVersion"]
 

@@ -40,6 +40,7 @@ from dljob_operator.engine.transforms import Object
 from dljob_operator.watches import GVK, Watch
 
 _LOG = logging.getLogger(__name__)
+_JOBS_PER_PAGE = 50  # a job may have 1.5 MB, and takes several times that memory while a page is decoded
 MANAGED = f"{LABEL_MANAGED_BY}={MANAGER}"
 _CACHE_TIMEOUT = 5.0  # seconds to wait until the cache has observed the writes of a run
 
@@ -202,7 +203,12 @@ class InformerSet:
 
         for namespace in self._settings.namespaces or ("",):
             selector = ",".join(filter(None, (watch.selector, self._settings.selector)))
-            source = Source(str(gvk), find, transforms.custom, namespace, selector, missing=missing)
+            source = Source(
+                *(str(gvk), find, transforms.custom, namespace, selector),
+                missing=missing,
+                from_tenants=True,
+                page_size=_JOBS_PER_PAGE,
+            )
             kind.informers.append(Informer(self._api, source, lambda change: self._custom_changed(kind, change)))
         return kind
 

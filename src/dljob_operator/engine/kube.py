@@ -33,6 +33,7 @@ from dljob_operator import logs
 _LOG = logging.getLogger(__name__)
 _CONNECT_TIMEOUT, _READ_TIMEOUT = 10.0, 60.0
 _CONNECTIONS = 32
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=1"
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
@@ -91,6 +92,11 @@ class KubeApi:
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
         return self.request("GET", path, query=query)
+
+    def list_metadata(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """List a collection like `get`, but only the metadata of its objects."""
+        with self._open(Request("GET", path, query=query, accept=METADATA_LIST), _READ_TIMEOUT) as response:
+            return decode(response.status, response.read())
 
     def request(
         self,

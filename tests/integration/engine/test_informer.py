@@ -105,12 +105,11 @@ def test_more_objects_than_a_page_are_listed(
     echojobs: Resource,
     log: Log,
     started: list[Informer],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dljob_operator.engine.informer._PAGE_SIZE", 2)
     for number in range(5):
         jobs.create(f"job-{number}")
-    informer = Informer(kube, Source("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
+    source = Source("jobs", lambda: echojobs, transforms.custom, jobs.namespace, page_size=2)
+    informer = Informer(kube, source, log)
     started.append(informer)
     informer.start()
     assert informer.synced.wait(10)
