@@ -362,7 +362,7 @@ def test_a_fork_server_that_cannot_load_ansible_reports_the_error_and_fails_pend
 ) -> None:
     (tmp_path / "ansible").mkdir()
     (tmp_path / "ansible" / "__init__.py").write_text("raise RuntimeError('no Ansible today')")
-    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environ = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
     warm = RunnerClient(_targets(roles), environ=environ)
     waiting = warm.submit(RunRequest("echo", {"word": "x"}))
     warm.start()

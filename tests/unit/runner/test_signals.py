@@ -96,11 +96,12 @@ class Operator:
             "users": [{"name": "a", "user": {}}],
         }
         (folder / "kubeconfig").write_text(yaml.safe_dump(config))
+        path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])  # it may have the collection
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "dljob_operator", *arguments],
                 cwd=folder,
-                env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "KUBECONFIG": str(folder / "kubeconfig")},
+                env={**os.environ, "PYTHONPATH": path, "KUBECONFIG": str(folder / "kubeconfig")},
                 stdout=log,
                 stderr=log,
             )
