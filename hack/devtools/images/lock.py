@@ -34,8 +34,7 @@ def exclusive(cache: Path, image: str, report: Reporter, stalled: float = STALLE
         stream.truncate(0)
         stream.write(f"process {os.getpid()} with the image {image}\n")
         stream.flush()
-        yield
-        stream.truncate(0)
+        yield  # the line stays: without it, a process that waits would for a moment not know for whom
 
 
 def _acquire(stream: IO[str], report: Reporter, stalled: float) -> None:
