@@ -131,6 +131,8 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
             metrics=metrics,
         )
         controller.start()
+        if health is not None:
+            health.checks += [controller.problem, runner.problem]
     except BaseException:
         runner.close()
         if any(one.created for one in installed):
@@ -179,6 +181,7 @@ def _elected(elector: LeaderElector, stopping: _Stopping, health: Health | None)
     """Stand by with Ansible loaded until this process is the leader; return False if it must stop instead."""
     elector.start()
     if health is not None:
+        health.checks.append(elector.problem)
         health.ready.set()  # a standby replica is ready, too
     while not elector.elected.wait(0.1):
         if stopping.is_set():

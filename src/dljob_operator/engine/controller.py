@@ -78,6 +78,10 @@ class Controller:
         """Wait until all informers have synced; return the kinds that are watched and the kinds that are not served."""
         return self._informers.wait_ready()
 
+    def problem(self) -> str:
+        """Why jobs are no longer watched or reconciled, "" if they are."""
+        return self._workers.problem() or self._informers.problem()
+
     def stop(self, grace: float) -> None:
         """Start no more runs, wait `grace` seconds for those in progress, kill the others, and end all threads."""
         self._workers.stop(grace)

@@ -1,8 +1,9 @@
-"""The endpoint of the probes: /healthz returns 200 while the process runs, /readyz after all kinds were listed."""
+"""The endpoint of the probes: /healthz returns 200 while all threads run, /readyz after all kinds were listed."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -14,16 +15,22 @@ class Health:
         if not port.isdigit():
             raise ValueError(f"--health-probe-bind-address: {address!r} has no port; write :6789 or 127.0.0.1:6789")
         self.ready = threading.Event()
-        ready = self.ready
+        self.checks: list[Callable[[], str]] = []
+        """Each returns what no longer works, "" if all does."""
+        health = self
 
         class Handler(BaseHTTPRequestHandler):
             timeout = 10
 
             def do_GET(self) -> None:
-                known = {"/healthz": True, "/readyz": ready.is_set()}
-                found = self.path.partition("?")[0]
-                status = 404 if found not in known else 200 if known[found] else 503
-                body = {200: b"ok\n", 404: b"/healthz or /readyz\n", 503: b"not ready yet\n"}[status]
+                problems = {"/healthz": health.problem, "/readyz": health.not_ready}
+                found = problems.get(self.path.partition("?")[0])
+                if found is None:
+                    status, text = 404, "/healthz or /readyz"
+                else:
+                    text = found()
+                    status, text = (503, text) if text else (200, "ok")
+                body = f"{text}\n".encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "text/plain")
                 self.send_header("Content-Length", str(len(body)))
@@ -35,6 +42,13 @@ class Health:
 
         self._server = ThreadingHTTPServer((host, int(port)), Handler)
         self._server.daemon_threads = True
+
+    def problem(self) -> str:
+        """The first of the checks' problems, "" if there is none. A restart helps: Kubernetes does that."""
+        return next(filter(None, (check() for check in self.checks)), "")
+
+    def not_ready(self) -> str:
+        return "" if self.ready.is_set() else "not ready yet"
 
     @property
     def port(self) -> int:

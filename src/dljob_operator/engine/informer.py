@@ -114,6 +114,11 @@ class Informer:
     def join(self, timeout: float | None = None) -> None:
         self._thread.join(timeout)
 
+    def problem(self) -> str:
+        """Why it no longer watches, "" if it does."""
+        ended = self._thread.ident is not None and not self._thread.is_alive() and not self._stopping.is_set()
+        return f"the watch of {self.what} has ended" if ended else ""
+
     def _run(self) -> None:
         pause = _FIRST_PAUSE
         while not self._stopping.is_set():

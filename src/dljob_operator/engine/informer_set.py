@@ -119,6 +119,10 @@ class InformerSet:
                 return False
         return all(informer.synced.is_set() for informer in owned)
 
+    def problem(self) -> str:
+        """Why an informer no longer watches, "" if all do."""
+        return next(filter(None, (informer.problem() for informer in self._informers)), "")
+
     def begin_stop(self) -> None:
         """End all waiting for the cache, and the informers that have not synced; the others go on."""
         self._stopping.set()

@@ -10,6 +10,7 @@ the service account of its pod, and may write renewed credentials to the kubecon
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import logging
 from collections.abc import Iterator, Mapping
@@ -60,6 +61,13 @@ class KubeApi:
 
     def __init__(self, api_client: client.ApiClient) -> None:
         self._connection = Connection(api_client)
+        self._timeout = _READ_TIMEOUT
+
+    def with_timeout(self, seconds: float) -> KubeApi:
+        """Return an API that gives up a request after `seconds` without a response; watches have their own time."""
+        other = copy.copy(self)
+        other._timeout = seconds
+        return other
 
     @classmethod
     def connect(cls, kubeconfig: Path | None) -> KubeApi:
@@ -95,7 +103,7 @@ class KubeApi:
 
     def list_metadata(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """List a collection like `get`, but only the metadata of its objects."""
-        with self._open(Request("GET", path, query=query, accept=METADATA_LIST), _READ_TIMEOUT) as response:
+        with self._open(Request("GET", path, query=query, accept=METADATA_LIST), self._timeout) as response:
             return decode(response.status, response.read())
 
     def request(
@@ -108,7 +116,7 @@ class KubeApi:
         content_type: str = JSON,
     ) -> dict[str, Any]:
         """Return the decoded response. Raises ApiError for an error response and ApiConnectionError for none."""
-        with self._open(Request(method, path, body, query, content_type), _READ_TIMEOUT) as response:
+        with self._open(Request(method, path, body, query, content_type), self._timeout) as response:
             return decode(response.status, response.read())
 
     @contextlib.contextmanager
@@ -119,7 +127,7 @@ class KubeApi:
 
     @contextlib.contextmanager
     def _open(self, request: Request, read_timeout: float) -> Iterator[urllib3.BaseHTTPResponse]:
-        timeout = urllib3.Timeout(connect=_CONNECT_TIMEOUT, read=read_timeout)
+        timeout = urllib3.Timeout(connect=min(_CONNECT_TIMEOUT, read_timeout), read=read_timeout)
         try:
             response = self._connection.send(request, preload_content=False, timeout=timeout, retries=False)
             try:

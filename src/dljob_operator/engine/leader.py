@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import enum
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -95,7 +96,11 @@ def build_lease(
 
 
 class LeaderElector:
-    """Acquires and renews the Lease on a thread of its own, which calls `on_lost` if it loses the Lease."""
+    """Acquires and renews the Lease on one thread; a second one calls `on_lost` if it is not renewed in time.
+
+    The second thread sends no requests, so that the deadline holds whatever happens to one: a connection that hangs, a
+    response that cannot be decoded, a token that cannot be refreshed. It measures with the monotonic clock.
+    """
 
     def __init__(
         self,
@@ -105,7 +110,7 @@ class LeaderElector:
         on_lost: Callable[[], None],
         timings: LeaseTimings | None = None,
     ) -> None:
-        self._api = api
+        self._api = api.with_timeout((timings or LeaseTimings()).deadline)
         self._namespace = namespace
         self._identity = identity
         self._on_lost = on_lost
@@ -115,17 +120,29 @@ class LeaderElector:
         self._renewed = 0.0
         self._stopping = threading.Event()
         self.elected = threading.Event()
+        self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="leader election", daemon=True)
+        self._guard = threading.Thread(target=self._watch_deadline, name="leader deadline", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
+        self._guard.start()
+
+    def problem(self) -> str:
+        """Why this elector no longer works, "" if it does."""
+        if self._stopping.is_set() or self._thread.ident is None:
+            return ""
+        ended = [thread.name for thread in (self._thread, self._guard) if not thread.is_alive()]
+        return f"the thread {ended[0]} has ended" if ended else ""
 
     def stop(self) -> None:
         """Release the Lease, so that a standby need not wait until it expires. Call this after the last write."""
         self._stopping.set()
+        with self._changed:
+            self._changed.notify_all()
         self._thread.join(self._timings.deadline)
-        if not self.elected.is_set():
-            return
+        if not self.elected.is_set() or self._thread.is_alive():
+            return  # a request that hangs would let this one hang too; the Lease expires by itself
         try:
             lease = self._api.get(f"{self._path}/{LEASE}")
             if lease["spec"].get("holderIdentity") == self._identity:
@@ -137,19 +154,37 @@ class LeaderElector:
     def _run(self) -> None:
         logged = None
         while not self._stopping.is_set():
-            problem = self._try_acquire()
+            try:
+                problem = self._try_acquire()
+            except Exception as error:  # any error is a failed attempt: only the deadline decides what follows
+                problem = "leader election failed", {"error": f"{type(error).__name__}: {error}"}
             if problem is not None and problem != logged:
                 message, values = problem
                 _LOG.info(message, extra=logs.fields(**values))
             logged = problem
-            if self.elected.is_set() and time.monotonic() - self._renewed > self._timings.deadline:
-                _LOG.error(
-                    "leadership lost",
-                    extra=logs.fields(identity=self._identity, not_renewed_seconds=self._timings.deadline),
-                )
-                self._on_lost()
-                return
             self._stopping.wait(self._timings.period)
+
+    def _watch_deadline(self) -> None:
+        """Call `on_lost` once the Lease was not renewed for the deadline."""
+        with self._changed:
+            while not self._stopping.is_set():
+                left = self._renewed + self._timings.deadline - time.monotonic() if self.elected.is_set() else None
+                if left is None or left > 0:
+                    self._changed.wait(left)
+                    continue
+                break
+        if self._stopping.is_set():
+            return
+        _LOG.error(
+            "leadership lost",
+            extra=logs.fields(identity=self._identity, not_renewed_seconds=self._timings.deadline),
+        )
+        self._on_lost()
+
+    def _set_renewed(self, moment: float) -> None:
+        with self._changed:
+            self._renewed = moment
+            self._changed.notify_all()
 
     def _try_acquire(self) -> tuple[str, dict[str, Any]] | None:
         """Make one attempt; return a log message with fields if this operator does not hold the Lease after it."""
@@ -161,7 +196,7 @@ class LeaderElector:
             action = decide_action(lease, self._identity, self._observation, began, self._timings.duration)
             if action is LeaseAction.WAIT:
                 if self.elected.is_set():  # another process took the Lease while the API server was unreachable
-                    self._renewed = -self._timings.deadline
+                    self._set_renewed(-math.inf)
                 assert lease is not None
                 return "standing by", {"leader": lease["spec"]["holderIdentity"]}
             body = build_lease(lease, self._identity, self._namespace, self._timings, datetime.now(UTC))
@@ -171,10 +206,11 @@ class LeaderElector:
                 self._api.request("PUT", f"{self._path}/{LEASE}", body)
         except (ApiError, ApiConnectionError) as error:
             return "leader election failed", {"error": str(error)}
-        self._renewed = began
+        self._set_renewed(began)
         if not self.elected.is_set():
             _LOG.info("leadership gained", extra=logs.fields(identity=self._identity))
             self.elected.set()
+            self._set_renewed(began)  # the deadline counts from now on
         return None
 
     def _read(self) -> dict[str, Any] | None:

@@ -73,6 +73,13 @@ class Workers:
             thread.join()
         self._informers.join()
 
+    def problem(self) -> str:
+        """Why no work is done any more, "" if some is."""
+        if self._stopping.is_set():
+            return ""
+        ended = [thread.name for thread in self._threads if not thread.is_alive()]
+        return f"the thread {ended[0]} has ended" if ended else ""
+
     def _run(self) -> None:
         self._informers.wait_filled()
         while True:

@@ -147,6 +147,11 @@ class RunnerClient:
         if self._thread.ident is not None:
             self._thread.join()
 
+    def problem(self) -> str:
+        """Why this client no longer works, "" if it does."""
+        ended = self._thread.ident is not None and not self._thread.is_alive() and not self._closing.is_set()
+        return "the thread that supervises the fork server has ended" if ended else ""
+
     def _transmit(self) -> None:
         """Send all requests that were not sent yet. The supervising thread handles a fork server that has ended."""
         with self._sending:
@@ -173,6 +178,10 @@ class RunnerClient:
                 was_ready, problem = self._run_process(scratch)
             except OSError as error:
                 was_ready, problem = False, f"cannot start the Ansible fork server: {error}"
+            except Exception as error:
+                # without this thread no run would ever end
+                _LOG.exception("the supervision of the fork server failed; restarting it")
+                was_ready, problem = False, f"the supervision of the Ansible fork server failed: {error}"
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
             if not was_ready:
@@ -318,7 +327,11 @@ class RunnerClient:
 def _result(frame: Frame, request: RunRequest) -> RunResult:
     ending, seconds, output = (frame.header[key] for key in ("ending", "seconds", "output"))
     if ending == RunOutcome.COMPLETED:
-        return RunResult.from_body(frame.body, seconds, output)
+        try:
+            return RunResult.from_body(frame.body, seconds, output)
+        except (ValueError, KeyError, TypeError):
+            message = "the run's process was ended while it wrote its result"
+            return RunResult(RunOutcome.CRASHED, (Failure("", message),), seconds=seconds, output=output)
     if ending == RunOutcome.TIMED_OUT:
         message = f"the run took longer than {request.timeout:g} s and was killed"
     else:

@@ -38,3 +38,12 @@ def test_healthy_immediately_and_ready_when_set(health: Health) -> None:
 def test_an_address_without_a_port_is_refused(address: str) -> None:
     with pytest.raises(ValueError, match="write :6789"):
         Health(address)
+
+
+def test_a_thread_that_has_ended_is_reported_and_makes_kubernetes_restart_the_pod(health: Health) -> None:
+    problems = ["", "the thread worker 1 has ended"]
+    health.checks += [lambda: "", lambda: problems.pop(0)]
+    assert status(health, "/healthz") == 200
+    with pytest.raises(urllib.error.HTTPError) as failed:
+        urllib.request.urlopen(f"http://127.0.0.1:{health.port}/healthz", timeout=10)
+    assert (failed.value.code, failed.value.read()) == (503, b"the thread worker 1 has ended\n")

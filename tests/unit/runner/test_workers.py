@@ -120,6 +120,19 @@ def test_an_error_of_the_queue_ends_no_thread(monkeypatch: pytest.MonkeyPatch) -
     pool.workers.stop(1)
 
 
+def test_a_thread_that_has_ended_is_a_problem_and_one_that_was_stopped_is_none() -> None:
+    pool = Pool(count=1)
+    assert pool.workers.problem() == "", "not started yet"
+    pool.informers.filled.set()
+    pool.release.set()
+    pool.queue.close()  # as if a bug ended the thread: its queue returns None
+    pool.workers.start()
+    pool.workers._threads[0].join(10)
+    assert pool.workers.problem() == "the thread worker 0 has ended"
+    pool.workers.stop(1)
+    assert pool.workers.problem() == ""
+
+
 def test_a_job_that_cannot_be_returned_costs_no_thread() -> None:
     pool = Pool(count=1)
     pool.informers.filled.set()

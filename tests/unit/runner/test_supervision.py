@@ -1,0 +1,55 @@
+"""The client of the fork server survives what a dying child or a bug leaves in the stream."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from dljob_operator.runner import RunnerClient, RunOutcome, RunRequest
+from dljob_operator.runner.client import _result
+from dljob_operator.runner.messages import Frame
+
+WHOLE = json.dumps({"failures": [], "stats": {}, "reports": []}).encode()
+
+
+@pytest.mark.parametrize("body", [b"", WHOLE[:10], b"[]", b"null", b"{}", b'{"failures": 3}'])
+def test_a_result_that_was_cut_off_is_a_crash(body: bytes) -> None:
+    """A child that is killed while it writes its result left truncated JSON, which ended the supervisor for ever."""
+    header = {"ending": RunOutcome.COMPLETED, "seconds": 0.1, "output": "", "exit": -9}
+    result = _result(Frame(header, body), RunRequest("echo", {}))
+    assert result.ending is RunOutcome.CRASHED
+    assert "while it wrote its result" in result.message
+
+
+def test_an_error_of_the_supervision_ends_the_runs_and_not_the_supervision(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = RunnerClient([])
+    began = threading.Semaphore(0)
+
+    def broken(scratch: Path) -> tuple[bool, str]:
+        began.release()
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(client, "_run_process", broken)
+    waiting = client.submit(RunRequest("echo", {}))
+    client.start()
+    try:
+        assert "a bug" in waiting.result(10).message
+        assert began.acquire(timeout=10)
+        assert began.acquire(timeout=10), "it tries again"
+        assert client.problem() == ""
+    finally:
+        client.close()
+    assert client.problem() == ""
+
+
+def test_a_supervision_that_has_ended_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = RunnerClient([])
+    monkeypatch.setattr(client, "_supervise", lambda: None)
+    client._thread = threading.Thread(target=client._supervise)
+    client.start()
+    client._thread.join(10)
+    assert client.problem() == "the thread that supervises the fork server has ended"
+    client.close()
