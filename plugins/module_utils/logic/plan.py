@@ -24,6 +24,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     replicas,
     restart_all,
     start_order,
+    termination,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import Progress
@@ -168,6 +169,7 @@ def _active(
     elif actions.restarted:
         report.restarting(actions.restarted, [failure.describe(p) for p in actions.restarted])
     _report_phase(job, current, report, counts, anew=bool(actions.begins) or (as_one and changed))
+    _report_stuck(job, observed, report, surroundings.now)
     cluster = build_cluster_spec(job, framework, attempt)
     shared, config_maps = shared_env_configmap.due(
         job, framework.hooks.environment, cluster, observed, bool(actions.starts)
@@ -185,7 +187,7 @@ def _active(
     if pods:
         report.event("Normal", c.EVENT_CREATED, _created_text(job, [pod["metadata"]["name"] for pod in pods]))
     wait = _soonest(actions.wait, actions.deletions)
-    waits = [w for w in (wait, left) if w is not None]
+    waits = [w for w in (wait, left, termination.next_check(observed.pods, surroundings.now)) if w is not None]
     return Plan(
         auxiliary_objects=made_first,
         services=services,
@@ -256,6 +258,16 @@ def _report_phase(job: DLJob, current: Observed, report: StatusBuilder, counts: 
     held_up = next((f"{p.name}: {p.waiting}" for p in current.pods if p.waiting and not p.deleting), "")
     lost = "; ".join(failure.describe(p).message for p in failure.lost_pods(job, current))
     report.waiting(held_up or (lost and f"the others go on: {lost}"))
+
+
+def _report_stuck(job: DLJob, observed: Observed, report: StatusBuilder, now: datetime) -> None:
+    """Report pods of a dead node: Kubernetes keeps them as terminating, and the job would wait without a reason."""
+    text = termination.stuck(observed.pods, now)
+    if not text:
+        return
+    if text != job.status.get("reason"):
+        report.event("Warning", c.EVENT_NOT_TERMINATED, text)
+    report.waiting(text)
 
 
 def _fingerprint(hashes: Mapping[str, str]) -> str:
