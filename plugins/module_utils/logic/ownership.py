@@ -32,7 +32,7 @@ class Owner:
 def is_owned_by(resource: Mapping[str, Any], owner: Owner) -> bool:
     """Whether ``owner`` controls ``resource``.
 
-    An owner reference alone proves nothing: whoever may create pods may write any uid into it. An object of another
+    An owner reference alone proves nothing: a user who may create pods may write any uid into it. An object of another
     namespace is never the job's, and neither is one that the job does not control.
     """
     metadata = resource.get("metadata") or {}

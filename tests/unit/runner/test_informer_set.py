@@ -154,7 +154,7 @@ def test_the_kinds_that_a_role_declares_are_watched_too() -> None:
 
 
 def test_a_pod_of_another_namespace_is_not_the_jobs() -> None:
-    """Whoever may create pods may write any uid into an owner reference."""
+    """A user who may create pods may write any uid into an owner reference."""
     fed = Fed()
     fed.feed(str(ECHO), "ADDED", job("1"))
     fed.events.taken()
