@@ -254,7 +254,7 @@ def registry_address(state: State) -> str:
 def ensure_registry(session: Session, engine: Engine) -> None:
     with session.report.step("registry", "registry") as step:
         if not session.state.registry_port:
-            session.record(registry_port=registry.free_port())
+            session.record(registry_port=registry.free_port(session.state.slot))
         port = session.state.registry_port
         if registry.running(session.settings, engine) and registry.serves(port):
             step.skip()

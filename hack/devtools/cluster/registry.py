@@ -84,9 +84,13 @@ def registry_config() -> str:
     )
 
 
-def free_port() -> int:
-    """The preferred port on the loopback address if it is free, else any free one."""
-    for port in (PREFERRED_PORT, 0):
+def free_port(slot: int | None = None) -> int:
+    """The preferred port on the loopback address if it is free, else any free one.
+
+    Each slot of a private engine prefers a port of its own: another cluster that starts at this moment has not opened
+    the port that it chose.
+    """
+    for port in (PREFERRED_PORT + (slot or 0), 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
