@@ -520,6 +520,11 @@ dljob:
         requeue_after:
           description: Seconds until the next reconcile if no watch event triggers one earlier; none if not needed.
           type: float
+        continues:
+          description:
+            - Whether the next reconcile continues the writes of this one. Where an engine watches, one reconcile
+              creates at most 500 pods and writes for at most half a second.
+          type: bool
         wrote:
           description:
             - The objects that the reconcile wrote, each as its UID and its new resourceVersion, null where it was
@@ -542,6 +547,7 @@ dljob:
         changed: true
         message: ""
         requeue_after: null
+        continues: false
         wrote: [[e800b1ed-9c6c-11e8-962f-704d7b2c0a63, "491499"]]
         warnings: []
 msg:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.api import budget as budgets
 from ansible_collections.dljob.operator.plugins.module_utils.api import routes
+from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
 from ansible_collections.dljob.operator.plugins.module_utils.logic import conclude as conclude_
@@ -25,7 +27,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status, slices
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OF_EVERY_JOB, OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
@@ -57,6 +59,8 @@ class Outcome:
     message: str
     requeue_after: float | None
     wrote: tuple[ObservedVersion, ...] = ()
+    continues: bool = False
+    """Whether the next reconcile continues the writes of this one, because the job is larger than a slice."""
     warnings: tuple[str, ...] = ()
     """What the operator may not do or read, for its own log: not an error of the job."""
     status: Mapping[str, Any] | None = None
@@ -73,6 +77,7 @@ class Outcome:
             "changed": self.changed,
             "message": self.message,
             "requeue_after": self.requeue_after,
+            "continues": self.continues,
             "wrote": [list(version) for version in self.wrote],
             "warnings": list(self.warnings),
         }
@@ -112,7 +117,7 @@ def reconcile(context: Context, resource: Resource, framework: Framework) -> Out
     observed = read(context, parsed)
     planned = plan(context, parsed, observed, now)
     resolution = resolve(context, parsed, planned)
-    result = apply(context, writer, parsed, resolution)
+    result = apply(context, writer, parsed, resolution, budget_for(context, observed))
     if planned.delete_job:
         writer.delete_job()
         return Outcome(resource, planned, True, True, "its time to live is over", None)
@@ -155,7 +160,16 @@ def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) ->
     if parsed.job is None:
         began = min((pod.created for pod in observed.pods if pod.created), default="")
         return plan_invalid(parsed.resource, parsed.problems, now, began)
-    return plan_.plan(parsed.job, parsed.framework, observed, now, context.settings.cluster_domain)
+    largest = slices.LARGEST if context.reader.has_watch else None
+    settings = plan_.PlanSettings(context.settings.cluster_domain, largest)
+    return plan_.plan(parsed.job, parsed.framework, observed, now, settings)
+
+
+def budget_for(context: Context, observed: Observed) -> Budget | None:
+    """The time of the writes. Without an engine that watches, one reconcile writes everything."""
+    if not context.reader.has_watch:
+        return None
+    return Budget(budgets.SECONDS if observed.pods else budgets.FIRST_SECONDS)
 
 
 def resolve(context: Context, parsed: Parsed, planned: Plan) -> Resolution:
@@ -167,9 +181,11 @@ def resolve(context: Context, parsed: Parsed, planned: Plan) -> Resolution:
     return resolve_accelerators(planned, parsed.framework, info, warnings)
 
 
-def apply(context: Context, writer: Writer, parsed: Parsed, resolution: Resolution) -> ApplyResult:
-    """Write the difference between the plan and the cluster."""
-    result = writer.objects(resolution.plan)
+def apply(
+    context: Context, writer: Writer, parsed: Parsed, resolution: Resolution, budget: Budget | None
+) -> ApplyResult:
+    """Write the difference between the plan and the cluster, as much of it as ``budget`` permits."""
+    result = writer.objects(resolution.plan, budget)
     if parsed.job is not None and not result.refused and not result.postponed and not result.predecessors:
         job = parsed.job
         result.optional_failures += routes.ensure(
@@ -191,7 +207,7 @@ def may_defer(context: Context, parsed: Parsed, observed: Observed, result: Appl
     if parsed.job is None or context.dry_run or not context.reader.has_watch:
         return False
     created_pods = any(name.startswith("Pod/") for name in result.created)
-    if not created_pods or result.incomplete:
+    if not created_pods or result.incomplete or concluded.continues:
         return False
     return initial_status.can_defer(parsed.job, observed, concluded.status)
 
@@ -228,6 +244,7 @@ def _outcome(
         message=concluded.message,
         requeue_after=concluded.requeue_after,
         wrote=wrote,
+        continues=concluded.continues,
         warnings=(
             *map(rbac.explain_denial, resolution.warnings),
             *rbac.missing_permissions(refusals),

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
+from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
     Owner,
@@ -44,8 +45,11 @@ class Writer:
         self._dry_run = dry_run
         self._lock = threading.Lock()
 
-    def objects(self, plan: Plan) -> ApplyResult:
-        """Create, replace and delete the objects of ``plan``. Errors of single objects are part of the result."""
+    def objects(self, plan: Plan, budget: Budget | None = None) -> ApplyResult:
+        """Create, replace and delete the objects of ``plan``. Errors of single objects are part of the result.
+
+        Pods are created, and objects deleted, only as long as ``budget`` permits; ``None`` is no limit.
+        """
         written = ApplyResult()
         for manifest in plan.auxiliary_objects:
             self._create(manifest, written)
@@ -54,15 +58,19 @@ class Writer:
         # Services start first, but the pods do not wait for them: a pod needs DNS names once it runs, which takes
         # longer than these writes. Where the API server rejects a Service, the job fails and its pods are deleted.
         executor = self._api.executor
-        executor.map([*plan.services, *plan.pods], lambda manifest: self._create(manifest, written))
-        executor.map(plan.deletions, lambda deletion: self._delete(deletion, written))
+        executor.map([*plan.services, *plan.pods], lambda manifest: self._create(manifest, written, budget))
+        executor.map(plan.deletions, lambda deletion: self._delete(deletion, written, budget))
         for manifest in plan.ensured_objects:
             self._ensure(manifest, written)
         return written
 
-    def _create(self, manifest: Resource, written: ApplyResult) -> None:
-        if written.predecessors or (written.denied and manifest["kind"] == "Pod"):
+    def _create(self, manifest: Resource, written: ApplyResult, budget: Budget | None = None) -> None:
+        is_pod = manifest["kind"] == "Pod"
+        if written.predecessors or (written.denied and is_pod):
             return  # the job's other names are probably taken too, or its other pods denied: do not try each
+        if is_pod and budget is not None and not budget.take():
+            written.is_partial = True
+            return
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         path = paths.collection(manifest["apiVersion"], manifest["kind"], self._namespace)
         try:
@@ -125,7 +133,10 @@ class Writer:
     def _is_labeled(self, present: Resource) -> bool:
         return (present["metadata"].get("labels") or {}).get(LABEL_JOB_UID) == self._uid
 
-    def _delete(self, deletion: Deletion, written: ApplyResult) -> None:
+    def _delete(self, deletion: Deletion, written: ApplyResult, budget: Budget | None = None) -> None:
+        if budget is not None and not budget.take():
+            written.is_partial = True
+            return
         name = f"{deletion.kind}/{deletion.name}"
         path = f"{paths.collection(deletion.api_version, deletion.kind, self._namespace)}/{deletion.name}"
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}

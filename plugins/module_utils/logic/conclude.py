@@ -36,6 +36,8 @@ LONGEST_REQUEUE = 60.0
 """Seconds until the next try of a job whose pods a quota or an admission rule has denied for ten minutes or more."""
 PREDECESSOR_REQUEUE = 1.0
 """Seconds until the next try where the garbage collector has yet to remove objects of a deleted job of this name."""
+CREATING = "creating pods: "
+"""How the reason of a job that takes several reconciles to create begins."""
 PREDECESSOR = (
     "objects of the deleted job of this name are still there; new ones follow once Kubernetes has removed them"
 )
@@ -49,7 +51,7 @@ def planned(plan: Plan) -> Conclusion:
 
 def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datetime) -> Conclusion:
     """What follows for ``job`` from applying the plan of ``resolution``."""
-    concluded = planned(resolution.plan)
+    concluded = _sliced(planned(resolution.plan), job, resolution.plan, result)
     if resolution.problems:
         concluded = mark_retry(concluded, job, resolution.problems)
         concluded = _requeue(concluded, resolution.requeue_after)
@@ -62,15 +64,35 @@ def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datet
     elif result.optional_failures:
         concluded = mark_degraded(concluded, job, result.optional_failures)
     if result.predecessors:
-        return dataclasses.replace(
-            concluded, requeue_after=min(PREDECESSOR_REQUEUE, concluded.requeue_after or PREDECESSOR_REQUEUE)
-        )
+        requeue = min(PREDECESSOR_REQUEUE, concluded.requeue_after or PREDECESSOR_REQUEUE)
+        return dataclasses.replace(concluded, requeue_after=requeue, continues=False)
     if result.postponed or result.waiting:
         # not sooner than this, even if the plan asks for an immediate requeue: Kubernetes would refuse it again
         retry = _denied_requeue(job, now) if result.denied else RETRY_REQUEUE
         requeue = min(retry, concluded.requeue_after or retry)
-        return dataclasses.replace(concluded, requeue_after=requeue, message="; ".join(result.postponed[:3]))
+        message = "; ".join(result.postponed[:3])
+        return dataclasses.replace(concluded, requeue_after=requeue, message=message, continues=False)
     return concluded
+
+
+def _sliced(concluded: Conclusion, job: DLJob, plan: Plan, result: ApplyResult) -> Conclusion:
+    """Continue immediately where the plan or its writes were cut.
+
+    Until the last slice, which has the Event on the creation, the reason reports the progress, unless there is another.
+    """
+    if not (plan.is_partial or result.is_partial):
+        return concluded
+    status = {**(job.status if concluded.status is None else concluded.status)}
+    if plan.pods and (not status.get("reason") or str(status["reason"]).startswith(CREATING)):
+        created = sum(name.startswith("Pod/") for name in result.created)
+        status["reason"] = f"{CREATING}{job.total - plan.missing_pods + created} of {job.total} are created"
+    return dataclasses.replace(
+        concluded,
+        status=None if status == job.status else status,
+        events=tuple(e for e in concluded.events if e.reason != c.EVENT_CREATED),
+        requeue_after=IMMEDIATE,
+        continues=True,
+    )
 
 
 def _denied_requeue(job: DLJob, now: datetime) -> float:

@@ -23,11 +23,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     failure,
     replicas,
     restart_all,
+    slices,
     start_order,
     termination,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import Progress
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate, Progress
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import is_done, succeeded
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
@@ -47,19 +48,34 @@ IMMEDIATE = 0.0
 """Seconds until the next look where a step of this one has to be through first."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlanSettings:
+    """What the operator sets for all jobs."""
+
+    cluster_domain: str = CLUSTER_DOMAIN
+    largest_slice: int | None = None
+    """How many pods one plan creates at most, and how many objects it deletes; ``None`` for all."""
+
+
 def plan(
-    job: DLJob, framework: Framework, observed: Observed, now: datetime, cluster_domain: str = CLUSTER_DOMAIN
+    job: DLJob, framework: Framework, observed: Observed, now: datetime, settings: PlanSettings = PlanSettings()
 ) -> Plan:
     """What to do for ``job`` at ``now``. With nothing to do the plan is empty: no write, no event."""
     if job.run_policy.managed_by not in c.MANAGED_BY_US:
         return Plan()
+    whole = _plan(job, framework, observed, Surroundings(now, settings))
+    return slices.cut_deletions(whole, settings.largest_slice)
+
+
+def _plan(job: DLJob, framework: Framework, observed: Observed, surroundings: Surroundings) -> Plan:
+    now = surroundings.now
     report = StatusBuilder(job, now)
     if is_finished(job.status, job.generation):
         return _finished(job, framework, observed, report, now)
     _report_created_pods(job, observed, report)
     if job.run_policy.suspend:
         return _suspended(job, observed, report)
-    return _active(job, framework, observed, report, Surroundings(now, cluster_domain))
+    return _active(job, framework, observed, report, surroundings)
 
 
 def _hook_objects(job: DLJob, framework: Framework) -> tuple[Mapping[str, Any], ...]:
@@ -116,7 +132,7 @@ class Surroundings:
     """What a plan depends on besides the job and its objects."""
 
     now: datetime
-    cluster_domain: str
+    settings: PlanSettings
 
 
 def _active(
@@ -170,12 +186,12 @@ def _active(
         report.restarting(actions.restarted, [failure.describe(p) for p in actions.restarted])
     _report_phase(job, current, report, counts, anew=bool(actions.begins) or (as_one and changed))
     _report_stuck(job, observed, report, surroundings.now)
+    starts = slices.first_starts(actions.starts, surroundings.settings.largest_slice)
+    is_partial = len(starts) < len(actions.starts)
     cluster = build_cluster_spec(job, framework, attempt)
-    shared, config_maps = shared_env_configmap.due(
-        job, framework.hooks.environment, cluster, observed, bool(actions.starts)
-    )
-    context = PodContext(framework, cluster, hashes, surroundings.cluster_domain, shared)
-    pods = tuple(build_pod(job, start, context) for start in actions.starts)
+    shared, config_maps = shared_env_configmap.due(job, framework.hooks.environment, cluster, observed, bool(starts))
+    context = PodContext(framework, cluster, hashes, surroundings.settings.cluster_domain, shared)
+    pods = tuple(build_pod(job, start, context) for start in starts)
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
     objects = owned_objects.build(job, framework, cluster)
     missing = owned_objects.missing(objects, observed)
@@ -184,9 +200,9 @@ def _active(
     made_first = (*needed, *config_maps) if pods else ()
     later = tuple(x for x in (*missing, *config_maps) if not any(x is y for y in made_first))
     surplus = owned_objects.surplus(objects, observed)
-    if pods:
-        report.event("Normal", c.EVENT_CREATED, _created_text(job, [pod["metadata"]["name"] for pod in pods]))
-    wait = _soonest(actions.wait, actions.deletions)
+    if pods and not is_partial:
+        report.event("Normal", c.EVENT_CREATED, _created_text(job, _created_so_far(job, current, starts, pods)))
+    wait = IMMEDIATE if is_partial else _soonest(actions.wait, actions.deletions)
     waits = [w for w in (wait, left, termination.next_check(observed.pods, surroundings.now)) if w is not None]
     return Plan(
         auxiliary_objects=made_first,
@@ -203,6 +219,8 @@ def _active(
         status=report.status(),
         events=report.events,
         requeue_after=min(waits, default=None),
+        missing_pods=len(actions.starts),
+        is_partial=is_partial,
     )
 
 
@@ -278,6 +296,15 @@ def _report_created_pods(job: DLJob, observed: Observed, report: StatusBuilder) 
     """Report the pods of a reconcile that deferred the creation Event to this one, or failed to write the status."""
     if observed.pods and not conditions.is_condition_true(conditions.read_conditions(job.status), c.CONDITION_CREATED):
         report.event("Normal", c.EVENT_CREATED, _created_text(job, [pod.name for pod in observed.pods]))
+
+
+def _created_so_far(
+    job: DLJob, current: Observed, starts: Sequence[PodToCreate], pods: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """The names for the Event on the creation. That of a job which several reconciles create names the pods of all."""
+    is_first = job.status.get("phase") != c.PHASE_RUNNING and not any(start.attempt for start in starts)
+    earlier = [pod.name for pod in current.pods if not pod.deleting] if is_first else []
+    return earlier + [pod["metadata"]["name"] for pod in pods]
 
 
 def _created_text(job: DLJob, names: Sequence[str]) -> str:

@@ -44,6 +44,8 @@ class ApplyResult:
     """Names that an older, terminating object of the job still has."""
     predecessors: list[str] = field(default_factory=list)
     """Names that an object of a deleted job with this job's name still has."""
+    is_partial: bool = False
+    """Whether the time of this reconcile ended before all writes had started."""
 
     versions: list[ObservedVersion] = field(default_factory=list)
     """Versions that the cache will have once it has observed these writes."""
@@ -55,7 +57,7 @@ class ApplyResult:
     @property
     def incomplete(self) -> bool:
         """Whether an object that the plan creates does not exist."""
-        return bool(self.refused or self.postponed or self.waiting or self.predecessors)
+        return bool(self.refused or self.postponed or self.waiting or self.predecessors or self.is_partial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +70,5 @@ class Conclusion:
     requeue_after: float | None = None
     message: str = ""
     """For the operator's log."""
+    continues: bool = False
+    """Whether the next reconcile continues the writes of this one; ``requeue_after`` is 0 then."""

@@ -116,4 +116,8 @@ class Plan:
     """Events on the job. The writer creates them after it has written the status."""
     requeue_after: float | None = None
     """Seconds until the next reconcile if no watch event triggers one earlier; 0 is immediate."""
+    missing_pods: int = 0
+    """How many pods the job lacks, ``pods`` included."""
+    is_partial: bool = False
+    """Whether the next reconcile plans further creations or deletions for this same state of the job."""
     delete_job: bool = False

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from dljob_operator.engine.queue import SETTLE
+from dljob_operator.engine.fair_queue import Flow
+from dljob_operator.engine.queue import SETTLE, NextRun
 from dljob_operator.engine.resource_versions import Written
 from dljob_operator.engine.schedule import Schedule
 
@@ -51,9 +52,7 @@ class RequeueQueue:
         with self._changed:
             return len(self._schedule)
 
-    def add(
-        self, key: str, group: Hashable, *, cause: Written | None = None, urgent: bool = False, owned: int = 0
-    ) -> None:
+    def add(self, key: str, flow: Flow, *, cause: Written | None = None, urgent: bool = False, owned: int = 0) -> None:
         """Handle a change. `urgent` means that the job itself changed, which ansible-operator observes too."""
         with self._changed:
             job = self._jobs.get(key)
@@ -85,7 +84,7 @@ class RequeueQueue:
         ok: bool,
         again_after: float | None = None,
         wrote: Collection[Written] = (),
-        alone: bool = False,
+        next_run: NextRun = NextRun.ORDINARY,
     ) -> float | None:
         """Record the end of a run; return the seconds until the next annotation, None if none is scheduled."""
         with self._changed:

@@ -12,6 +12,7 @@ from dljob_operator.engine.log_deduplicator import LogDeduplicator
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.outcome import JobOutcome
 from dljob_operator.engine.predicates import object_fields, uid_of
+from dljob_operator.engine.queue import NextRun
 from dljob_operator.engine.requests import target_name
 from dljob_operator.engine.resource_versions import Written
 from dljob_operator.engine.transforms import Object
@@ -32,7 +33,7 @@ class EndedRuns(Protocol):
         ok: bool,
         again_after: float | None = ...,
         wrote: Collection[Written] = ...,
-        alone: bool = ...,
+        next_run: NextRun = ...,
     ) -> float | None:
         """The run of the job `key` has ended; see `WorkQueue.done`."""
         ...
@@ -86,7 +87,9 @@ class Concluder:
                 return
         again = _earliest(outcome.requeue_after, self._period(watch, obj)) if outcome.ok else None
         self._metrics.reconciled(target_name(watch), ok=outcome.ok)
-        delay = self._queue.done(uid, ok=outcome.ok, again_after=again, wrote=outcome.wrote, alone=not outcome.reported)
+        delay = self._queue.done(
+            uid, ok=outcome.ok, again_after=again, wrote=outcome.wrote, next_run=_next_run(outcome)
+        )
         for warning in outcome.warnings:
             if self._warned.is_new((uid, warning)):
                 _LOG.warning("reconcile warning", extra=logs.fields(**object_fields(obj), warning=warning))
@@ -97,6 +100,12 @@ class Concluder:
             return
         _LOG.error("reconcile failed", extra=logs.fields(**values, error=outcome.message, retry_seconds=delay))
         self._recorder.warn(obj, "ReconcileFailed", outcome.message)
+
+
+def _next_run(outcome: JobOutcome) -> NextRun:
+    if not outcome.reported:
+        return NextRun.ALONE
+    return NextRun.CONTINUING if outcome.continues else NextRun.ORDINARY
 
 
 def _earliest(*delays: float | None) -> float | None:

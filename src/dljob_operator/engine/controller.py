@@ -59,7 +59,7 @@ class Controller:
         self._runner = runner
         self._settings = settings or Settings()
         metrics = metrics or Metrics()
-        self._queue = WorkQueue()
+        self._queue = WorkQueue(threads=self._settings.max_concurrent)
         self._informers = InformerSet(watches, api, self._settings, self._queue, metrics.job_changed)
         self._concluder = Concluder(self._queue, EventRecorder(api), metrics, self._period)
         work = Work(
@@ -88,8 +88,8 @@ class Controller:
 
     # Reconciles (on the workers' threads)
 
-    def _batch_limit(self, target: object) -> int:
-        kind = self._informers.kind(str(target))
+    def _batch_limit(self, target: str) -> int:
+        kind = self._informers.kind(target)
         return self._settings.largest_batch if kind is not None and kind.watch.batchable else 1
 
     def _reconcile(self, keys: Sequence[str]) -> None:

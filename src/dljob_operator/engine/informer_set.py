@@ -6,7 +6,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from dljob_operator import logs
 from dljob_operator.engine import transforms
 from dljob_operator.engine.cluster_info import ClusterInfoWatcher
 from dljob_operator.engine.discovery import Resource, find_resource
+from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.informer import Informer, Source
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.predicates import (
@@ -48,10 +49,8 @@ _CACHE_TIMEOUT = 5.0  # seconds to wait until the cache has observed the writes 
 class JobEvents(Protocol):
     """Takes the changes that matter for a job; each queue does."""
 
-    def add(
-        self, key: str, group: Hashable, *, cause: Written | None = ..., urgent: bool = ..., owned: int = ...
-    ) -> None:
-        """The job `key` of the target `group` changed, or an object that it owns; see `WorkQueue.add`."""
+    def add(self, key: str, flow: Flow, *, cause: Written | None = ..., urgent: bool = ..., owned: int = ...) -> None:
+        """The job `key` of `flow` changed, or an object that it owns; see `WorkQueue.add`."""
         ...
 
     def discard(self, key: str) -> None:
@@ -237,7 +236,8 @@ class InformerSet:
             cause = (uid, version_of(change.new))
             # After a start all existing jobs seem new. A job with a status was reconciled before, so new jobs go first.
             reconciled_before = change.old is None and bool(change.new.get("status"))
-            self._events.add(uid, target_name(kind.watch), cause=cause, urgent=not reconciled_before)
+            flow = flow_of(target_name(kind.watch), change.new)
+            self._events.add(uid, flow, cause=cause, urgent=not reconciled_before)
 
     def _owned_changed(self, kind: OwnedKind, change: Change) -> None:
         self._note(change)
@@ -249,7 +249,8 @@ class InformerSet:
             if job is not None and is_in_namespace_of(change.obj, job) and _watches_owned(watched.watch, kind):
                 version = None if change.new is None else version_of(change.new)
                 owned = sum(informer.store.count(owner) for informer in self._owned[kind.kind])
-                self._events.add(owner, target, cause=(uid_of(change.obj), version), owned=owned)
+                cause = (uid_of(change.obj), version)
+                self._events.add(owner, flow_of(target, job), cause=cause, owned=owned)
 
     def _cluster_info_changed(self) -> None:
         """Requeue all unfinished jobs, because any of them may wait for this change.
@@ -258,11 +259,16 @@ class InformerSet:
         """
         for target, obj in self.jobs():
             if not (obj.get("status") or {}).get("completionTime"):
-                self._events.add(uid_of(obj), target)
+                self._events.add(uid_of(obj), flow_of(target, obj))
 
     def _note(self, change: Change) -> None:
         obj = change.obj
         self._seen.note(uid_of(obj), version_of(obj), leaving=is_leaving(obj), gone=change.new is None)
+
+
+def flow_of(target: str, obj: Object) -> Flow:
+    """The flow of a job in the queue; a cluster-scoped object has the namespace ""."""
+    return Flow(target, str(obj["metadata"].get("namespace") or ""))
 
 
 def _owned_kinds(watches: Sequence[Watch]) -> list[OwnedKind]:

@@ -5,6 +5,7 @@ A task result may carry `dljob`, a mapping with
     requeue_after   seconds after which to reconcile again in any case, or null; the default for jobs of the run that
                     have no requeue_after of their own
     jobs            a list with, for each job of the run: uid, ok, message, requeue_after, and optionally
+                    continues: whether the next run continues the writes of this one, of a job too large for one;
                     wrote: [[uid, resourceVersion or null], ...], the objects that the run created, changed
                     or (null) deleted for it. The next run of the job starts after the cache has observed these
                     writes, and their watch events do not requeue the job. Optionally also warnings: a list of
@@ -30,6 +31,7 @@ class JobOutcome:
     requeue_after: float | None = None
     wrote: frozenset[Written] = field(default_factory=frozenset)
     reported: bool = True
+    continues: bool = False
     warnings: tuple[str, ...] = ()
 
 
@@ -86,6 +88,7 @@ def _by_uid(reports: Sequence[Mapping[str, Any]]) -> dict[str, JobOutcome]:
                 str(job.get("message") or ""),
                 _earliest([job.get("requeue_after", report.get("requeue_after"))]),
                 frozenset((str(uid), version and str(version)) for uid, version in job.get("wrote") or ()),
+                continues=bool(job.get("continues")),
                 warnings=tuple(map(str, job.get("warnings") or ())),
             )
             before = found.get(job["uid"])
@@ -100,6 +103,7 @@ def _combined(first: JobOutcome, second: JobOutcome) -> JobOutcome:
         "\n".join(messages),
         _earliest((first.requeue_after, second.requeue_after)),
         first.wrote | second.wrote,
+        continues=first.continues or second.continues,
         warnings=tuple(dict.fromkeys((*first.warnings, *second.warnings))),
     )
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
 from typing import Any
 
 import pytest
 
+from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.informer import Informer
 from dljob_operator.engine.informer_set import InformerSet
 from dljob_operator.engine.kube import KubeApi
@@ -25,8 +25,8 @@ class Events:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
 
-    def add(self, key: str, group: Hashable, **given: Any) -> None:
-        self.calls.append((key, group, given))
+    def add(self, key: str, flow: Flow, **given: Any) -> None:
+        self.calls.append((key, flow.target, given))
 
     def discard(self, key: str) -> None:
         self.calls.append((key, "gone"))

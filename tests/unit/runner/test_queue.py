@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
 
 import pytest
 
-from dljob_operator.engine.queue import FIRST_BACKOFF, LONGEST_BACKOFF, SETTLE, SETTLE_EACH, WorkQueue
+from dljob_operator.engine.fair_queue import Flow
+from dljob_operator.engine.queue import FIRST_BACKOFF, LONGEST_BACKOFF, SETTLE, SETTLE_EACH, NextRun, WorkQueue
+
+G = Flow("g", "default")
 
 
 class Clock:
@@ -29,7 +31,7 @@ def queue(clock: Clock) -> WorkQueue:
     return WorkQueue(clock)
 
 
-def _one(_group: Hashable) -> int:
+def _one(_target: str) -> int:
     return 1
 
 
@@ -41,14 +43,14 @@ def _take(queue: WorkQueue, limit: int = 1) -> list[str]:
 
 def test_jobs_come_out_in_the_order_they_went_in_and_once(queue: WorkQueue) -> None:
     for key in ("a", "b", "a"):
-        queue.add(key, "g", urgent=True)
+        queue.add(key, G, urgent=True)
     assert [_take(queue), _take(queue), _take(queue)] == [["a"], ["b"], []]
 
 
 def test_an_owned_objects_event_waits_for_others(queue: WorkQueue, clock: Clock) -> None:
-    queue.add("a", "g")
+    queue.add("a", G)
     clock.pass_time(SETTLE / 2)
-    queue.add("a", "g")
+    queue.add("a", G)
     assert _take(queue) == []
     clock.pass_time(SETTLE / 2)
     assert _take(queue) == ["a"]
@@ -56,21 +58,21 @@ def test_an_owned_objects_event_waits_for_others(queue: WorkQueue, clock: Clock)
 
 def test_the_events_of_a_large_job_wait_longer(queue: WorkQueue, clock: Clock) -> None:
     longer = SETTLE + 1000 * SETTLE_EACH
-    queue.add("a", "g", owned=1000)
+    queue.add("a", G, owned=1000)
     clock.pass_time(longer - 0.01)
     assert _take(queue) == []
     clock.pass_time(0.02)
     assert _take(queue) == ["a"]
-    queue.add("a", "g", owned=1000)
+    queue.add("a", G, owned=1000)
     assert queue.done("a", ok=True) == longer
 
 
 def test_urgent_keys_come_first_but_not_for_ever(queue: WorkQueue, clock: Clock) -> None:
     for key in ("pods-1", "pods-2"):
-        queue.add(key, "g")
+        queue.add(key, G)
     clock.pass_time(SETTLE)
     for number in range(6):
-        queue.add(f"new-{number}", "g", urgent=True)
+        queue.add(f"new-{number}", G, urgent=True)
     assert [_take(queue)[0] for _ in range(8)] == [
         *("new-0", "new-1", "new-2", "new-3", "pods-1"),
         *("new-4", "new-5", "pods-2"),
@@ -79,21 +81,21 @@ def test_urgent_keys_come_first_but_not_for_ever(queue: WorkQueue, clock: Clock)
 
 def test_an_urgent_event_moves_a_queued_job_to_the_front(queue: WorkQueue, clock: Clock) -> None:
     for key in ("a", "b"):
-        queue.add(key, "g")
+        queue.add(key, G)
     clock.pass_time(SETTLE)
     assert _take(queue) == ["a"]
-    queue.add("c", "g")
+    queue.add("c", G)
     clock.pass_time(SETTLE)
-    queue.add("d", "g", urgent=True)
+    queue.add("d", G, urgent=True)
     assert _take(queue) == ["d"]
-    queue.add("c", "g", urgent=True)
+    queue.add("c", G, urgent=True)
     assert [_take(queue), _take(queue), _take(queue)] == [["c"], ["b"], []]
 
 
 def test_a_running_job_is_not_given_out_again_but_runs_after(queue: WorkQueue, clock: Clock) -> None:
-    queue.add("a", "g", urgent=True)
+    queue.add("a", G, urgent=True)
     assert _take(queue) == ["a"]
-    queue.add("a", "g")
+    queue.add("a", G)
     clock.pass_time(60)
     assert _take(queue) == []
     assert queue.done("a", ok=True) == SETTLE
@@ -105,27 +107,27 @@ def test_a_running_job_is_not_given_out_again_but_runs_after(queue: WorkQueue, c
 
 
 def test_an_urgent_event_during_a_run_is_not_made_to_wait(queue: WorkQueue) -> None:
-    queue.add("a", "g", urgent=True)
+    queue.add("a", G, urgent=True)
     _take(queue)
-    queue.add("a", "g", urgent=True)
+    queue.add("a", G, urgent=True)
     assert queue.done("a", ok=False) == 0.0
     assert _take(queue) == ["a"]
 
 
 def test_events_of_a_runs_own_writes_do_not_requeue(queue: WorkQueue, clock: Clock) -> None:
-    queue.add("a", "g", urgent=True)
+    queue.add("a", G, urgent=True)
     _take(queue)
-    queue.add("a", "g", cause=("pod", "7"))
-    queue.add("a", "g", cause=("job", "8"), urgent=True)
+    queue.add("a", G, cause=("pod", "7"))
+    queue.add("a", G, cause=("job", "8"), urgent=True)
     assert queue.done("a", ok=True, wrote={("pod", "7"), ("job", "8")}) is None
-    queue.add("a", "g", urgent=True)
+    queue.add("a", G, urgent=True)
     _take(queue)
-    queue.add("a", "g", cause=("pod", "9"))
+    queue.add("a", G, cause=("pod", "9"))
     assert queue.done("a", ok=True, wrote={("pod", "8")}) == SETTLE
 
 
 def test_a_job_runs_again_after_requeue_after(queue: WorkQueue, clock: Clock) -> None:
-    queue.add("a", "g", urgent=True)
+    queue.add("a", G, urgent=True)
     _take(queue)
     assert queue.done("a", ok=True, again_after=30) == 30
     clock.pass_time(29)
@@ -135,10 +137,10 @@ def test_a_job_runs_again_after_requeue_after(queue: WorkQueue, clock: Clock) ->
 
 
 def test_an_event_precedes_requeue_after_and_replaces_it(queue: WorkQueue, clock: Clock) -> None:
-    queue.add("a", "g", urgent=True)
+    queue.add("a", G, urgent=True)
     _take(queue)
     queue.done("a", ok=True, again_after=30)
-    queue.add("a", "g")
+    queue.add("a", G)
     clock.pass_time(SETTLE)
     assert _take(queue) == ["a"]
     queue.done("a", ok=True)
@@ -147,7 +149,7 @@ def test_an_event_precedes_requeue_after_and_replaces_it(queue: WorkQueue, clock
 
 
 def test_failures_back_off_up_to_a_limit_until_a_success(queue: WorkQueue, clock: Clock) -> None:
-    queue.add("a", "g", urgent=True)
+    queue.add("a", G, urgent=True)
     delays = []
     for _ in range(12):
         assert _take(queue) == ["a"]
@@ -161,46 +163,46 @@ def test_failures_back_off_up_to_a_limit_until_a_success(queue: WorkQueue, clock
     assert delays[-1] == LONGEST_BACKOFF
     _take(queue)
     queue.done("a", ok=True)
-    queue.add("a", "g", urgent=True)
+    queue.add("a", G, urgent=True)
     _take(queue)
     assert queue.done("a", ok=False) == FIRST_BACKOFF
 
 
 def test_events_of_pods_do_not_shorten_the_backoff_but_changes_of_the_job_do(queue: WorkQueue, clock: Clock) -> None:
-    queue.add("a", "g", urgent=True)
+    queue.add("a", G, urgent=True)
     for _ in range(3):
         _take(queue)
-        queue.add("a", "g")  # a pod changed during the run
+        queue.add("a", G)  # a pod changed during the run
         delay = queue.done("a", ok=False)
         assert delay is not None
-        queue.add("a", "g")  # and after it
+        queue.add("a", G)  # and after it
         clock.pass_time(delay - 0.01)
         assert _take(queue) == []
         clock.pass_time(0.01)
     _take(queue)
     queue.done("a", ok=False)
-    queue.add("a", "g", urgent=True)
+    queue.add("a", G, urgent=True)
     assert _take(queue) == ["a"]
     assert queue.done("a", ok=False) == FIRST_BACKOFF
 
 
 def test_done_counts_once_and_only_from_the_thread_that_got_the_key(queue: WorkQueue) -> None:
     """A caller that fails within a batch gives back all its keys; another thread may already have some of them."""
-    queue.add("a", "g", urgent=True)
+    queue.add("a", G, urgent=True)
     assert queue.get(lambda group: 1, timeout=0) == ["a"]
     queue.done("a", ok=True)
-    queue.add("a", "g", urgent=True)
+    queue.add("a", G, urgent=True)
     elsewhere = threading.Thread(target=lambda: queue.get(lambda group: 1, timeout=0))
     elsewhere.start()
     elsewhere.join()
     assert queue.done("a", ok=False) is None
-    queue.add("a", "g", urgent=True)
+    queue.add("a", G, urgent=True)
     assert queue.depth == 0, "it still runs there"
 
 
 def test_a_discarded_job_is_not_queued(queue: WorkQueue, clock: Clock) -> None:
-    queue.add("a", "g", urgent=True)
-    queue.add("b", "g", urgent=True)
+    queue.add("a", G, urgent=True)
+    queue.add("b", G, urgent=True)
     queue.discard("a")
     assert _take(queue) == ["b"]
     queue.discard("b")
@@ -211,7 +213,7 @@ def test_a_discarded_job_is_not_queued(queue: WorkQueue, clock: Clock) -> None:
 
 def test_times_that_were_replaced_do_not_pile_up(queue: WorkQueue, clock: Clock) -> None:
     for _ in range(1000):
-        queue.add("a", "g", urgent=True)
+        queue.add("a", G, urgent=True)
         assert _take(queue) == ["a"]
         queue.done("a", ok=True, again_after=36000 + clock.now)
         clock.pass_time(1)
@@ -223,7 +225,7 @@ def test_times_that_were_replaced_do_not_pile_up(queue: WorkQueue, clock: Clock)
 class TestBatches:
     def test_hold_one_group_and_at_most_the_limit(self, queue: WorkQueue) -> None:
         for key, group in (("a1", "A"), ("b1", "B"), ("a2", "A"), ("a3", "A"), ("b2", "B")):
-            queue.add(key, group, urgent=True)
+            queue.add(key, Flow(group, "default"), urgent=True)
         assert _take(queue, 2) == ["a1", "a2"]
         assert _take(queue, 2) == ["b1", "b2"]
         assert _take(queue, 2) == ["a3"]
@@ -237,7 +239,7 @@ class TestBatches:
             taken.append(keys)
 
         for number in range(10):
-            queue.add(f"k{number}", "g")  # due only once the clock actions
+            queue.add(f"k{number}", G)  # due only once the clock actions
         threads = [threading.Thread(target=work) for _ in range(2)]
         for thread in threads:
             thread.start()
@@ -250,15 +252,15 @@ class TestBatches:
 
     def test_do_not_hold_a_job_that_must_run_alone(self, queue: WorkQueue, clock: Clock) -> None:
         for key in ("a", "b", "c"):
-            queue.add(key, "g", urgent=True)
+            queue.add(key, G, urgent=True)
         assert _take(queue, 25) == ["a", "b", "c"]
         for key in ("a", "b", "c"):
-            queue.done(key, ok=False, alone=True)
+            queue.done(key, ok=False, next_run=NextRun.ALONE)
         clock.pass_time(FIRST_BACKOFF)
         assert [_take(queue, 25), _take(queue, 25), _take(queue, 25)] == [["a"], ["b"], ["c"]]
         for key in ("a", "b", "c"):
             queue.done(key, ok=True)
-            queue.add(key, "g", urgent=True)
+            queue.add(key, G, urgent=True)
         assert _take(queue, 25) == ["a", "b", "c"]
 
 
@@ -275,9 +277,76 @@ def test_get_wakes_for_a_key_a_due_time_and_close() -> None:
 
     thread = threading.Thread(target=work)
     thread.start()
-    queue.add("a", "g", urgent=True)
+    queue.add("a", G, urgent=True)
     while len(taken) < 3:
         assert thread.is_alive()
     queue.close()
     thread.join(10)
     assert taken == [["a"], ["a"], ["a"], None]
+
+
+class TestLargeJobs:
+    """Jobs whose last run ended before it had written everything."""
+
+    @staticmethod
+    def _begin(queue: WorkQueue, *keys: str) -> None:
+        """Each of `keys` has had its first run, and continues."""
+        for key in keys:
+            queue.add(key, G, urgent=True)
+            assert _take(queue) == [key]
+            queue.done(key, ok=True, next_run=NextRun.CONTINUING)
+
+    def test_continue_at_once_although_their_pods_changed(self, queue: WorkQueue) -> None:
+        queue.add("large", G, urgent=True)
+        assert _take(queue) == ["large"]
+        queue.add("large", G, cause=("pod", "1"), owned=5000)
+        assert queue.done("large", ok=True, next_run=NextRun.CONTINUING) == 0
+        assert _take(queue) == ["large"]
+
+    def test_leave_one_thread_to_the_others(self, clock: Clock) -> None:
+        queue = WorkQueue(clock, threads=3)
+        self._begin(queue, "one", "two", "three")
+        assert [_take(queue), _take(queue), _take(queue)] == [["one"], ["two"], []]
+        queue.add("small", G, urgent=True)
+        assert _take(queue) == ["small"]
+        queue.done("one", ok=True, next_run=NextRun.CONTINUING)
+        assert _take(queue) == ["three"], "they take turns"
+
+    def test_wake_a_thread_that_waits_for_a_turn(self) -> None:
+        queue = WorkQueue(threads=2)
+        self._begin(queue, "one", "two")
+        assert _take(queue) == ["one"]
+        taken: list[list[str] | None] = []
+        thread = threading.Thread(target=lambda: taken.append(queue.get(_one, 20)))
+        thread.start()
+        while not queue.waiting:
+            pass
+        queue.done("one", ok=True)
+        thread.join(10)
+        assert taken == [["two"]]
+
+    def test_a_deleted_one_gives_its_turn_to_the_next(self, clock: Clock) -> None:
+        queue = WorkQueue(clock, threads=2)
+        self._begin(queue, "one", "two")
+        assert _take(queue) == ["one"]
+        queue.discard("one")
+        assert _take(queue) == []
+        queue.done("one", ok=True, next_run=NextRun.CONTINUING)
+        assert _take(queue) == ["two"]
+
+    def test_run_although_small_jobs_come_without_end(self, clock: Clock) -> None:
+        queue = WorkQueue(clock, threads=2)
+        self._begin(queue, "large")
+        for number in range(20):
+            queue.add(f"small{number}", G, urgent=True)
+        assert ["large"] in [_take(queue) for _ in range(6)]
+
+    def test_share_no_run(self, queue: WorkQueue) -> None:
+        self._begin(queue, "one", "two")
+        assert _take(queue, 25) == ["one"]
+
+    def test_a_users_change_comes_first(self, clock: Clock) -> None:
+        queue = WorkQueue(clock, threads=2)
+        self._begin(queue, "one", "two")
+        queue.add("two", G, urgent=True)
+        assert [_take(queue), _take(queue)] == [["two"], ["one"]]

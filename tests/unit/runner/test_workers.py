@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 
 from dljob_operator.engine import workers
+from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.informer_set import InformerSet
 from dljob_operator.engine.queue import WorkQueue
 from dljob_operator.engine.workers import Work, Workers
@@ -62,7 +63,7 @@ class Pool:
 
 def test_no_work_starts_before_the_cache_is_filled() -> None:
     pool = Pool()
-    pool.queue.add("a", "g", urgent=True)
+    pool.queue.add("a", Flow("g", "default"), urgent=True)
     pool.workers.start()
     assert not pool.began.acquire(timeout=0.05)
     pool.informers.filled.set()
@@ -73,8 +74,8 @@ def test_no_work_starts_before_the_cache_is_filled() -> None:
 def test_an_error_costs_one_run_and_no_thread() -> None:
     pool = Pool(count=1)
     pool.informers.filled.set()
-    pool.queue.add("broken", "g", urgent=True)
-    pool.queue.add("next", "g", urgent=True)
+    pool.queue.add("broken", Flow("g", "default"), urgent=True)
+    pool.queue.add("next", Flow("g", "default"), urgent=True)
     pool.workers.start()
     assert pool.began.acquire(timeout=10)
     assert pool.began.acquire(timeout=10)
@@ -85,7 +86,7 @@ def test_an_error_costs_one_run_and_no_thread() -> None:
 def test_runs_in_progress_get_their_time_and_are_killed_after_it() -> None:
     pool = Pool(count=1)
     pool.informers.filled.set()
-    pool.queue.add("a", "g", urgent=True)
+    pool.queue.add("a", Flow("g", "default"), urgent=True)
     pool.workers.start()
     assert pool.began.acquire(timeout=10)
     pool.workers.stop(0.05)
@@ -115,7 +116,7 @@ def test_an_error_of_the_queue_ends_no_thread(monkeypatch: pytest.MonkeyPatch) -
     pool.queue.get = get  # type: ignore[method-assign,assignment]
     pool.release.set()
     pool.workers.start()
-    pool.queue.add("1", "group")
+    pool.queue.add("1", Flow("g", "default"))
     assert pool.began.acquire(timeout=10)
     pool.workers.stop(1)
 
@@ -144,9 +145,9 @@ def test_a_job_that_cannot_be_returned_costs_no_thread() -> None:
         pool,
     )
     pool.workers.start()
-    pool.queue.add("broken", "group")
+    pool.queue.add("broken", Flow("g", "default"))
     assert pool.began.acquire(timeout=10)
-    pool.queue.add("1", "group")
+    pool.queue.add("1", Flow("g", "default"))
     assert pool.began.acquire(timeout=10)
     pool.workers.stop(1)
 

@@ -1,0 +1,92 @@
+"""A first-in-first-out queue that several namespaces share fairly: each take goes to the next namespace in turn.
+
+So the ten thousand jobs of one tenant delay the only job of another by the jobs that run at that moment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from itertools import islice
+from typing import NamedTuple
+
+
+class Flow(NamedTuple):
+    """Where a job belongs: the target that reconciles it, and its namespace."""
+
+    target: str
+    namespace: str
+
+
+class FairQueue:
+    """Keys of jobs, each at most once. Not thread-safe: its owner locks."""
+
+    def __init__(self) -> None:
+        self._namespaces: OrderedDict[str, OrderedDict[str, Flow]] = OrderedDict()
+        self._flows: dict[str, Flow] = {}
+        self._targets: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._flows)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._flows
+
+    def add(self, key: str, flow: Flow) -> None:
+        """Append `key` to its namespace's keys, unless it is queued."""
+        if key in self._flows:
+            return
+        self._flows[key] = flow
+        self._namespaces.setdefault(flow.namespace, OrderedDict())[key] = flow
+        self._targets[flow.target] += 1
+
+    def discard(self, key: str) -> bool:
+        """Remove `key`; return whether it was queued."""
+        flow = self._flows.pop(key, None)
+        if flow is None:
+            return False
+        keys = self._namespaces[flow.namespace]
+        del keys[key]
+        if not keys:
+            del self._namespaces[flow.namespace]
+        self._targets[flow.target] -= 1
+        return True
+
+    def pop(self) -> tuple[str, Flow]:
+        """Remove and return the first key of the next namespace. Raises KeyError if the queue is empty."""
+        namespace = next(iter(self._namespaces), None)
+        if namespace is None:
+            raise KeyError("the queue is empty")
+        return self._pop_from(namespace)
+
+    def count(self, target: str) -> int:
+        """How many keys of `target` are queued."""
+        return self._targets[target]
+
+    def pop_more(self, target: str, most: int, permitted: Callable[[str], bool]) -> list[str]:
+        """Remove and return up to `most` permitted keys of `target`, in the order of `pop`."""
+        found: list[str] = []
+        while len(found) < most:
+            turn = [
+                key
+                for keys in self._namespaces.values()
+                if (key := next((k for k, flow in keys.items() if flow.target == target and permitted(k)), None))
+            ]
+            if not turn:
+                break
+            for key in islice(turn, most - len(found)):
+                namespace = self._flows[key].namespace
+                self.discard(key)
+                self._to_the_end(namespace)
+                found.append(key)
+        return found
+
+    def _pop_from(self, namespace: str) -> tuple[str, Flow]:
+        key, flow = next(iter(self._namespaces[namespace].items()))
+        self.discard(key)
+        self._to_the_end(namespace)
+        return key, flow
+
+    def _to_the_end(self, namespace: str) -> None:
+        if namespace in self._namespaces:
+            self._namespaces.move_to_end(namespace)

@@ -1,0 +1,28 @@
+"""The time that a reconcile may write."""
+
+from __future__ import annotations
+
+from ansible_collections.dljob.operator.plugins.module_utils.api.budget import LEAST, Budget
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_writes_end_when_the_time_is_over() -> None:
+    clock = Clock()
+    budget = Budget(0.5, clock)
+    clock.now = 0.49
+    assert all(budget.take() for _ in range(10 * LEAST))
+    clock.now = 0.5
+    assert not budget.take()
+
+
+def test_a_small_job_is_written_at_once_however_slow_the_api_server_is() -> None:
+    clock = Clock()
+    budget = Budget(0.5, clock)
+    clock.now = 60.0
+    assert [budget.take() for _ in range(LEAST + 2)] == [True] * LEAST + [False] * 2

@@ -1,0 +1,90 @@
+"""A job that is too large for one reconcile: progress, one Event, and the end when the job is deleted or suspended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api import budget
+from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
+from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from support.builders import MXNET, NOW, UID, mxjob
+from support.recording_api import Api
+
+TOTAL = 3 * budget.LEAST + 5
+
+
+class Watched:
+    """A job whose owned objects an engine watches; no reconcile has time for more than the least number of writes."""
+
+    def __init__(self, refuses: dict[str, ApiError] | None = None) -> None:
+        self.job = mxjob("large").v1().workers(TOTAL - 1).resource()
+        self.api = Api(refuses)
+        self.reasons: list[str] = []
+
+    def reconcile(self) -> Outcome:
+        owned = {"Pod": self.pods(), "Service": [made for made in self.api.made if made["kind"] == "Service"]}
+        context = Context(self.api, Reader(self.api, {UID: owned}), clock=lambda: NOW)
+        outcome = reconcile(context, self.job, MXNET)
+        if self.api.status is not None:
+            self.job["status"] = self.api.status
+        self.reasons.append((self.job.get("status") or {}).get("reason", ""))
+        return outcome
+
+    def pods(self) -> list[dict[str, Any]]:
+        pods = [made for made in self.api.made if made["kind"] == "Pod"]
+        for number, pod in enumerate(pods):
+            pod["metadata"] |= {"uid": f"pod-{number}", "namespace": self.job["metadata"]["namespace"]}
+            pod["status"] = {"phase": "Pending"}
+        return pods
+
+
+@pytest.fixture(autouse=True)
+def _no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "SECONDS", 0.0)
+    monkeypatch.setattr(budget, "FIRST_SECONDS", 0.0)
+
+
+def test_each_reconcile_writes_a_slice_and_reports_the_progress() -> None:
+    watched = Watched()
+    outcomes = [watched.reconcile() for _ in range(4)]
+    assert [(outcome.continues, outcome.requeue_after) for outcome in outcomes[:3]] == [(True, 0.0)] * 3
+    assert not outcomes[3].continues
+    assert watched.reasons == [
+        *(f"creating pods: {n * budget.LEAST} of {TOTAL} are created" for n in (1, 2, 3)),
+        "",
+    ]
+    assert len(watched.pods()) == TOTAL
+
+
+def test_one_event_reports_the_creation() -> None:
+    watched = Watched()
+    for _ in range(5):
+        watched.reconcile()
+    (event,) = [text for text in watched.api.events() if "SuccessfulCreate" in text or "Created " in text]
+    assert f"Created {TOTAL} of {TOTAL} pods" in event
+
+
+def test_a_refusal_is_no_progress() -> None:
+    watched = Watched({"Pod": ApiError(403, "Forbidden", "exceeded quota: q")})
+    outcome = watched.reconcile()
+    assert not outcome.continues
+    assert outcome.requeue_after == 5.0
+    assert "exceeded quota" in watched.reasons[0]
+
+
+def test_a_job_that_is_suspended_meanwhile_gets_no_further_pod() -> None:
+    watched = Watched()
+    watched.reconcile()
+    watched.job["spec"].setdefault("runPolicy", {})["suspend"] = True
+    watched.reconcile()
+    assert len(watched.pods()) == budget.LEAST
+
+
+def test_without_an_engine_one_reconcile_writes_everything() -> None:
+    watched = Watched()
+    context = Context(watched.api, Reader(watched.api), clock=lambda: NOW)
+    assert not reconcile(context, watched.job, MXNET).continues
+    assert len(watched.pods()) == TOTAL

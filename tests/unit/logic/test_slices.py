@@ -1,0 +1,68 @@
+"""A reconcile writes a slice of a large job; the next one plans the rest from what exists then."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic import plan as plan_
+from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import slices
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
+from support.builders import MXJob
+from support.fake_cluster import FakeCluster
+
+REPLICAS = 2 * slices.LARGEST + 100
+TOTAL = REPLICAS + 2
+"""With the scheduler and a server."""
+
+
+class SlicedCluster(FakeCluster):
+    """A cluster whose operator watches, so that its plans are slices."""
+
+    def planned(self) -> Plan:
+        job = parse_job(self.resource, self.framework)
+        observed = build_observed_state(
+            Owner("default", job.uid), self.framework.container, self.pods.values(), self.services.values(), {}
+        )
+        settings = plan_.PlanSettings(largest_slice=slices.LARGEST)
+        return plan_.plan(job, self.framework, observed, self.now, settings)
+
+
+@pytest.fixture
+def cluster() -> SlicedCluster:
+    return SlicedCluster(MXJob("large").scheduler(1).servers(1).workers(REPLICAS))
+
+
+def _facts(plan: Plan) -> tuple[int, int, bool, float | None]:
+    return len(plan.pods), len(plan.deletions), plan.is_partial, plan.requeue_after
+
+
+def test_a_large_job_is_created_in_slices(cluster: SlicedCluster) -> None:
+    plans = [cluster.step() for _ in range(4)]
+    assert [_facts(plan) for plan in plans] == [
+        (slices.LARGEST, 0, True, 0.0),
+        (slices.LARGEST, 0, True, 0.0),
+        (TOTAL - 2 * slices.LARGEST, 0, False, None),
+        (0, 0, False, None),
+    ]
+    assert len(cluster.pods) == TOTAL
+
+
+def test_a_large_job_is_suspended_in_slices(cluster: SlicedCluster) -> None:
+    for _ in range(4):
+        cluster.step()
+    cluster.edit(lambda spec: spec.setdefault("runPolicy", {}).update(suspend=True))
+    suspended = [_facts(cluster.step()) for _ in range(3)]
+    assert suspended[:2] == [(0, slices.LARGEST, True, 0.0)] * 2
+    assert suspended[2][1:3] == (TOTAL - 2 * slices.LARGEST, False)
+
+
+def test_a_suspended_job_starts_no_further_slice(cluster: SlicedCluster) -> None:
+    cluster.step()
+    cluster.edit(lambda spec: spec.setdefault("runPolicy", {}).update(suspend=True))
+    assert not cluster.step().pods
+
+
+def test_without_an_engine_that_watches_one_reconcile_creates_all() -> None:
+    assert len(FakeCluster(MXJob("large").scheduler(1).servers(1).workers(REPLICAS)).step().pods) == TOTAL

@@ -1,0 +1,66 @@
+"""Namespaces take turns; within a namespace the first key comes first."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dljob_operator.engine.fair_queue import FairQueue, Flow
+
+
+def _filled(*keys: str) -> FairQueue:
+    """Keys such as "a1": namespace a, and of the target that the digit's parity names."""
+    queue = FairQueue()
+    for key in keys:
+        queue.add(key, Flow("odd" if int(key[1:]) % 2 else "even", key[0]))
+    return queue
+
+
+def _drained(queue: FairQueue) -> list[str]:
+    return [queue.pop()[0] for _ in range(len(queue))]
+
+
+def test_namespaces_take_turns() -> None:
+    assert _drained(_filled("a1", "a2", "a3", "b1", "c1", "c2")) == ["a1", "b1", "c1", "a2", "c2", "a3"]
+
+
+def test_a_key_is_queued_once() -> None:
+    assert _drained(_filled("a1", "a1")) == ["a1"]
+
+
+def test_an_empty_queue_has_no_key() -> None:
+    with pytest.raises(KeyError):
+        FairQueue().pop()
+
+
+def test_a_discarded_key_is_not_taken() -> None:
+    queue = _filled("a1", "b1", "b2")
+    assert queue.discard("b1")
+    assert not queue.discard("b1")
+    assert "b1" not in queue
+    assert _drained(queue) == ["a1", "b2"]
+
+
+def test_a_batch_has_one_target_and_the_namespaces_take_turns_in_it() -> None:
+    queue = _filled("a1", "a2", "a3", "a5", "b1", "b3", "c2")
+    assert queue.pop() == ("a1", Flow("odd", "a"))
+    assert queue.count("odd") == 4
+    assert queue.pop_more("odd", 3, lambda key: True) == ["b1", "a3", "b3"]
+    assert _drained(queue) == ["c2", "a2", "a5"]
+
+
+def test_a_batch_leaves_out_what_is_not_permitted() -> None:
+    queue = _filled("a1", "a3", "a5")
+    assert queue.pop_more("odd", 3, lambda key: key != "a3") == ["a1", "a5"]
+    assert len(queue) == 1
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), unique=True))
+def test_no_key_waits_for_more_than_one_of_each_other_namespace(pairs: list[tuple[str, int]]) -> None:
+    order = _drained(_filled(*(f"{namespace}{number}" for namespace, number in pairs)))
+    for namespace in "abc":
+        own = [at for at, key in enumerate(order) if key[0] == namespace]
+        assert all(after - before <= 3 for before, after in itertools.pairwise(own))
