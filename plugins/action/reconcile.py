@@ -16,6 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.context import 
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient, connect
 from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
+from ansible_collections.dljob.operator.plugins.module_utils.logic.framework_loader import Read
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot, worker_protocol
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
@@ -56,15 +57,20 @@ class ActionModule(ActionBase):
         variables = task_vars or {}
         self._task.args = to_builtin(self._task.args)
         _, arguments = self.validate_argument_spec(ARGUMENTS)
-        framework = self._framework(arguments["framework"])
+        framework = _framework(arguments, self._read)
         jobs = arguments["jobs"]
         work_source = worker_protocol.current()
         if jobs is None and work_source is not None and variables.get(worker_protocol.WORKER_VAR):
             with connect(arguments["kubeconfig"], arguments["context"]) as client:
-                return {**result, **self._serve(work_source, client, framework, arguments)}
+                return {**result, **self._serve(work_source, client, arguments)}
         jobs = list(_handed_over(variables)) if jobs is None else jobs
         if not jobs:  # an engine that warms up, in a process that forks: no connection yet
-            return {**result, "changed": False, "dljob": {"jobs": [], "requeue_after": None}}
+            declaration = {"arguments": to_builtin(arguments), "files": dict(framework.files)}
+            return {
+                **result,
+                "changed": False,
+                "dljob": {"jobs": [], "requeue_after": None, "declaration": declaration},
+            }
         with connect(arguments["kubeconfig"], arguments["context"]) as client:
             reader = Reader(client, cache_snapshot.current(), cache_snapshot.cluster_info())
             context = Context(client, reader, _settings(arguments), self._task.check_mode)
@@ -75,12 +81,18 @@ class ActionModule(ActionBase):
         self,
         work_source: worker_protocol.WorkSource,
         client: RestClient,
-        framework: Framework,
-        arguments: Mapping[str, Any],
+        own: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Reconcile batch after batch over the same connections."""
+        """Reconcile batch after batch over the same connections; ``own`` are the arguments of this worker's role."""
         changed = False
+        frameworks: dict[str, Framework] = {}
         for batch in work_source.work():
+            arguments = own
+            read: Read = self._read
+            if batch.declaration is not None:
+                arguments, read = batch.declaration.arguments, batch.declaration.files.__getitem__
+            framework = frameworks.get(batch.target) or _framework(arguments, read)
+            frameworks[batch.target] = framework
             reader = Reader(client, batch.owned, batch.cluster_info)
             context = Context(client, reader, _settings(arguments))
             for outcomes, is_last in reconcile_all(context, batch.jobs, framework, REPORT_EVERY):
@@ -89,18 +101,19 @@ class ActionModule(ActionBase):
                 (work_source.report_final if is_last else work_source.report_partial)(done)
         return {"changed": changed}
 
-    def _framework(self, declared: Mapping[str, Any]) -> Framework:
-        try:
-            return dataclasses.replace(build_framework(declared, self._read), max_replicas=_max_replicas())
-        except InvalidFramework as e:
-            raise AnsibleActionFail(f"framework: {e}") from e
-
     def _read(self, name: str) -> str:
         """The text of a file that the role keeps under ``files/``."""
         try:
             return Path(self._find_needle("files", name)).read_text(encoding="utf-8")
         except (AnsibleError, OSError) as e:
             raise InvalidFramework(f"the file {name!r}: {e}") from e
+
+
+def _framework(arguments: Mapping[str, Any], read: Read) -> Framework:
+    try:
+        return dataclasses.replace(build_framework(arguments["framework"], read), max_replicas=_max_replicas())
+    except InvalidFramework as e:
+        raise AnsibleActionFail(f"framework: {e}") from e
 
 
 def _max_replicas() -> int:

@@ -2,8 +2,11 @@
 
 Starting Ansible, even from a warm process, costs more than reconciling a job. Where ``watches.yaml`` sets
 ``dljob_resident``, for roles that consist of this task only, the task asks the engine for a batch, reports the results,
-and asks again until there are no more. The data that differs between batches comes with the batch; the role's framework
-declaration was evaluated once, as in any Ansible run.
+and asks again until there are no more. The data that differs between batches comes with the batch.
+
+The workers of all roles that use the task are the same: at its start the engine runs each role once with no jobs, and
+the task reports the :class:`Declaration` that Ansible evaluated. Each batch then brings the declaration of its role. So
+the number of processes does not grow with the number of kinds.
 """
 
 from __future__ import annotations
@@ -22,13 +25,23 @@ BATCH_VAR = "dljob_batch"
 
 
 @dataclass(frozen=True)
-class Batch:
-    """One batch of jobs, as the API server returns them; what they own and the cluster info as in
-    :mod:`.cache_snapshot`."""
+class Declaration:
+    """What a role gives the task: its evaluated arguments, and the texts of the files that these name."""
 
+    arguments: Mapping[str, Any]
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch of jobs of one target, as the API server returns them; what they own and the cluster info as in
+    :mod:`.cache_snapshot`. Without a declaration it is for the role that the worker runs."""
+
+    target: str
     jobs: Sequence[Mapping[str, Any]]
     owned: Mapping[str, Owned] | None
     cluster_info: Published | None
+    declaration: Declaration | None = None
 
 
 class WorkSource(Protocol):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult
 
 if TYPE_CHECKING:
-    from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import Batch
+    from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import Batch, Declaration
 
 _CHUNK = 256 * 1024
 
@@ -17,9 +17,11 @@ _CHUNK = 256 * 1024
 class PipeWorkSource:
     """Reads requests from `work_fd` and writes results to `result_fd`. Used by one thread of one process."""
 
-    def __init__(self, work_fd: int, result_fd: int) -> None:
+    def __init__(self, work_fd: int, result_fd: int, declarations: Mapping[str, Declaration] | None = None) -> None:
+        """`declarations` are those of the targets that share the worker."""
         self._work_fd = work_fd
         self._result_fd = result_fd
+        self._declarations = declarations or {}
 
     def work(self) -> Iterator[Batch]:
         # only here: the fork server imports this module before Ansible's own loader of collections is in place
@@ -29,7 +31,13 @@ class PipeWorkSource:
         while data := os.read(self._work_fd, _CHUNK):
             for frame in reader.feed(data):
                 request = RunRequest.from_body(frame.body, 0.0)
-                yield Batch(request.values[BATCH_VAR], request.snapshot, request.cluster_info)
+                yield Batch(
+                    request.target,
+                    request.values[BATCH_VAR],
+                    request.snapshot,
+                    request.cluster_info,
+                    self._declarations.get(request.target),
+                )
 
     def report_partial(self, result: Mapping[str, Any]) -> None:
         self._send({"is_partial": True}, result)

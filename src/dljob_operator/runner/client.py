@@ -32,6 +32,7 @@ _CHUNK = 256 * 1024
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0  # seconds before the next start of a fork server
 _STUCK_AFTER = 30.0  # seconds after which a fork server that is late to start or end a run counts as stuck
 _CHECK_INTERVAL = 5.0  # seconds between checks for this
+_IDLE = 60.0  # seconds after which idle workers end
 
 
 _WORKER_MESSAGES = {"worker_started": "worker started", "worker_ended": "worker ended"}
@@ -58,13 +59,19 @@ class RunnerClient:
 
     `start` starts the fork server, and the client restarts it when it ends. Its runs in progress then end as CRASHED;
     requests not sent yet go to the next fork server. `environ` is its environment (default: that of this process).
+    Of the long-lived workers that had no batch for `idle` seconds, all but one end.
     """
 
     def __init__(
-        self, targets: Sequence[Target], concurrency: int = 2, environ: Mapping[str, str] | None = None
+        self,
+        targets: Sequence[Target],
+        concurrency: int = 2,
+        environ: Mapping[str, str] | None = None,
+        idle: float = _IDLE,
     ) -> None:
         self._targets = tuple(targets)
         self._concurrency = concurrency
+        self._idle = idle
         self._environ = dict(os.environ if environ is None else environ)
         self._lock = threading.Lock()  # guards the fields below; never held while anything is sent
         self._sending = threading.Lock()  # one frame at a time
@@ -216,6 +223,7 @@ class RunnerClient:
                 config = {
                     "targets": [target.to_json() for target in self._targets],
                     "concurrency": self._concurrency,
+                    "idle": self._idle,
                     "scratch": str(scratch),
                 }
                 with contextlib.suppress(OSError):

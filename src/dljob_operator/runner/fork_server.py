@@ -13,6 +13,7 @@ import contextlib
 import gc
 import json
 import math
+import multiprocessing
 import os
 import selectors
 import shutil
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 _GRACE = 1.0  # seconds between SIGTERM and SIGKILL of a run that timed out
 _OUTPUT_KEPT = 16 * 1024
 _CHUNK = 256 * 1024
-# A worker is replaced after so many batches or seconds, to free what it has accumulated and to read edited roles and
-# renewed credentials.
+# A worker is replaced after so many batches or seconds, to free what it has accumulated and to read renewed
+# credentials.
 _MAX_BATCHES, _MAX_AGE = 2000, 900.0
 _SETTINGS = {
     "ANSIBLE_RETRY_FILES_ENABLED": "false",
@@ -59,12 +60,20 @@ _PRELOADED = (
 )
 
 
+@dataclass(frozen=True)
+class Limits:
+    """At most `concurrency` runs at a time; after `idle` seconds without a batch all but one worker of a pool end."""
+
+    concurrency: int
+    idle: float
+
+
 @dataclass
 class _Child:
     """A running child and the fork server's ends of its pipes.
 
-    A worker has a `long_lived` target and a pipe for its batches. `number` is the id of the current request, None while
-    it waits for one.
+    A worker has a `pool`, the name of an equal workers' group, and a pipe for its batches. `number` is the id of the
+    current request, None while it waits for one, since `idle_since`.
     """
 
     number: int | None
@@ -79,8 +88,9 @@ class _Child:
     to_kill: tuple[process_tree.Process, ...] = ()
     timed_out: bool = False
     status: int | None = None
-    long_lived: str = ""
+    pool: str = ""
     work_fd: int = -1
+    idle_since: float = field(default_factory=time.monotonic)
     answers: FrameReader = field(default_factory=FrameReader)
     served: int = 0
     born: float = field(default_factory=time.monotonic)
@@ -89,11 +99,12 @@ class _Child:
 class ForkServer:
     """Serves requests from the socket `control` until the engine closes it."""
 
-    def __init__(self, control: socket.socket, playbooks: PlaybookRunner, scratch: Path, concurrency: int) -> None:
+    def __init__(self, control: socket.socket, playbooks: PlaybookRunner, scratch: Path, limits: Limits) -> None:
         self._control = control
         self._playbooks = playbooks
         self._scratch = scratch
-        self._concurrency = concurrency
+        self._concurrency = limits.concurrency
+        self._idle = limits.idle
         self._waiting: deque[tuple[int, float, str, bytes]] = deque()
         self._forks = 0
         self._children: dict[int, _Child] = {}
@@ -135,6 +146,7 @@ class ForkServer:
             elif key.data.status is None:
                 self._drain(key.data, key.fd)
         self._end_timed_out()
+        self._end_idle()
         while self._waiting and self._running() < self._concurrency:
             number, timeout, long_lived, body = self._waiting.popleft()
             if long_lived:
@@ -147,9 +159,10 @@ class ForkServer:
         return sum(child.number is not None for child in self._children.values())
 
     def _dispatch(self, number: int, timeout: float, target: str, body: bytes) -> None:
-        """Send a request to an idle worker of `target`, or to a new one."""
-        idle = (c for c in self._children.values() if c.long_lived == target and c.number is None and c.work_fd >= 0)
-        child = next(idle, None) or self._fork(None, math.inf, b"", target)
+        """Send a request to an idle worker that serves `target`, or to a new one."""
+        pool = self._playbooks.pool_of(target)
+        child = next((c for c in self._workers(pool) if c.number is None), None)
+        child = child or self._fork(None, math.inf, b"", target)
         child.number, child.started = number, time.monotonic()
         child.deadline = child.started + timeout
         self.send({"type": "started", "id": number, "pid": child.pid})
@@ -159,10 +172,20 @@ class ForkServer:
             while frame:
                 frame = frame[os.write(child.work_fd, frame) :]
         # Start the workers for the next requests while this one runs.
-        for _ in range(
-            self._concurrency - sum(c.long_lived == target and c.work_fd >= 0 for c in self._children.values())
-        ):
+        for _ in range(self._concurrency - len(self._workers(pool))):
             self._fork(None, math.inf, b"", target)
+
+    def _workers(self, pool: str) -> list[_Child]:
+        """The workers of `pool` that take further batches, the one that began first before the others."""
+        return [child for child in self._children.values() if child.pool == pool and child.work_fd >= 0]
+
+    def _end_idle(self) -> None:
+        """End the workers that had no batch for a while, all but the first of each pool."""
+        now = time.monotonic()
+        for pool in {child.pool for child in self._children.values() if child.pool}:
+            for child in self._workers(pool)[1:]:
+                if child.number is None and now - child.idle_since >= self._idle:
+                    self._close_work_pipe(child)
 
     def _forward_results(self, child: _Child) -> None:
         """Forward the results of a worker to the engine, and end the worker after its last batch."""
@@ -173,7 +196,7 @@ class ForkServer:
                 continue
             child.result[:] = frame.body
             self._send_result(child)
-            child.number, child.deadline = None, math.inf
+            child.number, child.deadline, child.idle_since = None, math.inf, time.monotonic()
             child.output.clear()
             child.served += 1
         child.result.clear()
@@ -186,8 +209,10 @@ class ForkServer:
             child.work_fd = -1
 
     def _select_timeout(self) -> float | None:
-        """Return the seconds until the next deadline, or None if there is none."""
+        """Return the seconds until the next deadline or the end of an idle worker, or None if there is none."""
         deadlines = [child.deadline for child in self._children.values()]
+        for pool in {child.pool for child in self._children.values() if child.pool}:
+            deadlines += [child.idle_since + self._idle for child in self._workers(pool)[1:] if child.number is None]
         soonest = min(deadlines, default=math.inf)
         return None if soonest == math.inf else max(0.0, soonest - time.monotonic())
 
@@ -198,8 +223,8 @@ class ForkServer:
             self._waiting.append((header["id"], header["timeout"], header.get("long_lived", ""), frame.body))
         return bool(data)
 
-    def _fork(self, number: int | None, timeout: float, body: bytes, long_lived: str = "") -> _Child:
-        """Fork a child for a request, or a worker for the target `long_lived`, which gets its requests later."""
+    def _fork(self, number: int | None, timeout: float, body: bytes, target: str = "") -> _Child:
+        """Fork a child for a request, or a worker that runs the role of `target`, which gets its requests later."""
         result_read, result_write = os.pipe()
         output_read, output_write = os.pipe()
         go_read, go_write = os.pipe()
@@ -212,8 +237,8 @@ class ForkServer:
         if pid == 0:
             self._become_child(fork_server, (result_read, output_read, go_write), output_write)
             pipes = _ChildPipes(go_read, result_write)
-            if long_lived:
-                _exit_after(lambda: _serve_batches(self._playbooks, scratch, pipes, long_lived))
+            if target:
+                _exit_after(lambda: _serve_batches(self._playbooks, scratch, pipes, target))
             _exit_after(lambda: _serve_one(self._playbooks, scratch, pipes, body, timeout))
         for fd in (result_write, output_write, go_read):
             os.close(fd)
@@ -226,9 +251,9 @@ class ForkServer:
         self._children[pid] = child
         self._selector.register(result_read, selectors.EVENT_READ, child)
         self._selector.register(output_read, selectors.EVENT_READ, child)
-        if long_lived:
-            child.long_lived, child.work_fd = long_lived, go_write
-            self.send({"type": "worker_started", "target": long_lived, "pid": pid})
+        if target:
+            child.pool, child.work_fd = self._playbooks.pool_of(target), go_write
+            self.send({"type": "worker_started", "pool": child.pool, "pid": pid})
             return child
         # The engine must know the child before it does anything: if this process is killed, the engine
         # kills the run, and a child that was not reported yet reads the end of the pipe and exits.
@@ -275,7 +300,7 @@ class ForkServer:
             return False
         if fd == child.result_fd:
             child.result += data
-            if child.long_lived:
+            if child.pool:
                 self._forward_results(child)
         else:
             child.output += data
@@ -313,14 +338,14 @@ class ForkServer:
             self._close_work_pipe(child)
             if child.number is not None:
                 self._send_result(child)
-            if child.long_lived:
+            if child.pool:
                 self._send_worker_ended(child, status)
 
     def _send_worker_ended(self, child: _Child, status: int) -> None:
         self.send(
             {
                 "type": "worker_ended",
-                "target": child.long_lived,
+                "pool": child.pool,
                 "pid": child.pid,
                 "exit_code": os.waitstatus_to_exitcode(status),
                 "batches": child.served,
@@ -403,7 +428,7 @@ def _serve_batches(playbooks: PlaybookRunner, scratch: Path, pipes: _ChildPipes,
     from dljob_operator.runner.playbook_runner import use_scratch
 
     use_scratch(scratch)
-    worker_protocol.publish(PipeWorkSource(pipes.go, pipes.result))
+    worker_protocol.publish(PipeWorkSource(pipes.go, pipes.result, playbooks.declarations))
     result = playbooks.serve_batches(target)
     for failure in result.failures:
         print(failure)
@@ -457,7 +482,7 @@ def _serve(control: socket.socket, config: dict[str, Any], scratch: Path) -> int
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings = [str(failure) for failure in failures]
     control.sendall(Frame({"type": "ready", "seconds": time.monotonic() - started, "warnings": warnings}).encode())
-    ForkServer(control, playbooks, scratch, config["concurrency"]).serve()
+    ForkServer(control, playbooks, scratch, Limits(config["concurrency"], config["idle"])).serve()
     return 0
 
 
@@ -480,6 +505,9 @@ def _warm(config: dict[str, Any], scratch: Path) -> tuple[PlaybookRunner, list[F
         [Target.from_json(data) for data in config["targets"]], scratch, os.getenv("ANSIBLE_INVENTORY")
     )
     failures = list(playbooks.warm())
+    # Ansible ends its task processes without waiting for them. The last one would remain as a zombie.
+    for process in multiprocessing.active_children():
+        process.join(_GRACE)
     if threading.active_count() > 1:
         names = ", ".join(thread.name for thread in threading.enumerate())
         raise RuntimeError(f"an import has started threads, so forking is not safe: {names}")

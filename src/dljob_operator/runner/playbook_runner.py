@@ -79,6 +79,8 @@ class PlaybookRunner:
         from ansible_collections.dljob.operator.plugins.module_utils.shared import worker_protocol
 
         self._protocol = worker_protocol
+        self.declarations: dict[str, worker_protocol.Declaration] = {}
+        """What the roles reported in the warm-up, by target; their workers are the same."""
         self._loader, self._inventory, self._variables = cli._play_prereqs()
         self._version = cli.version_info(gitinfo=False)
         self._warm_up = warm_up
@@ -91,11 +93,33 @@ class PlaybookRunner:
             with self._search_paths(target):
                 playbook = self._playbooks[target.name]
                 if target.batchable:
-                    failures = list(self._run(playbook, {self._protocol.BATCH_VAR: []}, quiet=True).failures)
+                    result = self._run(playbook, self._no_jobs(target), quiet=True)
+                    failures = list(result.failures)
+                    self._note_declaration(target, result)
                 else:
                     failures = self._load(playbook)
                 for failure in failures:
                     yield Failure(f"{target.role or target.playbook}, while preloading", str(failure))
+
+    def pool_of(self, name: str) -> str:
+        """The name of the pool of long-lived workers that serve the target `name`.
+
+        Targets whose roles reported a declaration share a pool, if they connect to the same cluster.
+        """
+        declaration = self.declarations.get(name)
+        if declaration is None:
+            return name
+        cluster = [declaration.arguments.get(key) for key in ("kubeconfig", "context")]
+        return " ".join(["shared", *map(str, filter(None, cluster))])
+
+    def _no_jobs(self, target: Target) -> dict[str, Any]:
+        fixed = {name: value for name, value in target.fixed.items() if name != self._protocol.WORKER_VAR}
+        return dict(mark({**fixed, self._protocol.BATCH_VAR: []}, frozenset()))
+
+    def _note_declaration(self, target: Target, result: RunResult) -> None:
+        reported = next((r["declaration"] for r in result.reports if r.get("declaration")), None)
+        if reported is not None and not result.failures:
+            self.declarations[target.name] = self._protocol.Declaration(reported["arguments"], reported["files"])
 
     def run(self, request: RunRequest) -> RunResult:
         """Run a target in this process, which must end afterwards."""

@@ -1,0 +1,114 @@
+"""The workers of all roles whose task reports its declaration are the same, and idle ones end."""
+
+from __future__ import annotations
+
+import contextlib
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dljob_operator.runner import RunnerClient, RunOutcome, RunRequest, RunResult, Target
+
+_TASK = """
+    import os, time
+    from ansible.plugins.action import ActionBase
+    from ansible_collections.dljob.operator.plugins.module_utils.shared import worker_protocol
+
+    class ActionModule(ActionBase):
+        _requires_connection = False
+
+        def run(self, tmp=None, task_vars=None):
+            work_source = worker_protocol.current()
+            if work_source is None:
+                declaration = {"arguments": dict(self._task.args), "files": {"own": self._task.args["says"] + ".txt"}}
+                return {"changed": False, "dljob": {"jobs": [], "requeue_after": None, "declaration": declaration}}
+            for work in work_source.work():
+                time.sleep(work.jobs[0].get("sleep", 0))
+                declared = work.declaration
+                message = f"{os.getpid()} {work.target} {declared.arguments['says']} {declared.files['own']}"
+                jobs = [{"uid": job["uid"], "ok": True, "message": message} for job in work.jobs]
+                work_source.report_final({"changed": True, "dljob": {"jobs": jobs}})
+            return {"changed": False}
+"""
+
+
+def _role(folder: Path, name: str, arguments: str) -> Target:
+    role = folder / name
+    (role / "tasks").mkdir(parents=True)
+    (role / "action_plugins").mkdir()
+    (role / "tasks" / "main.yml").write_text(f"- name: Say\n  says:\n    {arguments}\n")
+    (role / "action_plugins" / "says.py").write_text(textwrap.dedent(_TASK))
+    return Target(name, role, batchable=True, fixed={"word": name.upper()})
+
+
+@pytest.fixture(scope="module")
+def targets(tmp_path_factory: pytest.TempPathFactory) -> list[Target]:
+    folder = tmp_path_factory.mktemp("roles")
+    says = "says: '{{ word }}'"
+    return [
+        _role(folder, "one", says),
+        _role(folder, "two", says),
+        _role(folder, "elsewhere", f"{says}\n    kubeconfig: /other"),
+    ]
+
+
+@contextlib.contextmanager
+def _running(targets: list[Target], idle: float) -> Iterator[RunnerClient]:
+    runner = RunnerClient(targets, 2, idle=idle)
+    runner.start()
+    runner.wait_ready(120)
+    yield runner
+    runner.close()
+
+
+@pytest.fixture(scope="module")
+def client(targets: list[Target]) -> Iterator[RunnerClient]:
+    with _running(targets, idle=600) as runner:
+        yield runner
+
+
+def _request(target: str, sleep: float = 0) -> RunRequest:
+    values = {"dljob_batch": [{"uid": "1", "sleep": sleep}]}
+    return RunRequest(target, values, snapshot={"1": {"Pod": []}}, timeout=60, long_lived=True)
+
+
+def _words(result: RunResult) -> list[str]:
+    assert result.ending is RunOutcome.COMPLETED, result
+    return str(result.reports[0]["jobs"][0]["message"]).split(" ")
+
+
+def _children(pid: int | None) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def test_one_worker_serves_two_roles_each_with_its_declaration(client: RunnerClient) -> None:
+    one, two = _words(client.run(_request("one"))), _words(client.run(_request("two")))
+    assert one[0] == two[0], "the same process"
+    assert (one[1:], two[1:]) == (["one", "ONE", "ONE.txt"], ["two", "TWO", "TWO.txt"])
+
+
+def test_a_role_of_another_cluster_has_workers_of_its_own(client: RunnerClient) -> None:
+    elsewhere, one = _words(client.run(_request("elsewhere"))), _words(client.run(_request("one")))
+    assert elsewhere[0] != one[0]
+
+
+def test_the_number_of_workers_does_not_depend_on_the_number_of_roles(client: RunnerClient) -> None:
+    before = len(_children(client.pid))
+    runs = [client.submit(_request(target, 0.2)) for target in ("one", "two") * 4]
+    processes = {_words(run.result())[0] for run in runs}
+    assert len(processes) <= 2
+    assert len(_children(client.pid)) == max(2, before)
+
+
+def test_all_but_one_idle_worker_end(targets: list[Target]) -> None:
+    with _running(targets, idle=1.0) as client:
+        for run in [client.submit(_request("one", 0.2)) for _ in range(2)]:
+            run.result()
+        deadline = time.monotonic() + 60
+        while len(_children(client.pid)) > 1:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert _words(client.run(_request("two")))
