@@ -289,7 +289,7 @@ options:
           names:
             description:
               - V(runtime-id) names pods C(<type>-<runtime id>-<index>-<five characters>). The five characters differ by
-                attempt.
+                job, and are the same for every attempt.
               - V(job) names them C(<job>-<type>-<index>). That name resolves in the job's pods, and a Service has the
                 name of the success target.
             type: str

@@ -1,4 +1,4 @@
-"""Deterministic object names: a second creation fails with AlreadyExists and cannot make a second pod of one rank."""
+"""Deterministic object names: the API server refuses a second pod of a rank, because it has the name of the first."""
 
 from __future__ import annotations
 
@@ -39,12 +39,16 @@ def host_name(job: DLJob, type_: str, index: int) -> str:
     return f"{stem}-{kind}-{index}" if stem else f"{kind}-{job.runtime_id}-{index}"
 
 
-def pod_name(job: DLJob, type_: str, index: int, attempt: int, spec_hash: str) -> str:
-    """v1: the hostname; v1alpha1: the hostname and five characters that differ by attempt, like mx-operator's names."""
+def pod_name(job: DLJob, type_: str, index: int) -> str:
+    """v1: the hostname; v1alpha1: the hostname and five characters that differ by job, like mx-operator's names.
+
+    It is the same for every attempt and spec: an operator with an outdated cache, which plans another attempt than the
+    operator that has replaced it, would create a second pod of the replica under a name of its own.
+    """
     host = host_name(job, type_, index)
     if job.flavor.names == NAMES_JOB:
         return host
-    return f"{host}-{_digest((job.uid, type_.lower(), index, attempt, spec_hash), _SUFFIX_LENGTH)}"
+    return f"{host}-{_digest((job.uid, type_.lower(), index), _SUFFIX_LENGTH)}"
 
 
 def service_name(job: DLJob) -> str:
@@ -70,7 +74,7 @@ def too_long(job: DLJob) -> list[str]:
         )
     for group in job.groups:
         last = max(group.replicas - 1, 0)
-        name = pod_name(job, group.type, last, 0, "")
+        name = pod_name(job, group.type, last)
         if len(name) > NAME_LIMIT:
             source = "metadata.name" if job.flavor.names == NAMES_JOB else runtime_id_field
             errors.append(

@@ -48,7 +48,7 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
     spec = copy.deepcopy(dict(template["spec"]))
 
     pod_metadata: dict[str, Any] = {
-        "name": naming.pod_name(job, group.type, index, pod.attempt, spec_hash),
+        "name": naming.pod_name(job, group.type, index),
         "namespace": job.namespace,
         "labels": {**(metadata.get("labels") or {}), **_labels(job, pod, replica)},
         "annotations": {**(metadata.get("annotations") or {}), c.ANNOTATION_SPEC_HASH: spec_hash},
