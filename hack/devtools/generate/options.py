@@ -168,6 +168,11 @@ def _run_policy() -> Schema:
                 "Number of restarts, summed over all replicas, after which the job fails. Default: no limit.",
                 minimum=0,
             ),
+            "pendingTimeoutSeconds": integer(
+                "Seconds that a pod of the job may be pending, since its creation or since its init containers have "
+                "ended, before the job fails. Default: no limit.",
+                minimum=1,
+            ),
             "restartScope": string(
                 "What restarts when a replica fails with a retryable error: Replica, only this one (the default), or "
                 "Job, all replicas together, for programs that a restarted process cannot rejoin.",

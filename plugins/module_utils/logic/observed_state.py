@@ -84,6 +84,7 @@ def _pod(pod: Resource, container: str) -> PodState:
         reason=status.get("reason") or "",
         message=status.get("message") or "",
         waiting=_waiting(statuses, status),
+        pending_since=_pending_since(metadata, status, phase),
         disrupted=_has_condition(status, "DisruptionTarget"),
     )
 
@@ -138,6 +139,18 @@ def _waiting(statuses: list[Resource], status: Resource) -> str:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return f"{condition.get('reason') or 'Unschedulable'}: {condition.get('message') or ''}".rstrip(": ")
     return ""
+
+
+def _pending_since(metadata: Resource, status: Resource, phase: str) -> str:
+    """See :attr:`PodState.pending_since`. Init containers may take hours, to copy data, which is no wait."""
+    if phase != "Pending":
+        return ""
+    states = [one.get("state") or {} for one in status.get("initContainerStatuses") or ()]
+    # a sidecar among the init containers runs on while the others wait
+    if any("running" in state for state in states) and not _has_condition(status, "Initialized"):
+        return ""
+    ended = [s["terminated"] for s in states if "terminated" in s and not s["terminated"].get("exitCode")]
+    return max((metadata.get("creationTimestamp") or "", *(one.get("finishedAt") or "" for one in ended)))
 
 
 def _number(text: str | None) -> int:

@@ -372,6 +372,7 @@ def _run_policy(options: Mapping[str, Any], flavor: ApiFlavor, errors: list[str]
         ttl_seconds_after_finished=seconds("ttlSecondsAfterFinished", 0),
         active_deadline_seconds=seconds("activeDeadlineSeconds", 1),
         backoff_limit=seconds("backoffLimit", 0),
+        pending_timeout_seconds=seconds("pendingTimeoutSeconds", 1),
         suspend=suspend is True,
         managed_by=_text(policy.get("managedBy"), f"{path}.managedBy", errors),
         scheduler_name=_text(options.get("schedulerName"), "spec.schedulerName", errors),

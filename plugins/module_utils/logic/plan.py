@@ -21,6 +21,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     cleanup,
     deadlines,
     failure,
+    pending,
     replicas,
     restart_all,
     slices,
@@ -169,6 +170,7 @@ def _active(
     job_failure = (
         failure.find_failure(job, current, completed)
         or failure.over_backoff_limit(job, actions.retries, current.pods)
+        or pending.find_timeout(job, current, surroundings.now)
         or _overdue(job, left)
     )
     if actions.begins:
@@ -203,7 +205,11 @@ def _active(
     if pods and not is_partial:
         report.event("Normal", c.EVENT_CREATED, _created_text(job, _created_so_far(job, current, starts, pods)))
     wait = IMMEDIATE if is_partial else _soonest(actions.wait, actions.deletions)
-    waits = [w for w in (wait, left, termination.next_check(observed.pods, surroundings.now)) if w is not None]
+    checks = (
+        termination.next_check(observed.pods, surroundings.now),
+        pending.next_check(job, current, surroundings.now),
+    )
+    waits = [w for w in (wait, left, *checks) if w is not None]
     return Plan(
         auxiliary_objects=made_first,
         services=services,

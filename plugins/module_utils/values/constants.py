@@ -69,6 +69,7 @@ REASON_INVALID = "FailedValidation"
 REASON_REFUSED = "RefusedByKubernetes"
 REASON_DEADLINE = "DeadlineExceeded"
 REASON_BACKOFF = "BackoffLimitExceeded"
+REASON_PENDING = "PendingTimeoutExceeded"
 REASON_OOM = "OOMKilled"
 """The kubelet's reason for a container that was killed because it ran out of memory."""
 

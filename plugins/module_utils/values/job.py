@@ -42,6 +42,7 @@ class RunPolicy:
     managed_by: str | None = None
     scheduler_name: str | None = None
     priority_class: str | None = None
+    pending_timeout_seconds: int | None = None
     restart_scope: str = "Replica"
     """Replica: a failed replica restarts alone; Job: all replicas restart with it."""
 

@@ -55,6 +55,9 @@ class PodState:
     message: str
     waiting: str
     """Why its container cannot start (ImagePullBackOff ...), "" where it can."""
+    pending_since: str
+    """Since when none of its containers has run (RFC 3339): the pod's creation or, by the clock of its node, the end of
+    its last init container. "" where it has started, and while an init container runs."""
     disrupted: bool
     """Whether the cluster ended the pod (preemption, eviction, node loss), not the program."""
 
