@@ -22,6 +22,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared import cache
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
     CLOUDS,
     CONFIG_MAP,
+    FORCE_DELETE_VARIABLE,
     MAX_REPLICAS,
     MAX_REPLICAS_VARIABLE,
 )
@@ -111,7 +112,11 @@ class ActionModule(ActionBase):
 
 def _framework(arguments: Mapping[str, Any], read: Read) -> Framework:
     try:
-        return dataclasses.replace(build_framework(arguments["framework"], read), max_replicas=_max_replicas())
+        return dataclasses.replace(
+            build_framework(arguments["framework"], read),
+            max_replicas=_max_replicas(),
+            force_delete_after_seconds=_force_delete_after(),
+        )
     except InvalidFramework as e:
         raise AnsibleActionFail(f"framework: {e}") from e
 
@@ -121,6 +126,13 @@ def _max_replicas() -> int:
     if not text.isdecimal() or not int(text):
         raise AnsibleActionFail(f"{MAX_REPLICAS_VARIABLE}: {text!r} is not a number of replicas above 0")
     return int(text)
+
+
+def _force_delete_after() -> int | None:
+    text = os.environ.get(FORCE_DELETE_VARIABLE) or ""
+    if text and not text.isdecimal():
+        raise AnsibleActionFail(f"{FORCE_DELETE_VARIABLE}: {text!r} is not a number of seconds; empty is never")
+    return int(text) if text else None
 
 
 def _settings(arguments: Mapping[str, Any]) -> OperatorSettings:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
     CLOUDS,
+    FORCE_DELETE_VARIABLE,
     MAX_REPLICAS,
     MAX_REPLICAS_VARIABLE,
 )
@@ -293,6 +294,7 @@ def _run_environ(kubeconfig: Path | None, options: argparse.Namespace) -> dict[s
         **os.environ,
         "DLJOB_CLOUD": options.cloud,
         MAX_REPLICAS_VARIABLE: str(options.max_replicas_per_job),
+        FORCE_DELETE_VARIABLE: options.force_delete_after_seconds,
     }
     if kubeconfig is not None:
         environ |= {"KUBECONFIG": str(kubeconfig), "K8S_AUTH_KUBECONFIG": str(kubeconfig)}
@@ -354,6 +356,10 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     add("--max-replicas-per-job", type=_positive, metavar="N",
         default=os.environ.get(MAX_REPLICAS_VARIABLE) or str(MAX_REPLICAS),
         help=f"refuse jobs with more replicas (default: {MAX_REPLICAS_VARIABLE}, else {MAX_REPLICAS})")  # fmt: skip
+    add("--force-delete-after-seconds", type=_seconds_or_never, metavar="N",
+        default=os.environ.get(FORCE_DELETE_VARIABLE, ""),
+        help="default of runPolicy.forceDeleteAfterSeconds: delete a pod by force this long after its grace period if "
+        f"its node is lost (default: {FORCE_DELETE_VARIABLE}, else never)")  # fmt: skip
     add("--max-concurrent-reconciles", type=_positive, default=2, metavar="N",
         help="number of runs at a time (default: %(default)s)")  # fmt: skip
     add("--run-timeout", type=parse_duration, default="5m", metavar="DURATION",
@@ -371,6 +377,12 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 def _cloud(text: str) -> str:
     if text not in ("", *CLOUDS):
         raise argparse.ArgumentTypeError(f"{text} is neither {' nor '.join(CLOUDS)}; omit the option on other clouds")
+    return text
+
+
+def _seconds_or_never(text: str) -> str:
+    if text and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds; omit the option for never")
     return text
 
 

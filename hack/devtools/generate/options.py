@@ -173,6 +173,11 @@ def _run_policy() -> Schema:
                 "ended, before the job fails. Default: no limit.",
                 minimum=1,
             ),
+            "forceDeleteAfterSeconds": integer(
+                "Seconds after the end of its grace period until a pod whose node is NotReady or gone is deleted by "
+                "force, so that its replica runs elsewhere. Default: what the operator is configured with, else never.",
+                minimum=0,
+            ),
             "restartScope": string(
                 "What restarts when a replica fails with a retryable error: Replica, only this one (the default), or "
                 "Job, all replicas together, for programs that a restarted process cannot rejoin.",

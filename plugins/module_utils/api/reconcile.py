@@ -7,12 +7,12 @@ before ``read`` because the job and its framework decide which kinds of owned ob
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import budget as budgets
-from ansible_collections.dljob.operator.plugins.module_utils.api import routes
+from ansible_collections.dljob.operator.plugins.module_utils.api import nodes, routes
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
@@ -27,7 +27,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status, slices
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
+    force_delete,
+    initial_status,
+    slices,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OF_EVERY_JOB, OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
@@ -40,7 +44,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Observed, Plan
 
 Resource = Mapping[str, Any]
 
@@ -173,12 +177,16 @@ def budget_for(context: Context, observed: Observed) -> Budget | None:
 
 
 def resolve(context: Context, parsed: Parsed, planned: Plan) -> Resolution:
-    """The plan with what its pods need on nodes with accelerators; most plans need nothing and read nothing."""
+    """The plan with what its pods need on nodes with accelerators, and without the deletions by force that the nodes
+    forbid; most plans need nothing and read nothing."""
+    notes: tuple[EventNote, ...] = ()
+    if names := force_delete.nodes_of(planned):
+        planned, notes = force_delete.confirm(planned, nodes.read_states(context.client, names))
     required = required_info(planned, parsed.framework) if parsed.job else None
     if parsed.job is None or not required:
-        return Resolution(planned)
+        return Resolution(planned, notes=notes)
     info, warnings = context.reader.cluster_info(required, context.settings)
-    return resolve_accelerators(planned, parsed.framework, info, warnings)
+    return replace(resolve_accelerators(planned, parsed.framework, info, warnings), notes=notes)
 
 
 def apply(
@@ -235,7 +243,8 @@ def _outcome(
     if committed.conflict:
         message = "changed meanwhile"
         return Outcome(parsed.resource, plan, True, result.changed, message, CONFLICT_REQUEUE, wrote)
-    refusals = [*result.refused, *result.postponed, *result.optional_failures]
+    notes = (note.message for note in resolution.notes)
+    refusals = [*result.refused, *result.postponed, *result.optional_failures, *notes]
     return Outcome(
         resource=parsed.resource,
         plan=plan,

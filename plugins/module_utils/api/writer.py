@@ -142,6 +142,8 @@ class Writer:
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         if deletion.uid:
             body["preconditions"] = {"uid": deletion.uid}  # type: ignore[assignment]
+        if deletion.lost_node:
+            body["gracePeriodSeconds"] = 0  # type: ignore[assignment]
         if self._dry_run:
             body["dryRun"] = ["All"]  # type: ignore[assignment]
         try:

@@ -52,6 +52,8 @@ def planned(plan: Plan) -> Conclusion:
 def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datetime) -> Conclusion:
     """What follows for ``job`` from applying the plan of ``resolution``."""
     concluded = _sliced(planned(resolution.plan), job, resolution.plan, result)
+    for note in resolution.notes:
+        concluded = _with_reason(concluded, job, clip(rbac.explain_denial(note.message)), note.reason)
     if resolution.problems:
         concluded = mark_retry(concluded, job, resolution.problems)
         concluded = _requeue(concluded, resolution.requeue_after)

@@ -98,7 +98,7 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         mode=mode,
         groups=groups,
         success_target=target,
-        run_policy=_run_policy(options, flavor, errors),
+        run_policy=_run_policy(options, flavor, framework, errors),
         flavor=flavor,
         options=_passed(options, flavor.spec_fields),
         object_options=_passed(options, flavor.object_fields),
@@ -341,7 +341,7 @@ def _elastic_type(options: Mapping[str, Any], flavor: ApiFlavor, errors: list[st
     return elastic.type if given else ""
 
 
-def _run_policy(options: Mapping[str, Any], flavor: ApiFlavor, errors: list[str]) -> RunPolicy:
+def _run_policy(options: Mapping[str, Any], flavor: ApiFlavor, framework: Framework, errors: list[str]) -> RunPolicy:
     policy = options.get("runPolicy")
     path = "spec.runPolicy"
     if policy is not None and not isinstance(policy, Mapping):
@@ -367,12 +367,16 @@ def _run_policy(options: Mapping[str, Any], flavor: ApiFlavor, errors: list[str]
         value = policy.get(name)
         return None if value is None else _integer(value, f"{path}.{name}", Bounds(least, least, 2**31 - 1), errors)
 
+    force_delete_after = seconds("forceDeleteAfterSeconds", 0)
     return RunPolicy(
         clean_pod_policy=clean,
         ttl_seconds_after_finished=seconds("ttlSecondsAfterFinished", 0),
         active_deadline_seconds=seconds("activeDeadlineSeconds", 1),
         backoff_limit=seconds("backoffLimit", 0),
         pending_timeout_seconds=seconds("pendingTimeoutSeconds", 1),
+        force_delete_after_seconds=(
+            framework.force_delete_after_seconds if force_delete_after is None else force_delete_after
+        ),
         suspend=suspend is True,
         managed_by=_text(policy.get("managedBy"), f"{path}.managedBy", errors),
         scheduler_name=_text(options.get("schedulerName"), "spec.schedulerName", errors),

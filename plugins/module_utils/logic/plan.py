@@ -21,6 +21,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     cleanup,
     deadlines,
     failure,
+    force_delete,
     pending,
     replicas,
     restart_all,
@@ -187,7 +188,9 @@ def _active(
     elif actions.restarted:
         report.restarting(actions.restarted, [failure.describe(p) for p in actions.restarted])
     _report_phase(job, current, report, counts, anew=bool(actions.begins) or (as_one and changed))
-    _report_stuck(job, observed, report, surroundings.now)
+    forced = force_delete.due(job, observed.pods, surroundings.now)
+    if not forced:  # else the state of their nodes decides what to report
+        _report_stuck(job, observed, report, surroundings.now)
     starts = slices.first_starts(actions.starts, surroundings.settings.largest_slice)
     is_partial = len(starts) < len(actions.starts)
     cluster = build_cluster_spec(job, framework, attempt)
@@ -207,6 +210,7 @@ def _active(
     wait = IMMEDIATE if is_partial else _soonest(actions.wait, actions.deletions)
     checks = (
         termination.next_check(observed.pods, surroundings.now),
+        force_delete.next_check(job, observed.pods, surroundings.now),
         pending.next_check(job, current, surroundings.now),
     )
     waits = [w for w in (wait, left, *checks) if w is not None]
@@ -216,6 +220,7 @@ def _active(
         pods=pods,
         deletions=(
             *actions.deletions,
+            *forced,
             *surplus,
             *(() if pods else shared_env_configmap.surplus(job, observed)),
         ),

@@ -24,5 +24,8 @@ MAX_REPLICAS = 20_000
 MAX_REPLICAS_VARIABLE = "DLJOB_MAX_REPLICAS_PER_JOB"
 """The environment variable by which an engine passes another maximum to the runs."""
 
+FORCE_DELETE_VARIABLE = "DLJOB_FORCE_DELETE_AFTER_SECONDS"
+"""The environment variable by which an engine passes the default of runPolicy.forceDeleteAfterSeconds to the runs."""
+
 CLOUDS = ("gke", "azure")
 """The clouds whose GPU drivers the operator can mount without that ConfigMap."""

@@ -23,6 +23,8 @@ class Resolution:
     """Seconds until another try, where no watch event follows a mended ConfigMap."""
     warnings: tuple[str, ...] = ()
     """What the operator may not read, for its own log."""
+    notes: tuple[EventNote, ...] = ()
+    """What the cluster answered about the plan's deletions by force; each becomes the status' reason and an Event."""
 
 
 @dataclass

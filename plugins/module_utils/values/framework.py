@@ -176,6 +176,8 @@ class Framework:
 
     max_replicas: int = MAX_REPLICAS
     """The administrator's limit for the replicas of one job, of all types together."""
+    force_delete_after_seconds: int | None = None
+    """The administrator's default for the field of that name in a job's runPolicy; ``None``: no deletion by force."""
 
     def type_named(self, spelling: str) -> ReplicaType | None:
         """The replica type of that name, in any case; ``None`` where the framework has no such type."""

@@ -43,6 +43,7 @@ class RunPolicy:
     scheduler_name: str | None = None
     priority_class: str | None = None
     pending_timeout_seconds: int | None = None
+    force_delete_after_seconds: int | None = None
     restart_scope: str = "Replica"
     """Replica: a failed replica restarts alone; Job: all replicas restart with it."""
 

@@ -95,6 +95,8 @@ class Deletion:
     name: str
     uid: str
     api_version: str = "v1"
+    lost_node: str = ""
+    """The deletion is by force, without a grace period, and allowed only if this node is lost; "": graceful."""
 
 
 @dataclass(frozen=True, slots=True)

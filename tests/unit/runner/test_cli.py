@@ -39,3 +39,19 @@ def test_the_limit_of_replicas_reaches_the_runs(
     with pytest.raises(SystemExit):
         limit()
     assert "0 is not a number of 1 or more" in capsys.readouterr().err
+
+
+def test_the_time_of_a_deletion_by_force_reaches_the_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def after(*given: str) -> str:
+        return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_FORCE_DELETE_AFTER_SECONDS"]
+
+    assert after() == ""
+    assert after("--force-delete-after-seconds", "0") == "0"
+    monkeypatch.setenv("DLJOB_FORCE_DELETE_AFTER_SECONDS", "300")
+    assert after() == "300"
+    monkeypatch.setenv("DLJOB_FORCE_DELETE_AFTER_SECONDS", "5m")
+    with pytest.raises(SystemExit):
+        after()
+    assert "5m is not a number of seconds" in capsys.readouterr().err
