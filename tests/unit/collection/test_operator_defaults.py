@@ -6,6 +6,7 @@ import pytest
 from ansible.errors import AnsibleActionFail
 from ansible_collections.dljob.operator.plugins.action import reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import FORCE_DELETE_VARIABLE
+from support.builders import declaration
 
 
 @pytest.mark.parametrize(("text", "seconds"), [(None, None), ("", None), ("0", 0), ("300", 300)])
@@ -23,3 +24,9 @@ def test_a_time_that_is_none(monkeypatch: pytest.MonkeyPatch, text: str) -> None
     monkeypatch.setenv(FORCE_DELETE_VARIABLE, text)
     with pytest.raises(AnsibleActionFail, match=f"{FORCE_DELETE_VARIABLE}: '{text}' is not a number of seconds"):
         reconcile._force_delete_after()
+
+
+def test_it_is_part_of_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FORCE_DELETE_VARIABLE, "60")
+    module = reconcile.ActionModule.__new__(reconcile.ActionModule)
+    assert module._framework(declaration("mxnet")).force_delete_after_seconds == 60
