@@ -15,7 +15,7 @@ def test_job_goes_on_when_the_operator_is_killed(own: Cluster, tmp_path: Path) -
         first.wait_ready()
         job = own.create(v1alpha1_job("operator-killed", scheduler=UNTIL_RELEASED))
         job.wait_running()
-        before = {p["metadata"]["name"] for p in job.pods()}
+        before = {p["metadata"]["uid"] for p in job.pods()}
         first.kill()
     job.release("scheduler")
     own.wait_pods(
@@ -26,4 +26,4 @@ def test_job_goes_on_when_the_operator_is_killed(own: Cluster, tmp_path: Path) -
         second.wait_ready()
         status = job.wait_end()
     assert status["state"] == "Succeeded"
-    assert {p["metadata"]["name"] for p in job.pods()} <= before, "no pod was started twice"
+    assert {p["metadata"]["uid"] for p in job.pods()} <= before, "no pod was started twice"
