@@ -17,7 +17,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_proto
 from dljob_operator.snake import keys_to_snake
 from dljob_operator.watches.model import GVK, Watch
 
-_RESERVED = ("ansible_", "dljob_")
+RESERVED = ("ansible_", "dljob_")
+"""Prefixes of the keys of a spec that become no variables."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def for_object(watch: Watch, obj: Mapping[str, Any], *, finalizing: bool = False
     spec = spec if isinstance(spec, Mapping) else {}
     shown = keys_to_snake(spec) if watch.snake_case_parameters else spec
     name = object_variable(watch.gvk)
-    from_object = {key: value for key, value in shown.items() if not key.startswith(_RESERVED)}
+    from_object = {key: value for key, value in shown.items() if not key.startswith(RESERVED)}
     from_object[name] = obj
     from_object[f"{name}_spec"] = spec
     values = {

@@ -39,6 +39,11 @@ class OwnedKind:
         return self.api_version.rpartition("/")[0]
 
     @property
+    def prefix(self) -> str:
+        """The API path below which its objects are: ``/api/v1`` or ``/apis/<group>/<version>``."""
+        return f"/{'apis' if self.group else 'api'}/{self.api_version}"
+
+    @property
     def watched(self) -> bool:
         """Whether engines keep these objects in their cache, so that a change of one triggers a reconcile."""
         return self.cached is not None

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from dljob_operator.variables import RESERVED
+
 _UNSAFE = "__ansible_unsafe"
 _KUBECONFIGS = frozenset({"KUBECONFIG", "K8S_AUTH_KUBECONFIG"})
-_RESERVED = ("ansible_", "dljob_")
 
 
 class UnsupportedRun(Exception):
@@ -116,7 +117,7 @@ def variables(given: Input, job: Mapping[str, Any], fixed: Mapping[str, Any]) ->
     variables they could change the operator's connection or framework. The variables `fixed` from watches.yaml stay.
     """
     spec = given.values.get(f"{given.name}_spec")
-    foreign = {key for key in spec if key.startswith(_RESERVED)} if isinstance(spec, Mapping) else set()
+    foreign = {key for key in spec if key.startswith(RESERVED)} if isinstance(spec, Mapping) else set()
     kept = {name: value for name, value in given.values.items() if name not in foreign - set(fixed)}
     new_spec = job.get("spec")
     return {**kept, given.name: job, f"{given.name}_spec": new_spec if isinstance(new_spec, Mapping) else {}}

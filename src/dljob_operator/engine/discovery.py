@@ -28,8 +28,6 @@ class Resource:
         return f"{self.collection(namespace)}/{name}"
 
 
-PODS = Resource("/api/v1", "pods")
-SERVICES = Resource("/api/v1", "services")
 CONFIG_MAPS = Resource("/api/v1", "configmaps")
 NODES = Resource("/api/v1", "nodes", namespaced=False)
 EVENTS = Resource("/api/v1", "events")

@@ -216,8 +216,7 @@ class InformerSet:
         return kind
 
     def _owned_informers(self, kind: OwnedKind) -> list[Informer]:
-        prefix = f"/{'apis' if kind.group else 'api'}/{kind.api_version}"
-        resource, transform = Resource(prefix, kind.plural), transforms.owned(kind.cached or {})
+        resource, transform = Resource(kind.prefix, kind.plural), transforms.owned(kind.cached or {})
         sources = [
             Source(resource.plural, lambda: resource, transform, namespace, MANAGED)
             for namespace in self._settings.namespaces or ("",)

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator.engine.controller import Controller
-from dljob_operator.engine.discovery import PODS, Resource
+from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.requests import targets
 from dljob_operator.engine.settings import Settings
@@ -31,6 +32,7 @@ WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
 """pytest-xdist's worker. Several share one cluster: whatever is not in a namespace of a test's own has this in its name."""
 GROUP = f"engine-test-{WORKER}.example.com"
 ECHO = GVK(GROUP, "v1", "EchoJob")
+PODS, SERVICES = (Resource(OWNED_KINDS[kind].prefix, OWNED_KINDS[kind].plural) for kind in ("Pod", "Service"))
 ECHOJOBS = Resource(f"/apis/{GROUP}/v1", "echojobs")
 _CRDS = Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
 TIMEOUT = 90.0

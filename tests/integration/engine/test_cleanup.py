@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
-from integration.engine.support import GROUP, Process, crd, remove_crd, until
+from integration.engine.support import GROUP, PODS, SERVICES, Process, crd, remove_crd, until
 from integration.engine.test_cli import _fails
 
 from dljob_operator.engine.cleanup import remove_created
 from dljob_operator.engine.crds import CRDS, CREATED_BY, install_crds
-from dljob_operator.engine.discovery import PODS, SERVICES, Resource
+from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
 
 OLD, NEW = f"oldjobs.{GROUP}", f"newjobs.{GROUP}"

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
-from integration.engine.support import GROUP, Jobs, Line, crd, remove_crd, until
+from integration.engine.support import GROUP, PODS, Jobs, Line, crd, remove_crd, until
 
 from dljob_operator.engine import transforms
 from dljob_operator.engine.crds import install_crds
-from dljob_operator.engine.discovery import PODS, Resource, find_resource
+from dljob_operator.engine.discovery import Resource, find_resource
 from dljob_operator.engine.informer import Informer, Source
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.predicates import Change

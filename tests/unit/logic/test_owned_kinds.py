@@ -17,9 +17,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 @pytest.mark.parametrize("kind", OWNED_KINDS.values(), ids=lambda kind: kind.kind)
 def test_paths(kind: OwnedKind) -> None:
     assert paths.plural(kind.kind) == kind.plural
-    assert paths.collection(kind.api_version, kind.kind, "n").endswith(
-        f"/{kind.api_version}/namespaces/n/{kind.plural}"
-    )
+    assert paths.collection(kind.api_version, kind.kind, "n") == f"{kind.prefix}/namespaces/n/{kind.plural}"
+    assert kind.prefix == {"": "/api/v1"}.get(kind.group, f"/apis/{kind.api_version}")
 
 
 def test_every_job_owns_pods_services_and_config_maps() -> None:
