@@ -116,7 +116,7 @@ docs: venv ## generate docs/reference from the schemas and the plugins
 	@$(TOOL) devtools.reference
 
 run: venv ## run the embedded engine on the cluster of KUBECONFIG (default .cluster/kubeconfig)
-	@KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} $(BIN)/dljob-operator run --install-crds
+	@KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} $(BIN)/dljob-operator run --install-crds --config-namespace default
 
 venv: .venv/ready ## create the pinned Python environment
 

@@ -19,6 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.builtin_types impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework_loader import Read
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot, worker_protocol
+from ansible_collections.dljob.operator.plugins.module_utils.shared.config_namespaces import config_namespaces
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
     CLOUDS,
     CONFIG_MAP,
@@ -139,7 +140,11 @@ def _settings(arguments: Mapping[str, Any]) -> OperatorSettings:
     cloud = arguments["cloud"] or os.environ.get("DLJOB_CLOUD") or ""
     if cloud and cloud not in CLOUDS:
         raise AnsibleActionFail(f"DLJOB_CLOUD: {cloud!r} is none of {', '.join(CLOUDS)}; leave it empty elsewhere")
-    return OperatorSettings(arguments["config_map"], cloud, arguments["cluster_domain"])
+    try:
+        namespaces = config_namespaces(os.environ)
+    except ValueError as e:
+        raise AnsibleActionFail(str(e)) from e
+    return OperatorSettings(arguments["config_map"], cloud, arguments["cluster_domain"], namespaces)
 
 
 def _handed_over(variables: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

@@ -400,7 +400,7 @@ options:
     description:
       - Name of the ConfigMap with the volumes of the node, mounts and environment variables for containers that request
         an accelerator. The operator reads it from its own namespace (E(POD_NAMESPACE), or else the namespace of its
-        service account), or else from C(default).
+        service account), or else from the namespace in E(DLJOB_CONFIG_NAMESPACE), and from no other.
       - It is read only when the reconcile creates a pod that requests a resource with a domain in its name, or a
         program with a C(file_setting). A change of the ConfigMap does not affect running pods.
       - Where it is invalid for a resource that a job requests, the job waits, and its status names the error and the

@@ -13,8 +13,10 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.config_namespaces import config_namespaces
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
     CLOUDS,
+    CONFIG_NAMESPACE_VARIABLE,
     FORCE_DELETE_VARIABLE,
     MAX_REPLICAS,
     MAX_REPLICAS_VARIABLE,
@@ -93,9 +95,11 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
     if options.cleanup_on_exit:
         _check_cleanup(options, watches)
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
+    environ = _run_environ(kubeconfig, options)
+    accelerators_in = config_namespaces(environ)
     health = Health(options.health_probe_bind_address) if options.health_probe_bind_address else None
     # Loading Ansible takes longer than everything else, so start it first.
-    runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig, options))
+    runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, environ)
     runner.start()
     installed: list[Installed] = []
     try:
@@ -127,7 +131,7 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
                 max_concurrent=options.max_concurrent_reconciles,
                 reconcile_period=options.reconcile_period,
                 run_timeout=options.run_timeout,
-                own_namespace=own_namespace(os.environ),
+                config_namespaces=accelerators_in,
             ),
             metrics=metrics,
         )
@@ -247,7 +251,9 @@ def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
     watches_file = options.watches_file or default_watches_file(around)
     watches = load_watches(watches_file, around)
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
-    runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, _run_environ(kubeconfig, options))
+    environ = _run_environ(kubeconfig, options)
+    accelerators_in = config_namespaces(environ)
+    runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, environ)
     runner.start()
     theirs, ours = split.split(watches)
     api = KubeApi.connect(kubeconfig)
@@ -255,7 +261,7 @@ def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
         namespaces=_namespaces(options),
         max_concurrent=2,
         run_timeout=options.run_timeout,
-        own_namespace=own_namespace(os.environ),
+        config_namespaces=accelerators_in,
     )
     with tempfile.TemporaryDirectory(prefix="dljob-shim-") as folder:
         path = Path(folder) / "socket"
@@ -293,6 +299,7 @@ def _run_environ(kubeconfig: Path | None, options: argparse.Namespace) -> dict[s
     environ = {
         **os.environ,
         "DLJOB_CLOUD": options.cloud,
+        CONFIG_NAMESPACE_VARIABLE: options.config_namespace,
         MAX_REPLICAS_VARIABLE: str(options.max_replicas_per_job),
         FORCE_DELETE_VARIABLE: options.force_delete_after_seconds,
     }
@@ -353,6 +360,10 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     add("--cloud", type=_cloud, default=os.environ.get("DLJOB_CLOUD", ""), metavar="NAME",
         help="gke or azure: mount GPU drivers as this cloud needs it if no ConfigMap tf-job-operator-config does "
         "(default: DLJOB_CLOUD, else none)")  # fmt: skip
+    add("--config-namespace", default=os.environ.get(CONFIG_NAMESPACE_VARIABLE, ""), metavar="NAME",
+        help="if the operator's own namespace has no ConfigMap tf-job-operator-config, read it from this one, such as "
+        "default; who can write it there decides which host paths pods mount "
+        f"(default: {CONFIG_NAMESPACE_VARIABLE}, else none)")  # fmt: skip
     add("--max-replicas-per-job", type=_positive, metavar="N",
         default=os.environ.get(MAX_REPLICAS_VARIABLE) or str(MAX_REPLICAS),
         help=f"refuse jobs with more replicas (default: {MAX_REPLICAS_VARIABLE}, else {MAX_REPLICAS})")  # fmt: skip

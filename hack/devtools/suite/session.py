@@ -12,7 +12,7 @@ VARIABLE = "DLJOB_TEST_SESSION"
 """The environment variable with the path of the record, for the tests' processes."""
 LABEL = "dljob-test/operator"
 """Label of a job whose test has a separate operator; the shared operator ignores the job."""
-OPERATOR_ARGUMENTS = ("--install-crds", "--selector", f"!{LABEL}")
+OPERATOR_ARGUMENTS = ("--install-crds", "--config-namespace", "default", "--selector", f"!{LABEL}")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ without these permissions must still work: it reports what it may not read and g
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.presets import preset
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
-from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP, CONFIG_NAMESPACE
-from ansible_collections.dljob.operator.plugins.module_utils.shared.own_namespace import own_namespace
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
     ClusterInfo,
@@ -36,11 +34,13 @@ _MAX_FILE_SIZE = 512 * 1024
 
 @dataclass(frozen=True)
 class OperatorSettings:
-    """What the administrator sets: the ConfigMap's name, one of CLOUDS or "", and the cluster's DNS domain."""
+    """What the administrator sets: the ConfigMap's name and namespaces (most important first), one of CLOUDS or "", and
+    the cluster's DNS domain."""
 
     config_map: str = CONFIG_MAP
     cloud: str = ""
     cluster_domain: str = CLUSTER_DOMAIN
+    config_namespaces: tuple[str, ...] = ()
 
 
 def read(
@@ -55,7 +55,7 @@ def read(
     if published is not None and watched:
         found: Sequence[Resource] = published["config_maps"]
     else:
-        found = _get_config_maps(api, settings.config_map, warnings) if needs.config else ()
+        found = _get_config_maps(api, settings, warnings) if needs.config else ()
     operator_config = _config(found[0]) if found else preset(settings.cloud)
     programs = {}
     for setting in needs.settings:
@@ -66,9 +66,10 @@ def read(
     return ClusterInfo(operator_config, advertised, programs, watched), tuple(warnings)
 
 
-def _get_config_maps(api: RestClient, name: str, warnings: list[str]) -> Sequence[Resource]:
-    """The first existing ConfigMap: from the operator's own namespace, else from the default one."""
-    for namespace in dict.fromkeys(filter(None, (own_namespace(os.environ), CONFIG_NAMESPACE))):
+def _get_config_maps(api: RestClient, settings: OperatorSettings, warnings: list[str]) -> Sequence[Resource]:
+    """The first existing ConfigMap of those namespaces."""
+    name = settings.config_map
+    for namespace in settings.config_namespaces:
         try:
             return [api.request("GET", f"/api/v1/namespaces/{namespace}/configmaps/{name}")]
         except ApiError as e:

@@ -16,8 +16,8 @@ STATE_FAILED = "Failed"
 
 CONFIG_MAP = "tf-job-operator-config"
 """The ConfigMap that configures accelerators."""
-CONFIG_NAMESPACE = "default"
-"""The namespace in which tf-operator keeps that ConfigMap. The operator's own namespace takes precedence."""
+CONFIG_NAMESPACE_VARIABLE = "DLJOB_CONFIG_NAMESPACE"
+"""The environment variable with another namespace for that ConfigMap, such as ``default``, which tf-operator uses."""
 
 MAX_REPLICAS = 20_000
 """Default maximum number of replicas of a job. A reconcile of so many takes seconds; a cluster holds 150,000 pods."""

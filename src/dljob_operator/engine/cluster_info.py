@@ -7,10 +7,10 @@ that once, and runs work without it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP, CONFIG_NAMESPACE
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP
 
 from dljob_operator import logs
 from dljob_operator.engine import transforms
@@ -23,13 +23,13 @@ _LOG = logging.getLogger(__name__)
 
 
 class ClusterInfoWatcher:
-    """Watches the ConfigMap in the operator's own namespace and in the namespace `default`, and all nodes.
+    """Watches the ConfigMap in `namespaces`, the most important first, and all nodes.
 
     An informer's thread calls `changed` when the data of a ConfigMap changes. Changes of nodes requeue no job, because
     the resource requests of an existing pod cannot change.
     """
 
-    def __init__(self, api: KubeApi, namespace: str, changed: Callable[[], None]) -> None:
+    def __init__(self, api: KubeApi, namespaces: Sequence[str], changed: Callable[[], None]) -> None:
         self._changed = changed
         self._nodes_version = 0
         self._names: tuple[int, list[str]] = (
@@ -37,8 +37,7 @@ class ClusterInfoWatcher:
             [],
         )  # the extended resources and the `_nodes_version` that they are for
         self._config_maps = [
-            Informer(api, _config_map_in(namespace_), self._config_map_changed)
-            for namespace_ in dict.fromkeys(filter(None, (namespace, CONFIG_NAMESPACE)))
+            Informer(api, _config_map_in(namespace), self._config_map_changed) for namespace in namespaces
         ]
         without = "; alpha resource names are not replaced"
         nodes = Source("nodes", lambda: NODES, transforms.node, optional=True, without=without)

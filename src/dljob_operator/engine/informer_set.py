@@ -93,7 +93,7 @@ class InformerSet:
         self._stopping = threading.Event()
         self._kinds = {target_name(watch): self._kind(watch) for watch in watches}
         self._owned = {kind.kind: self._owned_informers(kind) for kind in _owned_kinds(watches)}
-        self._cluster_info = ClusterInfoWatcher(api, settings.own_namespace, self._cluster_info_changed)
+        self._cluster_info = ClusterInfoWatcher(api, settings.config_namespaces, self._cluster_info_changed)
 
     # The informers' threads
 

@@ -18,5 +18,5 @@ class Settings:
     reconcile_period: float = 36_000.0
     run_timeout: float = 300.0
     largest_batch: int = LARGEST_BATCH
-    own_namespace: str = ""
-    """The namespace in which the operator runs, "" outside a cluster."""
+    config_namespaces: tuple[str, ...] = ()
+    """The namespaces of the operator's ConfigMap, most important first."""

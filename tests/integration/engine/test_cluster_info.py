@@ -44,7 +44,7 @@ def started() -> Iterator[list[ClusterInfoWatcher]]:
 
 def start(api: KubeApi, namespace: str, started: list[ClusterInfoWatcher]) -> tuple[ClusterInfoWatcher, Changes]:
     changes = Changes()
-    watch = ClusterInfoWatcher(api, namespace, changes)
+    watch = ClusterInfoWatcher(api, (namespace,), changes)
     started.append(watch)
     for informer in watch.informers:
         informer.start()
@@ -160,7 +160,7 @@ def restricted(kube: KubeApi, kubeconfig: Path, namespace: str, tmp_path: Path) 
 def test_a_changed_map_is_a_reason_to_run_every_job_that_is_not_over(
     kube: KubeApi, engine: Engine, jobs: Jobs, device: str, node: str
 ) -> None:
-    engine.start({"max_concurrent": 1, "own_namespace": jobs.namespace})
+    engine.start({"max_concurrent": 1, "config_namespaces": (jobs.namespace,)})
     over = jobs.create("over")
     jobs.create("waits")
     engine.wait_run("over", 1)

@@ -55,31 +55,40 @@ def path(namespace: str = "default", name: str = "tf-job-operator-config") -> st
     return f"/api/v1/namespaces/{namespace}/configmaps/{name}"
 
 
+def in_default(**settings: str) -> OperatorSettings:
+    return OperatorSettings(config_namespaces=("default",), **settings)  # type: ignore[arg-type]
+
+
 def read(api: Api, needs: RequiredInfo, **settings: str) -> ClusterInfo:
-    made, remarks = cluster_info.read(api, needs, OperatorSettings(**settings), cache_snapshot.cluster_info())
+    made, remarks = cluster_info.read(api, needs, in_default(**settings), cache_snapshot.cluster_info())
     assert remarks == ()
     return made
 
 
 @pytest.fixture(autouse=True)
-def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.delenv("POD_NAMESPACE", raising=False)
+def nothing_published() -> Iterator[None]:
     yield
     cache_snapshot.publish(None)
 
 
 class TestTheConfigMap:
-    def test_in_the_operators_own_namespace_comes_first(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("POD_NAMESPACE", "ml")
-        api = Api({path("ml"): config_map(resources(GPU), "ml"), path(): config_map(resources(ALPHA_GPU))})
-        assert list(read(api, CONFIG).config.accelerators) == [GPU]
-        assert api.asked == [path("ml")]
-
-    def test_the_default_namespace_is_second(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("POD_NAMESPACE", "ml")
-        api = Api({path(): config_map(resources(ALPHA_GPU))})
-        assert list(read(api, CONFIG).config.accelerators) == [ALPHA_GPU]
-        assert api.asked == [path("ml"), path()]
+    @pytest.mark.parametrize(
+        ("namespaces", "found", "asked"),
+        [
+            (("ml", "default"), {"ml": GPU, "default": ALPHA_GPU}, ["ml"]),
+            (("ml", "default"), {"default": ALPHA_GPU}, ["ml", "default"]),
+            # whoever may write in another namespace configures no host paths
+            (("ml",), {"default": ALPHA_GPU}, ["ml"]),
+            ((), {"default": ALPHA_GPU}, []),
+        ],
+    )
+    def test_is_read_from_no_namespace_that_is_not_named(
+        self, namespaces: tuple[str, ...], found: dict[str, str], asked: list[str]
+    ) -> None:
+        api = Api({path(where): config_map(resources(name), where) for where, name in found.items()})
+        made, _ = cluster_info.read(api, CONFIG, OperatorSettings(config_namespaces=namespaces))
+        assert list(made.config.accelerators) == [found[where] for where in asked if where in found]
+        assert api.asked == [path(where) for where in asked]
 
     def test_then_the_clouds_preset(self) -> None:
         made = read(Api(), CONFIG, cloud="gke").config
@@ -128,7 +137,7 @@ class TestTheConfigMap:
 
     def test_a_denial_is_only_reported(self) -> None:
         api = Api({path(): ApiError(403, "Forbidden", 'cannot get resource "configmaps"')})
-        made, remarks = cluster_info.read(api, CONFIG, OperatorSettings())
+        made, remarks = cluster_info.read(api, CONFIG, in_default())
         assert made == ClusterInfo()
         assert remarks == (
             'cannot get resource "configmaps"; without it the accelerators of default/tf-job-operator-config are not '
@@ -154,7 +163,7 @@ class TestTheNodes:
 
     def test_a_denial_is_only_reported(self) -> None:
         api = Api({"/api/v1/nodes": ApiError(403, "Forbidden", 'cannot list resource "nodes"')})
-        made, remarks = cluster_info.read(api, NODES, OperatorSettings())
+        made, remarks = cluster_info.read(api, NODES, in_default())
         assert made.advertised is None
         assert remarks == (
             'cannot list resource "nodes"; without it the operator does not replace alpha resource names',
@@ -205,12 +214,12 @@ class TestTheServersFile:
         link = tmp_path / "link.py"
         link.symlink_to(file)
         for given in (file, link):
-            made, remarks = cluster_info.read(self.api(given), SERVER, OperatorSettings())
+            made, remarks = cluster_info.read(self.api(given), SERVER, in_default())
             assert made.programs == {}
             assert remarks == (f"grpcServerFilePath: {given} is not a Python file (.py) of up to 524288 bytes",)
 
     def test_a_binary_file_is_reported(self, tmp_path: Path) -> None:
         file = tmp_path / "server.py"
         file.write_bytes(b"\xff")
-        made, remarks = cluster_info.read(self.api(file), SERVER, OperatorSettings())
+        made, remarks = cluster_info.read(self.api(file), SERVER, in_default())
         assert (made.programs, len(remarks)) == ({}, 1)

@@ -55,3 +55,18 @@ def test_the_time_of_a_deletion_by_force_reaches_the_runs(
     with pytest.raises(SystemExit):
         after()
     assert "5m is not a number of seconds" in capsys.readouterr().err
+
+
+def test_another_namespace_of_the_config_map_reaches_the_runs_and_the_engine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def named(*given: str) -> str:
+        return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_CONFIG_NAMESPACE"]
+
+    assert named() == ""
+    monkeypatch.setenv("DLJOB_CONFIG_NAMESPACE", "default")
+    assert named() == "default"
+    assert named("--config-namespace", "ml") == "ml"
+    assert named("--config-namespace", "") == ""
+    assert cli.main(["run", "--config-namespace", "a/b"]) == 1
+    assert "DLJOB_CONFIG_NAMESPACE: 'a/b' is not the name of a namespace" in capsys.readouterr().err

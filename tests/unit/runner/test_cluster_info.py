@@ -13,7 +13,7 @@ class Seen:
     """A watch whose informer is fed by hand; counts how often all nodes are gone through."""
 
     def __init__(self) -> None:
-        self.watch = ClusterInfoWatcher(KubeApi.__new__(KubeApi), "ml", lambda: None)
+        self.watch = ClusterInfoWatcher(KubeApi.__new__(KubeApi), ("ml",), lambda: None)
         self.nodes = self.watch._nodes
         self.walks = 0
         walk = self.nodes.store.all
@@ -61,7 +61,7 @@ def test_a_heartbeat_costs_nothing() -> None:
 def test_the_namespaces_that_are_watched() -> None:
     api = KubeApi.__new__(KubeApi)
     places = [
-        [i.source.namespace for i in ClusterInfoWatcher(api, own, lambda: None).informers]
-        for own in ("ml", "default", "")
+        [i.source.namespace for i in ClusterInfoWatcher(api, given, lambda: None).informers]
+        for given in ((), ("ml",), ("ml", "default"))
     ]
-    assert places == [["ml", "default", ""], ["default", ""], ["default", ""]]  # the last is the nodes'
+    assert places == [[""], ["ml", ""], ["ml", "default", ""]]  # the last is the nodes'

@@ -115,7 +115,7 @@ def test_a_kind_that_the_watch_entry_excludes_concerns_no_job() -> None:
 
 
 def test_a_changed_config_map_concerns_all_unfinished_jobs() -> None:
-    fed = Fed()
+    fed = Fed(config_namespaces=("default",))
     fed.feed(str(ECHO), "ADDED", job("1"))
     fed.feed(str(ECHO), "ADDED", job("2", status={"completionTime": "2026-01-01T00:00:00Z"}))
     fed.events.taken()

@@ -1,0 +1,36 @@
+"""What the reconcile takes from the environment: that of an engine's runs, or of `ansible-playbook playbooks/reconcile.yml`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ansible.errors import AnsibleActionFail
+from ansible_collections.dljob.operator.plugins.action.reconcile import _settings
+from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
+
+ROOT = Path(__file__).resolve().parents[3]
+ARGUMENTS = {"config_map": "gpus", "cloud": "", "cluster_domain": "cluster.local"}
+
+
+def settings(monkeypatch: pytest.MonkeyPatch, **environ: str) -> OperatorSettings:
+    for name in ("POD_NAMESPACE", "DLJOB_CLOUD", "DLJOB_CONFIG_NAMESPACE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    return _settings(ARGUMENTS)
+
+
+def test_the_namespaces_of_the_config_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings(monkeypatch).config_namespaces == ()
+    assert settings(monkeypatch, POD_NAMESPACE="ml").config_namespaces == ("ml",)
+    named = settings(monkeypatch, POD_NAMESPACE="ml", DLJOB_CONFIG_NAMESPACE="default")
+    assert named.config_namespaces == ("ml", "default")
+    with pytest.raises(AnsibleActionFail, match="DLJOB_CONFIG_NAMESPACE: 'a/b' is not the name of a namespace"):
+        settings(monkeypatch, DLJOB_CONFIG_NAMESPACE="a/b")
+
+
+def test_the_playbook_and_the_chart_offer_it() -> None:
+    assert "DLJOB_CONFIG_NAMESPACE=default" in (ROOT / "playbooks" / "reconcile.yml").read_text(encoding="utf-8")
+    template = ROOT / "deploy" / "helm" / "dljob-operator" / "templates" / "deployment.yaml"
+    assert "- name: DLJOB_CONFIG_NAMESPACE" in template.read_text(encoding="utf-8")
