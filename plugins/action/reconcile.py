@@ -26,6 +26,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
     FORCE_DELETE_VARIABLE,
     MAX_REPLICAS,
     MAX_REPLICAS_VARIABLE,
+    TERMINATION_MESSAGE_POLICIES,
+    TERMINATION_MESSAGE_POLICY_VARIABLE,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
@@ -117,6 +119,7 @@ def _framework(arguments: Mapping[str, Any], read: Read) -> Framework:
             build_framework(arguments["framework"], read),
             max_replicas=_max_replicas(),
             force_delete_after_seconds=_force_delete_after(),
+            termination_message_policy=_termination_message_policy(),
         )
     except InvalidFramework as e:
         raise AnsibleActionFail(f"framework: {e}") from e
@@ -134,6 +137,14 @@ def _force_delete_after() -> int | None:
     if text and not text.isdecimal():
         raise AnsibleActionFail(f"{FORCE_DELETE_VARIABLE}: {text!r} is not a number of seconds; empty is never")
     return int(text) if text else None
+
+
+def _termination_message_policy() -> str:
+    text = os.environ.get(TERMINATION_MESSAGE_POLICY_VARIABLE) or TERMINATION_MESSAGE_POLICIES[0]
+    if text not in TERMINATION_MESSAGE_POLICIES:
+        choices = " nor ".join(TERMINATION_MESSAGE_POLICIES)
+        raise AnsibleActionFail(f"{TERMINATION_MESSAGE_POLICY_VARIABLE}: {text!r} is neither {choices}")
+    return text
 
 
 def _settings(arguments: Mapping[str, Any]) -> OperatorSettings:

@@ -20,6 +20,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
     FORCE_DELETE_VARIABLE,
     MAX_REPLICAS,
     MAX_REPLICAS_VARIABLE,
+    TERMINATION_MESSAGE_POLICIES,
+    TERMINATION_MESSAGE_POLICY_VARIABLE,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.shared.own_namespace import own_namespace
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
@@ -302,6 +304,7 @@ def _run_environ(kubeconfig: Path | None, options: argparse.Namespace) -> dict[s
         CONFIG_NAMESPACE_VARIABLE: options.config_namespace,
         MAX_REPLICAS_VARIABLE: str(options.max_replicas_per_job),
         FORCE_DELETE_VARIABLE: options.force_delete_after_seconds,
+        TERMINATION_MESSAGE_POLICY_VARIABLE: options.termination_message_policy,
     }
     if kubeconfig is not None:
         environ |= {"KUBECONFIG": str(kubeconfig), "K8S_AUTH_KUBECONFIG": str(kubeconfig)}
@@ -371,6 +374,11 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get(FORCE_DELETE_VARIABLE, ""),
         help="default of runPolicy.forceDeleteAfterSeconds: delete a pod by force this long after its grace period if "
         f"its node is lost (default: {FORCE_DELETE_VARIABLE}, else never)")  # fmt: skip
+    add("--termination-message-policy", type=_termination_message_policy, metavar="POLICY",
+        default=os.environ.get(TERMINATION_MESSAGE_POLICY_VARIABLE) or TERMINATION_MESSAGE_POLICIES[0],
+        help="of containers whose template has none; FallbackToLogsOnError quotes the log of a failed container in the "
+        "status of its pod and job, which needs no permission to read logs; File does not "
+        f"(default: {TERMINATION_MESSAGE_POLICY_VARIABLE}, else {TERMINATION_MESSAGE_POLICIES[0]})")  # fmt: skip
     add("--max-concurrent-reconciles", type=_positive, default=2, metavar="N",
         help="number of runs at a time (default: %(default)s)")  # fmt: skip
     add("--run-timeout", type=parse_duration, default="5m", metavar="DURATION",
@@ -394,6 +402,11 @@ def _cloud(text: str) -> str:
 def _seconds_or_never(text: str) -> str:
     if text and not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds; omit the option for never")
+
+
+def _termination_message_policy(text: str) -> str:
+    if text not in TERMINATION_MESSAGE_POLICIES:
+        raise argparse.ArgumentTypeError(f"{text} is neither {' nor '.join(TERMINATION_MESSAGE_POLICIES)}")
     return text
 
 

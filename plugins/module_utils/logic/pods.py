@@ -62,8 +62,9 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
     _join_network(spec, job, group, index, context.cluster_domain)
     _configure_containers(spec, job, group, replica, context)
     for container in (*spec["containers"], *(spec.get("initContainers") or ())):
-        # the kubelet then copies the end of a failed container's log into the pod's status, where it has no message
-        container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
+        # FallbackToLogsOnError: the kubelet copies the end of a failed container's log into the pod's status, where it
+        # has no message; who may read pods or jobs reads these lines without the right to read logs
+        container.setdefault("terminationMessagePolicy", framework.termination_message_policy)
     spec["restartPolicy"] = _pod_restart_policy(job, group)
     if job.run_policy.scheduler_name:
         spec.setdefault("schedulerName", job.run_policy.scheduler_name)

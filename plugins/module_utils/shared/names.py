@@ -26,6 +26,10 @@ MAX_REPLICAS_VARIABLE = "DLJOB_MAX_REPLICAS_PER_JOB"
 
 FORCE_DELETE_VARIABLE = "DLJOB_FORCE_DELETE_AFTER_SECONDS"
 """The environment variable by which an engine passes the default of runPolicy.forceDeleteAfterSeconds to the runs."""
+TERMINATION_MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
+"""What containers without a ``terminationMessagePolicy`` may get, the default first; the terms are Kubernetes'."""
+TERMINATION_MESSAGE_POLICY_VARIABLE = "DLJOB_TERMINATION_MESSAGE_POLICY"
+"""The environment variable by which an engine passes another of these to the runs."""
 
 CLOUDS = ("gke", "azure")
 """The clouds whose GPU drivers the operator can mount without that ConfigMap."""

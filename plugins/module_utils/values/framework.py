@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MAX_REPLICAS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
+    MAX_REPLICAS,
+    TERMINATION_MESSAGE_POLICIES,
+)
 
 Cluster = Mapping[str, Any]
 """A job's cluster spec as plain data (:mod:`..logic.cluster_spec`), the argument of every hook."""
@@ -178,6 +181,8 @@ class Framework:
     """The administrator's limit for the replicas of one job, of all types together."""
     force_delete_after_seconds: int | None = None
     """The administrator's default for the field of that name in a job's runPolicy; ``None``: no deletion by force."""
+    termination_message_policy: str = TERMINATION_MESSAGE_POLICIES[0]
+    """The administrator's choice for the containers whose template has none."""
 
     def type_named(self, spelling: str) -> ReplicaType | None:
         """The replica type of that name, in any case; ``None`` where the framework has no such type."""

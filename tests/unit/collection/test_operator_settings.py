@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from ansible.errors import AnsibleActionFail
-from ansible_collections.dljob.operator.plugins.action.reconcile import _settings
+from ansible_collections.dljob.operator.plugins.action.reconcile import _settings, _termination_message_policy
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,7 +30,19 @@ def test_the_namespaces_of_the_config_map(monkeypatch: pytest.MonkeyPatch) -> No
         settings(monkeypatch, DLJOB_CONFIG_NAMESPACE="a/b")
 
 
-def test_the_playbook_and_the_chart_offer_it() -> None:
+def test_whether_logs_are_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DLJOB_TERMINATION_MESSAGE_POLICY", raising=False)
+    assert _termination_message_policy() == "FallbackToLogsOnError"
+    monkeypatch.setenv("DLJOB_TERMINATION_MESSAGE_POLICY", "File")
+    assert _termination_message_policy() == "File"
+    monkeypatch.setenv("DLJOB_TERMINATION_MESSAGE_POLICY", "never")
+    with pytest.raises(AnsibleActionFail, match="'never' is neither FallbackToLogsOnError nor File"):
+        _termination_message_policy()
+
+
+def test_the_playbook_and_the_chart_offer_them() -> None:
     assert "DLJOB_CONFIG_NAMESPACE=default" in (ROOT / "playbooks" / "reconcile.yml").read_text(encoding="utf-8")
     template = ROOT / "deploy" / "helm" / "dljob-operator" / "templates" / "deployment.yaml"
-    assert "- name: DLJOB_CONFIG_NAMESPACE" in template.read_text(encoding="utf-8")
+    text = template.read_text(encoding="utf-8")
+    assert "- name: DLJOB_CONFIG_NAMESPACE" in text
+    assert "- name: DLJOB_TERMINATION_MESSAGE_POLICY" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,13 @@ def test_the_end_of_a_containers_log_is_in_the_pods_status() -> None:
     assert spec["initContainers"][0]["terminationMessagePolicy"] == "FallbackToLogsOnError"
     (worker,) = manifest_of(job.job(), "worker")["spec"]["containers"]
     assert worker["terminationMessagePolicy"] == "FallbackToLogsOnError"
+
+
+def test_the_administrator_may_keep_logs_out_of_the_pods_status() -> None:
+    secret = dataclasses.replace(MXNET, termination_message_policy="File")
+    job = mxjob().v1().workers(1).job()
+    (worker,) = manifest_of(job, "worker", framework=secret)["spec"]["containers"]
+    assert worker["terminationMessagePolicy"] == "File"
 
 
 @pytest.mark.parametrize(

@@ -70,3 +70,19 @@ def test_another_namespace_of_the_config_map_reaches_the_runs_and_the_engine(
     assert named("--config-namespace", "") == ""
     assert cli.main(["run", "--config-namespace", "a/b"]) == 1
     assert "DLJOB_CONFIG_NAMESPACE: 'a/b' is not the name of a namespace" in capsys.readouterr().err
+
+
+def test_whether_logs_are_quoted_reaches_the_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def policy(*given: str) -> str:
+        return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_TERMINATION_MESSAGE_POLICY"]
+
+    assert policy() == "FallbackToLogsOnError"
+    assert policy("--termination-message-policy", "File") == "File"
+    monkeypatch.setenv("DLJOB_TERMINATION_MESSAGE_POLICY", "File")
+    assert policy() == "File"
+    monkeypatch.setenv("DLJOB_TERMINATION_MESSAGE_POLICY", "file")
+    with pytest.raises(SystemExit):
+        policy()
+    assert "file is neither FallbackToLogsOnError nor File" in capsys.readouterr().err
