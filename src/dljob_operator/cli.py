@@ -31,6 +31,7 @@ from dljob_operator.ansible_operator_bridge import split, supervise
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
 from dljob_operator.durations import parse_duration
+from dljob_operator.engine.certificate import Certificate
 from dljob_operator.engine.cleanup import CleanupIncomplete, remove_created
 from dljob_operator.engine.controller import Controller
 from dljob_operator.engine.crds import Installed, install_crds
@@ -38,6 +39,8 @@ from dljob_operator.engine.health import Health
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NoCluster, find_kubeconfig
 from dljob_operator.engine.leader import LeaderElector
 from dljob_operator.engine.metrics import Metrics
+from dljob_operator.engine.metrics_access import MetricsAccess
+from dljob_operator.engine.metrics_server import serve_metrics
 from dljob_operator.engine.requests import targets
 from dljob_operator.engine.settings import Settings
 from dljob_operator.runner import RunnerClient
@@ -47,6 +50,7 @@ from dljob_operator.watches import Surroundings, Watch, WatchesError, crds_direc
 
 _LOG = logging.getLogger("dljob_operator")
 _LAST_RUNS = 5.0  # seconds for runs that are still in progress when ansible-operator has ended
+_REVIEW_TIMEOUT = 4.0  # seconds for the API server to say who reads the metrics, below the time limit of a connection
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -99,6 +103,7 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
     environ = _run_environ(kubeconfig, options)
     accelerators_in = config_namespaces(environ)
+    certificate = _metrics_certificate(options)
     health = Health(options.health_probe_bind_address) if options.health_probe_bind_address else None
     # Loading Ansible takes longer than everything else, so start it first.
     runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, environ)
@@ -117,7 +122,8 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
         if health is not None:
             health.start()
         metrics = Metrics()
-        metrics.serve(options.metrics_bind_address)
+        access = MetricsAccess(api.with_timeout(_REVIEW_TIMEOUT)) if options.metrics_authentication else None
+        serve_metrics(metrics.registry, options.metrics_bind_address, certificate, access)
         elector = _elector(options, api, stopping)
         if elector is not None and not _elected(elector, stopping, health):
             runner.close()
@@ -151,6 +157,20 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
         if elector is not None:
             elector.stop()
         _clean_up(api, installed)
+
+
+def _metrics_certificate(options: argparse.Namespace) -> Certificate | None:
+    files = (options.metrics_tls_cert_file, options.metrics_tls_key_file)
+    if all(files):
+        return Certificate(*files)
+    if any(files):
+        raise ValueError("--metrics-tls-cert-file and --metrics-tls-key-file need each other")
+    if options.metrics_authentication:
+        raise ValueError(
+            "--metrics-authentication would receive tokens without TLS: add --metrics-tls-cert-file and "
+            "--metrics-tls-key-file"
+        )
+    return None
 
 
 def _check_cleanup(options: argparse.Namespace, watches: Sequence[Watch]) -> None:
@@ -329,6 +349,13 @@ def _parser() -> argparse.ArgumentParser:
         help="serve /healthz and /readyz at this address, such as :6789 (default: do not serve)")  # fmt: skip
     add("--metrics-bind-address", default="0", metavar="ADDRESS",
         help="serve /metrics at this address, such as :8080; 0: do not serve (default: %(default)s)")  # fmt: skip
+    add("--metrics-tls-cert-file", type=Path, metavar="FILE",
+        help="serve /metrics with TLS and this certificate (PEM), which is read again when it changes "
+        "(default: no TLS)")  # fmt: skip
+    add("--metrics-tls-key-file", type=Path, metavar="FILE", help="the private key of that certificate")
+    add("--metrics-authentication", action="store_true",
+        help="serve /metrics only to bearers of a token whose user may get the non-resource URL /metrics; needs TLS, "
+        "and the rights of the ClusterRole system:auth-delegator")  # fmt: skip
     add("--selector", default="", metavar="LABELS",
         help="reconcile only jobs that match this label selector, such as a shard (default: all)")  # fmt: skip
     add("--leader-elect", action="store_true", help="reconcile only while this process holds a Lease")

@@ -4,44 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from dljob_operator.engine.http_server import HttpServer, Request, Response, parse_address
 
 
 class Health:
     """Serves at `address` ("host:port", ":port" for all interfaces) from `start` on."""
 
     def __init__(self, address: str) -> None:
-        host, _, port = address.rpartition(":")
-        if not port.isdigit():
-            raise ValueError(f"--health-probe-bind-address: {address!r} has no port; write :6789 or 127.0.0.1:6789")
         self.ready = threading.Event()
         self.checks: list[Callable[[], str]] = []
         """Each returns what no longer works, "" if all does."""
-        health = self
+        where = parse_address("--health-probe-bind-address", address, ":6789 or 127.0.0.1:6789")
+        self._server = HttpServer(where, self._respond)
 
-        class Handler(BaseHTTPRequestHandler):
-            timeout = 10
-
-            def do_GET(self) -> None:
-                problems = {"/healthz": health.problem, "/readyz": health.not_ready}
-                found = problems.get(self.path.partition("?")[0])
-                if found is None:
-                    status, text = 404, "/healthz or /readyz"
-                else:
-                    text = found()
-                    status, text = (503, text) if text else (200, "ok")
-                body = f"{text}\n".encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "text/plain")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass  # probes every few seconds would fill the log
-
-        self._server = ThreadingHTTPServer((host, int(port)), Handler)
-        self._server.daemon_threads = True
+    def _respond(self, request: Request) -> Response:
+        problems = {"/healthz": self.problem, "/readyz": self.not_ready}
+        found = problems.get(request.path)
+        if found is None:
+            return Response(404, b"/healthz or /readyz\n")
+        text = found()
+        return Response(503 if text else 200, f"{text or 'ok'}\n".encode())
 
     def problem(self) -> str:
         """The first of the checks' problems, "" if there is none. A restart helps: Kubernetes does that."""
@@ -52,11 +35,10 @@ class Health:
 
     @property
     def port(self) -> int:
-        return int(self._server.server_address[1])
+        return self._server.port
 
     def start(self) -> None:
-        threading.Thread(target=self._server.serve_forever, name="health", daemon=True).start()
+        self._server.start()
 
     def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.stop()

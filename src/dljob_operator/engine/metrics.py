@@ -17,11 +17,10 @@ from __future__ import annotations
 import datetime
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from http.server import HTTPServer
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import STATE_FAILED, STATE_SUCCEEDED
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -30,7 +29,6 @@ from dljob_operator.engine.transforms import Object
 
 _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Seconds. A run that changes nothing is below the first bucket, one with a thousand replicas near the tenth."""
-_OFF = ("", "0")
 
 
 class Metrics:
@@ -88,18 +86,6 @@ class Metrics:
     def watch(self, jobs: Callable[[], Iterable[tuple[str, Object]]], waiting: Callable[[], int]) -> None:
         """Call `jobs` for (kind, job) pairs and `waiting` for the length of the queue at each scrape."""
         self.registry.register(_CurrentJobs(jobs, waiting))
-
-    def serve(self, address: str) -> HTTPServer | None:
-        """Serve /metrics at `address` ("host:port", ":port" for all interfaces); "0" or "" disables it."""
-        if address in _OFF:
-            return None
-        host, _, port = address.rpartition(":")
-        if not port.isdigit():
-            raise ValueError(
-                f"--metrics-bind-address: {address!r} has no port; write :8080, 127.0.0.1:8080, or 0 for none"
-            )
-        server, _ = start_http_server(int(port), host or "0.0.0.0", registry=self.registry)
-        return server
 
 
 class _CurrentJobs(Collector):

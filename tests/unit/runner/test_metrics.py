@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import urllib.request
 from typing import Any
 
 import pytest
@@ -80,29 +79,3 @@ def test_a_run_for_many_jobs_is_one_run() -> None:
     assert value("dljob_run_seconds_sum", {"kind": KIND}) == 0.02
     assert value("dljob_reconciles_total", {"kind": KIND, "result": "ok"}) == 2
     assert value("dljob_reconciles_total", {"kind": KIND, "result": "failed"}) == 1
-
-
-def test_it_is_served_in_prometheus_format() -> None:
-    metrics = Metrics()
-    metrics.watch(lambda: [(KIND, job("Running"))], lambda: 7)
-    server = metrics.serve("127.0.0.1:0")
-    assert server is not None
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.server_address[1]}/metrics", timeout=10) as answer:
-            text = answer.read().decode()
-    finally:
-        server.shutdown()
-        server.server_close()
-    assert f'dljob_jobs{{kind="{KIND}",namespace="lab",state="Running"}} 1.0' in text
-    assert "dljob_queue_jobs 7.0" in text
-    assert "process_cpu_seconds_total" in text
-
-
-@pytest.mark.parametrize("address", ["0", ""])
-def test_nowhere(address: str) -> None:
-    assert Metrics().serve(address) is None
-
-
-def test_an_address_without_a_port_is_reported() -> None:
-    with pytest.raises(ValueError, match=r"--metrics-bind-address: 'localhost' has no port; write :8080"):
-        Metrics().serve("localhost")

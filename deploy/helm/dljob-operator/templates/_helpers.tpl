@@ -26,5 +26,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "dljob.check" -}}
 {{- if and .Values.leaderElection.enabled (not .Values.engine) }}{{ fail "leaderElection.enabled needs engine: ansible-operator or dljob-operator" }}{{ end }}
 {{- if and .Values.metrics.enabled (not .Values.engine) }}{{ fail "metrics.enabled needs engine: ansible-operator or dljob-operator" }}{{ end }}
+{{- if and (or .Values.metrics.tlsSecret .Values.metrics.authentication) (ne .Values.engine "dljob-operator") }}{{ fail "metrics.tlsSecret and metrics.authentication need engine: dljob-operator" }}{{ end }}
+{{- if and .Values.metrics.authentication (not .Values.metrics.tlsSecret) }}{{ fail "metrics.authentication needs metrics.tlsSecret: tokens are not sent without TLS" }}{{ end }}
 {{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElection.enabled) }}{{ fail "replicas above 1 need leaderElection.enabled" }}{{ end }}
 {{- end }}

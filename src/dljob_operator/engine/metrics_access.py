@@ -1,0 +1,83 @@
+"""Decide who may read the metrics, as kube-rbac-proxy and controller-runtime do.
+
+The API server says whose a bearer token is (TokenReview) and whether that user may get the path (SubjectAccessReview on
+a non-resource URL). The results are kept for a short time, by a hash of the token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Protocol
+
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+
+from dljob_operator import logs
+from dljob_operator.engine.kube import ApiConnectionError
+
+_LOG = logging.getLogger(__name__)
+_TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+_ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+_ALLOWED_SECONDS, _REFUSED_SECONDS = 60.0, 10.0
+_LARGEST_CACHE = 256
+
+
+class Api(Protocol):
+    """What this needs of KubeApi."""
+
+    def request(self, method: str, path: str, body: object = ...) -> dict[str, Any]: ...
+
+
+class MetricsAccess:
+    """It is safe to use from several threads."""
+
+    def __init__(self, api: Api, clock: Callable[[], float] = time.monotonic) -> None:
+        self._api = api
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._known: OrderedDict[bytes, tuple[float, HTTPStatus]] = OrderedDict()
+        """Until when, and the result, by a hash of path and token."""
+
+    def check(self, authorization: str, path: str) -> HTTPStatus:
+        """Return OK, UNAUTHORIZED (no valid token), FORBIDDEN, or SERVICE_UNAVAILABLE if the API server cannot tell."""
+        scheme, _, token = authorization.strip().partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            return HTTPStatus.UNAUTHORIZED
+        key = hashlib.sha256(f"{path} {token}".encode()).digest()
+        with self._lock:
+            until, status = self._known.get(key, (0.0, HTTPStatus.UNAUTHORIZED))
+        if self._clock() < until:
+            return status
+        try:
+            status = self._ask(token, path)
+        except (ApiError, ApiConnectionError) as error:
+            _LOG.warning("cannot check who reads the metrics", extra=logs.fields(error=str(error)))
+            return HTTPStatus.SERVICE_UNAVAILABLE
+        seconds = _ALLOWED_SECONDS if status is HTTPStatus.OK else _REFUSED_SECONDS
+        with self._lock:
+            self._known[key] = (self._clock() + seconds, status)
+            self._known.move_to_end(key)
+            while len(self._known) > _LARGEST_CACHE:
+                self._known.popitem(last=False)
+        return status
+
+    def _ask(self, token: str, path: str) -> HTTPStatus:
+        review = self._api.request("POST", _TOKEN_REVIEWS, _object("authentication", "TokenReview", token=token))
+        found = review.get("status") or {}
+        user = found.get("user") or {}
+        if not found.get("authenticated") or not user.get("username"):
+            return HTTPStatus.UNAUTHORIZED
+        given = {name: user[name] for name in ("uid", "groups", "extra") if user.get(name)}
+        wanted = {"user": user["username"], "nonResourceAttributes": {"path": path, "verb": "get"}, **given}
+        answer = self._api.request("POST", _ACCESS_REVIEWS, _object("authorization", "SubjectAccessReview", **wanted))
+        return HTTPStatus.OK if (answer.get("status") or {}).get("allowed") is True else HTTPStatus.FORBIDDEN
+
+
+def _object(group: str, kind: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": f"{group}.k8s.io/v1", "kind": kind, "spec": spec}

@@ -1,0 +1,241 @@
+"""The HTTP server of probes and metrics, with real sockets: what a hostile client cannot do."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+from support.certificates import write_certificate
+
+from dljob_operator.engine.certificate import Certificate
+from dljob_operator.engine.http_server import HttpServer, Limits, Request, Response, parse_address
+
+Start = Callable[..., HttpServer]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    with ExitStack() as stack:
+
+        def started(
+            respond: Callable[[Request], Response] = lambda request: Response(200, b"ok\n"),
+            certificate: Certificate | None = None,
+            **limits: float,
+        ) -> HttpServer:
+            server = HttpServer(("127.0.0.1", 0), respond, certificate, Limits(**limits))  # type: ignore[arg-type]
+            server.start()
+            stack.callback(server.stop)
+            return server
+
+        yield started
+
+
+def connect(server: HttpServer) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), timeout=20)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    received = b""
+    try:
+        while chunk := connection.recv(65536):
+            received += chunk
+    except ConnectionResetError:
+        pass
+    return received
+
+
+def get(server: HttpServer, path: str = "/", method: str = "GET") -> tuple[int, bytes]:
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)) as connection:
+        connection.request(method, path)
+        response = connection.getresponse()
+        return response.status, response.read()
+
+
+def test_a_response_has_what_was_asked(start: Start) -> None:
+    seen: list[Request] = []
+
+    def respond(request: Request) -> Response:
+        seen.append(request)
+        return Response(200, b"body\n", {"X-A": "b"})
+
+    server = start(respond)
+    assert get(server, "/a?b=c") == (200, b"body\n")
+    assert (seen[0].path, seen[0].query, seen[0].headers["host"]) == ("/a", "b=c", f"127.0.0.1:{server.port}")
+    assert get(server, "/a", "HEAD") == (200, b"")
+    assert get(server, "/a", "POST")[0] == 405
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET / HTTP/1.1\r\nX: " + b"a" * 20_000 + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\n" + b"X: a\r\n" * 150 + b"\r\n", 400),
+        (b"nonsense\r\n\r\n", 400),
+        (b"GET http://elsewhere/ HTTP/1.1\r\n\r\n", 400),
+        (b"GET / SPDY\r\n\r\n", 400),
+        (b"\xff / HTTP/1.1\r\n\r\n", 400),
+    ],
+)
+def test_requests_that_are_none(start: Start, sent: bytes, status: int) -> None:
+    with connect(start()) as connection:
+        connection.sendall(sent)
+        assert read_all(connection).startswith(f"HTTP/1.1 {status} ".encode())
+
+
+def test_a_client_that_sends_one_byte_at_a_time_is_cut_off(start: Start) -> None:
+    server = start(seconds=0.5)
+    began = time.monotonic()
+    with connect(server) as connection:
+        closed = False
+        for byte in b"GET / HTTP/1.1\r\nX: " + b"a" * 10_000:
+            try:
+                connection.sendall(bytes([byte]))
+                connection.settimeout(0.05)
+                closed = connection.recv(1) == b""
+            except TimeoutError:
+                continue
+            except OSError:
+                closed = True
+            if closed:
+                break
+    assert closed
+    assert time.monotonic() - began < 10
+    assert get(server) == (200, b"ok\n")
+
+
+def test_a_client_that_does_not_read_its_response_is_cut_off(start: Start) -> None:
+    server = start(lambda request: Response(200, b"a" * 50_000_000), seconds=0.5)
+    with connect(server) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        until(lambda: not server._connections, seen=lambda: bool(connection.recv(1, socket.MSG_PEEK)))
+
+
+def until(met: Callable[[], bool], seen: Callable[[], bool] = lambda: True) -> None:
+    """Poll what no event reports."""
+    assert seen()
+    deadline = time.monotonic() + 20
+    while not met():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.01)
+
+
+def test_open_connections_lock_nobody_out_and_cost_no_threads(start: Start) -> None:
+    server = start(connections=20)
+    before = threading.active_count()
+    with ExitStack() as stack:
+        idle = [stack.enter_context(connect(server)) for _ in range(200)]
+        for connection in idle:
+            connection.sendall(b"GET / HT")
+        assert get(server) == (200, b"ok\n")
+        assert threading.active_count() <= before + 2
+        assert len(server._connections) <= 20
+        descriptors = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+        assert descriptors < 200 + 20 + 100, "the ends of our own 200 connections are here too"
+        idle[0].settimeout(20)
+        assert read_all(idle[0]) == b"", "the oldest are closed"
+    assert get(server) == (200, b"ok\n")
+
+
+def test_two_responses_are_computed_at_a_time(start: Start) -> None:
+    running, most, release = [0], [0], threading.Event()
+    lock, busy = threading.Lock(), threading.Semaphore(0)
+
+    def respond(request: Request) -> Response:
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        busy.release()
+        release.wait(20)
+        with lock:
+            running[0] -= 1
+        return Response(200, b"ok\n")
+
+    server = start(respond)
+    with ExitStack() as stack:
+        clients = [stack.enter_context(connect(server)) for _ in range(10)]
+        for client in clients:
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert busy.acquire(timeout=20)
+        assert busy.acquire(timeout=20)
+        release.set()
+        assert all(read_all(client).endswith(b"ok\n") for client in clients)
+    assert most[0] == 2
+
+
+def test_an_error_is_a_response_and_ends_nothing(start: Start) -> None:
+    failures = [ValueError("x")]
+
+    def respond(request: Request) -> Response:
+        if failures:
+            raise failures.pop()
+        return Response(200, b"ok\n")
+
+    server = start(respond)
+    assert get(server)[0] == 500
+    assert get(server) == (200, b"ok\n")
+
+
+def trusting(path: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(path))
+
+
+def get_securely(server: HttpServer, context: ssl.SSLContext) -> int:
+    with closing(http.client.HTTPSConnection("localhost", server.port, timeout=20, context=context)) as connection:
+        connection.request("GET", "/")
+        return connection.getresponse().status
+
+
+def test_tls_with_a_certificate_that_changes(start: Start, tmp_path: Path) -> None:
+    certificate, key = write_certificate(tmp_path)
+    server = start(certificate=Certificate(certificate, key))
+    first = trusting(certificate)
+    assert get_securely(server, first) == 200
+    write_certificate(tmp_path)
+    second = trusting(certificate)
+    assert get_securely(server, second) == 200
+    with pytest.raises(ssl.SSLCertVerificationError):
+        get_securely(server, first)
+    key.write_text("half written")
+    assert get_securely(server, second) == 200, "the previous certificate stays"
+
+
+def test_a_handshake_has_to_end_in_time(start: Start, tmp_path: Path) -> None:
+    server = start(certificate=Certificate(*write_certificate(tmp_path)), seconds=0.5)
+    with connect(server) as silent, connect(server) as plain:
+        assert read_all(silent) == b""
+        plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert not read_all(plain).startswith(b"HTTP")
+    until(lambda: not server._connections)
+
+
+def test_an_unusable_certificate_is_reported_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"the certificate .*none\.crt with the key .*none\.key is unusable: .*No such"
+    ):
+        Certificate(tmp_path / "none.crt", tmp_path / "none.key")
+
+
+def test_a_stopped_server_refuses_connections(start: Start) -> None:
+    server = start()
+    assert get(server)[0] == 200
+    port = server.port
+    with connect(server) as open_:
+        server.stop()
+        assert read_all(open_) == b""
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [(":80", ("0.0.0.0", 80)), ("127.0.0.1:0", ("127.0.0.1", 0)), ("[::1]:8080", ("::1", 8080))]
+)
+def test_addresses(text: str, expected: tuple[str, int]) -> None:
+    assert parse_address("--x", text, ":80") == expected

@@ -1,0 +1,169 @@
+"""/metrics over the network: its format, TLS, and who may read it."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from support.certificates import write_certificate
+
+from dljob_operator import cli
+from dljob_operator.engine.certificate import Certificate
+from dljob_operator.engine.http_server import HttpServer
+from dljob_operator.engine.metrics import Metrics
+from dljob_operator.engine.metrics_access import MetricsAccess
+from dljob_operator.engine.metrics_server import serve_metrics
+
+READER = {
+    "username": "system:serviceaccount:monitoring:prometheus",
+    "uid": "u",
+    "groups": ["a", "b"],
+    "extra": {"k": ["v"]},
+}
+
+
+class Api:
+    """A fake API server: the users by token, and who of them may read. It records the requests."""
+
+    def __init__(self) -> None:
+        self.users: dict[str, Mapping[str, Any]] = {"good": READER, "other": {"username": "tenant"}}
+        self.asked: list[tuple[str, Any]] = []
+        self.error: ApiError | None = None
+
+    def request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        assert method == "POST"
+        if self.error:
+            raise self.error
+        spec = body["spec"]
+        self.asked.append((body["kind"], spec))
+        if path == "/apis/authentication.k8s.io/v1/tokenreviews":
+            user = self.users.get(spec["token"])
+            return {"status": {"authenticated": True, "user": user} if user else {"error": "invalid"}}
+        assert path == "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        return {"status": {"allowed": spec["user"] == READER["username"]}}
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def served(stack: ExitStack, *arguments: Any) -> HttpServer:
+    metrics = Metrics()
+    metrics.watch(list, lambda: 7)
+    server = serve_metrics(metrics.registry, "127.0.0.1:0", *arguments)
+    assert server is not None
+    stack.callback(server.stop)
+    return server
+
+
+def get(server: HttpServer, path: str = "/metrics", trust: Path | None = None, **headers: str) -> tuple[int, bytes]:
+    if trust is None:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    else:
+        context = ssl.create_default_context(cafile=str(trust))
+        connection = http.client.HTTPSConnection("localhost", server.port, timeout=20, context=context)
+    with closing(connection):
+        connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        response = connection.getresponse()
+        return response.status, response.read()
+
+
+def test_it_is_served_in_prometheus_format(stack: ExitStack) -> None:
+    server = served(stack)
+    status, text = get(server)
+    assert status == 200
+    assert b"dljob_queue_jobs 7.0" in text
+    assert b"process_cpu_seconds_total" in text
+    assert b"dljob_queue_jobs 7.0" in gzip.decompress(get(server, Accept_Encoding="gzip")[1])
+    assert b"process_cpu" not in get(server, "/metrics?name[]=dljob_queue_jobs")[1]
+    assert get(server, "/")[0] == 404
+
+
+@pytest.mark.parametrize("address", ["0", ""])
+def test_nowhere(address: str) -> None:
+    assert serve_metrics(Metrics().registry, address) is None
+
+
+def test_an_address_without_a_port_is_reported() -> None:
+    with pytest.raises(ValueError, match=r"--metrics-bind-address: 'localhost' has no port; write :8080"):
+        serve_metrics(Metrics().registry, "localhost")
+
+
+def test_who_may_read_over_tls(stack: ExitStack, tmp_path: Path) -> None:
+    certificate, key = write_certificate(tmp_path)
+    server = served(stack, Certificate(certificate, key), MetricsAccess(Api()))
+
+    def status(**headers: str) -> int:
+        return get(server, trust=certificate, **headers)[0]
+
+    assert status() == 401
+    assert status(Authorization="Basic Z29vZDpnb29k") == 401
+    assert status(Authorization="Bearer bad") == 401
+    assert status(Authorization="Bearer other") == 403
+    assert status(Authorization="Bearer good") == 200
+    assert get(server, "/", certificate)[0] == 401, "nobody learns which paths there are"
+
+
+def test_the_api_server_gets_the_whole_user_and_the_path() -> None:
+    api = Api()
+    assert MetricsAccess(api).check("bearer good", "/metrics") is HTTPStatus.OK
+    given = {name: value for name, value in READER.items() if name != "username"}
+    wanted = {"user": READER["username"], "nonResourceAttributes": {"path": "/metrics", "verb": "get"}, **given}
+    assert api.asked == [("TokenReview", {"token": "good"}), ("SubjectAccessReview", wanted)]
+
+
+def test_a_result_is_kept_for_a_short_time() -> None:
+    api, now = Api(), [0.0]
+    access = MetricsAccess(api, lambda: now[0])
+
+    def requests_for(token: str) -> int:
+        before = len(api.asked)
+        access.check(f"Bearer {token}", "/metrics")
+        return len(api.asked) - before
+
+    assert [requests_for("good"), requests_for("good"), requests_for("bad"), requests_for("bad")] == [2, 0, 1, 0]
+    now[0] = 11.0
+    assert [requests_for("good"), requests_for("bad")] == [0, 1]
+    now[0] = 61.0
+    del api.users["good"]
+    assert access.check("Bearer good", "/metrics") is HTTPStatus.UNAUTHORIZED
+    for number in range(1000):
+        access.check(f"Bearer {number}", "/metrics")
+    assert len(access._known) <= 256
+
+
+def test_nobody_reads_while_the_api_server_cannot_tell(caplog: pytest.LogCaptureFixture) -> None:
+    api = Api()
+    access = MetricsAccess(api)
+    api.error = ApiError(403, "Forbidden", "cannot create resource tokenreviews")
+    assert access.check("Bearer good", "/metrics") is HTTPStatus.SERVICE_UNAVAILABLE
+    assert "cannot create resource tokenreviews" in str(vars(caplog.records[0]))
+    api.error = None
+    assert access.check("Bearer good", "/metrics") is HTTPStatus.OK, "an error is not kept"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["--metrics-tls-cert-file", "a"], "--metrics-tls-cert-file and --metrics-tls-key-file need each other"),
+        (["--metrics-tls-key-file", "a"], "--metrics-tls-cert-file and --metrics-tls-key-file need each other"),
+        (
+            ["--metrics-authentication"],
+            "--metrics-authentication would receive tokens without TLS: add --metrics-tls-cert",
+        ),
+        (["--metrics-tls-cert-file", "/no.crt", "--metrics-tls-key-file", "/no.key"], "the certificate /no.crt with"),
+    ],
+)
+def test_options_that_are_not_secure(given: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "--metrics-bind-address", "127.0.0.1:0", *given]) == 1
+    assert says in capsys.readouterr().err
