@@ -429,6 +429,7 @@ def _cloud(text: str) -> str:
 def _seconds_or_never(text: str) -> str:
     if text and not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds; omit the option for never")
+    return text
 
 
 def _termination_message_policy(text: str) -> str:
