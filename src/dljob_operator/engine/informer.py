@@ -17,6 +17,7 @@ No library's informer is used, for these reasons:
 from __future__ import annotations
 
 import logging
+import math
 import random
 import threading
 import time
@@ -29,10 +30,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from dljob_operator import logs
 from dljob_operator.engine.cache import Store
 from dljob_operator.engine.discovery import Resource
-from dljob_operator.engine.kube import ApiConnectionError, KubeApi, WatchStream
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi, UntrustedServer, WatchStream
 from dljob_operator.engine.nesting import LIMIT, is_too_deep
 from dljob_operator.engine.predicates import Change
 from dljob_operator.engine.transforms import Object, Transform
+from dljob_operator.engine.watch_health import LIST_AGAIN_AFTER, WatchHealth
 
 _LOG = logging.getLogger(__name__)
 PAGE_SIZE = 500
@@ -98,6 +100,8 @@ class Informer:
         self._stopping = threading.Event()
         self._stream: WatchStream | None = None
         self._last_error = ""
+        self._pause = _FIRST_PAUSE
+        self._health = WatchHealth(self.what)
         self._thread = threading.Thread(target=self._run, name=f"informer {self.what}", daemon=True)
 
     def start(self) -> None:
@@ -115,41 +119,46 @@ class Informer:
         self._thread.join(timeout)
 
     def problem(self) -> str:
-        """Why it no longer watches, "" if it does."""
-        ended = self._thread.ident is not None and not self._thread.is_alive() and not self._stopping.is_set()
-        return f"the watch of {self.what} has ended" if ended else ""
+        """Why it no longer watches although a restart may help, "" if it does; see `WatchHealth`."""
+        if self._stopping.is_set() or self._thread.ident is None:
+            return ""
+        return self._health.problem() if self._thread.is_alive() else f"the watch of {self.what} has ended"
+
+    def not_ready(self) -> str:
+        """Why the store is not up to date, "" if it is."""
+        return self._health.not_ready(self.has_synced.is_set())
 
     def _run(self) -> None:
-        pause = _FIRST_PAUSE
+        self._health.received()
         while not self._stopping.is_set():
             try:
                 resource = self.source.find()
                 if resource is None:
                     self._kind_is_missing()
-                elif self._list_and_watch(resource):
-                    pause = _FIRST_PAUSE
+                else:
+                    self._list_and_watch(resource)
             except _Expired:
                 self._version = ""
-                continue
             except ApiError as error:
                 self._version = ""
                 # After a 404 the kind is no longer served, and `find` returns None.
                 if error.status != 404:
-                    self._warn_once(f"{error}{self.source.without}")
+                    self._failed(f"{error}{self.source.without}", rejected=error.status == 401)
                     if error.status == 403 and self.source.optional:
                         self._clear()
             except ApiConnectionError as error:
                 # The store stays valid: the next watch continues from its resource version.
-                self._warn_once(str(error))
+                self._failed(str(error), rejected=isinstance(error, UntrustedServer))
             except RecursionError:
                 self._version = ""  # an event that cannot be decoded: the next list leaves its object out
-                self._warn_once("an object is nested too deeply to be read; listing the others again")
-            except Exception:
+                self._failed("an object is nested too deeply to be read; listing the others again")
+            except Exception as error:
                 self._version = ""
+                self._health.failed(f"{type(error).__name__}: {error}")
                 _LOG.exception("watch failed unexpectedly; restarting it", extra=logs.fields(**self._log_fields))
             # Random, so that the informers do not reconnect at the same time.
-            self._stopping.wait(pause * random.uniform(0.5, 1.0))
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            self._stopping.wait(self._pause * random.uniform(0.5, 1.0))
+            self._pause = min(self._pause * 2, _LONGEST_PAUSE)
 
     def _kind_is_missing(self) -> None:
         self._version = ""
@@ -161,10 +170,11 @@ class Informer:
         for change in self.store.replace([]):
             self._on_change(change)
         self.missing_now = True
+        self._health.absent()
         self.has_synced.set()
 
-    def _list_and_watch(self, resource: Resource) -> bool:
-        """List if necessary, then watch until stopped; return False if a watch ended too soon."""
+    def _list_and_watch(self, resource: Resource) -> None:
+        """List if necessary, then watch until stopped; return if a watch ended too soon."""
         path = resource.collection(self.source.namespace)
         if not self._version:
             self._version = self._list(resource)
@@ -174,11 +184,15 @@ class Informer:
         self.synced.set()
         self.has_synced.set()
         while not self._stopping.is_set():
-            began = time.monotonic()
-            self._watch(path)
-            if time.monotonic() - began < _SHORTEST_WATCH:
-                return False
-        return True
+            silent = self._health.silent_for
+            if silent > LIST_AGAIN_AFTER:
+                _LOG.warning(
+                    "watch received nothing; listing again",
+                    extra=logs.fields(**self._log_fields, silent_seconds=silent),
+                )
+                self._version = self._list(resource)
+            if not self._watch(path):
+                return
 
     def _list(self, resource: Resource) -> str:
         items: list[Object] = []
@@ -190,6 +204,7 @@ class Informer:
                 if error.status == 410:
                     raise _Expired from None
                 raise
+            self._health.received()
             items += [self.source.transform(obj) for obj in page["items"] if self._is_usable(obj)]
             token = page["metadata"].get("continue")
             if not token:
@@ -212,6 +227,7 @@ class Informer:
             metadata = listed["metadata"]
             try:
                 items.append(self._api.get(resource.item(metadata.get("namespace", ""), metadata["name"])))
+                self._health.received()
             except RecursionError:
                 self._ignored(metadata)
             except ApiError as error:
@@ -233,19 +249,25 @@ class Informer:
             ),
         )
 
-    def _watch(self, path: str) -> None:
-        """Read one watch to its end. The end is no error: the next watch continues from there."""
+    def _watch(self, path: str) -> bool:
+        """Read one watch to its end, which is no error: the next watch continues from there.
+
+        Return whether it lasted long enough for the next one to follow without a pause.
+        """
         query: dict[str, Any] = {
             "resourceVersion": self._version,
             "allowWatchBookmarks": "true",
             "timeoutSeconds": random.randint(*_WATCH_SECONDS),
             **self._selection,
         }
+        began = math.inf
         try:
             with self._api.watch(path, query, _QUIET_SECONDS) as stream:
                 self._stream = stream
                 if self._stopping.is_set():
-                    return
+                    return False
+                began = time.monotonic()
+                self._health.opened()
                 if self._last_error:
                     _LOG.info("watch resumed", extra=logs.fields(**self._log_fields))
                     self._last_error = ""
@@ -256,10 +278,15 @@ class Informer:
             raise
         finally:
             self._stream = None
+            lasted = time.monotonic() - began >= _SHORTEST_WATCH
+            if lasted:
+                self._pause = _FIRST_PAUSE
+        return lasted
 
     def _read(self, stream: WatchStream) -> None:
         try:
             for event in stream:
+                self._health.received()
                 self._handle_event(event)
         except ApiConnectionError as error:
             _LOG.debug("watch interrupted", extra=logs.fields(**self._log_fields, error=error))
@@ -275,6 +302,10 @@ class Informer:
             change = self.store.remove(transformed) if gone else self.store.put(transformed)
             self._on_change(change)
         self._version = obj["metadata"]["resourceVersion"]
+
+    def _failed(self, error: str, *, rejected: bool = False) -> None:
+        self._health.failed(error, rejected=rejected)
+        self._warn_once(error)
 
     def _warn_once(self, error: str) -> None:
         """Log an error once, not at every attempt."""

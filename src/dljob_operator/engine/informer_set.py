@@ -122,6 +122,10 @@ class InformerSet:
         """Why an informer no longer watches, "" if all do."""
         return next(filter(None, (informer.problem() for informer in self._informers)), "")
 
+    def not_ready(self) -> str:
+        """Why the cache is not up to date, "" if it is."""
+        return next(filter(None, (informer.not_ready() for informer in self._informers)), "")
+
     def begin_stop(self) -> None:
         """End all waiting for the cache, and the informers that have not synced; the others go on."""
         self._stopping.set()

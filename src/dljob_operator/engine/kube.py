@@ -13,6 +13,10 @@ import contextlib
 import copy
 import json
 import logging
+import math
+import socket
+import ssl
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -34,12 +38,21 @@ from dljob_operator import logs
 _LOG = logging.getLogger(__name__)
 _CONNECT_TIMEOUT, _READ_TIMEOUT = 10.0, 60.0
 _CONNECTIONS = 32
+_KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""Seconds and probes after which the kernel ends a connection whose peer has vanished, as in client-go. Systems that
+lack an option use their own value."""
+_WATCH_MARGIN = 30.0
+"""Seconds by which a watch may outlast the duration that was requested of the server."""
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=1"
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 class ApiConnectionError(Exception):
     """There was no complete response: no connection, a timeout, or an interrupted response."""
+
+
+class UntrustedServer(ApiConnectionError):
+    """The certificate of the API server is not one that this process trusts."""
 
 
 class NoCluster(Exception):
@@ -61,6 +74,7 @@ class KubeApi:
 
     def __init__(self, api_client: client.ApiClient) -> None:
         self._connection = Connection(api_client)
+        self._connection.pool.connection_pool_kw["socket_options"] = _socket_options()
         self._timeout = _READ_TIMEOUT
 
     def with_timeout(self, seconds: float) -> KubeApi:
@@ -121,9 +135,11 @@ class KubeApi:
 
     @contextlib.contextmanager
     def watch(self, path: str, query: Mapping[str, Any], quiet_for: float) -> Iterator[WatchStream]:
-        """Open a watch. It ends when the server closes it, or when no data arrives for `quiet_for` seconds."""
+        """Open a watch. It ends when the server closes it, when no data arrives for `quiet_for` seconds, or soon after
+        its `timeoutSeconds`, whatever the server sends."""
+        longest = float(query.get("timeoutSeconds", math.inf)) + _WATCH_MARGIN
         with self._open(Request("GET", path, query={**query, "watch": "true"}), quiet_for) as response:
-            yield WatchStream(response)
+            yield WatchStream(response, time.monotonic() + longest)
 
     @contextlib.contextmanager
     def _open(self, request: Request, read_timeout: float) -> Iterator[urllib3.BaseHTTPResponse]:
@@ -139,20 +155,39 @@ class KubeApi:
                 # A response that was read completely has returned its connection to the pool; close all others.
                 response.close()
         except urllib3.exceptions.HTTPError as error:
-            raise ApiConnectionError(f"{request.method} {self.server}{request.path}: {error}") from error
+            kind = UntrustedServer if _is_untrusted(error) else ApiConnectionError
+            raise kind(f"{request.method} {self.server}{request.path}: {error}") from error
+
+
+def _socket_options() -> list[tuple[int, int, int]]:
+    ours = [
+        (socket.IPPROTO_TCP, getattr(socket, name), value) for name, value in _KEEPALIVE.items() if name in vars(socket)
+    ]
+    return [
+        *urllib3.connection.HTTPConnection.default_socket_options,
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+        *ours,
+    ]
+
+
+def _is_untrusted(error: urllib3.exceptions.HTTPError) -> bool:
+    """Whether the certificate was refused. Other TLS errors may be those of a server that is starting or ending."""
+    return isinstance(error, urllib3.exceptions.SSLError) and isinstance(error.args[0], ssl.SSLCertVerificationError)
 
 
 class WatchStream:
     """The events of one open watch."""
 
-    def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
+    def __init__(self, response: urllib3.BaseHTTPResponse, deadline: float = math.inf) -> None:
         self._response = response
+        self._deadline = deadline
         self._stopped = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield each watch event as decoded JSON until the server closes the watch or another thread calls `stop`.
 
-        Raises ApiConnectionError if the connection breaks or no data arrives for too long.
+        It ends at the first data after `deadline`, too. Raises ApiConnectionError if the connection breaks or no data
+        arrives for too long.
         """
         pending = b""
         try:
@@ -162,6 +197,8 @@ class WatchStream:
                 for line in lines:
                     if line.strip():
                         yield json.loads(line)
+                if time.monotonic() > self._deadline:
+                    return
         except urllib3.exceptions.HTTPError as error:
             if not self._stopped:
                 raise ApiConnectionError(f"watch: {error}") from error
