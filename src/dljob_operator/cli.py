@@ -35,6 +35,7 @@ from dljob_operator.engine.certificate import Certificate
 from dljob_operator.engine.cleanup import CleanupIncomplete, remove_created
 from dljob_operator.engine.controller import Controller
 from dljob_operator.engine.crds import Installed, install_crds
+from dljob_operator.engine.fence import FencedRunner
 from dljob_operator.engine.health import Health
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NoCluster, find_kubeconfig
 from dljob_operator.engine.leader import LeaderElector
@@ -124,15 +125,17 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
         metrics = Metrics()
         access = MetricsAccess(api.with_timeout(_REVIEW_TIMEOUT)) if options.metrics_authentication else None
         serve_metrics(metrics.registry, options.metrics_bind_address, certificate, access)
-        elector = _elector(options, api, stopping)
+        elector = _elector(options, api, stopping, runner)
+        if health is not None:
+            health.ready_checks += [lambda: _not_loaded(runner), *([elector.not_ready] if elector else [])]
         if elector is not None and not _elected(elector, stopping, health):
             runner.close()
             _clean_up(api, installed)
             return 0
         controller = Controller(
             watches,
-            api,
-            runner,
+            api if elector is None else api.writing_while(elector.leads),
+            runner if elector is None else FencedRunner(runner, elector.leads),
             Settings(
                 namespaces=_namespaces(options),
                 selector=options.selector,
@@ -146,6 +149,7 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
         controller.start()
         if health is not None:
             health.checks += [controller.problem, runner.problem]
+            health.ready_checks.append(controller.not_ready)
     except BaseException:
         runner.close()
         if any(one.created for one in installed):
@@ -195,13 +199,26 @@ def _clean_up(api: KubeApi, installed: Sequence[Installed]) -> None:
         )
 
 
-def _elector(options: argparse.Namespace, api: KubeApi, stopping: _Stopping) -> LeaderElector | None:
+def _not_loaded(runner: RunnerClient) -> str:
+    try:
+        runner.wait_ready(0)
+    except RunnerError as error:
+        return str(error)
+    return ""
+
+
+def _elector(
+    options: argparse.Namespace, api: KubeApi, stopping: _Stopping, runner: RunnerClient
+) -> LeaderElector | None:
     if not options.leader_elect:
         return None
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
-    return LeaderElector(
-        api, options.leader_election_namespace, identity, lambda: stopping.because("another operator is the leader now")
-    )
+
+    def lost() -> None:
+        stopping.because("another operator is the leader now")
+        runner.close()  # at once, whatever the main thread does
+
+    return LeaderElector(api, options.leader_election_namespace, identity, lost)
 
 
 def _elected(elector: LeaderElector, stopping: _Stopping, health: Health | None) -> bool:
@@ -209,7 +226,6 @@ def _elected(elector: LeaderElector, stopping: _Stopping, health: Health | None)
     elector.start()
     if health is not None:
         health.checks.append(elector.problem)
-        health.ready.set()  # a standby replica is ready, too
     while not elector.elected.wait(0.1):
         if stopping.is_set():
             elector.stop()
@@ -237,8 +253,6 @@ def _wait(
             return
         watched, missing = controller.wait_ready()
         if not stopping.is_set():
-            if health is not None:
-                health.ready.set()
             later = f" (not installed yet: {', '.join(map(str, missing))})" if missing else ""
             message = f"ready: watching {', '.join(map(str, watched)) or 'nothing'}{later}"
             print(logs.ready_line(message, options.log_format), flush=True)

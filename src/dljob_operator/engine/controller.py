@@ -82,6 +82,10 @@ class Controller:
         """Why jobs are no longer watched or reconciled, "" if they are."""
         return self._workers.problem() or self._informers.problem()
 
+    def not_ready(self) -> str:
+        """Why the cache is not up to date, "" if it is."""
+        return self._informers.not_ready()
+
     def stop(self, grace: float) -> None:
         """Start no more runs, wait `grace` seconds for those in progress, kill the others, and end all threads."""
         self._workers.stop(grace)

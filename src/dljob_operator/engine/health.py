@@ -1,9 +1,11 @@
-"""The endpoint of the probes: /healthz returns 200 while all threads run, /readyz after all kinds were listed."""
+"""The endpoint of the probes: /healthz returns 200 unless a restart may help, /readyz while the operator can work.
+
+A standby of a leader election is ready too, since a rolling update waits for that before it ends the leader.
+"""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dljob_operator.engine.http_server import HttpServer, Request, Response, parse_address
 
@@ -12,9 +14,10 @@ class Health:
     """Serves at `address` ("host:port", ":port" for all interfaces) from `start` on."""
 
     def __init__(self, address: str) -> None:
-        self.ready = threading.Event()
         self.checks: list[Callable[[], str]] = []
-        """Each returns what no longer works, "" if all does."""
+        """Each returns what a restart may mend, "" if nothing."""
+        self.ready_checks: list[Callable[[], str]] = []
+        """Each returns what the operator still waits for, "" if nothing. Without a check it is not ready."""
         where = parse_address("--health-probe-bind-address", address, ":6789 or 127.0.0.1:6789")
         self._server = HttpServer(where, self._respond)
 
@@ -27,11 +30,12 @@ class Health:
         return Response(503 if text else 200, f"{text or 'ok'}\n".encode())
 
     def problem(self) -> str:
-        """The first of the checks' problems, "" if there is none. A restart helps: Kubernetes does that."""
-        return next(filter(None, (check() for check in self.checks)), "")
+        """The first of the checks' problems, "" if there is none."""
+        return _first(self.checks)
 
     def not_ready(self) -> str:
-        return "" if self.ready.is_set() else "not ready yet"
+        """What the operator waits for first, "" if nothing."""
+        return _first(self.ready_checks) if self.ready_checks else "the operator is starting"
 
     @property
     def port(self) -> int:
@@ -42,3 +46,7 @@ class Health:
 
     def stop(self) -> None:
         self._server.stop()
+
+
+def _first(checks: Sequence[Callable[[], str]]) -> str:
+    return next(filter(None, (check() for check in checks)), "")

@@ -17,7 +17,7 @@ import math
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,10 @@ class UntrustedServer(ApiConnectionError):
     """The certificate of the API server is not one that this process trusts."""
 
 
+class NotLeading(ApiConnectionError):
+    """A write that was not sent, because another operator may be the leader."""
+
+
 class NoCluster(Exception):
     """No usable cluster is configured; the message names the file that was read."""
 
@@ -76,11 +80,18 @@ class KubeApi:
         self._connection = Connection(api_client)
         self._connection.pool.connection_pool_kw["socket_options"] = _socket_options()
         self._timeout = _READ_TIMEOUT
+        self._may_write: Callable[[], bool] = lambda: True
 
     def with_timeout(self, seconds: float) -> KubeApi:
         """Return an API that gives up a request after `seconds` without a response; watches have their own time."""
         other = copy.copy(self)
         other._timeout = seconds
+        return other
+
+    def writing_while(self, allowed: Callable[[], bool]) -> KubeApi:
+        """Return an API that sends a request other than GET only if `allowed` returns True just before."""
+        other = copy.copy(self)
+        other._may_write = allowed
         return other
 
     @classmethod
@@ -95,6 +106,7 @@ class KubeApi:
                 config.load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
             else:
                 config.load_incluster_config(client_configuration=configuration)
+                configuration.refresh_api_key_hook = _read_token
         except (ConfigException, OSError) as error:
             where = kubeconfig or "the pod's service account"
             message = f"no cluster configuration ({where}: {error}); set --kubeconfig or KUBECONFIG"
@@ -130,6 +142,8 @@ class KubeApi:
         content_type: str = JSON,
     ) -> dict[str, Any]:
         """Return the decoded response. Raises ApiError for an error response and ApiConnectionError for none."""
+        if method != "GET" and not self._may_write():
+            raise NotLeading(f"{method} {path} was not sent: this operator is no longer the leader")
         with self._open(Request(method, path, body, query, content_type), self._timeout) as response:
             return decode(response.status, response.read())
 
@@ -157,6 +171,22 @@ class KubeApi:
         except urllib3.exceptions.HTTPError as error:
             kind = UntrustedServer if _is_untrusted(error) else ApiConnectionError
             raise kind(f"{request.method} {self.server}{request.path}: {error}") from error
+
+
+def _read_token(configuration: client.Configuration) -> None:
+    """Read the pod's token anew, as the kubelet replaces it.
+
+    The library does that once a minute by the time of day: too late for a leader whose token was revoked, and not at
+    all for an hour after the clock was set back by one. `Connection` calls this at most once a second.
+    """
+    try:
+        token = _SERVICE_ACCOUNT.read_text().strip()
+    except OSError as error:
+        _LOG.warning("cannot read the token of the service account", extra=logs.fields(error=error))
+        return
+    if token:
+        name = "BearerToken" if "BearerToken" in configuration.api_key else "authorization"  # the latter before 34
+        configuration.api_key[name] = f"Bearer {token}"
 
 
 def _socket_options() -> list[tuple[int, int, int]]:

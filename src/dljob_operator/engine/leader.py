@@ -15,7 +15,6 @@ import enum
 import logging
 import math
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,10 +23,13 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
+from dljob_operator.engine.boottime import boottime
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 
 _LOG = logging.getLogger(__name__)
 LEASE = "dljob-operator"
+UNREADY_AFTER = 60.0
+"""Seconds without a response of the API server after which a standby is not ready to take over."""
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 
 
@@ -52,7 +54,7 @@ class LeaseAction(enum.Enum):
 
 @dataclass(frozen=True)
 class LeaseObservation:
-    """The resource version of a Lease and the monotonic time when it was first observed."""
+    """The resource version of a Lease and when it was first observed, in seconds of `boottime`."""
 
     version: str
     since: float
@@ -99,7 +101,10 @@ class LeaderElector:
     """Acquires and renews the Lease on one thread; a second one calls `on_lost` if it is not renewed in time.
 
     The second thread sends no requests, so that the deadline holds whatever happens to one: a connection that hangs, a
-    response that cannot be decoded, a token that cannot be refreshed. It measures with the monotonic clock.
+    response that cannot be decoded, a token that cannot be refreshed. It measures with `boottime`.
+
+    A process that was stopped or suspended continues in any of its threads first. So `leads` is what decides whether a
+    write may be sent, and a Lease that has expired is never renewed, although nobody may have taken it.
     """
 
     def __init__(
@@ -118,6 +123,8 @@ class LeaderElector:
         self._path = _LEASES.format(namespace)
         self._observation: LeaseObservation | None = None
         self._renewed = 0.0
+        self._answered = -math.inf
+        self._error = ""
         self._stopping = threading.Event()
         self.elected = threading.Event()
         self._changed = threading.Condition()
@@ -134,6 +141,19 @@ class LeaderElector:
             return ""
         ended = [thread.name for thread in (self._thread, self._guard) if not thread.is_alive()]
         return f"the thread {ended[0]} has ended" if ended else ""
+
+    def leads(self) -> bool:
+        """Whether the Lease is certainly still that of this process."""
+        return self.elected.is_set() and boottime() < self._renewed + self._timings.deadline
+
+    def not_ready(self) -> str:
+        """Why this operator can neither lead nor take over, "" if it can. A standby is ready."""
+        if self._answered == -math.inf:
+            return f"the Lease {self._namespace}/{LEASE} was not read yet{self._error and f': {self._error}'}"
+        silent = boottime() - self._answered
+        if silent <= UNREADY_AFTER:
+            return ""
+        return f"the Lease {self._namespace}/{LEASE} could not be read for {silent:.0f} s: {self._error}"
 
     def stop(self) -> None:
         """Release the Lease, so that a standby need not wait until it expires. Call this after the last write."""
@@ -162,17 +182,18 @@ class LeaderElector:
                 message, values = problem
                 _LOG.info(message, extra=logs.fields(**values))
             logged = problem
+            self._error = problem[1].get("error", "") if problem is not None else ""
             self._stopping.wait(self._timings.period)
 
     def _watch_deadline(self) -> None:
         """Call `on_lost` once the Lease was not renewed for the deadline."""
         with self._changed:
             while not self._stopping.is_set():
-                left = self._renewed + self._timings.deadline - time.monotonic() if self.elected.is_set() else None
-                if left is None or left > 0:
-                    self._changed.wait(left)
-                    continue
-                break
+                left = self._renewed + self._timings.deadline - boottime() if self.elected.is_set() else math.inf
+                if left <= 0:
+                    break
+                # A wait does not count the time for which the machine is suspended, so it must be short.
+                self._changed.wait(None if left == math.inf else min(left, self._timings.period))
         if self._stopping.is_set():
             return
         _LOG.error(
@@ -188,11 +209,15 @@ class LeaderElector:
 
     def _try_acquire(self) -> tuple[str, dict[str, Any]] | None:
         """Make one attempt; return a log message with fields if this operator does not hold the Lease after it."""
-        began = time.monotonic()
+        began = boottime()
+        if self.elected.is_set() and not self.leads():
+            return "leader election ended", {}  # the deadline's thread ends this process
         try:
             lease = self._read()
+            self._answered = boottime()
             if lease is not None:
-                self._observation = observe_lease(lease, self._observation, began)
+                # The holder may have renewed it at any time until the response.
+                self._observation = observe_lease(lease, self._observation, self._answered)
             action = decide_action(lease, self._identity, self._observation, began, self._timings.duration)
             if action is LeaseAction.WAIT:
                 if self.elected.is_set():  # another process took the Lease while the API server was unreachable
@@ -201,9 +226,11 @@ class LeaderElector:
                 return "standing by", {"leader": lease["spec"]["holderIdentity"]}
             body = build_lease(lease, self._identity, self._namespace, self._timings, datetime.now(UTC))
             if action is LeaseAction.CREATE:
-                self._api.request("POST", self._path, body)
+                answer = self._api.request("POST", self._path, body)
             else:
-                self._api.request("PUT", f"{self._path}/{LEASE}", body)
+                answer = self._api.request("PUT", f"{self._path}/{LEASE}", body)
+            if answer["spec"]["holderIdentity"] != self._identity:
+                return "leader election failed", {"error": "the API server returned another holder than it was given"}
         except (ApiError, ApiConnectionError) as error:
             return "leader election failed", {"error": str(error)}
         self._set_renewed(began)

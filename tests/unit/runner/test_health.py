@@ -27,9 +27,14 @@ def status(health: Health, path: str) -> int:
         return error.code
 
 
-def test_healthy_immediately_and_ready_when_set(health: Health) -> None:
+def test_healthy_immediately_and_ready_once_every_check_says_so(health: Health) -> None:
+    waits = ["the first list of pods is not complete"]
     assert (status(health, "/healthz"), status(health, "/readyz")) == (200, 503)
-    health.ready.set()
+    health.ready_checks += [lambda: "", lambda: waits[0]]
+    with pytest.raises(urllib.error.HTTPError) as failed:
+        urllib.request.urlopen(f"http://127.0.0.1:{health.port}/readyz", timeout=10)
+    assert failed.value.read() == b"the first list of pods is not complete\n"
+    waits[0] = ""
     assert status(health, "/readyz?verbose") == 200
     assert status(health, "/") == 404
 

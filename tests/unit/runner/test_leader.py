@@ -101,7 +101,7 @@ class Leases(KubeApi):
     def request(self, method: str, path: str, body: Any = None, **_: Any) -> dict[str, Any]:
         body["metadata"]["resourceVersion"] = str(next(self.versions))
         self.lease = copy.deepcopy(body)
-        return {}
+        return copy.deepcopy(self.lease)
 
 
 SHORT = LeaseTimings(duration=0.9, deadline=0.5, period=0.1)

@@ -1,0 +1,42 @@
+"""Keep a former leader from starting runs, in the moments until its process ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from dljob_operator.runner import Failure, RunOutcome, RunRequest, RunResult
+
+
+class Runs(Protocol):
+    """The part of RunnerClient that starts and ends runs."""
+
+    def run(self, request: RunRequest) -> RunResult: ...
+
+    def results(self, request: RunRequest) -> Iterator[RunResult]: ...
+
+    def close(self) -> None: ...
+
+
+class FencedRunner:
+    """Starts the runs of `runner` while `leads` returns True; later ones end as CANCELLED."""
+
+    def __init__(self, runner: Runs, leads: Callable[[], bool]) -> None:
+        self._runner = runner
+        self._leads = leads
+
+    def run(self, request: RunRequest) -> RunResult:
+        return self._runner.run(request) if self._leads() else _not_started()
+
+    def results(self, request: RunRequest) -> Iterator[RunResult]:
+        if self._leads():
+            yield from self._runner.results(request)
+        else:
+            yield _not_started()
+
+    def close(self) -> None:
+        self._runner.close()
+
+
+def _not_started() -> RunResult:
+    return RunResult(RunOutcome.CANCELLED, (Failure("", "this operator is no longer the leader"),))
