@@ -18,6 +18,7 @@ from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.outcome import JobOutcome, outcomes, written
 from dljob_operator.engine.predicates import is_leaving, object_fields, uid_of
+from dljob_operator.engine.progress import MARGIN
 from dljob_operator.engine.queue import WorkQueue
 from dljob_operator.engine.requests import period_of, request_for_many, request_for_one
 from dljob_operator.engine.settings import Settings
@@ -80,7 +81,7 @@ class Controller:
 
     def problem(self) -> str:
         """Why jobs are no longer watched or reconciled, "" if they are."""
-        return self._workers.problem() or self._informers.problem()
+        return self._workers.problem() or self._informers.problem() or self._stalled()
 
     def not_ready(self) -> str:
         """Why the cache is not up to date, "" if it is."""
@@ -89,6 +90,20 @@ class Controller:
     def stop(self, grace: float) -> None:
         """Start no more runs, wait `grace` seconds for those in progress, kill the others, and end all threads."""
         self._workers.stop(grace)
+
+    def _stalled(self) -> str:
+        """Which job no longer makes progress, "" if all do. Without the caches the workers wait for the API server."""
+        stall = self._queue.stall(self._settings.run_timeout + MARGIN) if self._informers.wait_filled(0) else None
+        if stall is None:
+            return ""
+        found = self._informers.find(stall.key)
+        name = stall.key
+        if found is not None:
+            metadata = found[1]["metadata"]
+            name = f"{found[0].watch.gvk} {metadata.get('namespace', '')}/{metadata['name']}"
+        if stall.running:
+            return f"the reconcile of {name} has made no progress for {stall.seconds:.0f} s"
+        return f"{name} has waited for {stall.seconds:.0f} s, and no worker takes any job"
 
     # Reconciles (on the workers' threads)
 

@@ -106,7 +106,7 @@ class KubeApi:
                 config.load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
             else:
                 config.load_incluster_config(client_configuration=configuration)
-                configuration.refresh_api_key_hook = _read_token
+                configuration.refresh_api_key_hook = _read_token  # type: ignore[assignment]  # declared as None
         except (ConfigException, OSError) as error:
             where = kubeconfig or "the pod's service account"
             message = f"no cluster configuration ({where}: {error}); set --kubeconfig or KUBECONFIG"

@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from dljob_operator.engine.fair_queue import FairQueue, Flow
+from dljob_operator.engine.progress import QueueProgress, Stall
 from dljob_operator.engine.resource_versions import Written
 from dljob_operator.engine.schedule import Schedule
 
@@ -58,6 +59,7 @@ class _Item:
     dirty: set[Written | None] = field(default_factory=set)
     urgent: bool = False
     settle: float = SETTLE
+    ready_since: float = 0.0
 
 
 class _Line(FairQueue):
@@ -84,6 +86,7 @@ class WorkQueue:
         self._running_continuing: dict[str, int] = {}
         """The thread of each run of a continuing job."""
         self._takers = 0
+        self._progress = QueueProgress(clock)
 
     @property
     def waiting(self) -> int:
@@ -96,6 +99,13 @@ class WorkQueue:
         with self._changed:
             self._promote()
             return sum(map(len, self._lines))
+
+    def stall(self, limit: float) -> Stall | None:
+        """Return what has waited for more than `limit` seconds while nothing was taken or returned, None if nothing."""
+        with self._changed:
+            self._promote()
+            ready = ((key, item.ready_since) for key, item in self._items.items() if item.state is _State.READY)
+            return self._progress.stall(limit, min(ready, key=lambda one: one[1], default=None))
 
     def add(self, key: str, flow: Flow, *, cause: Written | None = None, urgent: bool = False, owned: int = 0) -> None:
         """Queue `key`.
@@ -132,6 +142,7 @@ class WorkQueue:
         """
         with self._changed:
             self._takers += 1
+            self._progress.idle(threading.get_ident())
             try:
                 return self._schedule.wait(lambda: self._take(limit), timeout)
             finally:
@@ -154,6 +165,7 @@ class WorkQueue:
         during the run requeue the key, except those whose cause the run itself `wrote`. See `NextRun` for `next_run`.
         """
         with self._changed:
+            self._progress.returned(threading.get_ident(), key)
             if self._running_continuing.get(key) == threading.get_ident():
                 del self._running_continuing[key]
                 self._changed.notify_all()  # a thread may take the next continuing job
@@ -199,6 +211,7 @@ class WorkQueue:
         thread = threading.get_ident()
         for key in keys:
             self._items[key].state, self._items[key].taker = _State.RUNNING, thread
+        self._progress.took(thread, keys)
         if line is self._continuing:
             self._running_continuing[first] = thread
         return keys
@@ -222,6 +235,7 @@ class WorkQueue:
             self._changed_jobs.add(key, item.flow)
         if item.state is not _State.READY:
             item.state = _State.READY
+            item.ready_since = self._clock()
             self._schedule.discard(key)
             continues = item.next_run is NextRun.CONTINUING
             line = self._changed_jobs if urgent else self._continuing if continues else self._changed_owned
