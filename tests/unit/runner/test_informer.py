@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import urllib3
 from kubernetes import client
 from support.scripted_server import Exchange, scripted
 
@@ -254,3 +256,10 @@ def test_the_kernel_probes_the_peer_of_an_idle_connection() -> None:
         ]
         assert values == [30, 10, 3, 1]
         connection.close()
+
+
+def test_a_refused_certificate_is_told_from_a_server_that_is_starting() -> None:
+    refused = urllib3.exceptions.SSLError(ssl.SSLCertVerificationError("certificate verify failed"))
+    starting = urllib3.exceptions.SSLError(ssl.SSLEOFError("EOF occurred"))
+    away = urllib3.exceptions.ProtocolError("Connection aborted.")
+    assert [kube._is_untrusted(error) for error in (refused, starting, away)] == [True, False, False]
