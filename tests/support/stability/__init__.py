@@ -1,0 +1,15 @@
+"""An explicit-state model of one job, its operator and its surroundings, for the property "eventually stable".
+
+From every state that API server, kubelet, tenants and a faulty operator can reach, the job reaches its desired state once
+its surroundings are quiet, and stays there without further writes. The operator's part of the model is the product itself:
+``parse_job``, ``build_observed_state``, ``plan`` and ``conclude``.
+
+- ``state.py``: a state of the model, hashable, with times relative to now
+- ``scenarios.py``: the jobs that are explored
+- ``api_server.py``: applies the writes of a plan to a state
+- ``reconciler.py``: the operator: complete, interrupted, stale and denied reconciles
+- ``surroundings.py``: kubelet, tenants and time
+- ``invariants.py``: what must hold at each write
+- ``convergence.py``: the path of a state to its fixed point, and whether that is the desired state
+- ``explorer.py``: visits states by a fixed seed; ``python -m support.stability`` reports its figures
+"""

@@ -1,0 +1,188 @@
+"""The jobs that are explored: small ones of each family, built from the declarations of the roles."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from support.builders import (
+    CAFFE2,
+    MXNET,
+    PYTORCH,
+    TENSORFLOW,
+    Framework,
+    Resource,
+    caffe2job,
+    echo_framework,
+    echojob,
+    mxjob,
+    pytorchjob,
+    tfjob,
+)
+from support.stability.state import Spec
+
+ECHO_IN_ORDER = echo_framework(replica_types={"Leader": {"minimum": 1, "maximum": 1}, "Follower": {"starts_after": {"Leader": "ready"}}})
+"""The only framework with a start order: no role declares one."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A job with the edits that its tenants may make."""
+
+    name: str
+    family: str
+    framework: Framework
+    resource: Resource
+    scaled: str = "Worker"
+    """The replica type that tenants scale."""
+    sizes: tuple[int, int] = (1, 2)
+
+    def manifest(self, spec: Spec) -> Resource:
+        """The job as its tenants have edited it, without generation and status."""
+        made = copy.deepcopy(self.resource)
+        for type_, entry in _entries(made["spec"]):
+            if spec.version and "template" in entry:
+                entry["template"]["spec"]["containers"][0]["image"] = "train:2"
+            if type_ in ("", self.scaled.upper()):
+                entry["replicas"] = self.sizes[spec.size]
+        if spec.suspend:
+            made["spec"].setdefault("runPolicy", {})["suspend"] = True
+        return made
+
+    @property
+    def can_suspend(self) -> bool:
+        return isinstance(self.resource["spec"], dict)
+
+    def is_long_running(self, type_: str) -> bool:
+        found = self.framework.type_named(type_)
+        return found is not None and found.long_running
+
+
+def _entries(spec: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The replica specs by type in upper case, "" for the only type of Caffe2."""
+    holders = spec.items() if isinstance(spec, dict) else [("replicaSpecs", spec)]
+    (found,) = (value for name, value in holders if name.lower().endswith("replicaspecs"))
+    if isinstance(found, list):
+        for entry in found:
+            yield next(str(text) for name, text in entry.items() if name.lower().endswith("replicatype")), entry
+    elif "template" in found:
+        yield "", found
+    else:
+        for type_, entry in found.items():
+            yield type_.upper(), entry
+
+
+def _with(resource: Resource, policy: str = "", **run_policy: Any) -> Resource:
+    """The job with a restart policy of all its replicas, and fields of its runPolicy."""
+    made = copy.deepcopy(resource)
+    for _, entry in _entries(made["spec"]) if policy else ():
+        if isinstance(made["spec"], list) or "tfReplicaType" in entry or made["kind"] == "Caffe2Job":
+            if "template" in entry:
+                entry["template"]["spec"]["restartPolicy"] = policy
+        else:
+            entry["restartPolicy"] = policy
+    if run_policy:
+        made["spec"].setdefault("runPolicy", {}).update(run_policy)
+    return made
+
+
+def _tf_list(**counts: int) -> Resource:
+    return tfjob("kubeflow.org/v1alpha1", **counts)
+
+
+def _tf_map(**counts: int) -> Resource:
+    return tfjob("kubeflow.org/v1", "tfReplicaSpecs", **counts)
+
+
+def _mx(flavor: str, policy: str, **run_policy: Any) -> Resource:
+    made = mxjob().flavor(flavor).servers(1).workers(1).restart(policy)
+    return (made.run_policy(**run_policy) if run_policy else made).resource()
+
+
+def _elastic(worker: int, **fields: Any) -> Resource:
+    return pytorchjob(worker=worker, elasticPolicy={"minReplicas": 1, "maxReplicas": 2}, **fields)
+
+
+def _families() -> Mapping[str, tuple[Framework, Mapping[str, Resource]]]:
+    tensorboard = _tf_list(master=1, worker=1)
+    tensorboard["spec"]["tensorboard"] = {"logDir": "/logs"}
+    dynamic = _tf_map(worker=1)
+    dynamic["spec"]["enableDynamicWorker"] = True
+    dynamic_chief = _tf_map(chief=1, worker=1)
+    dynamic_chief["spec"]["enableDynamicWorker"] = True
+    all_workers = _tf_map(worker=1)
+    all_workers["spec"]["successPolicy"] = "AllWorkers"
+    return {
+        "tensorflow list": (
+            TENSORFLOW,
+            {
+                "parameter server": _tf_list(master=1, ps=1),
+                "never, backoff 1": _with(_tf_list(master=1, worker=1), "Never", backoffLimit=1),
+                "on failure, backoff 0, all": _with(_tf_list(master=1, ps=1, worker=1), "OnFailure", backoffLimit=0, cleanPodPolicy="All"),
+                "tensorboard": tensorboard,
+            },
+        ),
+        "tensorflow map": (
+            TENSORFLOW,
+            {
+                "exit code": _with(_tf_map(chief=1, worker=1), "ExitCode", cleanPodPolicy="Running"),
+                "exit code, backoff 1, ttl": _with(_tf_map(chief=1, ps=1, worker=1), "ExitCode", backoffLimit=1, ttlSecondsAfterFinished=20, cleanPodPolicy="All"),
+                "all workers": _with(all_workers, "ExitCode", cleanPodPolicy="Running"),
+                "always": _with(_tf_map(worker=1), "Always", cleanPodPolicy="All"),
+                "whole job": _with(_tf_map(chief=1, worker=1), "ExitCode", restartScope="Job", cleanPodPolicy="Running"),
+                "whole job, backoff 1": _with(_tf_map(worker=1), "OnFailure", restartScope="Job", backoffLimit=1),
+            },
+        ),
+        "tensorflow elastic": (
+            TENSORFLOW,
+            {
+                "workers": _with(dynamic, "ExitCode", cleanPodPolicy="Running"),
+                "chief": _with(dynamic_chief, "ExitCode", cleanPodPolicy="All"),
+            },
+        ),
+        "mxnet": (
+            MXNET,
+            {
+                "v1, exit code": _mx("v1", "ExitCode", cleanPodPolicy="Running"),
+                "v1, exit code, deadline": _mx("v1", "ExitCode", activeDeadlineSeconds=50, cleanPodPolicy="All"),
+                "v1alpha1, on failure": _mx("v1alpha1", "OnFailure"),
+                "v1alpha1, never, backoff 1": _mx("v1alpha1", "Never", backoffLimit=1, cleanPodPolicy="All"),
+                "v1alpha1, whole job": _mx("v1alpha1", "Never", restartScope="Job"),
+                "mpba": _mx("mpba", "Never"),
+            },
+        ),
+        "caffe2": (
+            CAFFE2,
+            {
+                "never": caffe2job(1),
+                "on failure, ttl": _with(caffe2job(1), "OnFailure", ttlSecondsAfterFinished=20, cleanPodPolicy="All"),
+                "exit code, backoff 1": _with(caffe2job(1), backoffLimit=1, cleanPodPolicy="Running"),
+            },
+        ),
+        "pytorch": (
+            PYTORCH,
+            {
+                "on failure": pytorchjob(1, 1),
+                "exit code, ttl": _with(pytorchjob(1, 1), "ExitCode", ttlSecondsAfterFinished=20, cleanPodPolicy="Running"),
+                "workers, exit code, backoff 0": _with(pytorchjob(worker=1), "ExitCode", backoffLimit=0, cleanPodPolicy="All"),
+                "whole job": _with(pytorchjob(1, 1), "ExitCode", restartScope="Job", cleanPodPolicy="All"),
+            },
+        ),
+        "pytorch elastic": (
+            PYTORCH,
+            {
+                "exit code": _with(_elastic(1), "ExitCode", cleanPodPolicy="Running"),
+                "never, backoff 1": _with(_elastic(1), "Never", backoffLimit=1, cleanPodPolicy="All"),
+            },
+        ),
+        "start order": (ECHO_IN_ORDER, {"never": echojob(1), "exit code": _with(echojob(1), "ExitCode")}),
+    }
+
+
+SCENARIOS: tuple[Scenario, ...] = tuple(
+    Scenario(f"{family}: {name}", family, framework, resource, "Follower" if family == "start order" else "Worker")
+    for family, (framework, jobs) in _families().items()
+    for name, resource in jobs.items()
+)
