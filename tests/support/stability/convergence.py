@@ -107,7 +107,11 @@ def _unfinished(planned: Planned, state: State) -> str:
     status = read_status(state.status)
     phase = {"Succeeded": "Done", "Failed": "Failed"}[status["state"]]
     policy = planned.job.run_policy.clean_pod_policy
-    kept = [pod.name for pod in state.pods if policy == "All" or (policy == "Running" and pod.phase != "Succeeded" and pod.phase != "Failed")]
+    kept = [
+        pod.name
+        for pod in state.pods
+        if policy == "All" or (policy == "Running" and pod.phase != "Succeeded" and pod.phase != "Failed")
+    ]
     if policy != "None" and any(one.kind == "Service" and not one.lifetime for one in state.objects):
         return "its Services are still there"
     if kept:

@@ -6,6 +6,7 @@ against the invariants (``invariants.py``).
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -123,14 +124,11 @@ class Explorer:
         return Violation(f"{self._scenario.name}: {violation}, after\n{lines}")
 
     def _shortened(self, path: list[str]) -> list[str]:
-        """The path without the transitions that the violation does not need."""
-        number = 0
-        while number < len(path):
-            shorter = [*path[:number], *path[number + 1 :]]
+        """The path without the transitions that the violation does not need, alone or in pairs."""
+        for first, second in itertools.combinations_with_replacement(range(len(path)), 2):
+            shorter = [label for number, label in enumerate(path) if number not in (first, second)]
             if self._is_violated(shorter):
-                path, number = shorter, 0
-            else:
-                number += 1
+                return self._shortened(shorter)
         return path
 
     def _is_violated(self, path: list[str]) -> bool:

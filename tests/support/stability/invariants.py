@@ -59,6 +59,8 @@ def check_status(planned: Planned, state: State, after: State) -> None:
     old, new = read_status(state.status), read_status(after.status)
     if is_finished(old, state.generation):
         require(new.get("state") == old.get("state"), f"the outcome {old.get('state')} became {new.get('state')}")
+        return
+    _check_evidence(planned, old, new)
     if new.get("state") in ("Succeeded", "Failed") or old.get("specHash") != new.get("specHash"):
         return
     _check_completed(planned, old, new)
@@ -66,6 +68,30 @@ def check_status(planned: Planned, state: State, after: State) -> None:
         _check_attempt(planned, old, new)
     else:
         _check_retries(planned, old, new)
+
+
+def _check_evidence(planned: Planned, old: Status, new: Status) -> None:
+    """Only pods of the present spec decide that a replica or the job has succeeded, or which pod has failed it. What
+    happens to a pod that is being deleted does not count, apart from the restarts that it has had."""
+    pods = [pod for pod in planned.observed.pods if not pod.deleting and _is_current(planned, pod)]
+    exited = {(pod.type, pod.index) for pod in pods if pod.ended and pod.ended.code == 0 and not pod.disrupted}
+    before, after = completed_.read(old.get("completed")), completed_.read(new.get("completed"))
+    for type_, indexes in after.items():
+        known = before.get(type_, set()) if old.get("specHash") in (None, new.get("specHash")) else set()
+        unproven = {index for index in indexes - known if (type_, index) not in exited}
+        require(not unproven, f"{type_} {sorted(unproven)} counts as completed, and no such pod has succeeded")
+    target = planned.job.success_target.type.lower()
+    if new.get("state") == "Succeeded":
+        ranks = exited | {(target, index) for index in after.get(target, ())}
+        require(any(type_ == target for type_, _ in ranks), "the job has succeeded, and its success target has not")
+    failed = (new.get("failure") or {}).get("pod")
+    if new.get("state") == "Failed" and failed:
+        guilty = {
+            pod.name
+            for pod in planned.observed.pods
+            if _is_current(planned, pod) and (pod.restarts or not pod.deleting)
+        }
+        require(failed in guilty, f"the job has failed by {failed}, which is not of its spec")
 
 
 def _check_completed(planned: Planned, old: Status, new: Status) -> None:
@@ -78,9 +104,9 @@ def _check_completed(planned: Planned, old: Status, new: Status) -> None:
         lost = {index for index in indexes if index < sizes.get(type_, 0)} - after.get(type_, set())
         require(not lost, f"the completion of {type_} {sorted(lost)} is forgotten")
     for pod in planned.observed.pods:
-        if pod.phase == "Succeeded" and not pod.deleting and _is_current(planned, pod):
-            if not restart_all.applies_to(planned.job) or pod.attempt == new.get("attempt", 0):
-                require(pod.index in after.get(pod.type, ()), f"the success of {pod.name} is not recorded")
+        is_of_attempt = not restart_all.applies_to(planned.job) or pod.attempt == new.get("attempt", 0)
+        if pod.phase == "Succeeded" and not pod.deleting and is_of_attempt and _is_current(planned, pod):
+            require(pod.index in after.get(pod.type, ()), f"the success of {pod.name} is not recorded")
 
 
 def _check_retries(planned: Planned, old: Status, new: Status) -> None:

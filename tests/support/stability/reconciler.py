@@ -35,6 +35,7 @@ CONFLICT_REQUEUE = 1
 REMEMBERED = 30_000
 """Plans, which are most of the time of an exploration."""
 
+
 @dataclass(frozen=True, slots=True)
 class Planned:
     """What a reconcile decides."""
@@ -102,7 +103,9 @@ class Reconciler:
         if known is None:
             owner = self._scenario.resource["metadata"]["uid"]
             container = self._scenario.framework.container
-            (known,) = build_observed_state(Owner("default", owner), container, [_manifest(pod, owner, container)], []).pods
+            (known,) = build_observed_state(
+                Owner("default", owner), container, [_manifest(pod, owner, container)], []
+            ).pods
             self._pods[pod] = known
         return known
 
@@ -142,7 +145,11 @@ class Reconciler:
             return State(gone=True, wake=None)
         concluded = conclude(planned.job, Resolution(planned.plan), result, NOW)
         created = any(name.startswith("Pod/") for name in result.created)
-        if created and not result.incomplete and initial_status.can_defer(planned.job, planned.observed, concluded.status):
+        if (
+            created
+            and not result.incomplete
+            and initial_status.can_defer(planned.job, planned.observed, concluded.status)
+        ):
             concluded = defer(concluded)
         wake = None if concluded.requeue_after is None else math.ceil(concluded.requeue_after)
         if concluded.status is not None:

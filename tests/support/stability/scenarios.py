@@ -23,7 +23,9 @@ from support.builders import (
 )
 from support.stability.state import Spec
 
-ECHO_IN_ORDER = echo_framework(replica_types={"Leader": {"minimum": 1, "maximum": 1}, "Follower": {"starts_after": {"Leader": "ready"}}})
+ECHO_IN_ORDER = echo_framework(
+    replica_types={"Leader": {"minimum": 1, "maximum": 1}, "Follower": {"starts_after": {"Leader": "ready"}}}
+)
 """The only framework with a start order: no role declares one."""
 
 
@@ -120,7 +122,9 @@ def _families() -> Mapping[str, tuple[Framework, Mapping[str, Resource]]]:
             {
                 "parameter server": _tf_list(master=1, ps=1),
                 "never, backoff 1": _with(_tf_list(master=1, worker=1), "Never", backoffLimit=1),
-                "on failure, backoff 0, all": _with(_tf_list(master=1, ps=1, worker=1), "OnFailure", backoffLimit=0, cleanPodPolicy="All"),
+                "on failure, backoff 0, all": _with(
+                    _tf_list(master=1, ps=1, worker=1), "OnFailure", backoffLimit=0, cleanPodPolicy="All"
+                ),
                 "tensorboard": tensorboard,
             },
         ),
@@ -128,10 +132,18 @@ def _families() -> Mapping[str, tuple[Framework, Mapping[str, Resource]]]:
             TENSORFLOW,
             {
                 "exit code": _with(_tf_map(chief=1, worker=1), "ExitCode", cleanPodPolicy="Running"),
-                "exit code, backoff 1, ttl": _with(_tf_map(chief=1, ps=1, worker=1), "ExitCode", backoffLimit=1, ttlSecondsAfterFinished=20, cleanPodPolicy="All"),
+                "exit code, backoff 1, ttl": _with(
+                    _tf_map(chief=1, ps=1, worker=1),
+                    "ExitCode",
+                    backoffLimit=1,
+                    ttlSecondsAfterFinished=20,
+                    cleanPodPolicy="All",
+                ),
                 "all workers": _with(all_workers, "ExitCode", cleanPodPolicy="Running"),
                 "always": _with(_tf_map(worker=1), "Always", cleanPodPolicy="All"),
-                "whole job": _with(_tf_map(chief=1, worker=1), "ExitCode", restartScope="Job", cleanPodPolicy="Running"),
+                "whole job": _with(
+                    _tf_map(chief=1, worker=1), "ExitCode", restartScope="Job", cleanPodPolicy="Running"
+                ),
                 "whole job, backoff 1": _with(_tf_map(worker=1), "OnFailure", restartScope="Job", backoffLimit=1),
             },
         ),
@@ -165,8 +177,12 @@ def _families() -> Mapping[str, tuple[Framework, Mapping[str, Resource]]]:
             PYTORCH,
             {
                 "on failure": pytorchjob(1, 1),
-                "exit code, ttl": _with(pytorchjob(1, 1), "ExitCode", ttlSecondsAfterFinished=20, cleanPodPolicy="Running"),
-                "workers, exit code, backoff 0": _with(pytorchjob(worker=1), "ExitCode", backoffLimit=0, cleanPodPolicy="All"),
+                "exit code, ttl": _with(
+                    pytorchjob(1, 1), "ExitCode", ttlSecondsAfterFinished=20, cleanPodPolicy="Running"
+                ),
+                "workers, exit code, backoff 0": _with(
+                    pytorchjob(worker=1), "ExitCode", backoffLimit=0, cleanPodPolicy="All"
+                ),
                 "whole job": _with(pytorchjob(1, 1), "ExitCode", restartScope="Job", cleanPodPolicy="All"),
             },
         ),

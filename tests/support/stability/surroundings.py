@@ -83,7 +83,5 @@ def quiet_step(state: State) -> State | None:
 
 def end(scenario: Scenario, state: State) -> State:
     """The end of the scenario: every process that does not run for ever exits with 0."""
-    pods = tuple(
-        finish(pod, 0) if pod.runs and not scenario.is_long_running(pod.type) else pod for pod in state.pods
-    )
+    pods = tuple(finish(pod, 0) if pod.runs and not scenario.is_long_running(pod.type) else pod for pod in state.pods)
     return state if pods == state.pods else state._replace(pods=pods, wake=0)

@@ -1,0 +1,129 @@
+"""From every reachable state the job reaches its desired state once its surroundings are quiet, and stays there.
+
+The default visits 1,000 states of each scenario. DLJOB_STABILITY_STATES sets the number for all scenarios together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic import plan
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup, failure, replicas
+from support.stability import reconciler
+from support.stability.explorer import Explorer
+from support.stability.scenarios import SCENARIOS, Scenario
+from support.stability.state import Violation
+
+STATES = int(os.environ.get("DLJOB_STABILITY_STATES") or 1000 * len(SCENARIOS))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_every_state_becomes_stable(scenario: Scenario) -> None:
+    figures = Explorer(scenario).explore(STATES // len(SCENARIOS))
+    assert figures.is_complete or figures.states >= STATES // len(SCENARIOS)
+
+
+# --- what the exploration finds in a broken product
+
+
+def _scenario(name: str) -> Scenario:
+    return next(scenario for scenario in SCENARIOS if scenario.name == name)
+
+
+def _counts_again(next_actions: Callable[..., Any]) -> Callable[..., Any]:
+    """Counts a failure from the status instead of from the pod's attempt."""
+
+    def changed(job: Any, observed: Any, progress: Any, now: Any) -> Any:
+        found = next_actions(job, observed, progress, now)
+        failed = [pod for pod in observed.pods if failure.has_failed(pod) and not pod.disrupted and not pod.deleting]
+        counts = {replicas.key(pod.type, pod.index): 1 for pod in failed}
+        again = {name: progress.retries.get(name, 0) + counts[name] for name in counts}
+        return dataclasses.replace(found, retries={**found.retries, **again})
+
+    return changed
+
+
+BROKEN: dict[str, tuple[Any, str, Callable[[Any], Any], str, str]] = {
+    "forgets the completed replicas": (
+        plan,
+        "_completed_of",
+        lambda _: lambda job: {},
+        "tensorflow list: parameter server",
+        "is forgotten",
+    ),
+    "counts a failure twice": (
+        replicas,
+        "next_actions",
+        _counts_again,
+        "tensorflow map: exit code",
+        "the retries of",
+    ),
+    "does not look again after a deletion": (
+        plan,
+        "_soonest",
+        lambda _: lambda wait, deletions: wait,
+        "pytorch: on failure",
+        "nothing triggers a reconcile",
+    ),
+    "does not clean up": (
+        cleanup,
+        "cleanup_targets",
+        lambda _: lambda job, observed, kept=(): (),
+        "pytorch elastic: exit code",
+        "still there",
+    ),
+    "starts a finished job again": (
+        plan,
+        "is_finished",
+        lambda is_finished: (
+            lambda status, generation: is_finished(status, generation) and status["observedGeneration"] == generation
+        ),
+        "caffe2: never",
+        "a finished job gets a pod",
+    ),
+    "takes pods of another spec for current ones": (
+        plan,
+        "_of_this_spec",
+        lambda _: lambda job, observed, hashes: observed,
+        "mxnet: mpba",
+        "succeeded|completed|of its spec",
+    ),
+    "never looks again": (
+        reconciler,
+        "conclude",
+        lambda conclude: lambda *given: dataclasses.replace(conclude(*given), requeue_after=None),
+        "pytorch: exit code, ttl",
+        "nothing triggers a reconcile",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_an_exploration_finds_a_defect(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, function, change, scenario, message = BROKEN[name]
+    monkeypatch.setattr(module, function, change(getattr(module, function)))
+    with pytest.raises(Violation, match=message):
+        Explorer(_scenario(scenario)).explore(3000)
+
+
+def test_a_violation_has_a_short_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "_completed_of", lambda job: {})
+    scenario = _scenario("tensorflow list: parameter server")
+    with pytest.raises(Violation) as raised:
+        Explorer(scenario).explore(3000)
+    path = [line.partition(". ")[2] for line in str(raised.value).splitlines()[1:]]
+    assert 0 < len(path) <= 8, path
+    for number in range(len(path)):
+        Explorer(scenario).replay(path[:number])
+    with pytest.raises(Violation):
+        Explorer(scenario).replay(path)
+
+
+def test_the_same_seed_visits_the_same_states() -> None:
+    scenario = _scenario("caffe2: never")
+    first, second = (dataclasses.replace(Explorer(scenario).explore(300), seconds=0) for _ in range(2))
+    assert first == second
