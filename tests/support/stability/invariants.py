@@ -10,6 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.fail
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import is_finished
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import REASON_BACKOFF
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState
 
 from support.stability.api_server import Write
@@ -72,7 +73,7 @@ def check_status(planned: Planned, state: State, after: State) -> None:
 
 def _check_evidence(planned: Planned, old: Status, new: Status) -> None:
     """Only pods of the present spec decide that a replica or the job has succeeded, or which pod has failed it. What
-    happens to a pod that is being deleted does not count, apart from the restarts that it has had."""
+    happens to a pod that is being deleted does not count."""
     pods = [pod for pod in planned.observed.pods if not pod.deleting and _is_current(planned, pod)]
     exited = {(pod.type, pod.index) for pod in pods if pod.ended and pod.ended.code == 0 and not pod.disrupted}
     before, after = completed_.read(old.get("completed")), completed_.read(new.get("completed"))
@@ -84,14 +85,10 @@ def _check_evidence(planned: Planned, old: Status, new: Status) -> None:
     if new.get("state") == "Succeeded":
         ranks = exited | {(target, index) for index in after.get(target, ())}
         require(any(type_ == target for type_, _ in ranks), "the job has succeeded, and its success target has not")
-    failed = (new.get("failure") or {}).get("pod")
-    if new.get("state") == "Failed" and failed:
-        guilty = {
-            pod.name
-            for pod in planned.observed.pods
-            if _is_current(planned, pod) and (pod.restarts or not pod.deleting)
-        }
-        require(failed in guilty, f"the job has failed by {failed}, which is not of its spec")
+    failure = new.get("failure") or {}
+    if new.get("state") == "Failed" and "pod" in failure:
+        guilty = {pod.name for pod in pods if not (pod.disrupted and failure["reason"] == REASON_BACKOFF)}
+        require(failure["pod"] in guilty, f"the job has failed by {failure['pod']}, which did not fail by itself")
 
 
 def _check_completed(planned: Planned, old: Status, new: Status) -> None:

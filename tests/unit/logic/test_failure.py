@@ -193,6 +193,17 @@ def test_over_the_limit_the_last_error_is_reported() -> None:
     assert "backoffLimit allows 0 restarts; last: container mxnet of pod digits-worker-1 exited with 2" in found.message
 
 
+@pytest.mark.parametrize("ended", ["deleting", "disrupted"])
+def test_over_the_limit_a_pod_that_did_not_fail_by_itself_is_not_reported(ended: str) -> None:
+    job = mxjob().workers(2).run_policy(backoffLimit=0).job()
+    failed = pod_of(job, "worker", 0).failed(1, seconds=1)
+    stopped = pod_of(job, "worker", 1).failed(143, seconds=5)
+    stopped = stopped.deleting() if ended == "deleting" else stopped.disrupted()
+    found = over_backoff_limit(job, {"worker-0": 1}, [failed.view(), stopped.view()])
+    assert found is not None
+    assert (found.pod, found.exit_code) == ("digits-worker-0", 1)
+
+
 def test_over_the_limit_with_no_pod_left() -> None:
     found = over_backoff_limit(mxjob().run_policy(backoffLimit=0).job(), {"worker-0": 1}, [])
     assert found is not None

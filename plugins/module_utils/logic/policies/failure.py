@@ -138,8 +138,9 @@ def over_backoff_limit(job: DLJob, retries: Mapping[str, int], pods: Sequence[Po
     message = (
         f"the job's replicas ended {restarts} times with an error, spec.runPolicy.backoffLimit allows {limit} restarts"
     )
+    # the exit of a pod that somebody deleted or the cluster ended is not one of the counted errors
     last = max(
-        (p for p in pods if p.ended and p.ended.code),
+        (p for p in pods if p.ended and p.ended.code and not p.deleting and not p.disrupted),
         key=lambda p: p.ended.finished_at if p.ended else "",
         default=None,
     )
