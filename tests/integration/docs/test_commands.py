@@ -34,6 +34,7 @@ RUN_BY = {
     r"make commits": "tests/unit/commits/test_source.py::test_the_command_fails_for_a_bad_subject_of_the_branch_only",
     r"make changelog": "tests/integration/tooling/test_changelog.py::test_a_fragment_goes_into_the_section_of_the_version",
     r"PYTHONPATH=hack python -m devtools.release check v0\.1\.0": "tests/unit/release/test_check.py::test_the_command_reads_the_files_of_this_tree",
+    r"PYTHONPATH=tests python -m support\.stability \d+": "tests/unit/stability/test_stability.py::test_the_command_prints_the_figures",
     r"git (tag|push) .*": RELEASE,
     r"make sanity": "tests/integration/collection/test_checks.py::test_sanity",
     r"make test-oldest": "tests/integration/collection/test_oldest.py::test_units_with_the_oldest_versions",

@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import plan
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup, failure, replicas
 from support.stability import reconciler
+from support.stability.__main__ import main
 from support.stability.explorer import Explorer
 from support.stability.scenarios import SCENARIOS, Scenario
 from support.stability.state import Violation
@@ -127,3 +128,18 @@ def test_the_same_seed_visits_the_same_states() -> None:
     scenario = _scenario("caffe2: never")
     first, second = (dataclasses.replace(Explorer(scenario).explore(300), seconds=0) for _ in range(2))
     assert first == second
+
+
+def test_the_command_prints_the_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["200", "--only", "caffe2", "--seed", "1"]) == 0
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
+    assert [row[0] for row in rows] == ["| caffe2", "| all"]
+    assert int(rows[-1][2]) >= 200
+
+
+def test_the_command_fails_with_the_path_to_a_violation(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "_soonest", lambda wait, deletions: wait)
+    assert main(["3000", "--only", "pytorch: on failure"]) == 1
+    assert "nothing triggers a reconcile" in capsys.readouterr().err
