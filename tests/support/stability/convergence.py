@@ -144,6 +144,8 @@ def _unready(planned: Planned, state: State) -> str:
         return "it has pods of no replica"
     if status.get("phase") != "Running" or not _is_true(state, "Running"):
         return f"its phase is {status.get('phase')}"
+    if _is_true(state, "Suspended"):
+        return "its status still says Suspended"
     if status.get("reason") and not lost:
         return f"its reason is still {status['reason']}"
     return ""

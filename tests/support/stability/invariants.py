@@ -100,6 +100,9 @@ def _check_completed(planned: Planned, old: Status, new: Status) -> None:
     for type_, indexes in completed_.read(old.get("completed")).items():
         lost = {index for index in indexes if index < sizes.get(type_, 0)} - after.get(type_, set())
         require(not lost, f"the completion of {type_} {sorted(lost)} is forgotten")
+    for type_, indexes in after.items():
+        surplus = {index for index in indexes if index >= sizes.get(type_, 0)}
+        require(not surplus, f"{type_} {sorted(surplus)} counts as completed, and the job has no such replica")
     for pod in planned.observed.pods:
         is_of_attempt = not restart_all.applies_to(planned.job) or pod.attempt == new.get("attempt", 0)
         if pod.phase == "Succeeded" and not pod.deleting and is_of_attempt and _is_current(planned, pod):

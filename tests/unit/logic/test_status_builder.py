@@ -231,6 +231,13 @@ def test_progress_of_this_spec_is_kept(known: dict[str, str]) -> None:
     assert (report.status() or {}).get("retries", {"worker-0": 2}) == {"worker-0": 2}
 
 
+@pytest.mark.parametrize(("known", "changed"), [("old", True), ("new", False)])
+def test_a_refused_job_that_starts_again_forgets_the_progress_of_another_spec(known: str, changed: bool) -> None:
+    refused = {"state": "Failed", "observedGeneration": 0, "failure": {"reason": "RefusedByKubernetes"}}
+    report = StatusBuilder(mxjob().status(**refused, specHash=known, completed={"worker": "0"}).job(), at(0))
+    assert report.forget_progress("new") is changed
+
+
 def test_empty_progress_is_left_out() -> None:
     status, _ = status_after(mxjob().status(retries={"a-0": 1}), lambda r: r.progress({}, {"worker": set()}))
     assert status

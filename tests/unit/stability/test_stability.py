@@ -15,7 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import plan
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup, failure, replicas
 from support.stability import reconciler
 from support.stability.__main__ import main
-from support.stability.explorer import Explorer
+from support.stability.explorer import QUIET, Explorer
 from support.stability.scenarios import SCENARIOS, Scenario
 from support.stability.state import Violation
 
@@ -26,6 +26,33 @@ STATES = int(os.environ.get("DLJOB_STABILITY_STATES") or 1000 * len(SCENARIOS))
 def test_every_state_becomes_stable(scenario: Scenario) -> None:
     figures = Explorer(scenario).explore(STATES // len(SCENARIOS))
     assert figures.is_complete or figures.states >= STATES // len(SCENARIOS)
+
+
+FOUND = {
+    # the completed replicas of a spec counted for the next one, because a job that starts again forgot its spec hash
+    "progress of a refused job": (
+        "pytorch: exit code, ttl",
+        [
+            *[QUIET, "run worker-0", "exit 0 worker-0", QUIET, "scale"],
+            *["reconcile, pods refused", "edit the template", "reconcile"],
+        ],
+    ),
+    # a deleted pod's exit was reported as the last one of the errors over backoffLimit
+    "failure of a deleted pod": (
+        "tensorflow list: on failure, backoff 0, all",
+        [
+            *[QUIET, "run master-0", "reject ps-0", "delete master-0"],
+            *["exit 143 while terminating master-0", "reconcile"],
+        ],
+    ),
+}
+"""Paths on which explorations have found defects."""
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_defect_stays_away(name: str) -> None:
+    scenario, path = FOUND[name]
+    Explorer(_scenario(scenario)).replay(path)
 
 
 # --- what the exploration finds in a broken product

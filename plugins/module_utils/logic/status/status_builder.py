@@ -94,7 +94,7 @@ class StatusBuilder:
 
     def forget_progress(self, spec_hash: str) -> bool:
         """Drop the progress of the replicas of another spec; returns whether the spec has changed."""
-        known = self._fields.get("specHash")
+        known = self._job.status.get("specHash")  # a job that starts again has it in its old status only
         self._fields["specHash"] = spec_hash
         if known in (None, spec_hash):
             return False
