@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import lost_pods
+from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 
@@ -140,6 +141,9 @@ def _unready(planned: Planned, state: State) -> str:
             return f"{rank} has no pod"
         if not pods[0].runs and pods[0].name not in lost:
             return f"{rank} does not run: {pods[0]}"
+    owned = {one.name for one in state.objects}
+    if any(service["metadata"]["name"] not in owned for service in build_services(planned.job)):
+        return "it lacks a Service"
     if len(state.pods) > planned.job.total:
         return "it has pods of no replica"
     if status.get("phase") != "Running" or not _is_true(state, "Running"):
