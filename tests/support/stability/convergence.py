@@ -117,6 +117,8 @@ def _unfinished(planned: Planned, state: State) -> str:
         return "its Services are still there"
     if kept:
         return f"cleanPodPolicy {policy} left {kept}"
+    if planned.job.run_policy.ttl_seconds_after_finished is not None and not state.wake:
+        return "nothing ends its time to live"
     return "" if status["phase"] == phase else f"its phase is {status['phase']}"
 
 
