@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import copy
-import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.api import paths
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Plan
 
 from support.builders import MXNET, NOW, MXJob, Resource
+from support.fake_api_server import FakeApiServer
 
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 DNS_1035 = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -41,19 +45,56 @@ def is_quiet(done: Plan) -> bool:
 
 
 class FakeCluster:
-    """One job and its owned objects. Deleted running pods terminate until :meth:`kubelet_deletes`."""
+    """One job and its owned objects, in an API server in memory. The kubelet's part is changed in place.
+
+    Deleted running pods terminate until :meth:`kubelet_deletes`.
+    """
 
     def __init__(self, job: MXJob | Resource, framework: Framework = MXNET) -> None:
-        self.resource: Resource = job.resource() if isinstance(job, MXJob) else copy.deepcopy(job)
+        made = job.resource() if isinstance(job, MXJob) else job
         self.framework = framework
         self.now = NOW
-        self.pods: dict[str, Resource] = {}
-        self.services: dict[str, Resource] = {}
-        self.others: dict[str, dict[str, Resource]] = {}
+        self.api = FakeApiServer(lambda: self.now)
+        metadata = made["metadata"]
+        self._namespace = metadata.get("namespace", "default")
+        self._job = (self._namespace, paths.plural(made["kind"])), metadata["name"]
+        self.api.add(self._job[0], made)
         self.events: list[EventNote] = []
         self.created: list[str] = []
         self.is_deleted = False
-        self._serial = 0
+
+    # --- the objects
+
+    @property
+    def resource(self) -> Resource:
+        """The job."""
+        key, name = self._job
+        return self.api.objects[key][name]
+
+    @resource.setter
+    def resource(self, resource: Resource) -> None:
+        key, name = self._job
+        self.api.objects[key][name] = resource
+
+    @property
+    def pods(self) -> dict[str, Resource]:
+        return self._objects("Pod")
+
+    @pods.setter
+    def pods(self, pods: dict[str, Resource]) -> None:
+        self.api.objects[self._namespace, "pods"] = pods
+
+    @property
+    def services(self) -> dict[str, Resource]:
+        return self._objects("Service")
+
+    @property
+    def others(self) -> dict[str, dict[str, Resource]]:
+        """By kind."""
+        return {kind: self._objects(kind) for kind in OWNED_KINDS if kind not in ("Pod", "Service")}
+
+    def _objects(self, kind: str) -> dict[str, Resource]:
+        return self.api.objects.setdefault((self._namespace, OWNED_KINDS[kind].plural), {})
 
     # --- the operator
 
@@ -65,37 +106,36 @@ class FakeCluster:
             return plan_invalid(self.resource, e.problems, self.now)
         others = {kind: list(objects.values()) for kind, objects in self.others.items()}
         observed = build_observed_state(
-            Owner("default", job.uid), self.framework.container, self.pods.values(), self.services.values(), others
+            self._owner, self.framework.container, self.pods.values(), self.services.values(), others
         )
         return plan(job, self.framework, observed, self.now)
 
     def step(self, status_gets_lost: bool = False) -> Plan:
-        """One reconcile. With ``status_gets_lost`` the operator crashes, or gets a conflict, before the status write."""
+        """One reconcile. With ``status_gets_lost`` the operator crashes before the status write."""
         done = self.planned()
         self.carry_out(done, status_gets_lost)
         return done
 
-    def carry_out(self, done: Plan, status_gets_lost: bool = False) -> None:
+    def carry_out(self, done: Plan, status_gets_lost: bool = False, read: str = "") -> None:
+        """Write a plan that was made of the job with the resourceVersion ``read``, the present one by default.
+
+        Raises :class:`ApiError` where the API server refuses an object; it refuses the status of a stale job.
+        """
+        read = read or self.version
         deleted = {deletion.name for deletion in done.deletions if deletion.kind == "ConfigMap"}
         needed = {pod["metadata"]["annotations"].get("dljob.operator/shared-environment") for pod in done.pods}
         assert not deleted & needed, "a plan does not delete a ConfigMap that its new pods need"
-        for service in (*done.auxiliary_objects, *done.services):
-            self._create(service, self._objects(service["kind"]), DNS_1035)
-        for pod in done.pods:
-            self._create(pod, self.pods, DNS_LABEL)
+        for manifest in (*done.auxiliary_objects, *done.services, *done.pods):
+            self._create(manifest)
         for deletion in done.deletions:
             self._delete(deletion)
         for manifest in done.ensured_objects:
-            objects = self._objects(manifest["kind"])
-            before = objects.pop(manifest["metadata"]["name"], None)
-            self._create(manifest, objects, DNS_1035)
-            if before:
-                objects[manifest["metadata"]["name"]]["metadata"]["uid"] = before["metadata"]["uid"]
+            if not self._create(manifest):
+                self.api.request("PUT", paths.object_path(manifest), manifest)
         self._check_ranks()
         if status_gets_lost:
             return
-        if done.status is not None:
-            self.resource["status"] = json.loads(json.dumps(done.status))
+        if done.status is not None and self._write_status(done.status, read):
             self.events.extend(done.events)
         self.is_deleted = self.is_deleted or done.delete_job
 
@@ -119,8 +159,9 @@ class FakeCluster:
     # --- the user
 
     def edit(self, change: Callable[[Any], object]) -> None:
-        change(self.resource["spec"])
-        self.resource["metadata"]["generation"] += 1
+        changed = copy.deepcopy(self.resource)
+        change(changed["spec"])
+        self.api.request("PUT", paths.object_path(changed), changed)
 
     def user_deletes(self, name: str) -> None:
         """Delete a pod like ``kubectl delete --wait=false``."""
@@ -180,6 +221,11 @@ class FakeCluster:
     # --- inspection
 
     @property
+    def version(self) -> str:
+        """The job's resourceVersion."""
+        return str(self.resource["metadata"]["resourceVersion"])
+
+    @property
     def time(self) -> str:
         return clock.stamp(self.now)
 
@@ -208,31 +254,44 @@ class FakeCluster:
 
     # --- implementation
 
-    def _objects(self, kind: str) -> dict[str, Resource]:
-        return self.services if kind == "Service" else self.others.setdefault(kind, {})
-
-    def _create(self, manifest: Mapping[str, Any], objects: dict[str, Resource], names: re.Pattern[str]) -> None:
-        made = json.loads(json.dumps(manifest))  # a plan must be serializable
-        name = made["metadata"]["name"]
-        assert names.fullmatch(name), name
-        if name in objects:
-            return  # AlreadyExists, and owned by the job
-        self._serial += 1
-        made["metadata"] |= {"uid": f"{made['kind']}-{self._serial}", "creationTimestamp": self.time}
-        if made["kind"] == "Pod":
-            made["status"] = {"phase": "Pending"}
+    def _create(self, manifest: Mapping[str, Any]) -> bool:
+        """Whether the object is new; one of that name may exist if the job owns it."""
+        name, kind = manifest["metadata"]["name"], manifest["kind"]
+        assert (DNS_LABEL if kind == "Pod" else DNS_1035).fullmatch(name), name
+        try:
+            self.api.request("POST", paths.collection(manifest["apiVersion"], kind, self._namespace), manifest)
+        except ApiError as e:
+            if e.reason == "AlreadyExists" and is_owned_by(self._objects(kind)[name], self._owner):
+                return False
+            raise
+        if kind == "Pod":
             self.created.append(name)
-        objects[name] = made
+        return True
+
+    @property
+    def _owner(self) -> Owner:
+        return Owner(self._namespace, self.resource["metadata"]["uid"])
 
     def _delete(self, deletion: Deletion) -> None:
-        objects = self.pods if deletion.kind == "Pod" else self._objects(deletion.kind)
-        found = objects.get(deletion.name)
-        if found is None or found["metadata"]["uid"] != deletion.uid:
-            return
-        if deletion.kind == "Pod" and found["status"]["phase"] == "Running":
-            found["metadata"]["deletionTimestamp"] = clock.stamp(self.now + timedelta(seconds=30))
-        else:
-            del objects[deletion.name]
+        path = f"{paths.collection(deletion.api_version, deletion.kind, self._namespace)}/{deletion.name}"
+        try:
+            self.api.request("DELETE", path, {"preconditions": {"uid": deletion.uid}})
+        except ApiError as e:
+            if e.status not in (404, 409):
+                raise
+
+    def _write_status(self, status: Mapping[str, Any], read: str) -> bool:
+        patch = [
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": read},
+            {"op": "add", "path": "/status", "value": status},
+        ]
+        try:
+            self.api.request("PATCH", paths.object_path(self.resource, "status"), patch, None, JSON_PATCH)
+        except ApiError as e:
+            if e.reason != "Conflict":
+                raise
+            return False
+        return True
 
     def _check_ranks(self) -> None:
         ranks = [_replica(p) for p in self.pods.values()]

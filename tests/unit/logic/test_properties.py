@@ -233,9 +233,9 @@ def live(fake_cluster: FakeCluster, step: tuple[Any, ...]) -> None:
     elif kind == "crash":
         fake_cluster.step(status_gets_lost=True)
     elif kind == "lag":
-        late = fake_cluster.planned()
+        late, read = fake_cluster.planned(), fake_cluster.version
         fake_cluster.step()
-        fake_cluster.carry_out(late)
+        fake_cluster.carry_out(late, read=read)
 
 
 def _worker(spec: Any) -> dict[str, Any]:
