@@ -55,6 +55,21 @@ def test_a_pod_whose_program_has_just_ended_keeps_its_log() -> None:
     assert cleanup_targets(job, observed(job, [pod], services=False)) == ()
 
 
+@pytest.mark.parametrize(("policy", "deleted"), [("Running", set()), ("All", {"digits-worker-0", "digits-worker-1"})])
+def test_a_cache_behind_the_status_costs_no_log(policy: str, deleted: set[str]) -> None:
+    """The status has both workers as completed; the cache still shows them as pending and as running."""
+    made = mxjob("digits").v1().workers(2).run_policy(cleanPodPolicy=policy)
+    job = made.status(state="Succeeded", completed={"worker": "0-1"}).job()
+    outdated = [pod_of(job, "worker", 0), pod_of(job, "worker", 1).running()]
+    assert {d.name for d in cleanup_targets(job, observed(job, outdated, services=False))} == deleted
+
+
+def test_a_sidecar_of_a_completed_replica_is_ended() -> None:
+    job = mxjob("digits").v1().workers(1).run_policy(cleanPodPolicy="Running").status(completed={"worker": "0"}).job()
+    pod = pod_of(job, "worker", 0).exited(0)
+    assert len(cleanup_targets(job, observed(job, [pod], services=False))) == 1
+
+
 @pytest.mark.parametrize(("policy", "clean"), [("All", False), ("Running", False), ("None", True)])
 def test_terminating_pods_are_waited_for(policy: str, clean: bool) -> None:
     job, _ = finished(policy)

@@ -8,6 +8,7 @@ from datetime import datetime
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.owned_objects import Key
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     CLEAN_ALL,
@@ -24,6 +25,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
     Deletion,
     Observed,
     OwnedObject,
+    PodState,
 )
 
 GRACE_PERIOD = 10.0
@@ -41,8 +43,11 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) 
     policy = _policy(job)
     if policy == CLEAN_NONE:
         return ()
+    completed = completed_.read(job.status.get("completed"))
     pods = tuple(
-        Deletion("Pod", p.name, p.uid) for p in observed.pods if not p.deleting and (policy == CLEAN_ALL or p.is_active)
+        Deletion("Pod", p.name, p.uid)
+        for p in observed.pods
+        if not p.deleting and (policy == CLEAN_ALL or (p.is_active and not _is_outdated(p, completed)))
     )
     # no running pod needs these any more
     others = tuple(
@@ -51,6 +56,14 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) 
         if key not in kept and _serves_pods(key, found)
     )
     return pods + others + shared_env_configmap.deletions(observed)
+
+
+def _is_outdated(pod: PodState, completed: completed_.Completed) -> bool:
+    """Whether the status knows of an end of the replica that the pod, from a cache behind it, does not show yet.
+
+    Running keeps the pod, and with it its log. Its next change triggers a reconcile.
+    """
+    return pod.ended is None and pod.index in completed.get(pod.type, ())
 
 
 def _policy(job: DLJob) -> str:
