@@ -64,10 +64,6 @@ class Call:
         """The resource as error messages name it: ``pods``, ``tfjobs.kubeflow.org``."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
-    def __str__(self) -> str:
-        name = self.name or (self.body or {}).get("metadata", {}).get("name", "")
-        return f"{self.method} {'/'.join(filter(None, (self.plural, name, self.subresource)))}"
-
 
 @dataclass(frozen=True)
 class Response:
