@@ -18,6 +18,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.fail
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
     StatusBuilder,
     clip,
+    is_finished,
     outcome,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
@@ -118,7 +119,12 @@ def mark_failed(job: DLJob, problems: Sequence[str], now: datetime) -> Conclusio
 
 
 def mark_retry(concluded: Conclusion, job: DLJob, problems: Sequence[str]) -> Conclusion:
-    """Kubernetes refused an object for now: reason and Event. The same refusal again changes and writes nothing."""
+    """Kubernetes refused an object for now: reason and Event. The same refusal again changes and writes nothing.
+
+    The status of a failed job keeps the reason of its failure: nothing would restore it after the next try.
+    """
+    if is_finished(job.status, job.generation) and outcome(job.status) == c.STATE_FAILED:
+        return concluded
     events = tuple(e for e in concluded.events if e.reason != c.EVENT_CREATED)
     reason = clip(rbac.explain_denial("; ".join(problems[:3])))
     return _with_reason(dataclasses.replace(concluded, events=events), job, reason, c.EVENT_NOT_CREATED)

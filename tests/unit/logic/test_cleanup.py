@@ -64,6 +64,13 @@ def test_a_cache_behind_the_status_costs_no_log(policy: str, deleted: set[str]) 
     assert {d.name for d in cleanup_targets(job, observed(job, outdated, services=False))} == deleted
 
 
+def test_nor_the_log_of_the_pod_that_failed_the_job() -> None:
+    made = mxjob("digits").v1().workers(1).run_policy(cleanPodPolicy="Running")
+    job = made.status(state="Failed", failure={"pod": "digits-worker-0", "reason": "Error"}).job()
+    outdated = [pod_of(job, "worker", 0).running()]
+    assert cleanup_targets(job, observed(job, outdated, services=False)) == ()
+
+
 def test_a_sidecar_of_a_completed_replica_is_ended() -> None:
     job = mxjob("digits").v1().workers(1).run_policy(cleanPodPolicy="Running").status(completed={"worker": "0"}).job()
     pod = pod_of(job, "worker", 0).exited(0)

@@ -98,6 +98,15 @@ def test_once_it_is_written_the_reason_goes() -> None:
     assert fake_cluster.outcome == ("Running", "Running")
 
 
+def test_a_failed_job_keeps_its_reason() -> None:
+    """A deletion of its cleanup got no answer; nothing would restore the reason."""
+    fake_cluster = FakeCluster(job())
+    fake_cluster.carry_out(as_plan(refused(fake_cluster)))
+    lost = ["Service/digits-worker-0: Read timed out."]
+    done = mark_retry(planned(fake_cluster.planned()), parse_job(fake_cluster.resource, MXNET), lost)
+    assert done == planned(fake_cluster.planned())
+
+
 def test_other_news_are_not_held_back() -> None:
     fake_cluster = FakeCluster(job())
     fake_cluster.start()

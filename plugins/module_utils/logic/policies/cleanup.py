@@ -43,11 +43,10 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) 
     policy = _policy(job)
     if policy == CLEAN_NONE:
         return ()
-    completed = completed_.read(job.status.get("completed"))
     pods = tuple(
         Deletion("Pod", p.name, p.uid)
         for p in observed.pods
-        if not p.deleting and (policy == CLEAN_ALL or (p.is_active and not _is_outdated(p, completed)))
+        if not p.deleting and (policy == CLEAN_ALL or (p.is_active and not _is_outdated(p, job)))
     )
     # no running pod needs these any more
     others = tuple(
@@ -58,12 +57,15 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) 
     return pods + others + shared_env_configmap.deletions(observed)
 
 
-def _is_outdated(pod: PodState, completed: completed_.Completed) -> bool:
+def _is_outdated(pod: PodState, job: DLJob) -> bool:
     """Whether the status knows of an end of the replica that the pod, from a cache behind it, does not show yet.
 
     Running keeps the pod, and with it its log. Its next change triggers a reconcile.
     """
-    return pod.ended is None and pod.index in completed.get(pod.type, ())
+    if pod.ended is not None:
+        return False
+    failed = (job.status.get("failure") or {}).get("pod")
+    return pod.name == failed or pod.index in completed_.read(job.status.get("completed")).get(pod.type, ())
 
 
 def _policy(job: DLJob) -> str:
