@@ -151,6 +151,7 @@ def _active(
     as_one = restart_all.applies_to(job)
     attempt = restart_all.attempt_of(job.status) if as_one and not changed else 0
     if as_one:
+        attempt = restart_all.current_attempt(current, attempt)
         current = restart_all.of_this_attempt(current, attempt)
     for pod in current.pods:
         if is_done(pod):

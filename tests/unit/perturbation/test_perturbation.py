@@ -22,25 +22,10 @@ from unit.perturbation.scenarios import scenarios
 
 IS_EXHAUSTIVE = os.environ.get("DLJOB_PERTURBATION") == "exhaustive"
 
-KNOWN: dict[tuple[str, type[Perturbation]], str] = {
-    ("mxnet-map-restart-all", StaleRestart): (
-        "restartScope Job: with a job from before the last restart and the pods of now, plan takes the pods of the newer "
-        "attempt for leftovers and deletes them, so that the job restarts once more: status.attempt is 2 instead of 1"
-    ),
-}
-"""Defects of the operator that these tests have found and that are not mended yet."""
-
 
 def cases() -> list[object]:
     return [
-        pytest.param(
-            scenario,
-            kind,
-            id=f"{scenario.name}-{kind.__name__}",
-            marks=[pytest.mark.xfail(strict=True, reason=KNOWN[scenario.name, kind])]
-            if (scenario.name, kind) in KNOWN
-            else [],
-        )
+        pytest.param(scenario, kind, id=f"{scenario.name}-{kind.__name__}")
         for scenario in scenarios()
         for kind in (CrashAt, NoAnswer, StaleRestart, HiddenStates)
     ]

@@ -38,6 +38,15 @@ def attempt_of(status: Mapping[str, Any]) -> int:
     return attempt if isinstance(attempt, int) else 0
 
 
+def current_attempt(current: Observed, recorded: int) -> int:
+    """The attempt of the newest pods of the current spec, or the ``recorded`` one if that is newer.
+
+    A cache may have the pods of a new attempt before the status that began it. To take them for leftovers would delete
+    them and restart the job once more.
+    """
+    return max([recorded, *(pod.attempt for pod in current.pods if not pod.deleting)])
+
+
 def of_this_attempt(observed: Observed, attempt: int) -> Observed:
     """``observed`` without the pods of earlier attempts."""
     return dataclasses.replace(observed, pods=tuple(p for p in observed.pods if p.attempt == attempt))
