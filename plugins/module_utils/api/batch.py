@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 
@@ -47,3 +48,8 @@ def _reconcile(context: Context, job: Resource, framework: Framework) -> Outcome
         return reconcile(context, job, framework)
     except ApiError as e:
         return Outcome(job, Plan(), False, False, rbac.explain_denial(e.summary), None)
+    except Exception as e:
+        # a defect of ours must not cost the other jobs of the batch their reconcile
+        frame = traceback.extract_tb(e.__traceback__)[-1]
+        message = f"internal error: {type(e).__name__}: {e} ({frame.filename}:{frame.lineno})"
+        return Outcome(job, Plan(), False, False, message, None)

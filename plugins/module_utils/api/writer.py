@@ -154,9 +154,10 @@ class Writer:
         else:
             self._add(written.deleted, name)
             if not self._dry_run:
-                # the response is the object where it still terminates, a Status where it is gone
-                gone = response.get("kind") == "Status"
-                self._add(written.versions, (deletion.uid, None) if gone else observed_version(response))
+                # the response is the object where it still terminates; it is a Status where the object is gone, or an
+                # object without a version where somebody else's request has removed it meanwhile
+                is_there = response.get("kind") != "Status" and (response.get("metadata") or {}).get("resourceVersion")
+                self._add(written.versions, observed_version(response) if is_there else (deletion.uid, None))
 
     def _note(self, error: ApiError, text: str, written: ApplyResult) -> None:
         written.denied = written.denied or error.status == 403  # a quota, or an admission rule

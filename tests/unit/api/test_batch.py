@@ -68,10 +68,14 @@ def test_without_an_interval_all_are_reported_at_once(action: Reconciles, names:
     assert list(action.parts(names, None)) == [(list(names), True)]
 
 
-def test_an_unexpected_error_is_raised(action: Reconciles) -> None:
+def test_an_unexpected_error_fails_its_job_alone(action: Reconciles) -> None:
     action.finish("ab")
-    with pytest.raises(RuntimeError, match="a bug in the plugin"):
-        list(action.parts("ab", 0.01, breaks=RuntimeError("a bug in the plugin")))
+    jobs = [{"name": "a", "metadata": {}, "breaks": RuntimeError("a bug in the plugin")}, {"name": "b", "metadata": {}}]
+    ((outcomes, is_last),) = batch.reconcile_all(None, jobs, None)  # type: ignore[arg-type]
+    failed, other = outcomes
+    assert (failed.ok, is_last, other) == (False, True, "b")
+    assert failed.message.startswith("internal error: RuntimeError: a bug in the plugin (")
+    assert "test_batch.py:" in failed.message, "it names the line"
 
 
 def test_an_api_server_that_does_not_answer_fails_its_job_alone(action: Reconciles) -> None:
