@@ -1,0 +1,128 @@
+"""What must hold once a round has settled. Pure: from the history, from lists of the API server and from metrics.
+
+It shares no code with the operator, and reads the JSON of the API server alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from devtools.chaos.history import JOB_UID, History, JobRecord, is_final, state_of
+
+_JOBS_METRIC = re.compile(r"^dljob_jobs\{([^}]*)\} ([0-9.e+]+)$", re.MULTILINE)
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+Finding = tuple[str, str]
+"""A rule, and what violates it."""
+
+
+def title(manifest: Mapping[str, Any]) -> str:
+    metadata = manifest["metadata"]
+    return f"{manifest['kind']} ({manifest['apiVersion']}) {metadata['name']} {metadata['uid']}"
+
+
+def lost_jobs(manifests: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Jobs that have not ended, although nothing has disturbed them for the whole time of settling."""
+    for manifest in manifests:
+        state = state_of(manifest)
+        if not is_final(state):
+            yield "a job does not end", f"{title(manifest)}: {state or 'no state'}"
+
+
+def wrong_outcomes(manifests: Sequence[Mapping[str, Any]], expected: Mapping[str, str]) -> Iterator[Finding]:
+    """Jobs that ended otherwise than their pods imply; ``expected`` has the state by name."""
+    for manifest in manifests:
+        state, wanted = state_of(manifest), expected[manifest["metadata"]["name"]]
+        if is_final(state) and state != wanted:
+            status = manifest.get("status") or {}
+            yield "a wrong outcome", f"{title(manifest)}: {state}, not {wanted}: {status.get('reason', '')}"
+
+
+def wrong_attempts(history: History) -> Iterator[Finding]:
+    """Failures that were counted twice or not at all.
+
+    A pod of attempt n exists only after n failures, each of an attempt of its own, and the status counts these. A count
+    may lack a failure whose pod was deleted, or whose job ended, before it was counted; it never has one more. A change
+    of the spec starts the counts again, so edited jobs are left out.
+    """
+    for job in history.jobs.values():
+        if job.uid in history.edited or not job.exists:
+            continue
+        retries = job.status.get("retries") or {}
+        if "job" in retries or _restarts_as_a_whole(job):
+            failed = {pod.attempt for pod in history.pods_of(job.uid) if pod.failed}
+            if int(retries.get("job", 0)) > len(failed):
+                yield "a failure counted twice", f"{title(job.manifest)}: {retries}, failed attempts {sorted(failed)}"
+            continue
+        yield from _wrong_counts(history, job, retries)
+
+
+def _wrong_counts(history: History, job: JobRecord, retries: Mapping[str, int]) -> Iterator[Finding]:
+    ranks: dict[str, tuple[set[int], set[int]]] = {}
+    for pod in history.pods_of(job.uid):
+        attempts, failed = ranks.setdefault(pod.rank, (set(), set()))
+        attempts.add(pod.attempt)
+        if pod.failed:
+            failed.add(pod.attempt)
+    for rank, (attempts, failed) in ranks.items():
+        count = int(retries.get(rank, 0))
+        seen = f"{title(job.manifest)} {rank}: counted {count}, attempts {sorted(attempts)}, failed {sorted(failed)}"
+        if count > len(failed):
+            yield "a failure counted twice", seen
+        if max(attempts) > count:
+            yield "an attempt that was not counted", seen
+
+
+def _restarts_as_a_whole(job: JobRecord) -> bool:
+    spec = job.manifest["spec"]
+    return isinstance(spec, dict) and (spec.get("runPolicy") or {}).get("restartScope") == "Job"
+
+
+def left_running(manifests: Sequence[Mapping[str, Any]], history: History) -> Iterator[Finding]:
+    """Pods that run although their job has ended, where its policy is to delete these."""
+    for manifest in manifests:
+        spec = manifest["spec"]
+        policy = (spec.get("runPolicy") or {}).get("cleanPodPolicy") if isinstance(spec, dict) else None
+        if is_final(state_of(manifest)) and policy in ("Running", "All"):
+            live = [pod.name for pod in history.pods_of(manifest["metadata"]["uid"]) if pod.is_live]
+            if live:
+                yield "a pod of an ended job runs", f"{title(manifest)}: {live}"
+
+
+def orphans(objects: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Objects whose job does not exist."""
+    present = {job["metadata"]["uid"] for job in jobs}
+    for one in objects:
+        metadata = one["metadata"]
+        uid = (metadata.get("labels") or {}).get(JOB_UID)
+        if uid is not None and uid not in present:
+            yield "an orphan", f"{metadata['name']} ({metadata['uid']}) of job {uid}"
+
+
+def writes_at_rest(writes: Sequence[str]) -> Iterator[Finding]:
+    """Requests of an operator that changed something while there was nothing to do; each as a text."""
+    for write, count in Counter(writes).most_common(5):
+        yield "a write for a job at rest", f"{count} times {write}"
+
+
+def cached_jobs(metrics: str, namespace: str) -> Counter[tuple[str, str]]:
+    """How many jobs an operator's metrics report, by kind and state."""
+    found: Counter[tuple[str, str]] = Counter()
+    for labels, value in _JOBS_METRIC.findall(metrics):
+        named = dict(_LABEL.findall(labels))
+        if named.get("namespace") == namespace:
+            found[named.get("kind", ""), named.get("state", "")] += int(float(value))
+    return found
+
+
+def wrong_cache(metrics: str, namespace: str, manifests: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Whether the leader's cache of jobs differs from the API server, as far as its metrics show."""
+    cached = cached_jobs(metrics, namespace)
+    there = Counter((manifest["kind"], state_of(manifest)) for manifest in manifests)
+    if cached != there:
+        differences = {
+            key: (cached[key], there[key]) for key in cached.keys() | there.keys() if cached[key] != there[key]
+        }
+        yield "a stale cache", f"(cached, present) by kind and state: {differences}"

@@ -1,0 +1,82 @@
+"""Faults on jobs and pods: what users and the cluster do to them, through the API server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from devtools.chaos import workload
+from devtools.chaos.faults import Fault
+from devtools.chaos.history import JobRecord, is_final
+from devtools.chaos.recorder import Recorder
+from devtools.chaos.upstream import MERGE, Client
+from devtools.chaos.workload import resource_of
+
+_JSON_PATCH = "application/json-patch+json"
+
+
+@dataclass(frozen=True)
+class Disturber:
+    """Applies a fault to one of the present jobs or pods. Each method returns what it hit, "" for nothing."""
+
+    client: Client
+    recorder: Recorder
+    namespace: str
+    later: Callable[[float, Callable[[], None]], None]
+    """Calls the function after so many seconds, or when the round settles."""
+
+    def apply(self, fault: Fault) -> str:
+        kind, _, what = fault.kind.partition(" ")
+        return self._pod(fault, what) if kind == "pod" else self._job(fault, what)
+
+    def resume(self, path: str, manifest: Mapping[str, Any]) -> None:
+        """Let a suspended job run."""
+        patch = workload.suspend(manifest, False)
+        if patch is not None:
+            self.client.request("PATCH", path, patch, MERGE)
+
+    def _pod(self, fault: Fault, what: str) -> str:
+        live = [pod.name for pod in self.recorder.pods() if pod.is_live]
+        if not live:
+            return ""
+        name = fault.chosen(live)
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{name}"
+        if what == "evicted":
+            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+            self.client.request("POST", f"{path}/eviction", body)
+        else:
+            self.client.request("DELETE", path, {"gracePeriodSeconds": 0} if what == "killed" else None)
+        return f"pod {name}"
+
+    def _job(self, fault: Fault, what: str) -> str:
+        jobs = [job for job in self.recorder.jobs() if what in ("deleted", "re-created") or self._can(job, what)]
+        if not jobs:
+            return ""
+        job = jobs[int(fault.pick * len(jobs))]
+        path = self._path(job)
+        if what == "edited":
+            self.recorder.edited(job.uid)
+            self.client.request("PATCH", path, workload.edit(job.manifest), _JSON_PATCH)
+        elif what == "suspended":
+            self.recorder.edited(job.uid)
+            self.client.request("PATCH", path, workload.suspend(job.manifest, True), MERGE)
+            self.later(fault.seconds, lambda: self.resume(path, job.manifest))
+        else:
+            self.client.request("DELETE", path, {"propagationPolicy": "Background"})
+            if what == "re-created":
+                metadata = {"name": job.name, "labels": dict(workload.OWN)}
+                again = {key: job.manifest[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": metadata}
+                self.client.request("POST", path.rpartition("/")[0], again)
+                self.later(fault.seconds, lambda: self.resume(path, job.manifest))
+        return f"{job.kind} {job.name}"
+
+    def _can(self, job: JobRecord, what: str) -> bool:
+        if is_final(job.ended):
+            return False
+        if what == "edited":
+            return workload.can_edit(job.manifest)
+        return workload.suspend(job.manifest, True) is not None
+
+    def _path(self, job: JobRecord) -> str:
+        return f"{resource_of(job.manifest).path(self.namespace)}/{job.name}"

@@ -1,0 +1,175 @@
+"""What the API server has reported of jobs and their pods, and what must hold at each moment. Pure.
+
+This module and :mod:`.checker` know of the operator only what its documents promise, and share no code with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from devtools.chaos.workload import FAILED, SUCCEEDED
+
+JOB_UID = "dljob.operator/job-uid"
+REPLICA_TYPE = "dljob.operator/replica-type"
+REPLICA_INDEX = "dljob.operator/replica-index"
+ATTEMPT = "dljob.operator/attempt"
+_ENDED_PHASES = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A promise that does not hold."""
+
+    rule: str
+    detail: str
+    at: float
+    """Seconds after the begin of the run."""
+    round: int = 0
+
+
+@dataclass
+class Pod:
+    """One pod, also after its deletion."""
+
+    uid: str
+    name: str
+    job: str
+    """The UID of its job."""
+    rank: str
+    """Its replica, as in a job's status: ``worker-0``."""
+    attempt: int
+    phase: str = ""
+    failed: bool = False
+    """Whether its program failed: the phase is Failed, and the cluster did not take the pod away."""
+    exists: bool = True
+
+    @property
+    def is_live(self) -> bool:
+        """Whether its program may run."""
+        return self.exists and self.phase not in _ENDED_PHASES
+
+
+@dataclass
+class JobRecord:
+    """One job, also after its deletion."""
+
+    uid: str
+    name: str
+    kind: str
+    manifest: Mapping[str, Any]
+    ended: str = ""
+    """The first final state, "" before."""
+    exists: bool = True
+    gone_at: float = 0.0
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        status = self.manifest.get("status")
+        return status if isinstance(status, dict) else {}
+
+
+def state_of(manifest: Mapping[str, Any]) -> str:
+    """The state that a job's status reports, "" for none."""
+    return str((manifest.get("status") or {}).get("state") or "")
+
+
+def is_final(state: str) -> bool:
+    return state in (SUCCEEDED, FAILED)
+
+
+@dataclass
+class History:
+    """All pods and jobs of a run by UID. Not thread-safe."""
+
+    pods: dict[str, Pod] = field(default_factory=dict)
+    jobs: dict[str, JobRecord] = field(default_factory=dict)
+    edited: set[str] = field(default_factory=set)
+    """The UIDs of jobs whose spec the run has changed: their counts begin again."""
+    violations: list[Violation] = field(default_factory=list)
+    round: int = 0
+
+    def pod_event(self, kind: str, manifest: Mapping[str, Any], now: float) -> None:
+        """A watch event of a pod: ``kind`` is ADDED, MODIFIED or DELETED."""
+        pod = _pod(manifest)
+        if pod is None:
+            return
+        before = self.pods.get(pod.uid)
+        pod.exists = kind != "DELETED" and (before is None or before.exists)
+        pod.failed = pod.failed or (before is not None and before.failed)
+        self.pods[pod.uid] = pod
+        if before is None and pod.exists:
+            self._check_rank(pod, now)
+
+    def job_event(self, kind: str, manifest: Mapping[str, Any], now: float) -> None:
+        uid = manifest["metadata"]["uid"]
+        record = self.jobs.get(uid)
+        if record is None:
+            record = JobRecord(uid, manifest["metadata"]["name"], manifest["kind"], manifest)
+            self.jobs[uid] = record
+        record.manifest = manifest
+        if kind == "DELETED":
+            record.exists, record.gone_at = False, now
+        state = state_of(manifest)
+        if record.ended and state != record.ended:
+            self._violate(
+                "an outcome changed", f"{record.kind} {record.name}: {record.ended}, then {state or 'none'}", now
+            )
+            record.ended = state
+        elif is_final(state):
+            record.ended = state
+
+    def listed_pods(self, manifests: list[Mapping[str, Any]], now: float) -> None:
+        """A list replaces the watch where this one has lost events: objects that it lacks are gone."""
+        for manifest in manifests:
+            self.pod_event("MODIFIED", manifest, now)
+        present = {manifest["metadata"]["uid"] for manifest in manifests}
+        for pod in self.pods.values():
+            pod.exists = pod.exists and pod.uid in present
+
+    def listed_jobs(self, kinds: tuple[str, ...], manifests: list[Mapping[str, Any]], now: float) -> None:
+        """The same for the jobs of these kinds, as ``group/plural``."""
+        for manifest in manifests:
+            self.job_event("MODIFIED", manifest, now)
+        present = {manifest["metadata"]["uid"] for manifest in manifests}
+        for job in self.jobs.values():
+            if job.exists and _group_and_kind(job.manifest) in kinds and job.uid not in present:
+                job.exists, job.gone_at = False, now
+
+    def pods_of(self, uid: str) -> Iterator[Pod]:
+        return (pod for pod in self.pods.values() if pod.job == uid)
+
+    def _check_rank(self, new: Pod, now: float) -> None:
+        others = [pod for pod in self.pods_of(new.job) if pod.rank == new.rank and pod.uid != new.uid and pod.is_live]
+        for other in others:
+            detail = f"{new.rank} of job {new.job}: {new.name} ({new.uid}) beside {other.name} ({other.uid})"
+            self._violate("two pods of one rank", detail, now)
+
+    def _violate(self, rule: str, detail: str, now: float) -> None:
+        self.violations.append(Violation(rule, detail, now, self.round))
+
+
+def _group_and_kind(manifest: Mapping[str, Any]) -> str:
+    return f"{manifest['apiVersion'].partition('/')[0]}/{manifest['kind'].lower()}s"
+
+
+def _pod(manifest: Mapping[str, Any]) -> Pod | None:
+    metadata = manifest["metadata"]
+    labels = metadata.get("labels") or {}
+    if JOB_UID not in labels or REPLICA_TYPE not in labels:
+        return None
+    status = manifest.get("status") or {}
+    phase = str(status.get("phase") or "")
+    taken = any(
+        c.get("type") == "DisruptionTarget" and c.get("status") == "True" for c in status.get("conditions") or ()
+    )
+    return Pod(
+        metadata["uid"],
+        metadata["name"],
+        labels[JOB_UID],
+        f"{labels[REPLICA_TYPE].lower()}-{labels.get(REPLICA_INDEX, '0')}",
+        int(labels.get(ATTEMPT) or 0),
+        phase,
+        phase == "Failed" and not taken,
+    )

@@ -1,0 +1,128 @@
+"""Simulated nodes of a run, and the kwok process that maintains them beside the cluster's own one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from devtools.chaos.stages import pod_stages
+from devtools.chaos.upstream import Client
+from devtools.chaos.workload import NODE_LABEL
+from devtools.cluster import kwok
+
+COUNT = 4
+_SELECTOR = ",".join(f"{key}={value}" for key, value in NODE_LABEL.items())
+_LEASES = kwok.LEASES
+_READY_SECONDS = 90.0
+
+
+def node_manifest(name: str) -> dict[str, Any]:
+    """A Node without the label kubernetes.io/os, which keeps the cluster's DaemonSets off."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {**NODE_LABEL, "kubernetes.io/hostname": name},
+            "annotations": {"kwok.x-k8s.io/node": "fake", "node.alpha.kubernetes.io/ttl": "0"},
+        },
+        "spec": {"taints": [dict(kwok.TAINT)]},
+        "status": {"allocatable": dict(kwok.CAPACITY), "capacity": dict(kwok.CAPACITY)},
+    }
+
+
+class Nodes:
+    """A context manager; on exit it removes its nodes and ends kwok.
+
+    A lost node never returns under its old name: kwok would not renew the Lease of such a node.
+    """
+
+    def __init__(self, client: Client, program: Path, kubeconfig: Path, folder: Path) -> None:
+        self._client = client
+        self._kubeconfig = kubeconfig
+        self._folder = folder
+        self._program = program
+        self._process: subprocess.Popen[bytes] | None = None
+        self._number = 0
+        self.names: list[str] = []
+
+    def __enter__(self) -> Nodes:
+        config = self._folder / "kwok.yaml"
+        options = {"podPlayStageParallelism": kwok.PARALLEL}
+        documents = [{**kwok.configuration(), "options": options}, *pod_stages()]
+        config.write_text(yaml.safe_dump_all(documents, sort_keys=False))
+        command = [
+            str(self._program), "--kubeconfig", str(self._kubeconfig), "--manage-all-nodes=false",
+            "--manage-nodes-with-label-selector", _SELECTOR, "--node-lease-duration-seconds", str(kwok.LEASE_SECONDS),
+            "--config", str(config), "-v", "WARN",
+        ]  # fmt: skip
+        with (self._folder / "kwok.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        try:
+            for _ in range(COUNT):
+                self.add()
+            self._wait_ready()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        process = self._process
+        if process is not None and process.poll() is None:
+            self.resume()
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        while self.names:
+            self.remove(self.names[0])
+
+    def add(self) -> str:
+        """Let a node join; returns its name."""
+        name = f"chaos-{self._number:04d}"
+        self._number += 1
+        self._client.request("POST", "/api/v1/nodes", node_manifest(name))
+        self.names.append(name)
+        return name
+
+    def remove(self, name: str) -> None:
+        """Delete the Node object, as a cloud provider does for a machine that is gone."""
+        self.names.remove(name)
+        self._client.request("DELETE", f"/api/v1/nodes/{name}")
+        self._client.request("DELETE", f"{_LEASES}/{name}")
+
+    def stop(self) -> None:
+        """Stop kwok: no pod of any simulated node changes."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def problem(self) -> str:
+        """Why no pod changes any more, "" if kwok runs."""
+        assert self._process is not None
+        return "" if self._process.poll() is None else f"kwok exited with {self._process.returncode}"
+
+    def _signal(self, number: int) -> None:
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._process.pid, number)
+
+    def _wait_ready(self) -> None:
+        deadline = time.monotonic() + _READY_SECONDS
+        while not all(kwok.is_ready(self._client.request("GET", f"/api/v1/nodes/{name}")) for name in self.names):
+            if time.monotonic() > deadline or self.problem():
+                raise TimeoutError(f"the simulated nodes are not ready: see {self._folder / 'kwok.log'}")
+            time.sleep(0.2)

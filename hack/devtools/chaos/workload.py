@@ -1,0 +1,351 @@
+"""The jobs of a run: small jobs of every kind and API flavor, and the outcome of each. Pure.
+
+The nodes are simulated (:mod:`.nodes`): a pod ends as its annotations say, which a job's template contains.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+EXIT = "chaos.dljob.operator/exit"
+"""The exit code of every container of the pod. A pod without this annotation runs until it is deleted."""
+FIRST_EXIT = "chaos.dljob.operator/first-exit"
+"""The exit code of the first attempt, where it differs."""
+SECONDS = "chaos.dljob.operator/seconds"
+"""The time that the pod runs, as a duration."""
+TIME = "chaos.dljob.operator/time"
+"""The time that the pod's node reports instead of the real one: the skew of the node's clock."""
+OWN = {"dljob-test/operator": "own"}
+"""Labels of each job, with which the operator that many tests share ignores it."""
+NODE_LABEL = {"chaos.dljob.operator/node": "simulated"}
+SUCCEEDED, FAILED = "Succeeded", "Failed"
+RETRYABLE, PERMANENT = "137", "1"
+SKEWED = ("2001-02-03T04:05:06Z", "2099-01-01T00:00:00Z")
+"""Times of nodes whose clock is wrong: far before the operator's, and far after it."""
+
+
+@dataclass(frozen=True)
+class Plural:
+    """A resource of the API server."""
+
+    group: str
+    version: str
+    plural: str
+
+    def path(self, namespace: str) -> str:
+        return f"/apis/{self.group}/{self.version}/namespaces/{namespace}/{self.plural}"
+
+
+RESOURCES = {
+    ("fioravanzo.org/v1alpha1", "MXJob"): Plural("fioravanzo.org", "v1alpha1", "mxjobs"),
+    ("kubeflow.org/v1alpha1", "MXJob"): Plural("kubeflow.org", "v1alpha1", "mxjobs"),
+    ("kubeflow.org/v1", "MXJob"): Plural("kubeflow.org", "v1", "mxjobs"),
+    ("mpba.fbk.eu/v1", "MXJob"): Plural("mpba.fbk.eu", "v1", "mxjobs"),
+    ("kubeflow.org/v1", "TFJob"): Plural("kubeflow.org", "v1", "tfjobs"),
+    ("kubeflow.org/v1alpha1", "TFJob"): Plural("kubeflow.org", "v1alpha1", "tfjobs"),
+    ("tensorflow.org/v1alpha1", "TfJob"): Plural("tensorflow.org", "v1alpha1", "tfjobs"),
+    ("kubeflow.org/v1alpha1", "Caffe2Job"): Plural("kubeflow.org", "v1alpha1", "caffe2jobs"),
+    ("kubeflow.org/v1", "PyTorchJob"): Plural("kubeflow.org", "v1", "pytorchjobs"),
+}
+WATCHED = tuple({(p.group, p.plural): p for p in RESOURCES.values()}.values())
+"""Each resource once: two versions of it are the same objects."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job to create."""
+
+    manifest: Mapping[str, Any]
+    outcome: str
+    """The state at its end, whatever happens to its pods and its operator."""
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
+
+    def path(self, namespace: str) -> str:
+        return resource_of(self.manifest).path(namespace)
+
+
+def resource_of(manifest: Mapping[str, Any]) -> Plural:
+    return RESOURCES[manifest["apiVersion"], manifest["kind"]]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the pods of a replica type end."""
+
+    exit: str | None = "0"
+    """None for a pod that runs until it is deleted."""
+    first_exit: str | None = None
+    seconds: float = 2.0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How to write the manifests of one kind; ``build`` gets the random source of the job."""
+
+    title: str
+    build: Callable[[random.Random], Mapping[str, Any]]
+    outcome: str = SUCCEEDED
+
+
+def template(container: str, ending: Ending, source: random.Random, policy: str = "") -> dict[str, Any]:
+    annotations = {SECONDS: f"{ending.seconds + source.uniform(0, 3):.1f}s"}
+    if ending.exit is not None:
+        annotations[EXIT] = ending.exit
+    if ending.first_exit is not None:
+        annotations[FIRST_EXIT] = ending.first_exit
+    if source.random() < 0.2:
+        annotations[TIME] = source.choice(SKEWED)
+    return {
+        "metadata": {"annotations": annotations},
+        "spec": {
+            **({"restartPolicy": policy} if policy else {}),
+            "nodeSelector": dict(NODE_LABEL),
+            "tolerations": [{"operator": "Exists"}],
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": source.choice((0, 1, 2)),
+            "containers": [{"name": container, "image": "example.com/none:1", "command": ["train"]}],
+        },
+    }
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The parts of a manifest that differ between the API flavors."""
+
+    api_version: str
+    kind: str
+    container: str
+    replicas: str = ""
+    """The field with the replicas."""
+    type_field: str = ""
+    """The field of an entry with its replica type, in the list layouts."""
+
+    def manifest(self, spec: Any) -> dict[str, Any]:
+        return {"apiVersion": self.api_version, "kind": self.kind, "spec": spec}
+
+
+MXNET_V1 = Layout("kubeflow.org/v1", "MXJob", "mxnet", "mxReplicaSpecs")
+MXNET_ALPHA = Layout("kubeflow.org/v1alpha1", "MXJob", "mxnet", "replicaSpecs", "mxReplicaType")
+MXNET_FIRST = Layout("fioravanzo.org/v1alpha1", "MXJob", "mxnet", "replicaSpecs", "mxReplicaType")
+MXNET_LIST = Layout("mpba.fbk.eu/v1", "MXJob", "mxnet", "", "replicaType")
+TENSORFLOW_V1 = Layout("kubeflow.org/v1", "TFJob", "tensorflow", "tfReplicaSpecs")
+TENSORFLOW_ALPHA = Layout("kubeflow.org/v1alpha1", "TFJob", "tensorflow", "replicaSpecs", "tfReplicaType")
+TENSORFLOW_FIRST = Layout("tensorflow.org/v1alpha1", "TfJob", "tensorflow", "replicaSpecs", "tfReplicaType")
+PYTORCH = Layout("kubeflow.org/v1", "PyTorchJob", "pytorch", "pytorchReplicaSpecs")
+CAFFE2 = Layout("kubeflow.org/v1alpha1", "Caffe2Job", "caffe2", "replicaSpecs")
+
+Types = Mapping[str, tuple[int, Ending]]
+"""Number and ending of the replicas of each type."""
+LAST = Ending(seconds=6)
+"""The success target, which ends after the others."""
+FOREVER = Ending(exit=None)
+
+
+def by_type(layout: Layout, types: Types, policy: str = "ExitCode", **more: Any) -> Callable[..., dict[str, Any]]:
+    """A job of v1: a map of replica types."""
+
+    def build(source: random.Random) -> dict[str, Any]:
+        replicas = {
+            name: {"replicas": count, "restartPolicy": policy, "template": template(layout.container, ending, source)}
+            for name, (count, ending) in types.items()
+        }
+        return layout.manifest({layout.replicas: replicas, **more})
+
+    return build
+
+
+def as_list(layout: Layout, types: Types, **more: Any) -> Callable[..., dict[str, Any]]:
+    """A job of an early operator: a list of replicas. The operator restarts what fails, with a new pod."""
+
+    def build(source: random.Random) -> dict[str, Any]:
+        entries = [
+            {
+                "replicas": count,
+                layout.type_field: name,
+                "template": template(layout.container, ending, source, "Never"),
+            }
+            for name, (count, ending) in types.items()
+        ]
+        return layout.manifest({layout.replicas: entries, **more} if layout.replicas else entries)
+
+    return build
+
+
+def single(count: int, ending: Ending, policy: str, **more: Any) -> Callable[..., dict[str, Any]]:
+    """A Caffe2Job: one replica type."""
+
+    def build(source: random.Random) -> dict[str, Any]:
+        backend = {"backendType": "none"} if count == 1 else {"backendType": "redis", "redisHost": "redis"}
+        replicas = {"replicas": count, "template": template(CAFFE2.container, ending, source, policy)}
+        return CAFFE2.manifest({"backendSpecs": backend, "replicaSpecs": replicas, **more})
+
+    return build
+
+
+_RETRIED = Ending(first_exit=RETRYABLE)
+_PERMANENT = Ending(exit=PERMANENT)
+SHAPES: tuple[Shape, ...] = (
+    Shape(
+        "MXJob v1",
+        by_type(
+            MXNET_V1,
+            {"Scheduler": (1, LAST), "Server": (1, FOREVER), "Worker": (2, Ending())},
+            jobMode="MXTrain",
+            runPolicy={"cleanPodPolicy": "Running"},
+        ),
+    ),
+    Shape(
+        "MXJob v1, retried workers",
+        by_type(
+            MXNET_V1,
+            {"Scheduler": (1, Ending(seconds=12)), "Server": (1, FOREVER), "Worker": (2, _RETRIED)},
+            jobMode="MXTrain",
+            runPolicy={"cleanPodPolicy": "All"},
+        ),
+    ),
+    Shape(
+        "MXJob v1, failed",
+        by_type(MXNET_V1, {"Scheduler": (1, Ending("1")), "Worker": (1, FOREVER)}, jobMode="MXTrain"),
+        FAILED,
+    ),
+    Shape(
+        "MXJob v1, restarted as a whole",
+        by_type(
+            MXNET_V1,
+            {"Scheduler": (1, LAST), "Worker": (2, _RETRIED)},
+            jobMode="MXTrain",
+            runPolicy={"restartScope": "Job"},
+        ),
+    ),
+    Shape(
+        "MXJob v1, backoff limit",
+        by_type(
+            MXNET_V1,
+            {"Scheduler": (1, Ending(RETRYABLE, seconds=1))},
+            jobMode="MXTrain",
+            runPolicy={"backoffLimit": 2},
+        ),
+        FAILED,
+    ),
+    Shape(
+        "MXJob v1, suspended at first",
+        by_type(
+            MXNET_V1,
+            {"Scheduler": (1, LAST), "Worker": (2, Ending())},
+            jobMode="MXTrain",
+            runPolicy={"suspend": True},
+        ),
+    ),
+    Shape(
+        "MXJob v1alpha1",
+        as_list(
+            MXNET_ALPHA,
+            {"SCHEDULER": (1, LAST), "SERVER": (1, FOREVER), "WORKER": (2, Ending())},
+            jobMode="dist",
+        ),
+    ),
+    Shape(
+        "MXJob of fioravanzo.org, retried",
+        as_list(
+            MXNET_FIRST,
+            {"SCHEDULER": (1, Ending(first_exit=RETRYABLE, seconds=3)), "WORKER": (2, _RETRIED)},
+            jobMode="dist",
+        ),
+    ),
+    Shape(
+        "MXJob of mpba.fbk.eu",
+        as_list(MXNET_LIST, {"SCHEDULER": (1, LAST), "SERVER": (1, FOREVER), "WORKER": (2, _RETRIED)}),
+    ),
+    Shape(
+        "TFJob v1",
+        by_type(
+            TENSORFLOW_V1,
+            {"Chief": (1, LAST), "PS": (1, FOREVER), "Worker": (2, Ending())},
+            runPolicy={"cleanPodPolicy": "Running"},
+        ),
+    ),
+    Shape(
+        "TFJob v1, all workers, retried",
+        by_type(TENSORFLOW_V1, {"Worker": (3, _RETRIED)}, successPolicy="AllWorkers"),
+    ),
+    Shape(
+        "TFJob v1alpha1",
+        as_list(TENSORFLOW_ALPHA, {"MASTER": (1, LAST), "PS": (1, FOREVER), "WORKER": (1, _RETRIED)}),
+    ),
+    Shape(
+        "TfJob",
+        as_list(TENSORFLOW_FIRST, {"MASTER": (1, LAST), "PS": (1, FOREVER), "WORKER": (2, Ending())}),
+    ),
+    Shape("Caffe2Job, one replica", single(1, Ending(), "OnFailure")),
+    Shape("Caffe2Job", single(3, Ending(), "OnFailure")),
+    Shape("Caffe2Job, failed", single(2, _PERMANENT, "Never"), FAILED),
+    Shape("PyTorchJob", by_type(PYTORCH, {"Master": (1, LAST), "Worker": (2, Ending())})),
+    Shape(
+        "PyTorchJob, restarted as a whole",
+        by_type(PYTORCH, {"Master": (1, _RETRIED), "Worker": (2, Ending())}, runPolicy={"restartScope": "Job"}),
+    ),
+    Shape(
+        "PyTorchJob, elastic",
+        by_type(PYTORCH, {"Worker": (2, Ending())}, elasticPolicy={"minReplicas": 1, "maxReplicas": 4}),
+    ),
+    Shape("PyTorchJob, failed", by_type(PYTORCH, {"Master": (1, _PERMANENT), "Worker": (1, FOREVER)}), FAILED),
+)
+
+
+def jobs(seed: int, round_: int, count: int) -> list[Job]:
+    """The jobs of a round: each shape in turn, in the order of the seed, continued over the rounds."""
+    made = []
+    for index in range(count):
+        number = round_ * count + index
+        source = random.Random(f"job {seed} {number}")
+        order = random.Random(f"order {seed} {number // len(SHAPES)}").sample(SHAPES, len(SHAPES))
+        shape = order[number % len(SHAPES)]
+        manifest = dict(shape.build(source))
+        manifest["metadata"] = {"name": f"job-{number:04d}", "labels": dict(OWN)}
+        made.append(Job(manifest, shape.outcome))
+    return made
+
+
+def replica_entries(manifest: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Mapping[str, Any]]]:
+    """Each entry of replicas with the path to it in the manifest."""
+    spec = manifest["spec"]
+    if isinstance(spec, list):
+        yield from ((("spec", index), entry) for index, entry in enumerate(spec))
+        return
+    for field in ("mxReplicaSpecs", "tfReplicaSpecs", "pytorchReplicaSpecs", "replicaSpecs"):
+        replicas = spec.get(field)
+        if isinstance(replicas, list):
+            yield from ((("spec", field, index), entry) for index, entry in enumerate(replicas))
+        elif isinstance(replicas, dict) and "template" in replicas:
+            yield ("spec", field), replicas
+        elif isinstance(replicas, dict):
+            yield from ((("spec", field, name), entry) for name, entry in replicas.items())
+
+
+def edit(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The JSON patch that changes the number of the workers by one, which restarts all replicas."""
+    entries = list(replica_entries(manifest))
+    path, entry = entries[-1]
+    current = int(entry.get("replicas", 1))
+    pointer = "/".join(str(part) for part in path)
+    return [{"op": "add", "path": f"/{pointer}/replicas", "value": current + 1 if current == 1 else current - 1}]
+
+
+def can_edit(manifest: Mapping[str, Any]) -> bool:
+    """Whether the last entry may have one replica more or less."""
+    entries: Sequence[tuple[tuple[str | int, ...], Mapping[str, Any]]] = list(replica_entries(manifest))
+    count = int(entries[-1][1].get("replicas", 1))
+    return len(entries) > 1 or count > 2
+
+
+def suspend(manifest: Mapping[str, Any], wanted: bool) -> dict[str, Any] | None:
+    """The merge patch that suspends or resumes the job, None where its flavor has no such field."""
+    if isinstance(manifest["spec"], list):
+        return None
+    return {"spec": {"runPolicy": {"suspend": wanted}}}
