@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from devtools.cluster import kwok
 COUNT = 4
 _SELECTOR = ",".join(f"{key}={value}" for key, value in NODE_LABEL.items())
 _LEASES = kwok.LEASES
-_READY_SECONDS = 90.0
+_READY_SECONDS = 120.0
+_RESTART_SECONDS = 1.0
 
 
 def node_manifest(name: str) -> dict[str, Any]:
@@ -49,7 +51,10 @@ class Nodes:
         self._kubeconfig = kubeconfig
         self._folder = folder
         self._program = program
+        self._command: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._supervise, name="kwok", daemon=True)
         self._number = 0
         self.names: list[str] = []
 
@@ -58,15 +63,12 @@ class Nodes:
         options = {"podPlayStageParallelism": kwok.PARALLEL}
         documents = [{**kwok.configuration(), "options": options}, *pod_stages()]
         config.write_text(yaml.safe_dump_all(documents, sort_keys=False))
-        command = [
+        self._command = [
             str(self._program), "--kubeconfig", str(self._kubeconfig), "--manage-all-nodes=false",
             "--manage-nodes-with-label-selector", _SELECTOR, "--node-lease-duration-seconds", str(kwok.LEASE_SECONDS),
             "--config", str(config), "-v", "WARN",
         ]  # fmt: skip
-        with (self._folder / "kwok.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                command, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+        self._thread.start()
         try:
             for _ in range(COUNT):
                 self.add()
@@ -77,17 +79,28 @@ class Nodes:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        self.resume()
         process = self._process
         if process is not None and process.poll() is None:
-            self.resume()
             process.terminate()
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait()
+        self._thread.join(20)
         while self.names:
             self.remove(self.names[0])
+
+    def _supervise(self) -> None:
+        """Run kwok, again whenever it exits: it panics when the API server restarts while it watches."""
+        with (self._folder / "kwok.log").open("ab") as log:
+            while not self._ending.is_set():
+                self._process = subprocess.Popen(
+                    self._command, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                )
+                self._process.wait()
+                self._ending.wait(_RESTART_SECONDS)
 
     def add(self) -> str:
         """Let a node join; returns its name."""
@@ -110,19 +123,15 @@ class Nodes:
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
-    def problem(self) -> str:
-        """Why no pod changes any more, "" if kwok runs."""
-        assert self._process is not None
-        return "" if self._process.poll() is None else f"kwok exited with {self._process.returncode}"
-
     def _signal(self, number: int) -> None:
-        assert self._process is not None
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self._process.pid, number)
+        process = self._process
+        if process is not None and process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, number)
 
     def _wait_ready(self) -> None:
         deadline = time.monotonic() + _READY_SECONDS
         while not all(kwok.is_ready(self._client.request("GET", f"/api/v1/nodes/{name}")) for name in self.names):
-            if time.monotonic() > deadline or self.problem():
+            if time.monotonic() > deadline:
                 raise TimeoutError(f"the simulated nodes are not ready: see {self._folder / 'kwok.log'}")
             time.sleep(0.2)

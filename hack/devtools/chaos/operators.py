@@ -27,14 +27,20 @@ _ORPHAN_SECONDS = 20.0
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def processes_with(mark: str) -> list[int]:
-    """The processes whose environment has the variable MARK with this value."""
+def processes_started() -> list[int]:
+    """The processes that this process has started as operators, and those that these have started."""
+    return processes_with(f"{os.getpid()}-", exactly=False)
+
+
+def processes_with(mark: str, *, exactly: bool = True) -> list[int]:
+    """The processes whose environment has the variable MARK with this value, or one that begins with it."""
     wanted = f"{MARK}={mark}".encode()
     found = []
     for entry in process.PROC.iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                values = (entry / "environ").read_bytes().split(b"\0")
+                if wanted in values or (not exactly and any(value.startswith(wanted) for value in values)):
                     found.append(int(entry.name))
     return found
 

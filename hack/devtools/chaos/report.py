@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from devtools.chaos.faults import KINDS
@@ -46,7 +46,9 @@ class Result:
         return not self.violations and not self.problems
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        counters = {name: dict(value) for name, value in vars(self).items() if isinstance(value, Counter)}
+        # asdict would make a Counter count the pairs of its items
+        return {**asdict(replace(self, **{name: Counter() for name in counters})), **counters}
 
 
 def table(planned: Mapping[str, int], injected: Mapping[str, int]) -> list[str]:

@@ -46,7 +46,8 @@ _REST = 5.0
 _REST_LIMIT = 60.0
 _DELETION = 180.0
 _POLL = 0.3
-_MARGIN = 1.5
+_OUTAGE = 3.0
+"""Seconds after which an action has waited for the API server."""
 _CACHE_LIMIT = 30.0
 
 
@@ -81,6 +82,10 @@ class Agenda:
     def due(self, now: float) -> Iterator[Callable[[], None]]:
         while self._heap and self._heap[0][0] <= now:
             yield heapq.heappop(self._heap)[2]
+
+    def shift(self, seconds: float) -> None:
+        """Postpone everything."""
+        self._heap = [(at + seconds, number, action) for at, number, action in self._heap]
 
     @property
     def next(self) -> float | None:
@@ -167,21 +172,28 @@ class Run:
             self._agenda.add(begin + index * self._timing.chaos / len(made), lambda job=job: self._create(job))  # type: ignore[misc]
         for fault in found:
             self._agenda.add(begin + fault.at, lambda fault=fault: self._inject(fault))  # type: ignore[misc]
-        self._work_until(begin + self._timing.chaos)
-        left = self._injector.disarm()
+        # on this clock the round also ends, so that an outage postpones its end
+        self._agenda.add(begin + self._timing.chaos, lambda: None)
         while (moment := self._agenda.next) is not None:  # resume what is suspended, bring nodes back
             self._work_until(moment)
+        left = self._injector.disarm()
         self._calm()
         self._note(f"settling; not matched: {Counter(fault.kind for fault in left)}")
         self._settle(number)
 
     def _work_until(self, end: float) -> None:
+        """Do what is due. While the API server restarts, an action waits for it, and everything else waits too."""
         while True:
             for action in self._agenda.due(self._now()):
+                began = self._now()
                 try:
                     action()
                 except (Refused, TimeoutError, ClusterError, OSError) as error:
                     self._note(f"an action failed: {error}")
+                if (spent := self._now() - began) > _OUTAGE:
+                    self._note(f"waited {spent:.0f} s for the API server")
+                    self._agenda.shift(spent)
+                    end += spent
             left = end - self._now()
             if left <= 0:
                 return
@@ -277,8 +289,6 @@ class Run:
         self._report(number, self._recorder.read(lambda history: list(checker.left_running(manifests, history))))
         self._report(number, self._recorder.read(lambda history: list(checker.wrong_attempts(history))))
         self.result.jobs.update(state_of(job) or "no state" for job in manifests)
-        if problem := self._nodes.problem():
-            raise ClusterError(problem)
         self._delete_jobs(number)
         self._collect(number)
 

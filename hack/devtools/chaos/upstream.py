@@ -20,7 +20,8 @@ MERGE = "application/merge-patch+json"
 _PATIENCE = 420.0
 """Seconds for which a request is repeated: the kubelet may restart the API server only after five minutes."""
 _PAUSE = 0.5
-_AGAIN = (429, 500, 503, 504)
+_AGAIN = (403, 429, 500, 503, 504)
+"""403 too: an API server that has just started forbids everything until it has read the RBAC rules."""
 
 
 class Refused(Exception):

@@ -1,0 +1,116 @@
+"""What must hold once a round has settled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from devtools.chaos import checker
+from devtools.chaos.history import History
+
+JOB = "job-uid-1"
+
+
+def job(state: str = "Succeeded", name: str = "j", retries: Any = None, **policy: Any) -> Any:
+    status = {"state": state} | ({} if retries is None else {"retries": retries})
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MXJob",
+        "metadata": {"uid": JOB, "name": name},
+        "spec": {"runPolicy": policy},
+        "status": status,
+    }
+
+
+def pod(uid: str, attempt: int, phase: str) -> Any:
+    labels = {
+        "dljob.operator/job-uid": JOB,
+        "dljob.operator/replica-type": "worker",
+        "dljob.operator/replica-index": "0",
+        "dljob.operator/attempt": str(attempt),
+    }
+    return {"metadata": {"uid": uid, "name": uid, "labels": labels}, "status": {"phase": phase}}
+
+
+def history(manifest: Any, *pods: tuple[int, str]) -> History:
+    made = History()
+    made.job_event("ADDED", manifest, 0.0)
+    for number, (attempt, phase) in enumerate(pods):
+        made.pod_event("ADDED", pod(f"p{number}", attempt, phase), 0.0)
+        if phase == "Failed":
+            made.pod_event("DELETED", pod(f"p{number}", attempt, phase), 0.0)
+    return made
+
+
+def rules(findings: Any) -> list[str]:
+    return [rule for rule, _ in findings]
+
+
+@pytest.mark.parametrize(("state", "lost"), [("Running", 1), ("", 1), ("Succeeded", 0), ("Failed", 0)])
+def test_every_job_ends(state: str, lost: int) -> None:
+    assert len([*checker.lost_jobs([job(state)])]) == lost
+
+
+@pytest.mark.parametrize(("state", "wrong"), [("Succeeded", 0), ("Failed", 1), ("Running", 0)])
+def test_a_job_ends_as_its_pods_imply(state: str, wrong: int) -> None:
+    assert len([*checker.wrong_outcomes([job(state)], {"j": "Succeeded"})]) == wrong
+
+
+@pytest.mark.parametrize(
+    ("retries", "pods", "found"),
+    [
+        ({"worker-0": 1}, [(0, "Failed"), (1, "Succeeded")], []),
+        ({"worker-0": 1}, [(0, "Failed"), (0, "Failed"), (1, "Succeeded")], []),
+        ({"worker-0": 2}, [(0, "Failed"), (1, "Succeeded")], ["a failure counted twice"]),
+        ({"worker-0": 1}, [(0, "Succeeded")], ["a failure counted twice"]),
+        ({}, [(0, "Failed"), (1, "Succeeded")], ["an attempt that was not counted"]),
+        (None, [(0, "Failed")], []),
+    ],
+)
+def test_each_failure_counts_once(retries: Any, pods: list[tuple[int, str]], found: list[str]) -> None:
+    assert rules(checker.wrong_attempts(history(job(retries=retries), *pods))) == found
+
+
+def test_an_edit_starts_the_counts_again() -> None:
+    made = history(job(retries={"worker-0": 2}), (0, "Failed"))
+    made.edited.add(JOB)
+    assert rules(checker.wrong_attempts(made)) == []
+
+
+@pytest.mark.parametrize(("count", "found"), [(1, []), (2, ["a failure counted twice"])])
+def test_a_job_that_restarts_as_a_whole_counts_its_attempts(count: int, found: list[str]) -> None:
+    made = history(job(retries={"job": count}, restartScope="Job"), (0, "Failed"), (1, "Succeeded"))
+    assert rules(checker.wrong_attempts(made)) == found
+
+
+@pytest.mark.parametrize(
+    ("policy", "phase", "left"), [("Running", "Running", 1), ("Running", "Succeeded", 0), ("None", "Running", 0)]
+)
+def test_no_pod_runs_for_an_ended_job(policy: str, phase: str, left: int) -> None:
+    manifest = job(cleanPodPolicy=policy)
+    assert len([*checker.left_running([manifest], history(manifest, (0, phase)))]) == left
+
+
+def test_an_orphan_is_an_object_whose_job_is_gone() -> None:
+    owned = pod("p", 0, "Running")
+    foreign = {"metadata": {"name": "kube-root-ca.crt", "uid": "u"}}
+    assert rules(checker.orphans([owned, foreign], [])) == ["an orphan"]
+    assert rules(checker.orphans([owned, foreign], [job()])) == []
+
+
+def test_writes_are_reported_with_their_number() -> None:
+    assert [*checker.writes_at_rest(["PUT a", "PUT a"])] == [("a write for a job at rest", "2 times PUT a")]
+    assert [*checker.writes_at_rest([])] == []
+
+
+METRICS = """\
+# TYPE dljob_jobs gauge
+dljob_jobs{kind="MXJob",namespace="n",state="Succeeded"} 2.0
+dljob_jobs{kind="MXJob",namespace="other",state="Running"} 5.0
+dljob_queue_jobs 0.0
+"""
+
+
+@pytest.mark.parametrize(("present", "stale"), [(2, 0), (1, 1), (3, 1)])
+def test_the_cache_equals_the_api_server(present: int, stale: int) -> None:
+    assert len([*checker.wrong_cache(METRICS, "n", [job()] * present)]) == stale

@@ -1,0 +1,108 @@
+"""What must hold at each moment, from the events of watches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from devtools.chaos.history import History
+
+JOB = "job-uid-1"
+
+
+def pod(uid: str, phase: str = "Running", *, rank: str = "worker-0", attempt: int = 0, taken: bool = False) -> Any:
+    type_, _, index = rank.rpartition("-")
+    return {
+        "metadata": {
+            "uid": uid,
+            "name": f"pod-{uid}",
+            "labels": {
+                "dljob.operator/job-uid": JOB,
+                "dljob.operator/replica-type": type_,
+                "dljob.operator/replica-index": index,
+                "dljob.operator/attempt": str(attempt),
+            },
+        },
+        "status": {
+            "phase": phase,
+            "conditions": [{"type": "DisruptionTarget", "status": "True"}] if taken else [],
+        },
+    }
+
+
+def job(state: str = "", uid: str = JOB, **more: Any) -> Any:
+    manifest = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MXJob",
+        "metadata": {"uid": uid, "name": "j"},
+        "spec": {},
+        "status": {"state": state} if state else {},
+    }
+    return manifest | more
+
+
+def rules(history: History) -> list[str]:
+    return [violation.rule for violation in history.violations]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [
+        (pod("1"), pod("2"), ["two pods of one rank"]),
+        (pod("1", "Pending"), pod("2", "Pending"), ["two pods of one rank"]),
+        (pod("1", "Failed"), pod("2"), []),
+        (pod("1"), pod("2", rank="worker-1"), []),
+    ],
+)
+def test_a_rank_has_one_pod_at_a_time(first: Any, second: Any, found: list[str]) -> None:
+    history = History()
+    history.pod_event("ADDED", first, 1.0)
+    history.pod_event("ADDED", second, 2.0)
+    assert rules(history) == found
+
+
+def test_a_deleted_pod_has_a_successor() -> None:
+    history = History()
+    history.pod_event("ADDED", pod("1"), 1.0)
+    history.pod_event("DELETED", pod("1"), 2.0)
+    history.pod_event("MODIFIED", pod("1"), 2.5)  # an event that comes twice brings nothing back
+    history.pod_event("ADDED", pod("2"), 3.0)
+    assert rules(history) == []
+
+
+def test_a_list_ends_what_it_lacks() -> None:
+    history = History()
+    history.pod_event("ADDED", pod("1"), 1.0)
+    history.listed_pods([pod("2")], 2.0)
+    assert [one.uid for one in history.pods.values() if one.exists] == ["2"]
+
+
+def test_a_pod_that_the_cluster_took_away_has_not_failed() -> None:
+    history = History()
+    history.pod_event("ADDED", pod("1", "Failed", taken=True), 1.0)
+    history.pod_event("ADDED", pod("2", "Failed", rank="worker-1"), 1.0)
+    assert [one.failed for one in history.pods.values()] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("states", "found"),
+    [
+        (["Running", "Succeeded", "Succeeded"], []),
+        (["Succeeded", "Failed"], ["an outcome changed"]),
+        (["Failed", "Running"], ["an outcome changed"]),
+        (["Succeeded", ""], ["an outcome changed"]),
+    ],
+)
+def test_an_outcome_stays(states: list[str], found: list[str]) -> None:
+    history = History()
+    for state in states:
+        history.job_event("MODIFIED", job(state), 1.0)
+    assert rules(history) == found
+
+
+def test_jobs_of_other_kinds_survive_a_list() -> None:
+    history = History()
+    history.job_event("ADDED", job(), 1.0)
+    history.job_event("ADDED", job(uid="other", kind="TFJob"), 1.0)
+    history.listed_jobs(("kubeflow.org/mxjobs",), [], 2.0)
+    assert [one.uid for one in history.jobs.values() if one.exists] == ["other"]
