@@ -120,7 +120,7 @@ def cached_jobs(metrics: str, namespace: str) -> Counter[tuple[str, str]]:
 def wrong_cache(metrics: str, namespace: str, manifests: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     """Whether the leader's cache of jobs differs from the API server, as far as its metrics show."""
     cached = cached_jobs(metrics, namespace)
-    there = Counter((manifest["kind"], state_of(manifest)) for manifest in manifests)
+    there = Counter((f"{manifest['apiVersion']} {manifest['kind']}", state_of(manifest)) for manifest in manifests)
     if cached != there:
         differences = {
             key: (cached[key], there[key]) for key in cached.keys() | there.keys() if cached[key] != there[key]

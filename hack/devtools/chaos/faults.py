@@ -100,14 +100,20 @@ class Fault:
 class Timing:
     """How a run is divided into rounds. A round injects faults for ``chaos`` seconds, and then settles."""
 
-    minutes: float
+    faults: int
     chaos: float = 45.0
-    settle: float = 60.0
+    settle: float = 50.0
     """Estimated seconds of a round in which no fault is injected."""
+    per_round: int = 40
 
     @property
     def rounds(self) -> int:
-        return max(1, round(self.minutes * 60 / (self.chaos + self.settle)))
+        return max(1, math.ceil(self.faults / self.per_round))
+
+    @property
+    def seconds(self) -> float:
+        """The estimated duration of the run."""
+        return self.rounds * (self.chaos + self.settle)
 
 
 def counts(total: int, duration: float, kinds: Collection[Kind] = KINDS) -> dict[str, int]:
@@ -128,11 +134,12 @@ def counts(total: int, duration: float, kinds: Collection[Kind] = KINDS) -> dict
     return found
 
 
-def schedule(seed: int, total: int, timing: Timing, kinds: Collection[Kind] = KINDS) -> list[Fault]:
+def schedule(seed: int, timing: Timing, kinds: Collection[Kind] = KINDS) -> list[Fault]:
     """The faults of a run, ordered by round and time."""
+    total = timing.faults
     source = random.Random(f"faults {seed}")
     rounds = timing.rounds
-    names = [name for name, count in counts(total, timing.minutes * 60, kinds).items() for _ in range(count)]
+    names = [name for name, count in counts(total, timing.seconds, kinds).items() for _ in range(count)]
     source.shuffle(names)
     names = _spread(names, [kind.name for kind in kinds if kind.gap], rounds)
     faults: list[Fault] = []

@@ -99,6 +99,12 @@ class Injector:
             self._events.clear()
             return left
 
+    @property
+    def waiting(self) -> bool:
+        """Whether some fault has not been matched yet."""
+        with self._lock:
+            return bool(self._requests or self._events)
+
     def for_request(self, call: Call) -> Fault | None:
         """The fault of this request, None for none."""
         return self._next(self._requests, lambda fault: matches(fault, call))

@@ -74,10 +74,15 @@ class Trail:
         with self._lock:
             self.entries.append(entry)
 
-    def writes_since(self, moment: float) -> list[Logged]:
-        """The writes but those of the Lease."""
+    def writes_since(self, moment: float, namespace: str) -> list[Logged]:
+        """The writes in this namespace but those of the Lease."""
+        within = f"/namespaces/{namespace}/"
         with self._lock:
-            return [e for e in self.entries if e.at >= moment and e.method != "GET" and "/leases" not in e.path]
+            return [
+                entry
+                for entry in self.entries
+                if entry.at >= moment and entry.method != "GET" and within in entry.path and "/leases" not in entry.path
+            ]
 
 
 class Proxy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from devtools.chaos.faults import KINDS
@@ -46,9 +46,9 @@ class Result:
         return not self.violations and not self.problems
 
     def to_json(self) -> dict[str, Any]:
-        counters = {name: dict(value) for name, value in vars(self).items() if isinstance(value, Counter)}
-        # asdict would make a Counter count the pairs of its items
-        return {**asdict(replace(self, **{name: Counter() for name in counters})), **counters}
+        # not asdict of the whole: it would make a Counter count the pairs of its items
+        fields = {name: dict(value) if isinstance(value, Counter) else value for name, value in vars(self).items()}
+        return fields | {"violations": [asdict(violation) for violation in self.violations]}
 
 
 def table(planned: Mapping[str, int], injected: Mapping[str, int]) -> list[str]:

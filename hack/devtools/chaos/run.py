@@ -46,6 +46,8 @@ _REST = 5.0
 _REST_LIMIT = 60.0
 _DELETION = 180.0
 _POLL = 0.3
+_MATCH = 20.0
+"""Seconds after the last fault in which those in the proxy may still find a request."""
 _OUTAGE = 3.0
 """Seconds after which an action has waited for the API server."""
 _CACHE_LIMIT = 30.0
@@ -99,8 +101,8 @@ class Run:
         self._options = options
         self.result = result
         self._began = time.monotonic()
-        self._timing = Timing(options.minutes)
-        self._schedule = faults.schedule(options.seed, options.faults, self._timing)
+        self._timing = Timing(options.faults)
+        self._schedule = faults.schedule(options.seed, self._timing)
         self.result.planned = Counter(fault.kind for fault in self._schedule)
         self._upstream = Upstream(options.settings.kubeconfig)
         self._client = Client(self._upstream)
@@ -176,6 +178,9 @@ class Run:
         self._agenda.add(begin + self._timing.chaos, lambda: None)
         while (moment := self._agenda.next) is not None:  # resume what is suspended, bring nodes back
             self._work_until(moment)
+        deadline = self._now() + _MATCH
+        while self._injector.waiting and self._now() < deadline:
+            self._work_until(self._now() + _POLL)
         left = self._injector.disarm()
         self._calm()
         self._note(f"settling; not matched: {Counter(fault.kind for fault in left)}")
@@ -265,7 +270,7 @@ class Run:
 
     def _leader(self) -> str:
         """The operator that has sent the last write."""
-        writes = self._trail.writes_since(0)
+        writes = self._trail.writes_since(0, self._options.namespace)
         return writes[-1].operator if writes else OPERATORS[0]
 
     def _count(self, fault: Fault, hit: str = "") -> None:
@@ -295,13 +300,14 @@ class Run:
     def _check_rest(self, number: int) -> None:
         """Wait until nothing is written, then look whether that lasts."""
         deadline = self._now() + _REST_LIMIT
-        while self._trail.writes_since(time.monotonic() - _REST):
+        namespace = self._options.namespace
+        while self._trail.writes_since(time.monotonic() - _REST, namespace):
             if self._now() > deadline:
                 break
             time.sleep(_POLL)
         begin = time.monotonic()
         time.sleep(_REST)
-        writes = [f"{one.method} {one.path}: {one.status}" for one in self._trail.writes_since(begin)]
+        writes = [f"{one.method} {one.path}: {one.status}" for one in self._trail.writes_since(begin, namespace)]
         self._report(number, checker.writes_at_rest(writes))
 
     def _check_cache(self, number: int) -> None:

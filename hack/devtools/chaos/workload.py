@@ -44,14 +44,14 @@ RESOURCES = {
     ("kubeflow.org/v1alpha1", "MXJob"): Plural("kubeflow.org", "v1alpha1", "mxjobs"),
     ("kubeflow.org/v1", "MXJob"): Plural("kubeflow.org", "v1", "mxjobs"),
     ("mpba.fbk.eu/v1", "MXJob"): Plural("mpba.fbk.eu", "v1", "mxjobs"),
-    ("kubeflow.org/v1", "TFJob"): Plural("kubeflow.org", "v1", "tfjobs"),
     ("kubeflow.org/v1alpha1", "TFJob"): Plural("kubeflow.org", "v1alpha1", "tfjobs"),
+    ("kubeflow.org/v1", "TFJob"): Plural("kubeflow.org", "v1", "tfjobs"),
     ("tensorflow.org/v1alpha1", "TfJob"): Plural("tensorflow.org", "v1alpha1", "tfjobs"),
     ("kubeflow.org/v1alpha1", "Caffe2Job"): Plural("kubeflow.org", "v1alpha1", "caffe2jobs"),
     ("kubeflow.org/v1", "PyTorchJob"): Plural("kubeflow.org", "v1", "pytorchjobs"),
 }
 WATCHED = tuple({(p.group, p.plural): p for p in RESOURCES.values()}.values())
-"""Each resource once: two versions of it are the same objects."""
+"""Each resource once, in its last version: two versions of it are the same objects."""
 
 
 @dataclass(frozen=True)

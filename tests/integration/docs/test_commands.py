@@ -62,6 +62,7 @@ RUN_BY = {
     r"ENGINE=image make molecule": "tests/e2e/test_molecule.py::test_the_image_does_what_the_process_does",
     r"make bench-growth": "tests/e2e/test_bench.py::test_the_growth_in_small",
     r"make bench( .*)?": "tests/e2e/test_bench.py::test_a_quick_run_measures_every_peer_in_every_workload",
+    r"make chaos( .*)?": "tests/e2e/test_chaos.py::test_a_short_run_finds_no_violation",
     r"make (image|deploy|undeploy)|kubectl apply --server-side -k deploy/kustomize/default": DEPLOYED,
     r"make image BASE_IMAGE=\S+": BASE,
     r"make deploy OVERLAY=namespaced": (

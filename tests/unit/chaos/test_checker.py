@@ -105,8 +105,8 @@ def test_writes_are_reported_with_their_number() -> None:
 
 METRICS = """\
 # TYPE dljob_jobs gauge
-dljob_jobs{kind="MXJob",namespace="n",state="Succeeded"} 2.0
-dljob_jobs{kind="MXJob",namespace="other",state="Running"} 5.0
+dljob_jobs{kind="kubeflow.org/v1 MXJob",namespace="n",state="Succeeded"} 2.0
+dljob_jobs{kind="kubeflow.org/v1 MXJob",namespace="other",state="Running"} 5.0
 dljob_queue_jobs 0.0
 """
 

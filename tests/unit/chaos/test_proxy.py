@@ -119,7 +119,13 @@ def test_a_request_passes_and_is_logged(proxy: Proxy, bodies: list[bytes]) -> No
     response = request(proxy)
     assert (response.status, response.body) == (200, b"{}")
     assert bodies == [b"{}"]
-    assert [(one.method, one.path, one.status) for one in proxy.trail.writes_since(0)] == [("POST", PODS, 200)]
+    assert [(one.method, one.path, one.status) for one in proxy.trail.writes_since(0, "n")] == [("POST", PODS, 200)]
+
+
+@pytest.mark.parametrize("path", [PODS.replace("/n/", "/other/"), "/apis/coordination.k8s.io/v1/namespaces/n/leases/x"])
+def test_the_lease_and_other_namespaces_are_no_writes_for_a_job(proxy: Proxy, path: str) -> None:
+    assert request(proxy, path=path).status == 200
+    assert proxy.trail.writes_since(0, "n") == []
 
 
 @pytest.mark.parametrize(
