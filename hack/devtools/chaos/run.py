@@ -111,6 +111,8 @@ class Run:
         self._injector = Injector(self._count)
         self._timeline = options.folder / "timeline.log"
         self._writing = threading.Lock()
+        self._left: list[Fault] = []
+        """Those of the round before that nothing matched."""
         self._expected: dict[str, str] = {}
         self._operators: dict[str, Operator] = {}
         self._proxies: dict[str, Proxy] = {}
@@ -172,7 +174,7 @@ class Run:
         made = workload.jobs(self._options.seed, number, self._options.jobs)
         for index, job in enumerate(made):
             self._agenda.add(begin + index * self._timing.chaos / len(made), lambda job=job: self._create(job))  # type: ignore[misc]
-        for fault in found:
+        for fault in (*self._left, *found):
             self._agenda.add(begin + fault.at, lambda fault=fault: self._inject(fault))  # type: ignore[misc]
         # on this clock the round also ends, so that an outage postpones its end
         self._agenda.add(begin + self._timing.chaos, lambda: None)
@@ -181,9 +183,9 @@ class Run:
         deadline = self._now() + _MATCH
         while self._injector.waiting and self._now() < deadline:
             self._work_until(self._now() + _POLL)
-        left = self._injector.disarm()
+        self._left = self._injector.disarm()
         self._calm()
-        self._note(f"settling; not matched: {Counter(fault.kind for fault in left)}")
+        self._note(f"settling; not matched: {Counter(fault.kind for fault in self._left)}")
         self._settle(number)
 
     def _work_until(self, end: float) -> None:
