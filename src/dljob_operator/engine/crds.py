@@ -114,6 +114,11 @@ def _wait_established(api: KubeApi, name: str) -> None:
     query = {"fieldSelector": f"metadata.name={name}", "timeoutSeconds": int(_TIMEOUT)}
     with api.watch(CRDS.collection(), query, _TIMEOUT) as stream:
         for event in stream:
+            if event["type"] == "ERROR":
+                status = event["object"]
+                raise ApiError(
+                    status.get("code", 500), status.get("reason", ""), status.get("message", "the watch ended")
+                )
             if _is_established(event["object"]):
                 return
     raise ApiConnectionError(f"{name} was not served within {_TIMEOUT:.0f} s; see kubectl describe crd {name}")
