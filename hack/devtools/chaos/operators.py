@@ -88,11 +88,15 @@ class Operator:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(40)
         for number in range(self.starts):
-            for pid in processes_with(f"{self._prefix}-{number}"):
+            for pid in processes_with(self.mark(number)):
                 _signal(pid, signal.SIGKILL)
         self._thread.join(20)
         for check in self._checks:
             check.join(_ORPHAN_SECONDS + 5)
+
+    def mark(self, start: int) -> str:
+        """The value of MARK in the environment of all processes of this start, counted from 0."""
+        return f"{self._prefix}-{start}"
 
     def wait_ready(self, timeout: float = 180.0) -> None:
         """Wait until a process of this operator has written that it is ready. Raises TimeoutError."""
@@ -108,13 +112,14 @@ class Operator:
 
     def stop(self) -> bool:
         """SIGSTOP all processes, as a suspended machine does."""
-        pids = self._pids()
+        pids = self._pids() if self.is_running else []
         for pid in pids:
             _signal(pid, signal.SIGSTOP)
         return bool(pids)
 
     def resume(self) -> None:
-        for pid in self._pids():
+        """SIGCONT all processes, also those of an earlier start, which could not end while they were stopped."""
+        for pid in processes_with(f"{self._prefix}-", exactly=False):
             _signal(pid, signal.SIGCONT)
 
     def metrics(self) -> str:
@@ -130,7 +135,7 @@ class Operator:
         return self._process is not None and self._process.poll() is None
 
     def _pids(self) -> list[int]:
-        return processes_with(f"{self._prefix}-{self.starts - 1}") if self.starts else []
+        return processes_with(self.mark(self.starts - 1)) if self.starts else []
 
     def _end(self, role: str, number: int) -> str:
         child = self._process
@@ -145,7 +150,7 @@ class Operator:
     def _supervise(self) -> None:
         with self.log.open("ab") as log:
             while not self._ending.is_set():
-                mark = f"{self._prefix}-{self.starts}"
+                mark = self.mark(self.starts)
                 environment = {**os.environ, "KUBECONFIG": str(self._kubeconfig), MARK: mark}
                 environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
                 self._process = subprocess.Popen(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from devtools.chaos import operators
-from devtools.chaos.operators import MARK, role_of
+from devtools.chaos.operators import MARK, Operator, role_of
 
 PARENTS = {10: 1, 11: 10, 12: 11, 13: 1}
 """Main, fork server, worker, and a process whose parent has gone."""
@@ -32,3 +34,22 @@ def test_a_process_is_found_by_the_start_that_it_belongs_to() -> None:
         assert operators.processes_started() == [child.pid]
         child.kill()
     assert operators.processes_started() == []
+
+
+def test_what_an_earlier_start_has_left_is_resumed_too(tmp_path: Path) -> None:
+    """A stopped process whose operator was killed meanwhile could never end."""
+    operator = Operator("a", tmp_path / "kubeconfig", tmp_path, (), 0)
+    operator.starts = 2
+    environment = {**os.environ, MARK: operator.mark(0)}
+    with subprocess.Popen([sys.executable, "-c", "input()"], env=environment, stdin=subprocess.PIPE) as child:
+        os.kill(child.pid, signal.SIGSTOP)
+        os.waitpid(child.pid, os.WUNTRACED)
+        operator.resume()
+        found, status = os.waitpid(child.pid, os.WCONTINUED | os.WNOHANG)
+        child.kill()
+    assert found == child.pid
+    assert os.WIFCONTINUED(status)
+
+
+def test_nothing_is_stopped_of_an_operator_that_does_not_run(tmp_path: Path) -> None:
+    assert not Operator("a", tmp_path / "kubeconfig", tmp_path, (), 0).stop()
