@@ -175,10 +175,16 @@ class Operator:
             time.sleep(0.5)
         for pid in left:
             with contextlib.suppress(OSError):
-                command = (process.PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode()
                 if not self._ending.is_set():
-                    self.orphans.append(f"operator {self.name}: process {pid} ({command.strip()})")
+                    self.orphans.append(f"operator {self.name}: process {pid} ({_describe(pid)})")
             _signal(pid, signal.SIGKILL)
+
+
+def _describe(pid: int) -> str:
+    """The command of a process without the folder of its program, and its run state: T for a stopped one."""
+    program, *arguments = (process.PROC / str(pid) / "cmdline").read_text().rstrip("\0").split("\0")
+    state = process.parse_run_state((process.PROC / str(pid) / "stat").read_text())
+    return f"{' '.join([Path(program).name, *arguments])}, state {state}"
 
 
 def _signal(pid: int, number: int) -> None:

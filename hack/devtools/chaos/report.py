@@ -47,8 +47,7 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         # not asdict of the whole: it would make a Counter count the pairs of its items
-        fields = {name: dict(value) if isinstance(value, Counter) else value for name, value in vars(self).items()}
-        return fields | {"violations": [asdict(violation) for violation in self.violations]}
+        return vars(self) | {"violations": [asdict(violation) for violation in self.violations]}
 
 
 def table(planned: Mapping[str, int], injected: Mapping[str, int]) -> list[str]:

@@ -53,3 +53,12 @@ def test_what_an_earlier_start_has_left_is_resumed_too(tmp_path: Path) -> None:
 
 def test_nothing_is_stopped_of_an_operator_that_does_not_run(tmp_path: Path) -> None:
     assert not Operator("a", tmp_path / "kubeconfig", tmp_path, (), 0).stop()
+
+
+def test_a_process_is_described_without_the_folder_of_its_program() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        os.kill(child.pid, signal.SIGSTOP)
+        os.waitpid(child.pid, os.WUNTRACED)
+        text = operators._describe(child.pid)
+        child.kill()
+    assert text == f"{Path(sys.executable).name} -c input(), state T"
