@@ -28,6 +28,8 @@ class Seen:
     """The times of one job's events, on the monotonic clock."""
 
     accepted: float | None = None
+    appeared: float | None = None
+    """The job's own first event, which may precede the response to its POST."""
     pods: list[float] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     running: float | None = None
@@ -144,6 +146,8 @@ class Observer:
         holds = conditions(resource.get("status") or {})
         with self._lock:
             seen = self._of(resource["metadata"]["name"])
+            if seen.appeared is None:
+                seen.appeared = now
             if "Running" in holds and seen.running is None:
                 seen.running = now
             if "Succeeded" in holds and seen.finished is None:

@@ -1,0 +1,75 @@
+"""The report of a run, and the folder of its violations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from devtools.fuzz.judge import Outcome
+from devtools.fuzz.run import Result
+
+_MIB = 2**20
+
+
+def table(result: Result, seed: int) -> str:
+    """The counts as text, for the terminal."""
+    columns = ("sent", "refused by the API server", "accepted", *(one.value for one in Outcome))
+    rows = []
+    for kind in result.sent:
+        outcomes: Mapping[str, int] = result.outcomes.get(kind, {})
+        counts = (result.sent[kind], result.refused[kind], result.accepted[kind])
+        rows.append((kind, *counts, *(outcomes.get(one.value, 0) for one in Outcome)))
+    total = ("all", *(sum(int(row[index]) for row in rows) for index in range(1, len(columns) + 1)))
+    lines = [
+        f"seed {seed}, {result.seconds:.0f} s",
+        "| kind | " + " | ".join(columns) + " |",
+        "| --- " * (len(columns) + 1) + "|",
+    ]
+    lines += ["| " + " | ".join(map(str, row)) + " |" for row in (*rows, total)]
+    lines += [
+        "",
+        f"steps of tenants: {_pairs(result.steps)}",
+        f"errors of the API server: {result.server_errors.total()}",
+    ]
+    lines.append(f"slowest answer: {result.slowest_answer:.1f} s")
+    for name, summary in (("undisturbed", result.undisturbed), ("beside the others", result.disturbed)):
+        if summary is not None:
+            lines.append(
+                f"healthy jobs {name}: {summary.jobs}; first pod after {summary.median.first_pod:.3f} s (at most"
+                f" {summary.longest.first_pod:.3f}), running after {summary.median.running:.3f} s (at most"
+                f" {summary.longest.running:.3f}), creation {summary.median.request:.3f} s (at most"
+                f" {summary.longest.request:.3f})"
+            )
+    before, after = (size / _MIB for size in result.memory)
+    lines.append(f"memory of the operator: {before:.0f} MiB before, {after:.0f} MiB after")
+    lines.append(f"violations: {len(result.violations)}")
+    lines += [f"  {one.what}: {one.detail[:200]} ({len(one.cases)} cases)" for one in result.violations[:50]]
+    return "\n".join(lines)
+
+
+def _pairs(counts: Any) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
+
+
+def write(result: Result, seed: int, folder: Path) -> None:
+    """``report.json``, and ``violations/NNN.json``, each with the cases that may have caused it."""
+    violations = folder / "violations"
+    violations.mkdir(parents=True, exist_ok=True)
+    for old in violations.glob("*.json"):
+        old.unlink()
+    for number, one in enumerate(result.violations):
+        document = {"what": one.what, "detail": one.detail, "cases": [case.to_json() for case in one.cases]}
+        (violations / f"{number:03d}.json").write_text(json.dumps(document, indent=1))
+    summary = {
+        "seed": seed,
+        **{
+            name: asdict(value) if name in ("undisturbed", "disturbed") and value is not None else value
+            for name, value in vars(result).items()
+            if name != "violations"
+        },
+        "violations": [{"what": one.what, "detail": one.detail} for one in result.violations],
+    }
+    (folder / "report.json").write_text(json.dumps(summary, indent=1))
