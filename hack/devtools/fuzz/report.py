@@ -17,18 +17,18 @@ _MIB = 2**20
 def table(result: Result, seed: int) -> str:
     """The counts as text, for the terminal."""
     columns = ("sent", "refused by the API server", "accepted", *(one.value for one in Outcome))
-    rows = []
+    rows: list[tuple[str, list[int]]] = []
     for kind in result.sent:
         outcomes: Mapping[str, int] = result.outcomes.get(kind, {})
         counts = (result.sent[kind], result.refused[kind], result.accepted[kind])
-        rows.append((kind, *counts, *(outcomes.get(one.value, 0) for one in Outcome)))
-    total = ("all", *(sum(int(row[index]) for row in rows) for index in range(1, len(columns) + 1)))
+        rows.append((kind, [*counts, *(outcomes.get(one.value, 0) for one in Outcome)]))
+    rows.append(("all", [sum(counts[index] for _, counts in rows) for index in range(len(columns))]))
     lines = [
         f"seed {seed}, {result.seconds:.0f} s",
         "| kind | " + " | ".join(columns) + " |",
         "| --- " * (len(columns) + 1) + "|",
     ]
-    lines += ["| " + " | ".join(map(str, row)) + " |" for row in (*rows, total)]
+    lines += ["| " + " | ".join((kind, *map(str, counts))) + " |" for kind, counts in rows]
     lines += [
         "",
         f"steps of tenants: {_pairs(result.steps)}",
