@@ -10,7 +10,7 @@ export PYTHONPATH := hack:src:benchmarks
 TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
-.PHONY: help demo test test-full test-quick test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth chaos fuzz images \
+.PHONY: help demo test test-full test-quick test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth chaos fuzz soak images \
   image deploy undeploy run generate crds bundle docs molecule venv clean changelog commits hooks wheel version
 
 help: ## show this list
@@ -82,6 +82,9 @@ chaos: venv ## faults on a stream of jobs, and what holds after them: benchmarks
 
 fuzz: venv ## generated jobs against the operator on the local cluster: FUZZ="--seed 1 --objects 10000"; .build/fuzz
 	@$(TOOL) devtools.fuzz $(FUZZ)
+
+soak: venv ## many short jobs through one operator: SOAK="--jobs 20000"; benchmarks/SOAK.md, docs/soak.svg
+	@$(TOOL) devtools.soak $(SOAK)
 
 images: venv ## build the example images and push them to the local registry; MANIFESTS=<dir> adds the image names used there
 	@$(if $(MANIFESTS),DLJOB_MANIFESTS="$(MANIFESTS)") $(TOOL) devtools.images build

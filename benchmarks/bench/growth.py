@@ -18,7 +18,7 @@ from devtools.cluster import lifecycle
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.settings import settings_from
 
-from bench import account, cli, machine, plan, report, tools
+from bench import account, cli, machine, plan, plots, report, tools
 from bench.client import Client
 from bench.measures import Sample, known, percentile
 from bench.peers import ours
@@ -109,15 +109,7 @@ def document(found: Sequence[Step], facts: dict[str, str], pods: int) -> str:
 
 
 def draw(found: Sequence[Step], path: Path) -> None:
-    """Plot the table; matplotlib is installed outside the project's environment."""
-    tools.ensure(tools.PLOTS)
-    sys.path.append(str(tools.packages(tools.PLOTS)))
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "dljob", "font.size": 9})
-    from matplotlib import pyplot
-
+    """Plot the table."""
     jobs = [step.jobs for step in found]
     total, spent, seconds, cpu = 0.0, 0.0, [], []
     for step in found:
@@ -130,13 +122,8 @@ def draw(found: Sequence[Step], path: Path) -> None:
         ("memory of the operator, MiB", [step.memory / 2**20 for step in found]),
         ("one more job: all pods, ms", [1000 * step.latency for step in found]),
     )
-    figure, axes = pyplot.subplots(1, len(panels), figsize=(13, 3))
-    for axis, (title, values) in zip(axes, panels, strict=True):
-        axis.plot(jobs, values, marker="o")
-        axis.set(title=title, xlabel="jobs running", xlim=(0, None), ylim=(0, None))
-        axis.grid(alpha=0.3)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None, "Creator": None})
+    curves = [plots.Panel(title, (plots.Line(jobs, values),)) for title, values in panels]
+    plots.draw(curves, "jobs running", path)
 
 
 def measure(context: BenchContext) -> list[Sample]:

@@ -46,7 +46,12 @@ PARTS: tuple[Part, ...] = (
     Part("molecule", "the scenarios of molecule/", ("tests/e2e/test_molecule.py",), cluster=True),
     Part("deployment", "the operator's image by kustomize and Helm", ("tests/e2e/test_deployment.py",), cluster=True),
     Part("bench", "the benchmark's harness with tiny workloads", ("tests/e2e/test_bench.py",), cluster=True),
-    Part("load", "the fuzz run in small", ("tests/e2e/test_fuzz.py",), cluster=True),
+    Part(
+        "load",
+        "the fuzz and the soak run in small",
+        ("tests/e2e/test_fuzz.py", "tests/e2e/test_soak.py"),
+        cluster=True,
+    ),
 )
 
 BY_NAME = {part.name: part for part in PARTS}

@@ -1,0 +1,5 @@
+import sys
+
+from devtools.soak.cli import main
+
+sys.exit(main())

@@ -1,0 +1,77 @@
+"""SOAK.md and docs/soak.svg from the data of a run. Pure, apart from the plot's file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench import plots
+
+from devtools.soak.samples import TARGET, Row, window
+
+
+def document(rows: Sequence[Row], summary: Mapping[str, Any], facts: Mapping[str, str]) -> str:
+    """SOAK.md. ``summary`` has what cli.summary returns."""
+    jobs, size = summary["jobs"], window(summary["jobs"])
+    lives = ", ".join(f"{count:,} {life}" for life, count in sorted(summary["lives"].items()))
+    lines = [
+        "# Many jobs through one process",
+        "",
+        f"Written by `make soak`: {jobs:,} jobs of one to three pods, of every kind and version, one after the other",
+        f"through one operator process, at most {summary['in_flight']} at a time and as fast as this machine does it:",
+        f"{summary['rate']:.1f} jobs a second for {summary['seconds'] / 60:.0f} minutes. By way of life: {lives}.",
+        "Half of those whose spec has a `runPolicy` were deleted by `ttlSecondsAfterFinished: 0`, the others by the",
+        "harness.",
+        "",
+        *(f"- {key}: {value}" for key, value in facts.items() if key != "peers"),
+        f"- jobs that ended otherwise than they should: {len(summary['wrong'])}",
+        f"- failures of the probes: {len(summary['problems'])}",
+        *([f"- stopped early: {summary['stopped']}"] if summary["stopped"] else ()),
+        "",
+        f"The first column is the median from job {size:,} to job {2 * size:,}, the second that of the last {size:,}.",
+        "",
+        "| | after the first jobs | at the end | ratio |",
+        "| --- | --- | --- | --- |",
+        *(_line(row) for row in rows),
+        "",
+        "![memory, descriptors and latency by number of jobs](../docs/soak.svg)",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _line(row: Row) -> str:
+    unit = f" {row.unit}" if row.unit else ""
+    shown = ".3f" if row.unit == "s" else ".1f" if row.unit else "g"
+    return f"| {row.name} | {row.first:{shown}}{unit} | {row.last:{shown}}{unit} | {row.ratio:.2f} |"
+
+
+def grown(rows: Sequence[Row]) -> list[str]:
+    """The names of the quantities of the operator's processes that have grown by more than the target.
+
+    Latencies and the queue are left out: they depend on what else the machine does.
+    """
+    return [row.name for row in rows if row.unit != "s" and "queue" not in row.name and row.ratio > 1 + TARGET]
+
+
+def draw(series: Mapping[str, Any], path: Path) -> None:
+    """docs/soak.svg."""
+
+    def line(name: str, label: str = "", x: str = "jobs") -> plots.Line:
+        return plots.Line(series[x], series[name], label)
+
+    panels = (
+        plots.Panel("memory, MiB", (line("pss", "all processes"), line("main", "first process"))),
+        plots.Panel("descriptors and threads", (line("descriptors", "descriptors"), line("threads", "threads"))),
+        plots.Panel("jobs in the queue", (line("queue"),)),
+        plots.Panel(
+            "latency, ms",
+            (
+                line("first_pod", "first pod, p50", "marks"),
+                line("first_pod_p99", "first pod, p99", "marks"),
+                line("ended", "Succeeded, p50", "marks"),
+            ),
+        ),
+    )
+    plots.draw(panels, "jobs done", path, marker="")

@@ -1,0 +1,129 @@
+"""Samples of a run, and their comparison at its begin and its end. Pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.measures import percentile
+
+from devtools.load.resources import Use
+from devtools.soak.mix import Life
+from devtools.soak.progress import Done
+
+WINDOW = 1000
+"""Jobs after which the operator is warm, and jobs of each of the two windows that are compared."""
+TARGET = 0.05
+_MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The operator after ``jobs`` jobs and ``seconds`` seconds. Bytes."""
+
+    seconds: float
+    jobs: int
+    pss: int
+    rss: tuple[int, ...]
+    """Of each process, the first one first."""
+    descriptors: int
+    processes: int
+    threads: int
+    queue: int
+
+
+def sample(seconds: float, jobs: int, use: Use, queue: float) -> Sample:
+    return Sample(
+        seconds, jobs, use.pss, tuple(one.rss for one in use.processes), use.descriptors, len(use.processes),
+        use.threads, int(queue),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Row:
+    """The value of one quantity in both windows."""
+
+    name: str
+    first: float
+    last: float
+    unit: str = ""
+
+    @property
+    def ratio(self) -> float:
+        if self.first:
+            return self.last / self.first
+        return math.inf if self.last else 1.0
+
+
+def window(jobs: int) -> int:
+    """Jobs of a window in a run of ``jobs`` jobs: a short run has shorter ones."""
+    return max(1, min(WINDOW, jobs // 4))
+
+
+def rows(samples: Sequence[Sample], done: Sequence[Done]) -> list[Row]:
+    """The medians of the windows after the first jobs and at the end, and the latencies of the jobs in them.
+
+    Raises ValueError where a window has no sample.
+    """
+    size = window(len(done))
+    first = [one for one in samples if size <= one.jobs < 2 * size]
+    last = [one for one in samples if one.jobs >= len(done) - size]
+    if not first or not last:
+        raise ValueError(f"no sample in one of the windows of {size} jobs: run more jobs, or sample more often")
+
+    def median(name: str, scale: float = 1.0) -> tuple[float, float]:
+        values = ([getattr(one, name) / scale for one in several] for several in (first, last))
+        early, late = (statistics.median(several) for several in values)
+        return early, late
+
+    def main(several: Sequence[Sample]) -> float:
+        return statistics.median(one.rss[0] / _MIB for one in several if one.rss)
+
+    found = [
+        Row("memory of all processes (PSS)", *median("pss", _MIB), "MiB"),
+        Row("memory of the first process (RSS)", main(first), main(last), "MiB"),
+        Row("file descriptors", *median("descriptors")),
+        Row("processes", *median("processes")),
+        Row("threads", *median("threads")),
+        Row("jobs in the queue", *median("queue")),
+    ]
+    early, late = done[size : 2 * size], done[-size:]
+    for share, name in ((0.5, "p50"), (0.99, "p99")):
+        found.append(Row(f"first pod, {name}", _pods(early, share), _pods(late, share), "s"))
+        found.append(Row(f"Succeeded, {name}", _ends(early, share), _ends(late, share), "s"))
+    return found
+
+
+def _pods(done: Sequence[Done], share: float) -> float:
+    return _percentile([one.first_pod for one in done], share)
+
+
+def _ends(done: Sequence[Done], share: float) -> float:
+    """Of the jobs that succeed at once: the others wait for a restart, or for the harness."""
+    return _percentile([one.ended for one in done if one.life is Life.SUCCESS], share)
+
+
+def _percentile(values: Sequence[float | None], share: float) -> float:
+    known = [value for value in values if value is not None]
+    return percentile(known, share) if known else 0.0
+
+
+def series(samples: Sequence[Sample], done: Sequence[Done]) -> dict[str, Any]:
+    """What the plot shows: for each sample the number of jobs and the quantities, with latencies of the jobs before."""
+    step = max(1, len(done) // 100)
+    marks = range(step, len(done) + 1, step)
+    return {
+        "jobs": [one.jobs for one in samples],
+        "pss": [one.pss / _MIB for one in samples],
+        "main": [(one.rss[0] if one.rss else 0) / _MIB for one in samples],
+        "descriptors": [one.descriptors for one in samples],
+        "threads": [one.threads for one in samples],
+        "queue": [one.queue for one in samples],
+        "marks": list(marks),
+        "first_pod": [1000 * _pods(done[mark - step : mark], 0.5) for mark in marks],
+        "first_pod_p99": [1000 * _pods(done[mark - step : mark], 0.99) for mark in marks],
+        "ended": [1000 * _ends(done[mark - step : mark], 0.5) for mark in marks],
+    }

@@ -1,0 +1,56 @@
+"""The jobs of a soak run, and how their pods end."""
+
+from __future__ import annotations
+
+import pytest
+from devtools.load.kinds import read_kinds
+from devtools.soak.mix import ATTEMPT, CYCLE, INDEX, PERMANENT, RETRYABLE, TYPE, Life, job
+
+KINDS = read_kinds()
+JOBS = [job(KINDS, number, 10) for number in range(len(KINDS) * len(CYCLE) * 2)]
+
+
+def labels(type_: str, index: str = "0", attempt: str = "0") -> dict[str, str]:
+    return {TYPE: type_, INDEX: index, ATTEMPT: attempt}
+
+
+def test_each_kind_gets_each_life_that_it_can_have() -> None:
+    lives = {kind.title: {one.life for one in JOBS if one.kind == kind} for kind in KINDS}
+    assert lives.pop("kubeflow.org/v1alpha1 Caffe2Job") == set(Life) - {Life.RETRY}
+    assert lives.pop("mpba.fbk.eu/v1 MXJob") == set(Life) - {Life.SUSPEND}
+    assert all(found == set(Life) for found in lives.values())
+
+
+def test_half_of_the_jobs_expire_where_the_kind_can_say_so() -> None:
+    by_kind = {kind.title: {one.expires for one in JOBS if one.kind == kind} for kind in KINDS}
+    assert by_kind.pop("mpba.fbk.eu/v1 MXJob") == {False}
+    assert all(found == {True, False} for found in by_kind.values())
+    for one in JOBS:
+        policy = one.manifest["spec"].get("runPolicy", {}) if isinstance(one.manifest["spec"], dict) else {}
+        assert (policy.get("ttlSecondsAfterFinished") == 0) is one.expires
+        assert bool(policy.get("suspend")) is (one.life is Life.SUSPEND)
+
+
+def of(life: Life) -> int:
+    """The number of an MXJob (v1) with this life: the kind at index 2."""
+    return next(n for n in range(2, 2000, len(KINDS)) if job(KINDS, n, 10).life is life)
+
+
+ENDS = [
+    (Life.SUCCESS, labels("Scheduler"), 0, "Succeeded"),
+    (Life.SUSPEND, labels("Scheduler"), 0, "Succeeded"),
+    (Life.RETRY, labels("Scheduler"), RETRYABLE, "Succeeded"),
+    (Life.RETRY, labels("Scheduler", attempt="1"), 0, "Succeeded"),
+    (Life.RETRY, labels("Worker"), 0, "Succeeded"),
+    (Life.FAILURE, labels("Scheduler"), PERMANENT, "Failed"),
+    (Life.FAILURE, labels("Worker"), 0, "Failed"),
+    (Life.DELETE, labels("Scheduler"), None, ""),
+]
+
+
+@pytest.mark.parametrize(("life", "of_pod", "code", "expected"), ENDS)
+def test_the_exit_code_of_a_pod(life: Life, of_pod: dict[str, str], code: int | None, expected: str) -> None:
+    one = job(KINDS, of(life), 10)
+    assert one.kind.title == "kubeflow.org/v1 MXJob"
+    assert one.exit_code(of_pod) == code
+    assert one.expected == expected
