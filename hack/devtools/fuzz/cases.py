@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 from collections.abc import Sequence
@@ -108,7 +107,7 @@ def _steps(rng: random.Random, kind: JobKind, manifest: Resource) -> list[Step]:
         # a write of the status alone triggers no reconcile
         steps.append(Step(EDIT, {"metadata": {"annotations": {"example.com/touched": "1"}}}))
     if rng.random() < 0.2:
-        edited = copy.deepcopy(manifest)
+        edited = values.copied(manifest)
         mutations.mutate(rng, edited, 1)
         _confine(edited, 0)
         steps.append(Step(EDIT, {key: edited[key] for key in ("spec",) if key in edited}))

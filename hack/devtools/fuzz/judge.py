@@ -1,4 +1,4 @@
-"""Judges what the operator did with a job, and what it logged. Pure."""
+"""Judges what the operator did with a job. Pure."""
 
 from __future__ import annotations
 
@@ -93,33 +93,3 @@ def names_a_field(reason: str, fields: Collection[str]) -> bool:
 def fields_of(manifest: Any) -> set[str]:
     """All keys in a manifest."""
     return {str(key) for holder, key in places({"": manifest}) if isinstance(holder, dict)}
-
-
-_UNEXPECTED = (
-    ("Traceback (most recent call last)", "a traceback"),
-    ("exception=", "a traceback"),
-    (" CRITICAL", "a critical error"),
-    ("run output", "a run that crashed or timed out"),
-    ("thread has ended", "a dead thread"),
-    ("Exception ignored", "an ignored exception"),
-    ("[WARNING]", "a warning of Ansible"),
-    ("[ERROR]", "an error of Ansible"),
-)
-_TRANSIENT = ("not found", "NotFound", "AlreadyExists", "Conflict", "the object has been modified", "being deleted")
-"""Errors of a reconcile whose job was deleted or changed meanwhile."""
-
-
-def unexpected(line: str) -> str:
-    """What a line of the operator's log shows that must never occur, "" for an ordinary line.
-
-    Values in the log come from the fuzzed objects too, but only escaped and quoted; the texts here are ones that no
-    object contains.
-    """
-    for text, what in _UNEXPECTED:
-        if text in line:
-            return what
-    if "reconcile failed" in line and not any(text in line for text in _TRANSIENT):
-        return "a failed reconcile"
-    if " ERROR " in line and "reconcile failed" not in line:
-        return "an error"
-    return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -119,7 +118,7 @@ def removed(rng: random.Random, manifest: Resource) -> None:
 def repeated(rng: random.Random, manifest: Resource) -> None:
     if place := _spec_place(rng, manifest, lambda value: isinstance(value, list) and bool(value)):
         listed = place[0][place[1]]
-        place[0][place[1]] = [copy.deepcopy(one) for _ in range(rng.choice((2, 3, 20))) for one in listed]
+        place[0][place[1]] = [values.copied(one) for _ in range(rng.choice((2, 3, 20))) for one in listed]
 
 
 def unknown_key(rng: random.Random, manifest: Resource) -> None:

@@ -10,15 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from bench.client import JSON, MERGE
 
 from devtools.fuzz.beside import Beside, Summary, delays
 from devtools.fuzz.cases import POD, STATUS, VALID, Case, Step, with_uid
-from devtools.fuzz.judge import Judgement, Outcome, fields_of, judge, names_a_field, unexpected
+from devtools.fuzz.judge import Judgement, Outcome, fields_of, judge, names_a_field
 from devtools.load.ground import Ground, clear
 from devtools.load.kinds import stored
+from devtools.load.log import Log
 from devtools.load.operator import QUEUE, Operator
 
 _WIDTH = 4
@@ -79,22 +79,6 @@ class Result:
     """The operator's PSS in bytes before the first case and after the last."""
     seconds: float = 0.0
     complete: bool = False
-
-
-class Log:
-    """The lines that the operator has added to its log."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._read = 0
-
-    def unexpected(self) -> list[tuple[str, str]]:
-        """(what, line) of the new lines that must never occur."""
-        data = self._path.read_bytes()[self._read :]
-        data = data[: data.rfind(b"\n") + 1]  # the last line may be incomplete
-        self._read += len(data)
-        lines = data.decode(errors="replace").splitlines()
-        return [(what, line[:_SHOWN]) for line in lines if (what := unexpected(line))]
 
 
 class Run:

@@ -21,6 +21,7 @@ from bench.peers.base import PeerFailed
 
 from devtools.cluster.errors import ClusterError
 from devtools.load.ground import clear, prepared
+from devtools.load.log import Log
 from devtools.load.operator import Operator
 from devtools.soak import report, samples
 from devtools.soak.mix import job
@@ -81,6 +82,7 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
                     stopped = str(error)
             seconds = time.monotonic() - started
             clear(ground, namespace, 300)
+            logged = [f"{what}: {line}" for what, line in Log(operator.log).unexpected()]
     done = soak.progress.done
     return {
         "facts": facts,
@@ -88,6 +90,7 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
             "jobs": len(done), "wanted": options.jobs, "stopped": stopped, "seconds": seconds,
             "rate": len(done) / seconds, "in_flight": options.in_flight, "lives": soak.progress.lives,
             "wrong": soak.progress.wrong, "problems": soak.problems, "errors": soak.errors,
+            "logged": logged,
         },
         "rows": [asdict(row) for row in samples.rows(soak.samples, done)],
         "series": samples.series(soak.samples, done),
@@ -101,7 +104,7 @@ def _write(measured: dict[str, Any], options: argparse.Namespace) -> int:
     options.table.write_text(text)
     report.draw(measured["series"], options.picture)
     print(text)
-    for name in ("wrong", "problems", "errors"):
+    for name in ("wrong", "problems", "logged", "errors"):
         for one in summary[name][:20]:
             print(f"soak: {name}: {one}", file=sys.stderr)
     if summary["stopped"]:
@@ -111,7 +114,7 @@ def _write(measured: dict[str, Any], options: argparse.Namespace) -> int:
     grown = report.grown(rows)
     for name in grown:
         print(f"soak: more than 5 % growth: {name}", file=sys.stderr)
-    return 1 if grown or summary["stopped"] or summary["wrong"] or summary["problems"] else 0
+    return 1 if grown or summary["stopped"] or any(summary[name] for name in ("wrong", "problems", "logged")) else 0
 
 
 def _parser() -> argparse.ArgumentParser:

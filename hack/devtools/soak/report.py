@@ -27,6 +27,7 @@ def document(rows: Sequence[Row], summary: Mapping[str, Any], facts: Mapping[str
         *(f"- {key}: {value}" for key, value in facts.items() if key != "peers"),
         f"- jobs that ended otherwise than they should: {len(summary['wrong'])}",
         f"- failures of the probes: {len(summary['problems'])}",
+        f"- errors in the operator's log: {len(summary['logged'])}",
         *([f"- stopped early: {summary['stopped']}"] if summary["stopped"] else ()),
         "",
         f"The first column is the median from job {size:,} to job {2 * size:,}, the second that of the last {size:,}.",

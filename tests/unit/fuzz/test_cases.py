@@ -68,6 +68,11 @@ def test_deep_objects_are_on_both_sides_of_the_limit() -> None:
     assert found == {True, False}
 
 
+def test_the_deepest_objects_can_be_copied_and_sent() -> None:
+    deepest = values.nested(max(values.LEVELS), random.Random(1))
+    assert json.dumps(values.copied({"template": deepest})) == json.dumps({"template": deepest})
+
+
 def test_large_objects_are_on_both_sides_of_etcds_limit() -> None:
     found = set()
     for number in range(40):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from devtools.fuzz.judge import Judgement, Outcome, fields_of, ignored, judge, levels, names_a_field, unexpected
+from devtools.fuzz.judge import Judgement, Outcome, fields_of, ignored, judge, levels, names_a_field
 
 
 def failed(reason: str) -> dict[str, Any]:
@@ -58,20 +58,3 @@ def test_an_object_of_more_levels_than_the_operator_reads_is_ignored(count: int,
 def test_a_refusal_names_a_field(reason: str, wanted: bool) -> None:
     manifest = {"spec": {"mxReplicaSpecs": {}, "containers": [{"volumeMounts": []}]}}
     assert names_a_field(reason, fields_of(manifest)) is wanted
-
-
-LINES = [
-    ('2026-01-01 INFO    reconciled kind=MXJob name=f1 ok=True', ""),
-    ('2026-01-01 WARNING object ignored: its fields are nested too deeply kind=MXJob', ""),
-    ('2026-01-01 ERROR   reconcile failed name=f1 error="409: the object has been modified"', ""),
-    ('2026-01-01 ERROR   reconcile failed name=f1 error="KeyError: spec"', "a failed reconcile"),
-    ('2026-01-01 ERROR   watch failed kind=MXJob', "an error"),
-    ('2026-01-01 WARNING run output outcome=crashed output="killed"', "a run that crashed or timed out"),
-    ("Traceback (most recent call last):", "a traceback"),
-    ('2026-01-01 INFO    x exception="ValueError"', "a traceback"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("line", "wanted"), LINES)
-def test_lines_that_must_never_occur(line: str, wanted: str) -> None:
-    assert unexpected(line) == wanted

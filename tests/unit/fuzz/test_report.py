@@ -9,7 +9,7 @@ from pathlib import Path
 from devtools.fuzz import report
 from devtools.fuzz.beside import Times, delays, summary
 from devtools.fuzz.cases import case
-from devtools.fuzz.run import Log, Result, Violation, identity
+from devtools.fuzz.run import Result, Violation, identity
 from devtools.load.kinds import read_kinds
 
 KINDS = read_kinds()
@@ -47,17 +47,6 @@ def test_a_violation_is_saved_with_its_cases_in_place_of_older_ones(tmp_path: Pa
     assert document["cases"][0]["manifest"]["kind"] == KINDS[0].kind
     whole = json.loads((tmp_path / "report.json").read_text())
     assert whole["seed"] == 7 and whole["violations"] == [{"what": "no answer", "detail": "x"}]
-
-
-def test_each_line_of_the_log_is_read_once_and_complete(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_text("fine\nTraceback (most recent call last):\n2026 ERROR ")
-    log = Log(path)
-    assert [what for what, _ in log.unexpected()] == ["a traceback"]
-    assert log.unexpected() == []
-    with path.open("a") as more:
-        more.write("  watch failed\n")
-    assert [what for what, _ in log.unexpected()] == ["an error"]
 
 
 def test_an_object_that_is_nested_too_deeply_is_identified() -> None:

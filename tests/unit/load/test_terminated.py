@@ -15,7 +15,7 @@ from types import SimpleNamespace
 class Operator:
     pid = os.getpid()
     log = Path(os.environ["DLJOB_CLUSTER_DIR"]) / "log"
-    def __init__(self, *_): pass
+    def __init__(self, *_): self.log.touch()
     def __enter__(self): return self
     def __exit__(self, *_): print("operator ended")
     def gauge(self, _): return 0.0

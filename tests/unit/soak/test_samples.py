@@ -73,6 +73,7 @@ def test_the_document_has_every_row() -> None:
     summary = {
         "jobs": 4000, "seconds": 400.0, "rate": 10.0, "in_flight": 40, "lives": {"success": 4000}, "wrong": [],
         "problems": [], "stopped": "interrupted",
+        "logged": [],
     }  # fmt: skip
     text = report.document(rows(SAMPLES, DONE), summary, {"machine": "two cores", "peers": "none"})
     assert "| memory of all processes (PSS) | 210.0 MiB | 231.0 MiB | 1.10 |" in text
