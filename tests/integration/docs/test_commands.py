@@ -79,6 +79,8 @@ RUN_BY = {
     ),
     r"kubectl create configmap --from-file": MENTION,
     r"kubectl delete crd": MENTION,
+    r"kubectl get pods": MENTION,
+    r"kubectl get --raw /api/v1/namespaces/NAMESPACE/pods/POD:6789/proxy/readyz": MENTION,
     r"kubectl apply": MENTION,
     r"kubectl scale": "tests/e2e/test_pytorch.py::test_a_worker_comes_in_the_middle",
     r"kubectl get mxjobs": "tests/integration/docs/test_commands.py::test_a_name_without_its_group_may_miss_the_job",
