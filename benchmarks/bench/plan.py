@@ -10,9 +10,13 @@ from bench.workloads import Sizes
 
 IDLE, ONE, MANY, REPLICAS = "idle", "one job", "many jobs", "replicas"
 ALONE, MOST, CHANGE, RESTART, FINISHED, HUGE = "alone", "most jobs", "change", "restart", "finished", "huge"
+BESIDE = "beside a large job"
+BEFORE = "before a large job"
+"""The samples of BESIDE: small jobs while a large one is created, and before that."""
 LIGHT = (IDLE, ONE, MANY, REPLICAS)
 HEAVY = (ALONE, MOST, CHANGE, RESTART, FINISHED)
-WORKLOADS = (*LIGHT, *HEAVY, HUGE)
+LARGE = (BESIDE, HUGE)
+WORKLOADS = (*LIGHT, *HEAVY, *LARGE)
 GROWTH = "growth"
 """Not in WORKLOADS: it needs a disposable cluster. See :mod:`bench.growth`."""
 
@@ -32,7 +36,7 @@ def sessions(peers: Sequence[Peer], rounds: int, chosen: Collection[str] = WORKL
     Peers take turns within each round, so that other load on the machine affects all of them.
     """
     for number in range(1, rounds + 1):
-        for workloads in (LIGHT, HEAVY, (HUGE,)):
+        for workloads in (LIGHT, HEAVY, LARGE):
             for peer in peers:
                 wanted = tuple(w for w in workloads if w in chosen and takes_part(peer, w) and again(peer, w, number))
                 if wanted:
@@ -46,7 +50,7 @@ def takes_part(peer: Peer, workload: str) -> bool:
             return limits.replicas != 0
         case "most jobs" | "huge":
             return limits.heavy
-        case "alone" | "change" | "restart" | "finished":
+        case "beside a large job" | "alone" | "change" | "restart" | "finished":
             return limits.heavy and limits.lasting
     return True
 
@@ -55,7 +59,7 @@ def again(peer: Peer, workload: str, number: int) -> bool:
     """Slow workloads are repeated last, from the third round on; those of a slow peer never."""
     if number == 1:
         return True
-    if workload in (*HEAVY, HUGE):
+    if workload in (*HEAVY, *LARGE):
         return number >= 3 and peer.limits.lasting
     return workload != REPLICAS or peer.limits.lasting or number >= 3
 

@@ -103,7 +103,7 @@ def table(samples: Samples, workload: str, titles: Mapping[str, str]) -> list[st
 
 def _time(samples: Samples, workload: str, peer: str) -> Spread | None:
     """The time that goals compare: the median of a job if they are created one by one, else until the last pod."""
-    if workload in (plan.ONE, plan.ALONE, plan.FINISHED, plan.CHANGE):
+    if workload in (plan.ONE, plan.ALONE, plan.FINISHED, plan.CHANGE, plan.BEFORE, plan.BESIDE):
         medians = [percentile(values, 0.5) for s in samples.of(workload, peer) if (values := known(s.all_pods))]
         return spread(medians)
     return samples.wall(workload, peer)
@@ -115,7 +115,7 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def goals(samples: Samples, sizes_replicas: Sequence[int]) -> list[Goal]:
-    """The seven goals, evaluated with this run's samples."""
+    """The goals, evaluated with this run's samples."""
 
     def at_most(text: str, workload: str, peer: str, factor: float) -> Goal:
         mine, theirs = _time(samples, workload, catalog.OURS), _time(samples, workload, peer)
@@ -145,7 +145,7 @@ def goals(samples: Samples, sizes_replicas: Sequence[int]) -> list[Goal]:
             _no_call_but_creation(samples, large),
         ]
     found += [_finished_cost(samples), _nothing_to_do(samples), _growth(samples), _idle(samples)]
-    return found
+    return [*found, _fairness(samples, 0.5), _fairness(samples, 0.99)]
 
 
 def _no_call_but_creation(samples: Samples, workload: str) -> Goal:
@@ -165,6 +165,17 @@ def _finished_cost(samples: Samples) -> Goal:
         return Goal(text, NOTHING, None)
     share = among.median / alone.median
     return Goal(text, f"{seconds(among.median)} s against {seconds(alone.median)} s: {share:.2f} times", share <= 1.2)
+
+
+def _fairness(samples: Samples, share: float) -> Goal:
+    """Both of one session."""
+    text = f"8. a small job while a large one is created: within twice its time alone (p{100 * share:.0f})"
+    alone, beside = (samples.p(workload, catalog.OURS, share) for workload in (plan.BEFORE, plan.BESIDE))
+    if not alone or beside is None:
+        return Goal(text, NOTHING, None)
+    found = f"{seconds(beside)} s against {seconds(alone)} s: {beside / alone:.2f} times"
+    created = [int(s.extra["pods_of_the_large_job"]) for s in samples.of(plan.BESIDE, catalog.OURS)]
+    return Goal(text, f"{found}; the large job had {max(created)} pods afterwards", beside <= 2 * alone)
 
 
 def _nothing_to_do(samples: Samples) -> Goal:

@@ -159,8 +159,21 @@ class Session:
                 yield from self._after_finish(observer)
             case plan.GROWTH:
                 yield from self._growth(observer)
+            case plan.BESIDE:
+                yield from self._beside(observer, plan.count(sizes.singles, peer.limits.singles))
             case plan.HUGE:
                 yield self._bulk(f"{sizes.huge} replicas", observer, 1, sizes.huge)
+
+    def _beside(self, observer: Observer, count: int) -> Iterator[Sample]:
+        """Jobs one after the other, without a large job and while one is being created."""
+        yield self._singles(plan.BEFORE, observer, count)
+        large = workloads.job(self._prefix(), self._context.sizes.large)
+        seen = observer.seen(large["metadata"]["name"])
+        self._submit([large], observer)
+        observer.wait(lambda: bool(seen.pods), self._context.timeout(self._peer))
+        sample = self._singles(plan.BESIDE, observer, count)
+        yield replace(sample, extra={"pods_of_the_large_job": len(seen.pods)})
+        self._clear()
 
     def _growth(self, observer: Observer) -> Iterator[Sample]:
         """An increasing number of running jobs; after each step an idle phase, and some jobs one by one."""

@@ -24,6 +24,8 @@ class Sizes:
     replicas: tuple[int, ...] = (200, 1000)
     huge: int = 2500
     """With more replicas MX_CONFIG, which lists all of them, exceeds what Linux allows for a variable."""
+    large: int = 5000
+    """Beside a job of so many replicas, small ones are created."""
     changes: int = 5
     idle_seconds: float = 10.0
     settle_seconds: float = 2.0
@@ -41,6 +43,7 @@ QUICK = Sizes(
     most=10,
     replicas=(12,),
     huge=24,
+    large=60,
     changes=2,
     idle_seconds=1.0,
     settle_seconds=0.2,

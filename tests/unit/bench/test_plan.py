@@ -20,14 +20,14 @@ def test_peers_take_turns_and_a_slow_one_runs_less() -> None:
         (1, "a", plan.LIGHT),
         (1, "b", ("idle", "one job", "many jobs")),
         (1, "a", plan.HEAVY),
-        (1, "a", ("huge",)),
+        (1, "a", plan.LARGE),
         (2, "a", plan.LIGHT),
         (2, "b", ("idle", "one job", "many jobs")),
     ]
 
 
 def test_the_thousand_jobs_come_again_in_the_third_round() -> None:
-    assert [s.workloads for s in plan.sessions([A], 3)][-2:] == [plan.HEAVY, ("huge",)]
+    assert [s.workloads for s in plan.sessions([A], 3)][-2:] == [plan.HEAVY, plan.LARGE]
 
 
 def test_only_what_was_chosen() -> None:
