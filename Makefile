@@ -11,7 +11,7 @@ TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 
 .PHONY: help demo test test-full test-quick test-unit test-oldest sanity collection lint cluster cluster-down cluster-status kwok-nodes bench bench-growth chaos fuzz soak images \
-  image deploy undeploy run generate crds bundle docs molecule venv clean changelog commits hooks wheel version
+  image deploy undeploy run generate crds bundle docs molecule venv clean changelog commits hooks wheel version mutation
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,10 @@ test-unit: venv ## the tests that need no cluster
 
 test-oldest: venv ## the unit tests with ansible-core 2.18 and kubernetes 33.1, as ansible-operator's image has them
 	@$(TOOL) devtools.collection oldest
+
+SAMPLE ?= 300
+mutation: venv ## do the unit tests notice small defects? SAMPLE=300 of each layer, SAMPLE= for all; MUTATION="--module parse"
+	@nice -n 19 $(TOOL) devtools.mutation $(if $(SAMPLE),--sample $(SAMPLE)) $(MUTATION)
 
 sanity: venv ## ansible-test sanity
 	@$(TOOL) devtools.collection sanity

@@ -39,7 +39,7 @@ class Cluster(RestClient):
             raise self.before[method].pop(0)
         if method == "POST":
             return self._create(path, body, dry)
-        if method == "GET" and path.split("/")[-2] == "namespaces" or path.endswith(("/pods", "/services")):
+        if (method == "GET" and path.split("/")[-2] == "namespaces") or path.endswith(("/pods", "/services")):
             return {"items": [each for name, each in self.objects.items() if name.startswith(path + "/")]}
         present = self.objects.get(path.removesuffix("/status"))
         if present is None:

@@ -1,0 +1,102 @@
+"""The command line: ``python -m devtools.mutation [--group logic] [--sample N] [--seed N] [--module PART]``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from devtools.mutation import layout, mutants, survivors
+from devtools.mutation.fork import end_descendants
+from devtools.termination import ends_main_thread
+
+REASONS = layout.ROOT / "tests" / "mutation" / "survivors.toml"
+RESULTS = layout.ROOT / ".build" / "mutation" / "results.jsonl"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m devtools.mutation", description="Mutation testing of the product.")
+    parser.add_argument("--group", action="append", choices=sorted(layout.GROUPS), help="(default: all)")
+    parser.add_argument(
+        "--module", action="append", default=[], metavar="PART", help="only modules with PART in their path"
+    )
+    parser.add_argument("--sample", type=int, metavar="N", help="N mutants of each group (default: all)")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample (default: 1)")
+    parser.add_argument("--again", action="store_true", help="only the survivors of the last run without a reason")
+    parser.add_argument("--table", action="store_true", help="print the table of the last run, and run nothing")
+    options = parser.parse_args(argv)
+    known = survivors.load(REASONS)
+    if options.table:
+        return _report(_rows(RESULTS), known)
+    rows = survivors.unexplained(_rows(RESULTS), known) if options.again else []
+    samples = [
+        mutants.sample(_candidates(group, options.module), options.sample, options.seed)
+        for group in options.group or layout.GROUPS
+    ]
+    # in turn, so that an interrupted run has judged some of each group
+    chosen = [mutant for turn in itertools.zip_longest(*samples) for mutant in turn if mutant is not None]
+    if options.again:
+        chosen = _again(rows)
+    with ends_main_thread(), tempfile.TemporaryDirectory(prefix="dljob-mutation-") as folder:
+        _run(Path(folder), chosen)
+    return _report(_rows(RESULTS), known)
+
+
+def _candidates(group: str, parts: Sequence[str]) -> list[mutants.Mutant]:
+    modules = [m for m in layout.modules(layout.ROOT, group) if not parts or any(part in m for part in parts)]
+    return [mutant for module in modules for mutant in mutants.of_module(layout.ROOT, module)]
+
+
+def _again(rows: Sequence[survivors.Row]) -> list[mutants.Mutant]:
+    """The mutants of earlier survivors, found by what they change: lines may have moved since."""
+    wanted = {(row["module"], row["before"], row["after"]) for row in rows}
+    found = []
+    for module in sorted({module for module, _, _ in wanted}):
+        source = (layout.ROOT / module).read_text(encoding="utf-8")
+        for mutant in mutants.of_module(layout.ROOT, module):
+            code = mutants.mutated(source, mutant)
+            if code is not None:
+                change = mutants.change(source, code)
+                if (module, change.before, change.after) in wanted:
+                    found.append(mutant)
+    return found
+
+
+def _run(folder: Path, chosen: Sequence[mutants.Mutant]) -> None:
+    """Judge the mutants in a copy of the tree, in a process that ends with this one."""
+    tree = layout.copy(folder)
+    plan = folder / "plan.json"
+    plan.write_text(json.dumps([dataclasses.asdict(mutant) for mutant in chosen]), encoding="utf-8")
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "devtools.mutation.harness", str(plan), str(RESULTS)]
+    child = subprocess.Popen(command, cwd=tree, env=layout.environment(folder))
+    try:
+        if child.wait():
+            sys.exit(f"the tests of the mutants ended with {child.returncode}")
+    finally:
+        end_descendants(os.getpid())
+
+
+def _rows(path: Path) -> list[survivors.Row]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+
+def _report(rows: list[survivors.Row], known: list[survivors.Survivor]) -> int:
+    """Print the tables; 1 where a mutant has survived without a reason."""
+    for by in ("group", "module"):
+        print("\n".join(["", *survivors.table(rows, known, by)]))
+    rest = survivors.unexplained(rows, known)
+    print(f"\n{len(rows)} mutants, {len(rest)} of them survived without a reason in {REASONS.relative_to(layout.ROOT)}")
+    return 1 if rest else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

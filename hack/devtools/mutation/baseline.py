@@ -1,0 +1,51 @@
+"""Which tests execute a line, and how long each takes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+from devtools.mutation.mutants import Mutant
+
+TEST_BUDGET = 4.0
+"""Seconds of processor time that the tests of one mutant may take; the fastest are chosen."""
+
+
+@dataclasses.dataclass
+class Baseline:
+    """What the tests execute and the processor time of each (seconds), without any change."""
+
+    duration: dict[str, float]
+    lines: dict[str, dict[int, list[str]]]
+    """By module and line the tests; "" stands for imports and the collection."""
+    failed: list[str]
+
+    def tests(self, mutant: Mutant) -> list[str]:
+        found = self._contexts(mutant) - {""}
+        if not found and "" in self._contexts(mutant):  # a constant: whatever executes any line of the module
+            found = {test for tests in self.lines[mutant.module].values() for test in tests} - {""}
+        chosen, total = [], 0.0
+        for test in sorted(found & set(self.duration), key=lambda t: (self.duration[t], t)):
+            total += self.duration[test]
+            if total > TEST_BUDGET:
+                break
+            chosen.append(test)
+        return chosen
+
+    def at_import(self, mutant: Mutant) -> bool:
+        return "" in self._contexts(mutant)
+
+    def _contexts(self, mutant: Mutant) -> set[str]:
+        lines = self.lines.get(mutant.module, {})
+        return {test for line in range(mutant.first, mutant.last + 1) for test in lines.get(line, ())}
+
+
+def write(path: Path, baseline: Baseline) -> None:
+    path.write_text(json.dumps(dataclasses.asdict(baseline)), encoding="utf-8")
+
+
+def read(path: Path) -> Baseline:
+    found = json.loads(path.read_text(encoding="utf-8"))
+    lines = {module: {int(line): tests for line, tests in of.items()} for module, of in found["lines"].items()}
+    return Baseline(found["duration"], lines, found["failed"])
