@@ -351,3 +351,90 @@ def test_a_terminating_object_of_somebody_else_is_waited_for() -> None:
     status = cluster.objects[_path(resource)].get("status") or {}
     assert status.get("state") != "Failed"
     assert outcome.requeue_after is not None
+
+
+# --- errors of single requests
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_pod_that_somebody_else_has_deleted_is_no_error(gone: bool) -> None:
+    resource, pods = superfluous()
+    observe(*pods)
+    cluster = Cluster(resource, *([] if gone else pods))
+    outcome = run(cluster, resource)
+    assert (outcome.ok, outcome.warnings) == (True, ())
+    assert not cluster.objects[_path(resource)]["status"].get("reason")
+
+
+def test_a_pod_that_may_not_be_deleted_is_reported_and_tried_again() -> None:
+    resource, pods = superfluous()
+    observe(*pods)
+    cluster = Cluster(resource, *pods)
+    cluster.before["DELETE"] = [ApiError(403, "Forbidden", "a webhook says no")] * len(pods)
+    outcome = run(cluster, resource)
+    assert "a webhook says no" in cluster.objects[_path(resource)]["status"]["reason"]
+    assert outcome.requeue_after is not None
+
+
+@pytest.mark.parametrize("error", [ApiError(500, "InternalError", "etcd"), ApiError(404, "NotFound", "gone")])
+def test_an_owner_that_cannot_be_read_is_asked_for_again(error: ApiError) -> None:
+    """The name was taken, and the object is gone or unreadable a moment later."""
+    name = first_names()["Pod"]
+    resource = new_job().resource()
+    observe()
+    cluster = Cluster(resource, foreign("Pod", name))
+    cluster.before["GET"] = [error]
+    outcome = run(cluster, resource)
+    assert (cluster.objects[_path(resource)].get("status") or {}).get("state") != "Failed"
+    assert outcome.requeue_after is not None
+
+
+def test_an_object_of_the_job_without_its_label_is_reported() -> None:
+    """Nothing would ever see it: the cache and the reads select by this label."""
+    resource = new_job().resource()
+    observe()
+    first = Cluster(resource)
+    run(first, resource)
+    pod = next(each for each in first.objects.values() if each["kind"] == "Pod")
+    del pod["metadata"]["labels"]["dljob.operator/job-uid"]
+    cluster = Cluster(resource, pod)
+    outcome = run(cluster, resource)
+    status = cluster.objects[_path(resource)]["status"]
+    assert "lacks the label" in status["reason"]
+    assert status["state"] != "Failed"
+    assert outcome.requeue_after is not None
+
+
+def test_what_is_written_is_reported_with_its_version() -> None:
+    """The engine waits until its cache shows these versions."""
+    resource = new_job().resource()
+    observe()
+    cluster = Cluster(resource)
+    outcome = run(cluster, resource)
+    versions = {
+        (each["metadata"]["uid"], each["metadata"]["resourceVersion"])
+        for each in cluster.objects.values()
+        if each["kind"] in ("Pod", "Service")
+    }
+    assert versions <= set(outcome.wrote)
+    assert {kind for kind in ("Pod", "Service") if names(cluster, kind)} == {"Pod", "Service"}
+
+
+def test_a_deleted_pod_is_reported_as_gone() -> None:
+    resource, pods = superfluous()
+    observe(*pods)
+    cluster = Cluster(resource, *pods)
+    outcome = run(cluster, resource)
+    left = {each["metadata"]["uid"] for each in cluster.objects.values()}
+    deleted = {pod["metadata"]["uid"] for pod in pods} - left
+    assert deleted
+    assert {(uid, None) for uid in deleted} <= set(outcome.wrote)
+
+
+def test_a_job_that_is_being_deleted_is_left_to_the_garbage_collector() -> None:
+    resource = stored(new_job().resource(), deletionTimestamp=stamp())
+    observe()
+    cluster = Cluster(resource)
+    outcome = run(cluster, resource)
+    assert (cluster.writes, cluster.events) == ([], [])
+    assert (outcome.ok, outcome.changed, outcome.requeue_after) == (True, False, None)

@@ -130,3 +130,14 @@ def test_more_replicas_than_a_variable_can_list() -> None:
     parse_job(mxjob().v1().workers(2_000).resource(), MXNET)
     with pytest.raises(InvalidJob, match=r"mxReplicaSpecs.Scheduler: the variable MX_CONFIG of Scheduler .* 131071"):
         parse_job(mxjob().v1().workers(5_000).resource(), MXNET)
+
+
+def test_the_errors_of_all_types_are_reported_at_once() -> None:
+    resource = mxjob().v1().servers(1).workers(1).resource()
+    specs = resource["spec"]["mxReplicaSpecs"]
+    specs["Server"]["template"]["spec"]["containers"] = "x"
+    specs["Worker"]["template"]["spec"]["containers"] = None
+    with pytest.raises(InvalidJob) as caught:
+        parse_job(resource, MXNET)
+    found = [problem.split(".template")[0] for problem in caught.value.problems]
+    assert found == ["spec.mxReplicaSpecs.Server", "spec.mxReplicaSpecs.Worker"]

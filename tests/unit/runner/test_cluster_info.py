@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP
+
 from dljob_operator.engine import transforms
 from dljob_operator.engine.cluster_info import ClusterInfoWatcher
 from dljob_operator.engine.kube import KubeApi
@@ -65,3 +67,22 @@ def test_the_namespaces_that_are_watched() -> None:
         for given in ((), ("ml",), ("ml", "default"))
     ]
     assert places == [[""], ["ml", ""], ["ml", "default", ""]]  # the last is the nodes'
+
+
+def test_a_changed_configuration_requeues_the_jobs_and_a_repeated_one_does_not() -> None:
+    changes: list[str] = []
+    watch = ClusterInfoWatcher(KubeApi.__new__(KubeApi), ("ml",), lambda: changes.append("changed"))
+    store = watch.informers[0].store
+
+    def content(version: str, **data: str) -> Any:
+        metadata = {"name": CONFIG_MAP, "namespace": "ml", "uid": "c", "resourceVersion": version}
+        return transforms.config_map({"metadata": metadata, "data": data})
+
+    for make, expected in (
+        (lambda: store.put(content("1", a="x")), 1),
+        (lambda: store.put(content("2", a="x")), 1),
+        (lambda: store.put(content("3", a="y")), 2),
+        (lambda: store.remove(content("3", a="y")), 3),
+    ):
+        watch._config_map_changed(make())
+        assert len(changes) == expected

@@ -36,6 +36,11 @@ class TestOneJob:
     def test_a_report_does_not_override_a_failed_run(self) -> None:
         assert _one(_result({"jobs": [{"uid": "u", "ok": True}]}, failed="bad")) == JobOutcome(False, "task: bad")
 
+    def test_a_failed_run_keeps_the_warnings_of_its_report(self) -> None:
+        report = {"uid": "u", "wrote": [["p", "1"]], "warnings": ["may not list nodes"]}
+        outcome = _one(_result({"jobs": [report]}, failed="bad"))
+        assert (outcome.ok, outcome.wrote, outcome.warnings) == (False, {("p", "1")}, ("may not list nodes",))
+
     def test_what_was_written_is_kept(self) -> None:
         job = {"uid": "u", "wrote": [["p", "12"], ["q", None], ["r", 13]]}
         assert _one(_result({"jobs": [job]})).wrote == {("p", "12"), ("q", None), ("r", "13")}
