@@ -9,7 +9,7 @@ from pathlib import Path
 from devtools.mutation.mutants import Mutant
 
 TEST_BUDGET = 4.0
-"""Seconds of processor time that the tests of one mutant may take; the fastest are chosen."""
+"""Seconds of processor time that the tests of one mutant may take."""
 
 
 @dataclasses.dataclass
@@ -22,13 +22,17 @@ class Baseline:
     failed: list[str]
 
     def tests(self, mutant: Mutant) -> list[str]:
+        """The tests that execute the mutant's statement: those of the module's own file first, then the fastest."""
+        lines = self.lines.get(mutant.module, {})
         found = self._contexts(mutant) - {""}
-        if not found and "" in self._contexts(mutant):  # a constant: whatever executes any line of the module
-            found = {test for tests in self.lines[mutant.module].values() for test in tests} - {""}
+        if not found and self.at_import(mutant):  # a constant: whatever executes any line of the module
+            found = {test for tests in lines.values() for test in tests} - {""}
+        stem = Path(mutant.module).stem
+        ranked = sorted((f"test_{stem}." not in test, self.duration[test], test) for test in found & set(self.duration))
         chosen, total = [], 0.0
-        for test in sorted(found & set(self.duration), key=lambda t: (self.duration[t], t)):
-            total += self.duration[test]
-            if total > TEST_BUDGET:
+        for is_foreign, seconds, test in ranked:
+            total += seconds
+            if is_foreign and total > TEST_BUDGET:
                 break
             chosen.append(test)
         return chosen

@@ -94,9 +94,8 @@ def test_a_server_that_does_not_answer_is_an_error_within_the_time_limit(
 ) -> None:
     monkeypatch.setattr(rest_client, "TIMEOUT", urllib3.Timeout(connect=5, read=0.1))
     server.free.clear()
-    with connect(kubeconfig) as client:
-        with pytest.raises(ApiError, match="GET /p") as caught:
-            client.request("GET", "/p")
+    with connect(kubeconfig) as client, pytest.raises(ApiError, match="GET /p") as caught:
+        client.request("GET", "/p")
     assert (caught.value.status, caught.value.reason, caught.value.permanent) == (0, "NoAnswer", False)
 
 

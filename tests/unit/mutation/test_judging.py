@@ -35,6 +35,12 @@ def test_tests_beyond_the_budget_are_left_out() -> None:
     assert baseline.tests(mutant(3, 3)) == ["fast"]
 
 
+def test_the_tests_of_the_modules_own_file_come_first_whatever_they_cost() -> None:
+    own = "tests/unit/logic/test_x.py::slow"
+    baseline = Baseline({own: 2 * TEST_BUDGET, "fast": 0.1}, {MODULE: {3: ["fast", own]}}, [])
+    assert baseline.tests(mutant(3, 3)) == [own]
+
+
 def test_a_constant_is_judged_by_whatever_uses_its_module() -> None:
     baseline = Baseline({"a": 0.1, "b": 0.2}, {MODULE: {1: [""], 3: ["", "b"], 5: ["a"]}}, [])
     assert baseline.tests(mutant(1, 1)) == ["a", "b"]
