@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile impor
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
-from support.builders import MXNET, UID, MXJob, Resource, mxjob, pods_of, stamp
+from support.builders import MXNET, TENSORFLOW, UID, MXJob, Resource, mxjob, pods_of, stamp, tfjob
 from support.recording_api import context_of
 
 CONFLICT = ApiError(409, "Conflict", "the object has been modified")
@@ -39,7 +39,7 @@ class Cluster(RestClient):
             raise self.before[method].pop(0)
         if method == "POST":
             return self._create(path, body, dry)
-        if (method == "GET" and path.split("/")[-2] == "namespaces") or path.endswith(("/pods", "/services")):
+        if method == "GET" and path.split("/")[-3] == "namespaces":
             return {"items": [each for name, each in self.objects.items() if name.startswith(path + "/")]}
         present = self.objects.get(path.removesuffix("/status"))
         if present is None:
@@ -100,7 +100,7 @@ class Cluster(RestClient):
 def _path(resource: Resource) -> str:
     metadata = resource["metadata"]
     prefix = "/apis/" if "/" in resource["apiVersion"] else "/api/"
-    plural = {"MXJob": "mxjobs", "Pod": "pods", "Service": "services"}[resource["kind"]]
+    plural = {"MXJob": "mxjobs", "TfJob": "tfjobs", "Pod": "pods", "Service": "services"}[resource["kind"]]
     return f"{prefix}{resource['apiVersion']}/namespaces/default/{plural}/{metadata['name']}"
 
 
@@ -438,3 +438,28 @@ def test_a_job_that_is_being_deleted_is_left_to_the_garbage_collector() -> None:
     outcome = run(cluster, resource)
     assert (cluster.writes, cluster.events) == ([], [])
     assert (outcome.ok, outcome.changed, outcome.requeue_after) == (True, False, None)
+
+
+# --- objects besides pods
+
+
+def with_tensorboard() -> Resource:
+    job = tfjob(master=1)
+    job["metadata"] = {**job["metadata"], "resourceVersion": "1"}
+    job["spec"]["tensorboard"] = {"logDir": "/logs"}
+    return job
+
+
+def test_a_tensorboard_is_created_and_replaced_only_where_it_differs() -> None:
+    """Without a cache, as under ansible-operator: what exists is read from the API server."""
+    resource = with_tensorboard()
+    cluster = Cluster(resource)
+    reconcile(context_of(cluster), resource, TENSORFLOW)
+    (deployment,) = (each for each in cluster.objects.values() if each["kind"] == "Deployment")
+    cluster.writes.clear()
+    again = cluster.objects[_path(resource)]
+    reconcile(context_of(cluster), again, TENSORFLOW)
+    assert [path for method, path in cluster.writes if method in ("POST", "PUT")] == []
+    deployment["metadata"]["annotations"]["dljob.operator/spec-hash"] = "older"
+    reconcile(context_of(cluster), cluster.objects[_path(resource)], TENSORFLOW)
+    assert [method for method, path in cluster.writes if "/deployments/" in path] == ["PUT"]

@@ -13,6 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.repl
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from support.builders import Pod, at, mxjob, observed, pod_of, pods_of
+from support.fake_cluster import FakeCluster
 
 JOB = mxjob().v1alpha1().servers(1).workers(2).restart("Never").job()
 EVERYONE = ["scheduler-0", "server-0", "worker-0", "worker-1"]
@@ -140,3 +141,12 @@ def test_pods_of_an_unknown_type_go() -> None:
         lambda p: p["metadata"]["labels"].update({"dljob.operator/replica-type": "evaluator"})
     )
     assert [d.name for d in actions(*others(), stranger).deletions] == [stranger.view().name]
+
+
+def test_a_terminating_pod_delays_no_other_replica() -> None:
+    cluster = FakeCluster(mxjob("digits").v1().workers(3))
+    cluster.start()
+    cluster.user_deletes("digits-worker-0")
+    del cluster.pods["digits-worker-2"]
+    cluster.step()
+    assert "digits-worker-2" in cluster.pods

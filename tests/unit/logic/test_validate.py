@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from support.builders import MXNET, TENSORFLOW, MXJob, echo_framework, echojob, mxjob, tfjob
+from support.builders import (
+    ECHO_DECLARATION,
+    MXNET,
+    TENSORFLOW,
+    MXJob,
+    echo_framework,
+    echojob,
+    mxjob,
+    tfjob,
+)
 
 
 def problem(job: MXJob) -> str:
@@ -141,3 +150,17 @@ def test_the_errors_of_all_types_are_reported_at_once() -> None:
         parse_job(resource, MXNET)
     found = [problem.split(".template")[0] for problem in caught.value.problems]
     assert found == ["spec.mxReplicaSpecs.Server", "spec.mxReplicaSpecs.Worker"]
+
+
+@pytest.mark.parametrize(("length", "fits"), [(54, True), (55, False)])
+def test_a_label_is_checked_for_every_type_that_has_replicas(length: int, fits: bool) -> None:
+    """The first type has none here."""
+    flavor = {**ECHO_DECLARATION["flavors"][0], "labels": {"long": "x" * length + "-{type}-{index}"}}
+    types = {"Follower": {}, "Leader": {"minimum": 1, "maximum": 1}}
+    framework = echo_framework(flavors=[flavor], replica_types=types, success_target=["Leader"])
+    job = echojob(0)
+    if fits:
+        parse_job(job, framework)
+        return
+    with pytest.raises(InvalidJob, match="the pods' label long would be"):
+        parse_job(job, framework)
