@@ -152,13 +152,14 @@ def test_the_errors_of_all_types_are_reported_at_once() -> None:
     assert found == ["spec.mxReplicaSpecs.Server", "spec.mxReplicaSpecs.Worker"]
 
 
-@pytest.mark.parametrize(("length", "fits"), [(54, True), (55, False)])
+@pytest.mark.parametrize(("length", "fits"), [(52, True), (53, False)])
 def test_a_label_is_checked_for_every_type_that_has_replicas(length: int, fits: bool) -> None:
     """The first type has none here."""
     flavor = {**ECHO_DECLARATION["flavors"][0], "labels": {"long": "x" * length + "-{type}-{index}"}}
-    types = {"Follower": {}, "Leader": {"minimum": 1, "maximum": 1}}
-    framework = echo_framework(flavors=[flavor], replica_types=types, success_target=["Leader"])
-    job = echojob(0)
+    types: dict[str, dict[str, int]] = {"Leader": {}, "Follower": {}}
+    framework = echo_framework(flavors=[flavor], replica_types=types, success_target=["Follower"])
+    job = echojob(1)
+    job["spec"]["replicaSpecs"]["Leader"]["replicas"] = 0
     if fits:
         parse_job(job, framework)
         return
