@@ -24,8 +24,9 @@ class Sizes:
     replicas: tuple[int, ...] = (200, 1000)
     huge: int = 2500
     """With more replicas MX_CONFIG, which lists all of them, exceeds what Linux allows for a variable."""
-    large: int = 5000
-    """Beside a job of so many replicas, small ones are created."""
+    large: int = 3000
+    """Beside a job of so many replicas, small ones are created. MX_CONFIG, which lists all replicas, fits a variable up to
+    about 3,500."""
     changes: int = 5
     idle_seconds: float = 10.0
     settle_seconds: float = 2.0
