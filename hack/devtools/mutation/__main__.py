@@ -29,13 +29,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--sample", type=int, metavar="N", help="N mutants of each group (default: all)")
     parser.add_argument("--seed", type=int, default=1, help="of the sample (default: 1)")
+    parser.add_argument("--tests", action="append", metavar="FILE", help="only these test files (default: all)")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the results are kept")
     parser.add_argument("--again", action="store_true", help="only the survivors of the last run without a reason")
     parser.add_argument("--table", action="store_true", help="print the table of the last run, and run nothing")
     options = parser.parse_args(argv)
     known = survivors.load(REASONS)
     if options.table:
-        return _report(_rows(RESULTS), known)
-    rows = survivors.unexplained(_rows(RESULTS), known) if options.again else []
+        return _report(_rows(options.results), known)
+    rows = survivors.unexplained(_rows(options.results), known) if options.again else []
     samples = [
         mutants.sample(_candidates(group, options.module), options.sample, options.seed)
         for group in options.group or layout.GROUPS
@@ -45,8 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.again:
         chosen = _again(rows)
     with ends_main_thread(), tempfile.TemporaryDirectory(prefix="dljob-mutation-") as folder:
-        _run(Path(folder), chosen)
-    return _report(_rows(RESULTS), known)
+        _run(Path(folder), chosen, options.tests or layout.test_files(layout.ROOT), options.results)
+    return _report(_rows(options.results), known)
 
 
 def _candidates(group: str, parts: Sequence[str]) -> list[mutants.Mutant]:
@@ -69,14 +71,17 @@ def _again(rows: Sequence[survivors.Row]) -> list[mutants.Mutant]:
     return found
 
 
-def _run(folder: Path, chosen: Sequence[mutants.Mutant]) -> None:
+def _run(folder: Path, chosen: Sequence[mutants.Mutant], tests: Sequence[str], results: Path) -> None:
     """Judge the mutants in a copy of the tree, in a process that ends with this one."""
     tree = layout.copy(folder)
     plan = folder / "plan.json"
-    plan.write_text(json.dumps([dataclasses.asdict(mutant) for mutant in chosen]), encoding="utf-8")
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "devtools.mutation.harness", str(plan), str(RESULTS)]
+    plan.write_text(
+        json.dumps({"mutants": [dataclasses.asdict(mutant) for mutant in chosen], "tests": list(tests)}),
+        encoding="utf-8",
+    )
+    results.parent.mkdir(parents=True, exist_ok=True)
+    results.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "devtools.mutation.harness", str(plan), str(results.absolute())]
     child = subprocess.Popen(command, cwd=tree, env=layout.environment(folder))
     try:
         if child.wait():

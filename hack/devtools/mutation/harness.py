@@ -40,15 +40,16 @@ _NOT_LOADED = 77
 
 
 def main(arguments: list[str]) -> int:
-    """``harness PLAN RESULTS``: the file of the mutants, and that of the results."""
+    """``harness PLAN RESULTS``: the file of the mutants and test files, and that of the results."""
     plan, results = map(Path, arguments)
     adopt_orphans()
     for name in PRELOADED:
         importlib.import_module(name)
-    chosen = [Mutant(**row) for row in json.loads(plan.read_text(encoding="utf-8"))]
+    planned = json.loads(plan.read_text(encoding="utf-8"))
+    chosen = [Mutant(**row) for row in planned["mutants"]]
     work = Work(Path.cwd(), plan.parent, chosen, results)
     # the product is imported in a child only, so that this process can fork others that import it anew
-    status = forked(lambda: _in_place(work))
+    status = forked(lambda: _in_place(work, planned["tests"]))
     if status:
         print(f"the first part ended with {status}", file=sys.stderr)
         return 1
@@ -177,11 +178,11 @@ class Session:
         return 0
 
 
-def _in_place(work: Work) -> int:
+def _in_place(work: Work, tests: list[str]) -> int:
     include = [f"{work.root}/{folder}/*" for folder in layout.GROUPS.values()]
     traced = coverage.Coverage(data_file=None, include=include, config_file=False)
     traced.start()
-    status = pytest.main([*OPTIONS, *layout.test_files(work.root)], plugins=[Session(work, traced)])
+    status = pytest.main([*OPTIONS, *tests], plugins=[Session(work, traced)])
     return 0 if status == pytest.ExitCode.OK else int(status)
 
 

@@ -36,6 +36,7 @@ RUN_BY = {
     r"PYTHONPATH=hack python -m devtools.release check v0\.1\.0": "tests/unit/release/test_check.py::test_the_command_reads_the_files_of_this_tree",
     r"PYTHONPATH=tests python -m support\.stability \d+": "tests/unit/stability/test_stability.py::test_the_command_prints_the_figures",
     r"git (tag|push) .*": RELEASE,
+    r"make mutation( .*)?": "tests/unit/mutation/test_command.py::test_a_mutant_that_a_test_notices_is_killed",
     r"make sanity": "tests/integration/collection/test_checks.py::test_sanity",
     r"make test-oldest": "tests/integration/collection/test_oldest.py::test_units_with_the_oldest_versions",
     r"make version": "tests/integration/docs/test_commands.py::test_what_is_generated_is_as_it_should_be",
