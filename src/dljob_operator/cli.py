@@ -289,10 +289,10 @@ def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
     environ = _run_environ(kubeconfig, options)
     accelerators_in = config_namespaces(environ)
-    runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, environ)
-    runner.start()
     theirs, ours = split.split(watches)
     api = KubeApi.connect(kubeconfig)
+    runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, environ)
+    runner.start()
     settings = Settings(
         namespaces=_namespaces(options),
         max_concurrent=2,

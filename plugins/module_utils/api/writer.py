@@ -79,6 +79,7 @@ class Writer:
             if e.reason == "AlreadyExists":
                 self._check_owner(manifest, name, written)
             else:
+                written.denied = written.denied or (is_pod and e.status == 403)  # a quota, or an admission rule
                 self._note(e, f"{name}: {e.message}", written)
         else:
             self._add(written.created, name)
@@ -160,7 +161,6 @@ class Writer:
                 self._add(written.versions, observed_version(response) if is_there else (deletion.uid, None))
 
     def _note(self, error: ApiError, text: str, written: ApplyResult) -> None:
-        written.denied = written.denied or error.status == 403  # a quota, or an admission rule
         self._add(written.refused if error.permanent else written.postponed, text)
 
     def _add(self, target: list[Any], item: Any) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, quantities
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import (
     build_cluster_spec,
     for_replica,
@@ -127,6 +127,7 @@ def _templates(job: DLJob, framework: Framework) -> Iterator[str]:
             for field in ("env", "ports"):
                 if container.get(field) is not None and not _is_list_of_maps(container[field]):
                     yield f"{path}.spec.containers[{number}].{field} must be a list of maps"
+        yield from quantities.malformed(spec, f"{path}.spec")
         names = [str(c.get("name")) for c in containers or ()]
         if framework.container not in names:
             yield (

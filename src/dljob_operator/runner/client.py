@@ -252,11 +252,15 @@ class RunnerClient:
         reader = FrameReader()
         poll = select.poll()
         poll.register(ours, select.POLLIN)
+        check_at = time.monotonic() + _CHECK_INTERVAL
         while True:
-            if not poll.poll(_CHECK_INTERVAL * 1000):
+            has_data = poll.poll(_CHECK_INTERVAL * 1000)
+            if time.monotonic() >= check_at:  # also while frames of other runs arrive
+                check_at = time.monotonic() + _CHECK_INTERVAL
                 if self._is_stuck():
                     problem = "the Ansible fork server no longer starts or ends runs and was killed"
                     process.kill()
+            if not has_data:
                 continue
             try:
                 data = ours.recv(_CHUNK)

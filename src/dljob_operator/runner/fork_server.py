@@ -481,7 +481,11 @@ def _serve(control: socket.socket, config: dict[str, Any], scratch: Path) -> int
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings = [str(failure) for failure in failures]
-    control.sendall(Frame({"type": "ready", "seconds": time.monotonic() - started, "warnings": warnings}).encode())
+    ready = Frame({"type": "ready", "seconds": time.monotonic() - started, "warnings": warnings})
+    try:
+        control.sendall(ready.encode())
+    except ConnectionError:
+        return 0  # the engine has ended meanwhile
     ForkServer(control, playbooks, scratch, Limits(config["concurrency"], config["idle"])).serve()
     return 0
 

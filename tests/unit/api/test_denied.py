@@ -54,3 +54,11 @@ def test_an_error_that_passes_delays_no_other_pod() -> None:
     api = Counting({"Pod": ApiError(500, "InternalError", "etcd is away")})
     assert seen(api).requeue_after == 5.0
     assert api.tries == 301
+
+
+def test_a_denied_service_delays_no_pod_and_no_retry() -> None:
+    """Only the creation of pods stops at the first denial: their number is what a quota limits."""
+    api = Counting({"Service": QUOTA})
+    status = {"startTime": stamp(-100_000), "phase": "Creating"}
+    assert seen(api, status).requeue_after == 5.0
+    assert api.tries == 301

@@ -66,7 +66,7 @@ def test_a_cache_behind_the_status_costs_no_log(policy: str, deleted: set[str]) 
 
 def test_nor_the_log_of_the_pod_that_failed_the_job() -> None:
     made = mxjob("digits").v1().workers(1).run_policy(cleanPodPolicy="Running")
-    job = made.status(state="Failed", failure={"pod": "digits-worker-0", "reason": "Error"}).job()
+    job = made.status(state="Failed", failure={"pod": "digits-worker-0", "reason": "Error", "exitCode": 1}).job()
     outdated = [pod_of(job, "worker", 0).running()]
     assert cleanup_targets(job, observed(job, outdated, services=False)) == ()
 

@@ -64,8 +64,9 @@ def _is_outdated(pod: PodState, job: DLJob) -> bool:
     """
     if pod.ended is not None:
         return False
-    failed = (job.status.get("failure") or {}).get("pod")
-    return pod.name == failed or pod.index in completed_.read(job.status.get("completed")).get(pod.type, ())
+    failure = job.status.get("failure") or {}
+    has_ended = pod.name == failure.get("pod") and failure.get("exitCode") is not None
+    return has_ended or pod.index in completed_.read(job.status.get("completed")).get(pod.type, ())
 
 
 def _policy(job: DLJob) -> str:

@@ -1,0 +1,45 @@
+"""Malformed quantities are reported with their field; the API server's message names none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.quantities import malformed
+from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
+from support.builders import MXNET, NOW, mxjob
+
+
+def _found(value: Any) -> list[str]:
+    return list(malformed({"containers": [{"resources": {"limits": {"amd.com/gpu": value}}}]}, "spec"))
+
+
+@pytest.mark.parametrize(
+    "value", ["1", "0", "-1", "+1", "1.5", ".5", "5.", "500m", "1k", "4Gi", "1E", "1e3", "1E-3", "12e+6", "7n", 1, 0.5]
+)
+def test_quantities(value: Any) -> None:
+    assert _found(value) == []
+
+
+@pytest.mark.parametrize(
+    "value", ["1KiB", "", " 1", "1 Gi", "one", "1gi", "0x1", "1,5", "1Kii", "--1", "\u0661", "1\n"]
+)
+def test_no_quantities(value: str) -> None:
+    (message,) = _found(value)
+    assert message.startswith(f"spec.containers[0].resources.limits: amd.com/gpu is {value!r}, which is no quantity")
+
+
+@pytest.mark.parametrize("spec", [{"containers": 1}, {"containers": [1]}, {"containers": [{"resources": [1]}]}, {}])
+def test_other_types_are_left_to_the_api_server(spec: dict[str, Any]) -> None:
+    assert list(malformed(spec, "spec")) == []
+
+
+def test_the_job_is_refused_with_the_field() -> None:
+    job = mxjob("digits").v1().workers(1).container("Worker", resources={"requests": {"memory": "1KiB"}}).resource()
+    with pytest.raises(InvalidJob) as refused:
+        parse_job(job, MXNET)
+    expected = "spec.mxReplicaSpecs.Worker.template.spec.containers[0].resources.requests: memory is '1KiB'"
+    assert any(problem.startswith(expected) for problem in refused.value.problems)
+    assert plan_invalid(job, refused.value.problems, NOW).status
