@@ -28,5 +28,5 @@ def test_a_time_that_is_none(monkeypatch: pytest.MonkeyPatch, text: str) -> None
 
 def test_it_is_part_of_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FORCE_DELETE_VARIABLE, "60")
-    module = reconcile.ActionModule.__new__(reconcile.ActionModule)
-    assert module._framework(declaration("mxnet")).force_delete_after_seconds == 60
+    framework = reconcile._framework({"framework": declaration("mxnet")}, lambda name: "")
+    assert framework.force_delete_after_seconds == 60

@@ -17,7 +17,7 @@ from support.scripted_server import Exchange, scripted
 
 from dljob_operator.engine import informer as module
 from dljob_operator.engine import kube, transforms, watch_health
-from dljob_operator.engine.discovery import PODS
+from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.informer import Informer, Source
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.predicates import Change
@@ -51,7 +51,9 @@ class Watching:
     def __init__(self, api: KubeApi) -> None:
         self.names: list[str] = []
         self.changed = threading.Condition()
-        self.informer = Informer(api, Source("pods", lambda: PODS, transforms.owned({})), self._on_change)
+        self.informer = Informer(
+            api, Source("pods", lambda: Resource("/api/v1", "pods"), transforms.owned({})), self._on_change
+        )
 
     def _on_change(self, change: Change) -> None:
         with self.changed:

@@ -10,6 +10,7 @@ import pytest
 
 from dljob_operator.engine import controller as module
 from dljob_operator.engine.controller import Controller
+from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.progress import Stall
 from dljob_operator.engine.queue import WorkQueue
@@ -67,7 +68,7 @@ class Queue:
 
     def add(self, *keys: str) -> None:
         for key in keys:
-            self.queue.add(key, "g", urgent=True)
+            self.queue.add(key, Flow("g", "default"), urgent=True)
 
     def after(self, seconds: float) -> Stall | None:
         self.clock.now += seconds
