@@ -6,23 +6,45 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_QUANTITY = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?", re.ASCII)
+_QUANTITY = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d{1,2})?", re.ASCII)
 """https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/"""
-_FIELDS = ("limits", "requests")
 
 
 def malformed(spec: Mapping[str, Any], path: str) -> Iterator[str]:
-    """A message for each malformed quantity in the resources of the containers of a pod's ``spec``, at ``path``.
+    """A message for each malformed quantity of a pod's ``spec``, which is at ``path``.
 
-    Values of other types than Kubernetes expects are left to the API server.
+    These are the resources of the pod and of its containers, its overhead, and the sizes of its emptyDir volumes. Values
+    of other types than Kubernetes expects are left to the API server.
     """
+    for where, given in _quantities(spec, path):
+        if isinstance(given, str) and not _QUANTITY.fullmatch(given):
+            yield f"{where}: {given[:40]!r} is no quantity: write for example 500m or 4Gi"
+
+
+def _quantities(spec: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+    yield from _resources(spec.get("resources"), f"{path}.resources")
+    yield from _values(spec.get("overhead"), f"{path}.overhead")
     for kind in ("initContainers", "containers"):
-        containers = spec.get(kind)
-        for number, container in enumerate(containers if isinstance(containers, list) else ()):
-            resources = container.get("resources") if isinstance(container, Mapping) else None
-            for field in _FIELDS if isinstance(resources, Mapping) else ():
-                given = resources.get(field)
-                for name, value in (given if isinstance(given, Mapping) else {}).items():
-                    if isinstance(value, str) and not _QUANTITY.fullmatch(value):
-                        where = f"{path}.{kind}[{number}].resources.{field}"
-                        yield f"{where}: {name} is {value[:40]!r}, which is no quantity: write for example 500m or 4Gi"
+        for number, container in enumerate(_list(spec.get(kind))):
+            yield from _resources(_map(container).get("resources"), f"{path}.{kind}[{number}].resources")
+    for number, volume in enumerate(_list(spec.get("volumes"))):
+        empty_dir = _map(_map(volume).get("emptyDir"))
+        yield f"{path}.volumes[{number}].emptyDir.sizeLimit", empty_dir.get("sizeLimit")
+
+
+def _resources(resources: Any, path: str) -> Iterator[tuple[str, Any]]:
+    for field in ("limits", "requests"):
+        yield from _values(_map(resources).get(field), f"{path}.{field}")
+
+
+def _values(given: Any, path: str) -> Iterator[tuple[str, Any]]:
+    for name, value in _map(given).items():
+        yield f"{path}[{name}]", value
+
+
+def _map(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -28,10 +28,28 @@ def test_quantities(value: Any) -> None:
 )
 def test_no_quantities(value: str) -> None:
     (message,) = _found(value)
-    assert message.startswith(f"spec.containers[0].resources.limits: amd.com/gpu is {value!r}, which is no quantity")
+    assert message.startswith(f"spec.containers[0].resources.limits[amd.com/gpu]: {value!r} is no quantity")
 
 
-@pytest.mark.parametrize("spec", [{"containers": 1}, {"containers": [1]}, {"containers": [{"resources": [1]}]}, {}])
+@pytest.mark.parametrize(
+    ("spec", "where"),
+    [
+        ({"resources": {"limits": {"cpu": "x"}}}, "spec.resources.limits[cpu]"),
+        ({"overhead": {"cpu": "x"}}, "spec.overhead[cpu]"),
+        (
+            {"initContainers": [{}, {"resources": {"requests": {"cpu": "x"}}}]},
+            "spec.initContainers[1].resources.requests[cpu]",
+        ),
+        ({"volumes": [{"emptyDir": {"sizeLimit": "x"}}]}, "spec.volumes[0].emptyDir.sizeLimit"),
+    ],
+)
+def test_where_quantities_are(spec: dict[str, Any], where: str) -> None:
+    assert [message.partition(": ")[0] for message in malformed(spec, "spec")] == [where]
+
+
+@pytest.mark.parametrize(
+    "spec", [{"containers": 1}, {"containers": [1]}, {"containers": [{"resources": [1]}]}, {"volumes": [1]}, {}]
+)
 def test_other_types_are_left_to_the_api_server(spec: dict[str, Any]) -> None:
     assert list(malformed(spec, "spec")) == []
 
@@ -40,6 +58,6 @@ def test_the_job_is_refused_with_the_field() -> None:
     job = mxjob("digits").v1().workers(1).container("Worker", resources={"requests": {"memory": "1KiB"}}).resource()
     with pytest.raises(InvalidJob) as refused:
         parse_job(job, MXNET)
-    expected = "spec.mxReplicaSpecs.Worker.template.spec.containers[0].resources.requests: memory is '1KiB'"
+    expected = "spec.mxReplicaSpecs.Worker.template.spec.containers[0].resources.requests[memory]: '1KiB'"
     assert any(problem.startswith(expected) for problem in refused.value.problems)
     assert plan_invalid(job, refused.value.problems, NOW).status
