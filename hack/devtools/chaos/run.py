@@ -41,8 +41,8 @@ RULES = (
 )
 _SETTLE = 420.0
 """Seconds in which all jobs must have ended: the kubelet may take five minutes to restart the API server."""
-_REST = 5.0
-"""Seconds without a write, after which jobs are at rest."""
+_REST = 12.0
+"""Seconds without a write, after which jobs are at rest: a succeeded job gives its other replicas 10 s to exit."""
 _REST_LIMIT = 60.0
 _DELETION = 180.0
 _POLL = 0.3

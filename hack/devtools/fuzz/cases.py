@@ -188,8 +188,17 @@ def forged_pod(rng: random.Random, manifest: Resource) -> Resource:
 
 def with_uid(body: Any, uid: str) -> Any:
     """``body`` with the job's uid in place of ``UID``; only strings that are nothing else."""
-    if isinstance(body, dict):
-        return {key: with_uid(value, uid) for key, value in body.items()}
-    if isinstance(body, list):
-        return [with_uid(value, uid) for value in body]
-    return uid if body == UID else body
+    whole: list[Any] = [body]
+    places: list[tuple[Any, Any]] = [(whole, 0)]
+    while places:  # not recursive: a body may be nested deeper than Python's stack
+        holder, key = places.pop()
+        value = holder[key]
+        if isinstance(value, dict):
+            holder[key] = copied = dict(value)
+            places += ((copied, inner) for inner in copied)
+        elif isinstance(value, list):
+            holder[key] = items = list(value)
+            places += ((items, inner) for inner in range(len(items)))
+        elif value == UID:
+            holder[key] = uid
+    return whole[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from typing import Any
 
 import pytest
 from devtools.fuzz import cases, mutations, values
@@ -107,3 +108,14 @@ def test_a_status_is_followed_by_a_change_that_is_reconciled() -> None:
 
 def test_mutated_cases_name_their_mutations() -> None:
     assert all(bool(one.mutations) == (one.origin == MUTATED) for one in CASES)
+
+
+def test_the_uid_is_put_into_a_body_of_any_depth() -> None:
+    body: Any = {"uid": UID, "other": [UID, "x"]}
+    for _ in range(5000):
+        body = {"n": body}
+    changed = with_uid(body, "7")
+    for _ in range(5000):
+        body, changed = body["n"], changed["n"]
+    assert changed == {"uid": "7", "other": ["7", "x"]}
+    assert body["uid"] == UID, "the original stays"
