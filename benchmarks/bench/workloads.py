@@ -25,8 +25,7 @@ class Sizes:
     huge: int = 2500
     """With more replicas MX_CONFIG, which lists all of them, exceeds what Linux allows for a variable."""
     large: int = 3000
-    """Beside a job of so many replicas, small ones are created. MX_CONFIG, which lists all replicas, fits a variable up to
-    about 3,500."""
+    """Beside a job of so many replicas, small ones are created. The size of MX_CONFIG allows about 3,500."""
     changes: int = 5
     idle_seconds: float = 10.0
     settle_seconds: float = 2.0

@@ -13,8 +13,8 @@ _QUANTITY = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([numkMGTPE]|[KMGTPE]i|[eE][+-]
 def malformed(spec: Mapping[str, Any], path: str) -> Iterator[str]:
     """A message for each malformed quantity of a pod's ``spec``, which is at ``path``.
 
-    These are the resources of the pod and of its containers, its overhead, and the sizes of its emptyDir volumes. Values
-    of other types than Kubernetes expects are left to the API server.
+    These are the resources of the pod and of its containers, its overhead, and the sizes of its emptyDir volumes.
+    Values of other types than Kubernetes expects are left to the API server.
     """
     for where, given in _quantities(spec, path):
         if isinstance(given, str) and not _QUANTITY.fullmatch(given):
