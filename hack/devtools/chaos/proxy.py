@@ -2,7 +2,7 @@
 
 It listens with plain HTTP on the loopback interface, and is authenticated at the API server as the administrator.
 
-**The model of watches.** A watch of a real API server loses no event silently: its stream ends, or the client is told
+**The model of watches.** A watch of a real API server loses no event silently: its stream ends, or the client gets
 410 Gone. So a "dropped" event is one before which the stream ends (the client continues from the version before it), a
 "gone" event is replaced by 410 Gone (the client lists again), a "cut" one arrives in part. Delayed events keep their
 order. A duplicated event is what a client sees that continues from an older version than its last one.

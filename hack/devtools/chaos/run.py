@@ -389,7 +389,7 @@ class Run:
 
     @staticmethod
     def _ignore(_: object) -> None:
-        """For an action whose result nobody needs."""
+        """For an action whose result is not used."""
 
 
 def _deleted_jobs(history: History) -> int:

@@ -82,7 +82,7 @@ def _fuzz(ground: Ground, options: argparse.Namespace, result: Result, say: Call
         for where in (namespace, healthy):
             clear(ground, where, limits.gone)
             if remaining := left(ground, where):
-                run.violation("objects that nobody deleted", ", ".join(remaining), ())
+                run.violation("objects that were not deleted", ", ".join(remaining), ())
         run.expect_no_jobs(JOBS)
         result.complete = True
 

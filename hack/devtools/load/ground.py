@@ -106,7 +106,7 @@ def names_in(client: Client, collection: str) -> list[str]:
 
 
 def release_finalizers(ground: Ground, namespace: str) -> None:
-    """Remove the finalizers of jobs, which a tenant may have set to ones that nobody serves."""
+    """Remove the finalizers of jobs, which a tenant may have set to ones that no controller serves."""
     for kind in stored(ground.kinds):
         for name in names_in(ground.client, kind.collection(namespace)):
             body = {"metadata": {"finalizers": None}}

@@ -50,7 +50,7 @@ class _Custom(Operator):
 
 
 class DropCall(_Custom):
-    """A call whose result nobody uses becomes ``pass``."""
+    """A call whose result is not used becomes ``pass``."""
 
     def fits(self, node: Any) -> bool:
         if node.type not in ("atom_expr", "power") or node.parent.type != "simple_stmt":
