@@ -94,7 +94,7 @@ def test_it_lists_then_follows_what_carries_our_label(
     jobs.pod_phase("second", "Running")
     until(lambda: log.changes[-1].obj["status"]["phase"] == "Running", "the new phase is seen")
     jobs.delete_pod("first")
-    until(lambda: log.words[-1] == "gone first", "the deletion is seen")
+    until(lambda: "gone first" in log.words, "the deletion is seen")
     assert [pod["metadata"]["name"] for pod in informer.store.owned(owner["metadata"]["uid"])] == ["second"]
     assert "volumes" not in informer.store.owned(owner["metadata"]["uid"])[0]["spec"]
 
