@@ -33,14 +33,14 @@ pytestmark = pytest.mark.serial  # the ConfigMap of the common namespace affects
 
 
 @pytest.fixture
-def alpha(api: client.ApiClient) -> Iterator[None]:
-    with advertised(client.CoreV1Api(api), ALPHA):
+def alpha(api: client.ApiClient, operator_log: Path) -> Iterator[None]:
+    with advertised(client.CoreV1Api(api), operator_log, ALPHA):
         yield
 
 
 @pytest.fixture
-def gpu(api: client.ApiClient) -> Iterator[None]:
-    with advertised(client.CoreV1Api(api), GPU):
+def gpu(api: client.ApiClient, operator_log: Path) -> Iterator[None]:
+    with advertised(client.CoreV1Api(api), operator_log, GPU):
         yield
 
 

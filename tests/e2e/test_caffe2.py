@@ -40,8 +40,8 @@ def redis(here: Cluster) -> str:
 
 
 @pytest.fixture
-def four_gpus(api: client.ApiClient) -> Iterator[None]:
-    with advertised(client.CoreV1Api(api)):
+def four_gpus(api: client.ApiClient, operator_log: Path) -> Iterator[None]:
+    with advertised(client.CoreV1Api(api), operator_log):
         yield
 
 

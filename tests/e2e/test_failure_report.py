@@ -44,8 +44,10 @@ def test_a_termination_message_of_its_own_comes_before_the_log(here: Cluster) ->
 
 
 def test_killed_for_want_of_memory(here: Cluster) -> None:
-    # containerd learns of the kill and of the exit by different events: the pause keeps them in this order
-    manifest = v1_job("greedy", scheduler="echo begins; tail /dev/zero; code=$?; sleep 1; exit $code")
+    # containerd learns of the kill and of the exit by different events, and may learn of the exit first: several kills and
+    # the time between them make sure that it knows of one
+    script = "for i in 1 2 3 4; do tail /dev/zero; code=$?; sleep 1; done; exit $code"
+    manifest = v1_job("greedy", scheduler=script)
     only_scheduler(manifest)["containers"][0]["resources"]["limits"] = {"memory": "24Mi"}
     status = here.create(manifest).wait_end()
     failure = status["failure"]

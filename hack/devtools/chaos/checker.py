@@ -81,12 +81,12 @@ def _restarts_as_a_whole(job: JobRecord) -> bool:
 
 
 def left_running(manifests: Sequence[Mapping[str, Any]], history: History) -> Iterator[Finding]:
-    """Pods that run although their job has ended, where its policy is to delete these."""
+    """Pods that nothing has deleted although their job has ended, where its policy is to delete these."""
     for manifest in manifests:
         spec = manifest["spec"]
         policy = (spec.get("runPolicy") or {}).get("cleanPodPolicy") if isinstance(spec, dict) else None
         if is_final(state_of(manifest)) and policy in ("Running", "All"):
-            live = [pod.name for pod in history.pods_of(manifest["metadata"]["uid"]) if pod.is_live]
+            live = [pod.name for pod in history.pods_of(manifest["metadata"]["uid"]) if pod.is_live and not pod.deleting]
             if live:
                 yield "a pod of an ended job runs", f"{title(manifest)}: {live}"
 

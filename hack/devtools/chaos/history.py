@@ -43,6 +43,8 @@ class Pod:
     phase: str = ""
     failed: bool = False
     """Whether its program failed: the phase is Failed, and the cluster did not take the pod away."""
+    deleting: bool = False
+    """Whether its deletion was requested: on a lost node it exists until Kubernetes' pod garbage collector finds it."""
     exists: bool = True
 
     @property
@@ -172,4 +174,5 @@ def _pod(manifest: Mapping[str, Any]) -> Pod | None:
         int(labels.get(ATTEMPT) or 0),
         phase,
         phase == "Failed" and not taken,
+        bool(metadata.get("deletionTimestamp")),
     )

@@ -71,6 +71,8 @@ def quick() -> Lanes:
 
 
 _MOLECULE = BY_NAME["molecule"]
+_LONGEST = ("unit", "lifecycle")
+"""Of the steps that need no cluster."""
 
 
 def _host_step(part: Part) -> Step:
@@ -86,14 +88,15 @@ def _with_scenarios(host: Sequence[Step], beside_others: bool) -> list[Step]:
 
     The scenarios run right after the linters, in parallel with the parallel tests, since their operators reconcile only
     their own jobs. The upgrade scenario starts with the CRDs of the previous release: of the other tests only the
-    serial ones, which need no field of this release, may run at the same time.
+    serial ones, which need no field of this release, may run at the same time. The exclusive tests wait for it, so the
+    longest steps of the host come after it.
     """
     scenarios = Step(_MOLECULE.name, PYTEST, ("-m", MARKERS[PARALLEL], *_MOLECULE.paths), (IMAGES,), HOST_NICE)
     after = (PARALLEL,) if beside_others else (IMAGES,)
     upgrade = Step(UPGRADE, PYTEST, ("-m", MARKERS[SERIAL], *_MOLECULE.paths), after, HOST_NICE)
     first = [step for step in host if step.kind == LINT]
-    unit = [step for step in host if step.name == "unit"]
-    return [*first, scenarios, *unit, upgrade, *(step for step in host if step not in (*first, *unit))]
+    last = [step for step in host if step.name in _LONGEST]
+    return [*first, scenarios, *(step for step in host if step not in (*first, *last)), upgrade, *last]
 
 
 def _cluster_steps(shared: Sequence[Part], pooled: Sequence[Part], full: bool) -> Iterator[Step]:

@@ -7,6 +7,7 @@ that once, and runs work without it.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from dljob_operator.engine import transforms
 from dljob_operator.engine.discovery import CONFIG_MAPS, NODES
 from dljob_operator.engine.informer import Informer, Source
 from dljob_operator.engine.kube import KubeApi
-from dljob_operator.engine.predicates import Change
+from dljob_operator.engine.predicates import Change, uid_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -31,11 +32,9 @@ class ClusterInfoWatcher:
 
     def __init__(self, api: KubeApi, namespaces: Sequence[str], changed: Callable[[], None]) -> None:
         self._changed = changed
-        self._nodes_version = 0
-        self._names: tuple[int, list[str]] = (
-            -1,
-            [],
-        )  # the extended resources and the `_nodes_version` that they are for
+        self._resources_of: dict[str, list[str]] = {}  # the extended resources of each node, by the node's UID
+        self._nodes_with: Counter[str] = Counter()  # the number of nodes by extended resource
+        self._resources: list[str] = []
         self._config_maps = [
             Informer(api, _config_map_in(namespace), self._config_map_changed) for namespace in namespaces
         ]
@@ -56,20 +55,21 @@ class ClusterInfoWatcher:
                 for informer in self._config_maps
                 for one in informer.store.all()
             ],
-            "resources": None if self._nodes.missing_now else self._resources(),
+            "resources": None if self._nodes.missing_now else self._resources,
         }
 
-    def _resources(self) -> list[str]:
-        """Return the extended resources of all nodes. This collects them only after a change."""
-        version = self._nodes_version
-        if self._names[0] != version:
-            found = {name for node in self._nodes.store.all() for name in node["resources"]}
-            self._names = (version, sorted(found))
-        return self._names[1]
-
     def _node_changed(self, change: Change) -> None:
-        if change.old is None or change.new is None or change.old["resources"] != change.new["resources"]:
-            self._nodes_version += 1
+        """Update the resources from this change alone: a cluster may have thousands of nodes."""
+        if change.old is not None:
+            self._nodes_with.subtract(self._resources_of.pop(uid_of(change.old), ()))
+        if change.new is not None:
+            self._resources_of[uid_of(change.new)] = change.new["resources"]
+            self._nodes_with.update(change.new["resources"])
+        self._nodes_with = +self._nodes_with  # without those that no node has
+        resources = sorted(self._nodes_with)
+        if resources != self._resources:
+            self._resources = resources
+            _LOG.info("extended resources of the nodes changed", extra=logs.fields(resources=",".join(resources)))
 
     def _config_map_changed(self, change: Change) -> None:
         if change.old is None or change.new is None or change.old["data"] != change.new["data"]:

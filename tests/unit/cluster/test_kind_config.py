@@ -32,6 +32,7 @@ def test_kubeadm_patches_name_their_document_and_hold_strings() -> None:
     patches = {p["kind"]: p for p in map(yaml.safe_load, config()["kubeadmConfigPatches"])}
     kubelet = patches["KubeletConfiguration"]
     assert kubelet["maxPods"] == 250 and kubelet["imageGCHighThresholdPercent"] == 100
+    assert kubelet["featureGates"]["KubeletCrashLoopBackOffMax"], "the kubelet ignores crashLoopBackOff without it"
     cluster = patches["ClusterConfiguration"]
     for component in (cluster["etcd"]["local"], cluster["controllerManager"], cluster["scheduler"]):
         assert all(isinstance(value, str) for value in component["extraArgs"].values())

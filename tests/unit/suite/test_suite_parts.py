@@ -114,10 +114,10 @@ def test_the_order_of_the_whole_suite() -> None:
     assert [(step.name, *step.after) for step in lanes.host] == [
         ("lint",),
         ("molecule", "images"),
-        ("unit",),
-        ("upgrade", "parallel"),
         ("oldest",),
         ("collection",),
+        ("upgrade", "parallel"),
+        ("unit",),
         ("lifecycle",),
     ]
 

@@ -43,10 +43,11 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) 
     policy = _policy(job)
     if policy == CLEAN_NONE:
         return ()
+    outdated = _Outdated(job)
     pods = tuple(
         Deletion("Pod", p.name, p.uid)
         for p in observed.pods
-        if not p.deleting and (policy == CLEAN_ALL or (p.is_active and not _is_outdated(p, job)))
+        if not p.deleting and (policy == CLEAN_ALL or (p.is_active and not outdated.has(p)))
     )
     # no running pod needs these any more
     others = tuple(
@@ -57,16 +58,21 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) 
     return pods + others + shared_env_configmap.deletions(observed)
 
 
-def _is_outdated(pod: PodState, job: DLJob) -> bool:
-    """Whether the status knows of an end of the replica that the pod, from a cache behind it, does not show yet.
+class _Outdated:
+    """Pods, from a cache behind the status, that do not show yet the end of the replica that the status knows of.
 
-    Running keeps the pod, and with it its log. Its next change triggers a reconcile.
+    Running keeps such a pod, and with it its log. Its next change triggers a reconcile.
     """
-    if pod.ended is not None:
-        return False
-    failure = job.status.get("failure") or {}
-    has_ended = pod.name == failure.get("pod") and failure.get("exitCode") is not None
-    return has_ended or pod.index in completed_.read(job.status.get("completed")).get(pod.type, ())
+
+    def __init__(self, job: DLJob) -> None:
+        failure = job.status.get("failure") or {}
+        self._failed = failure.get("pod") if failure.get("exitCode") is not None else None
+        self._completed = completed_.read(job.status.get("completed"))  # once: it grows with the replicas
+
+    def has(self, pod: PodState) -> bool:
+        if pod.ended is not None:
+            return False
+        return pod.name == self._failed or pod.index in self._completed.get(pod.type, ())
 
 
 def _policy(job: DLJob) -> str:
