@@ -86,7 +86,9 @@ def left_running(manifests: Sequence[Mapping[str, Any]], history: History) -> It
         spec = manifest["spec"]
         policy = (spec.get("runPolicy") or {}).get("cleanPodPolicy") if isinstance(spec, dict) else None
         if is_final(state_of(manifest)) and policy in ("Running", "All"):
-            live = [pod.name for pod in history.pods_of(manifest["metadata"]["uid"]) if pod.is_live and not pod.deleting]
+            live = [
+                pod.name for pod in history.pods_of(manifest["metadata"]["uid"]) if pod.is_live and not pod.deleting
+            ]
             if live:
                 yield "a pod of an ended job runs", f"{title(manifest)}: {live}"
 

@@ -87,7 +87,7 @@ def document(result: Result, rules: Sequence[str]) -> str:
             f"- jobs: {ended or 'none'}; pods: {result.pods}",
             f"- operators: two, {result.starts} starts, {result.requests} requests without watches",
             *(
-                [f"- {result.collected_late} objects of deleted jobs were collected only by a restarted garbage collector"]
+                [f"- {result.collected_late} objects of deleted jobs: collected only by a restarted garbage collector"]
                 if result.collected_late
                 else []
             ),

@@ -334,9 +334,9 @@ class Run:
     def _delete_jobs(self, number: int) -> None:
         """Delete all jobs, and wait until nothing of them is left.
 
-        The garbage collector relies on a watch that can merge the deletion of a job and the creation of the next one of its
-        name into one update, after a restart of the API server: it then takes the deleted job for present until it starts
-        again. What it collects then is counted, and is no violation.
+        The garbage collector relies on a watch that can merge the deletion of a job and the creation of the next one of
+        its name into one update, after a restart of the API server: it then takes the deleted job for present until it
+        starts again. What it collects then is counted, and is no violation.
         """
         for plural in workload.WATCHED:
             self._client.request("DELETE", plural.path(self._options.namespace), {"propagationPolicy": "Background"})

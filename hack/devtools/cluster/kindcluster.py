@@ -102,8 +102,7 @@ def kubeadm_patches(runtime: NodeRuntime) -> list[dict[str, Any]]:
             "imageGCHighThresholdPercent": 100,
             "registryPullQPS": 0,
             "serializeImagePulls": False,
-            # a container that ends starts again at once, not after 10 s to 5 min: so do the programs of the control plane,
-            # which the tests end
+            # a container that ends starts again at once, not after 10 s to 5 min: so do the control plane's programs
             "featureGates": {"KubeletCrashLoopBackOffMax": True},
             "crashLoopBackOff": {"maxContainerRestartPeriod": "2s"},
             **({"cgroupDriver": "cgroupfs"} if runtime.cgroup_v1 else {}),

@@ -522,7 +522,9 @@ def test_neither_environment_nor_files_of_a_framework_are_needed() -> None:
     status = job_status([], echojob(), declared)
     assert status["replicaStatuses"] == {"Leader": counts(1, pending=1), "Follower": counts(2, pending=2)}
     resource = tfjob(master=1, ps=1)
-    by_name, declared = (job_status([], resource, given, now=stamp(60)) for given in ("tensorflow", of_role("tensorflow")))
+    by_name, declared = (
+        job_status([], resource, given, now=stamp(60)) for given in ("tensorflow", of_role("tensorflow"))
+    )
     assert by_name == declared
 
 
