@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
@@ -18,21 +18,26 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client imp
 from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework_loader import Read
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN
-from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot, worker_protocol
+from ansible_collections.dljob.operator.plugins.module_utils.shared import (
+    cache_snapshot,
+    operator_defaults,
+    worker_protocol,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.shared.config_namespaces import config_namespaces
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
+    CLOUD_VARIABLE,
     CLOUDS,
     CONFIG_MAP,
     FORCE_DELETE_VARIABLE,
-    MAX_REPLICAS,
     MAX_REPLICAS_VARIABLE,
-    TERMINATION_MESSAGE_POLICIES,
     TERMINATION_MESSAGE_POLICY_VARIABLE,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.plugin_utils.framework import build_framework
 from ansible_collections.dljob.operator.plugins.plugin_utils.reconcile_result import task_result
+
+Value = TypeVar("Value")
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "framework": {"type": "dict", "required": True},
@@ -117,40 +122,26 @@ def _framework(arguments: Mapping[str, Any], read: Read) -> Framework:
     try:
         return dataclasses.replace(
             build_framework(arguments["framework"], read),
-            max_replicas=_max_replicas(),
-            force_delete_after_seconds=_force_delete_after(),
-            termination_message_policy=_termination_message_policy(),
+            max_replicas=_variable(MAX_REPLICAS_VARIABLE, operator_defaults.max_replicas),
+            force_delete_after_seconds=_variable(FORCE_DELETE_VARIABLE, operator_defaults.force_delete_after),
+            termination_message_policy=_variable(
+                TERMINATION_MESSAGE_POLICY_VARIABLE, operator_defaults.termination_message_policy
+            ),
         )
     except InvalidFramework as e:
         raise AnsibleActionFail(f"framework: {e}") from e
 
 
-def _max_replicas() -> int:
-    text = os.environ.get(MAX_REPLICAS_VARIABLE) or str(MAX_REPLICAS)
-    if not text.isdecimal() or not int(text):
-        raise AnsibleActionFail(f"{MAX_REPLICAS_VARIABLE}: {text!r} is not a number of replicas above 0")
-    return int(text)
-
-
-def _force_delete_after() -> int | None:
-    text = os.environ.get(FORCE_DELETE_VARIABLE) or ""
-    if text and not text.isdecimal():
-        raise AnsibleActionFail(f"{FORCE_DELETE_VARIABLE}: {text!r} is not a number of seconds; empty is never")
-    return int(text) if text else None
-
-
-def _termination_message_policy() -> str:
-    text = os.environ.get(TERMINATION_MESSAGE_POLICY_VARIABLE) or TERMINATION_MESSAGE_POLICIES[0]
-    if text not in TERMINATION_MESSAGE_POLICIES:
-        choices = " nor ".join(TERMINATION_MESSAGE_POLICIES)
-        raise AnsibleActionFail(f"{TERMINATION_MESSAGE_POLICY_VARIABLE}: {text!r} is neither {choices}")
-    return text
+def _variable(name: str, read: Callable[[str], Value]) -> Value:
+    """The value of a variable that the engine has set."""
+    try:
+        return read(os.environ.get(name) or "")
+    except ValueError as e:
+        raise AnsibleActionFail(f"{name}: {e}") from e
 
 
 def _settings(arguments: Mapping[str, Any]) -> OperatorSettings:
-    cloud = arguments["cloud"] or os.environ.get("DLJOB_CLOUD") or ""
-    if cloud and cloud not in CLOUDS:
-        raise AnsibleActionFail(f"DLJOB_CLOUD: {cloud!r} is none of {', '.join(CLOUDS)}; leave it empty elsewhere")
+    cloud = arguments["cloud"] or _variable(CLOUD_VARIABLE, operator_defaults.cloud)
     try:
         namespaces = config_namespaces(os.environ)
     except ValueError as e:

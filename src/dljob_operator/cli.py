@@ -10,12 +10,13 @@ import sys
 import tempfile
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared import operator_defaults
 from ansible_collections.dljob.operator.plugins.module_utils.shared.config_namespaces import config_namespaces
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
-    CLOUDS,
+    CLOUD_VARIABLE,
     CONFIG_NAMESPACE_VARIABLE,
     FORCE_DELETE_VARIABLE,
     MAX_REPLICAS,
@@ -334,9 +335,9 @@ def _run_environ(kubeconfig: Path | None, options: argparse.Namespace) -> dict[s
     """Return the environment of the runs, with the cluster under the variables that ansible-operator uses."""
     environ = {
         **os.environ,
-        "DLJOB_CLOUD": options.cloud,
+        CLOUD_VARIABLE: options.cloud,
         CONFIG_NAMESPACE_VARIABLE: options.config_namespace,
-        MAX_REPLICAS_VARIABLE: str(options.max_replicas_per_job),
+        MAX_REPLICAS_VARIABLE: options.max_replicas_per_job,
         FORCE_DELETE_VARIABLE: options.force_delete_after_seconds,
         TERMINATION_MESSAGE_POLICY_VARIABLE: options.termination_message_policy,
     }
@@ -401,26 +402,26 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         help="kubeconfig file (default: KUBECONFIG, else the pod's service account, else ~/.kube/config)")  # fmt: skip
     add("--namespace", default=os.environ.get("WATCH_NAMESPACE", ""), metavar="NAMES",
         help="comma-separated namespaces to watch (default: WATCH_NAMESPACE, else all)")  # fmt: skip
-    add("--cloud", type=_cloud, default=os.environ.get("DLJOB_CLOUD", ""), metavar="NAME",
+    add("--cloud", type=_checked(operator_defaults.cloud), default=os.environ.get(CLOUD_VARIABLE, ""), metavar="NAME",
         help="gke or azure: mount GPU drivers as this cloud needs it if no ConfigMap tf-job-operator-config does "
         "(default: DLJOB_CLOUD, else none)")  # fmt: skip
     add("--config-namespace", default=os.environ.get(CONFIG_NAMESPACE_VARIABLE, ""), metavar="NAME",
         help="if the operator's own namespace has no ConfigMap tf-job-operator-config, read it from this one, such as "
         "default; who can write it there decides which host paths pods mount "
         f"(default: {CONFIG_NAMESPACE_VARIABLE}, else none)")  # fmt: skip
-    add("--max-replicas-per-job", type=_positive, metavar="N",
+    add("--max-replicas-per-job", type=_checked(operator_defaults.max_replicas), metavar="N",
         default=os.environ.get(MAX_REPLICAS_VARIABLE) or str(MAX_REPLICAS),
         help=f"refuse jobs with more replicas (default: {MAX_REPLICAS_VARIABLE}, else {MAX_REPLICAS})")  # fmt: skip
-    add("--force-delete-after-seconds", type=_seconds_or_never, metavar="N",
+    add("--force-delete-after-seconds", type=_checked(operator_defaults.force_delete_after), metavar="N",
         default=os.environ.get(FORCE_DELETE_VARIABLE, ""),
         help="default of runPolicy.forceDeleteAfterSeconds: delete a pod by force this long after its grace period if "
         f"its node is lost (default: {FORCE_DELETE_VARIABLE}, else never)")  # fmt: skip
-    add("--termination-message-policy", type=_termination_message_policy, metavar="POLICY",
+    add("--termination-message-policy", type=_checked(operator_defaults.termination_message_policy), metavar="POLICY",
         default=os.environ.get(TERMINATION_MESSAGE_POLICY_VARIABLE) or TERMINATION_MESSAGE_POLICIES[0],
         help="of containers whose template has none; FallbackToLogsOnError quotes the log of a failed container in the "
         "status of its pod and job, which needs no permission to read logs; File does not "
         f"(default: {TERMINATION_MESSAGE_POLICY_VARIABLE}, else {TERMINATION_MESSAGE_POLICIES[0]})")  # fmt: skip
-    add("--max-concurrent-reconciles", type=_positive, default=2, metavar="N",
+    add("--max-concurrent-reconciles", type=_count, default=2, metavar="N",
         help="number of runs at a time (default: %(default)s)")  # fmt: skip
     add("--run-timeout", type=parse_duration, default="5m", metavar="DURATION",
         help="how long a run may take before it is killed (default: %(default)s)")  # fmt: skip
@@ -434,26 +435,18 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         help="write log lines as a message with key=value fields, or as JSON (default: %(default)s)")  # fmt: skip
 
 
-def _cloud(text: str) -> str:
-    if text not in ("", *CLOUDS):
-        raise argparse.ArgumentTypeError(f"{text} is neither {' nor '.join(CLOUDS)}; omit the option on other clouds")
-    return text
+def _checked(read: Callable[[str], object]) -> Callable[[str], str]:
+    """An argparse type that refuses what `read` refuses, with its message, and leaves the text as it is."""
+
+    def check(text: str) -> str:
+        try:
+            read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+        return text
+
+    return check
 
 
-def _seconds_or_never(text: str) -> str:
-    if text and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds; omit the option for never")
-    return text
-
-
-def _termination_message_policy(text: str) -> str:
-    if text not in TERMINATION_MESSAGE_POLICIES:
-        raise argparse.ArgumentTypeError(f"{text} is neither {' nor '.join(TERMINATION_MESSAGE_POLICIES)}")
-    return text
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of 1 or more")
-    return number
+def _count(text: str) -> int:
+    return int(_checked(operator_defaults.positive)(text))

@@ -6,13 +6,10 @@ from devtools.cluster import lifecycle
 from devtools.cluster.settings import Settings
 
 PROGRAMS = {"API server restarted": "kube-apiserver", "etcd restarted": "etcd"}
-"""By kind of fault."""
-GARBAGE_COLLECTOR = "kube-controller"
-"""The controller manager, as the kernel cuts its name."""
 _SCRIPT = 'for p in /proc/[0-9]*; do [ "$(cat "$p/comm" 2>/dev/null)" = "$1" ] && kill -9 "${p#/proc/}"; done; true'
 
 
-def kill(settings: Settings, program: str) -> None:
-    """SIGKILL the processes of this name. The process ids are those of the node's own namespace."""
+def kill(settings: Settings, kind: str) -> None:
+    """SIGKILL the program of this kind of fault. The process ids are those of the node's own namespace."""
     _, cluster = lifecycle.existing(settings)
-    cluster.engine.run("exec", settings.node, "sh", "-c", _SCRIPT, "kill", program, timeout=60)
+    cluster.engine.run("exec", settings.node, "sh", "-c", _SCRIPT, "kill", PROGRAMS[kind], timeout=60)

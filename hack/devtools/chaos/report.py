@@ -33,8 +33,6 @@ class Result:
     """Starts of operator processes."""
     requests: int = 0
     """Requests of the operators that reached the API server, without watches."""
-    collected_late: int = 0
-    """Objects of deleted jobs that Kubernetes' garbage collector deleted only after its own restart."""
     violations: list[Violation] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """Failures of this tool or of the cluster, which make the run incomplete."""
@@ -86,11 +84,6 @@ def document(result: Result, rules: Sequence[str]) -> str:
             f"- run: {result.total} faults in {result.rounds} rounds, {result.seconds / 60:.0f} minutes",
             f"- jobs: {ended or 'none'}; pods: {result.pods}",
             f"- operators: two, {result.starts} starts, {result.requests} requests without watches",
-            *(
-                [f"- {result.collected_late} objects of deleted jobs: collected only by a restarted garbage collector"]
-                if result.collected_late
-                else []
-            ),
             f"- checked: {', '.join(rules)}",
             "",
             *_violations(result),

@@ -44,10 +44,7 @@ _SETTLE = 420.0
 _REST = 12.0
 """Seconds without a write, after which jobs are at rest: a succeeded job gives its other replicas 10 s to exit."""
 _REST_LIMIT = 60.0
-_COLLECTION = 60.0
-"""Seconds in which Kubernetes' garbage collector deletes the objects of deleted jobs."""
 _DELETION = 180.0
-"""The same after its restart."""
 _POLL = 0.3
 _MATCH = 20.0
 """Seconds after the last fault in which those in the proxy may still find a request."""
@@ -244,9 +241,8 @@ class Run:
             self._count(fault, hit)
 
     def _disturb_control_plane(self, fault: Fault) -> str:
-        program = control_plane.PROGRAMS[fault.kind]
-        control_plane.kill(self._options.settings, program)
-        return program
+        control_plane.kill(self._options.settings, fault.kind)
+        return control_plane.PROGRAMS[fault.kind]
 
     def _disturb_node(self, fault: Fault) -> str:
         if fault.kind == "nodes stopped":
@@ -332,36 +328,20 @@ class Run:
             time.sleep(1)
 
     def _delete_jobs(self, number: int) -> None:
-        """Delete all jobs, and wait until nothing of them is left.
-
-        The garbage collector relies on a watch that can merge the deletion of a job and the creation of the next one of
-        its name into one update, after a restart of the API server: it then takes the deleted job for present until it
-        starts again. What it collects then is counted, and is no violation.
-        """
+        namespace = self._options.namespace
+        deadline = self._now() + _DELETION
         for plural in workload.WATCHED:
-            self._client.request("DELETE", plural.path(self._options.namespace), {"propagationPolicy": "Background"})
-        missed = self._wait_collected(_COLLECTION)
-        if not missed:
-            return
-        self._note(f"restarting the garbage collector, which has missed: {missed}")
-        control_plane.kill(self._options.settings, control_plane.GARBAGE_COLLECTOR)
-        left = self._wait_collected(_DELETION)
-        self.result.collected_late += len(missed) - len(left)
-        self._report(number, left)
-
-    def _wait_collected(self, seconds: float) -> list[checker.Finding]:
-        """The objects without a job that are left after this time; none as soon as all are gone."""
-        deadline = self._now() + seconds
-        core = f"/api/v1/namespaces/{self._options.namespace}"
+            self._client.request("DELETE", plural.path(namespace), {"propagationPolicy": "Background"})
+        core = f"/api/v1/namespaces/{namespace}"
         while found := [
             finding
             for plural in ("pods", "services", "configmaps")
             for finding in checker.orphans(self._client.items(f"{core}/{plural}"), self._jobs())
         ]:
             if self._now() > deadline:
-                return found
+                self._report(number, found)
+                return
             time.sleep(1)
-        return []
 
     def _collect(self, number: int) -> None:
         """Move what the recorder and the operators have found into the result."""

@@ -32,7 +32,7 @@ def load(path: Path) -> list[Survivor]:
 
 
 def unexplained(rows: Iterable[Row], known: Iterable[Survivor]) -> list[Row]:
-    """The survivors for which nobody has given a reason."""
+    """The survivors without a reason."""
     keys = {(k.module, k.before, k.after) for k in known}
     return [r for r in rows if r["state"] not in CAUGHT and (r["module"], r["before"], r["after"]) not in keys]
 

@@ -32,4 +32,5 @@ TERMINATION_MESSAGE_POLICY_VARIABLE = "DLJOB_TERMINATION_MESSAGE_POLICY"
 """The environment variable by which an engine passes another of these to the runs."""
 
 CLOUDS = ("gke", "azure")
+CLOUD_VARIABLE = "DLJOB_CLOUD"
 """The clouds whose GPU drivers the operator can mount without that ConfigMap."""

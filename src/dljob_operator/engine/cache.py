@@ -33,6 +33,11 @@ class Store:
             owned = self._by_owner.get(uid, {})
             return [owned[name] for name in sorted(owned)]
 
+    def owners(self) -> list[str]:
+        """Return the UIDs of all controllers of the objects, sorted."""
+        with self._lock:
+            return sorted(self._by_owner)
+
     def all(self) -> list[Object]:
         """Return all objects, sorted by name."""
         with self._lock:

@@ -16,6 +16,7 @@ from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.informer_set import InformerSet, WatchedKind
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.metrics import Metrics
+from dljob_operator.engine.orphans import OrphanCollector
 from dljob_operator.engine.outcome import JobOutcome, outcomes, written
 from dljob_operator.engine.predicates import is_leaving, object_fields, uid_of
 from dljob_operator.engine.progress import MARGIN
@@ -69,11 +70,13 @@ class Controller:
             abandon=lambda key: self._queue.done(key, ok=False),
             close=self._queue.close,
         )
+        self._orphans = OrphanCollector(api, self._informers.orphans)
         self._workers = Workers(self._settings.max_concurrent, work, self._informers, runner)
         metrics.watch(self._informers.jobs, lambda: self._queue.depth)
 
     def start(self) -> None:
         self._workers.start()
+        self._orphans.start()
 
     def wait_ready(self) -> tuple[list[GVK], list[GVK]]:
         """Wait until all informers have synced; return the kinds that are watched and the kinds that are not served."""
@@ -89,6 +92,7 @@ class Controller:
 
     def stop(self, grace: float) -> None:
         """Start no more runs, wait `grace` seconds for those in progress, kill the others, and end all threads."""
+        self._orphans.stop()
         self._workers.stop(grace)
 
     def _stalled(self) -> str:

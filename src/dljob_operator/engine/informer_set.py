@@ -6,7 +6,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -24,8 +24,10 @@ from dljob_operator.engine.discovery import Resource, find_resource
 from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.informer import Informer, Source
 from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.orphans import DeletedJob, Orphan
 from dljob_operator.engine.predicates import (
     Change,
+    controller_of,
     custom_predicate,
     is_in_namespace_of,
     is_leaving,
@@ -164,6 +166,24 @@ class InformerSet:
                 for obj in informer.store.all():
                     yield name, obj
 
+    def orphans(self) -> Iterator[Orphan]:
+        """Yield the owned objects whose job the cache lacks, of the kinds that are watched without a label selector.
+
+        Other jobs than those of the selector have their objects here too.
+        """
+        kinds = [
+            kind
+            for kind in self._kinds.values()
+            if not any(informer.source.selector for informer in kind.informers)
+            and all(informer.synced.is_set() for informer in kind.informers)
+        ]
+        for owned, informers in self._owned.items():
+            for informer in informers if kinds else ():
+                for uid in informer.store.owners():
+                    if self.find(uid) is None:
+                        for obj in informer.store.owned(uid):
+                            yield from _orphan(kinds, OWNED_KINDS[owned], obj)
+
     def view(self, objs: Sequence[Object]) -> CacheView:
         """Return what a run for the jobs `objs` gets of the cache."""
         owned = {
@@ -220,7 +240,7 @@ class InformerSet:
         return kind
 
     def _owned_informers(self, kind: OwnedKind) -> list[Informer]:
-        resource, transform = Resource(kind.prefix, kind.plural), transforms.owned(kind.cached or {})
+        resource, transform = _resource_of(kind), transforms.owned(kind.cached or {})
         sources = [
             Source(resource.plural, lambda: resource, transform, namespace, MANAGED)
             for namespace in self._settings.namespaces or ("",)
@@ -272,6 +292,24 @@ class InformerSet:
 def flow_of(target: str, obj: Object) -> Flow:
     """The flow of a job in the queue; a cluster-scoped object has the namespace ""."""
     return Flow(target, str(obj["metadata"].get("namespace") or ""))
+
+
+def _resource_of(kind: OwnedKind) -> Resource:
+    return Resource(kind.prefix, kind.plural)
+
+
+def _orphan(kinds: Iterable[WatchedKind], owned: OwnedKind, obj: Object) -> Iterator[Orphan]:
+    """Yield the object, unless it is terminating or its job is of none of these kinds."""
+    reference = controller_of(obj)
+    if reference is None or is_leaving(obj):
+        return
+    group = str(reference.get("apiVersion", "")).rpartition("/")[0]
+    for kind in kinds:
+        if kind.resource is not None and (kind.watch.gvk.group, kind.watch.gvk.kind) == (group, reference.get("kind")):
+            namespace = str(obj["metadata"].get("namespace") or "")
+            job = DeletedJob(kind.resource, namespace, str(reference.get("name")), str(reference["uid"]))
+            yield Orphan(job, _resource_of(owned), obj)
+            return
 
 
 def _owned_kinds(watches: Sequence[Watch]) -> list[OwnedKind]:

@@ -104,7 +104,7 @@ class LeaderElector:
     response that cannot be decoded, a token that cannot be refreshed. It measures with `boottime`.
 
     A process that was stopped or suspended continues in any of its threads first. So `leads` is what decides whether a
-    write may be sent, and a Lease that has expired is never renewed, although nobody may have taken it.
+    write may be sent, and a Lease that has expired is never renewed, even if no other operator has taken it.
     """
 
     def __init__(

@@ -40,13 +40,16 @@ def owned_predicate(change: Change) -> bool:
     return _without_version(change.old) != _without_version(change.new)
 
 
+def controller_of(obj: Object) -> Object | None:
+    """Return the reference to the object's controller, or None if it has none."""
+    references: list[Object] = obj["metadata"].get("ownerReferences") or []
+    return next((reference for reference in references if reference.get("controller")), None)
+
+
 def owner_uid(obj: Object) -> str | None:
     """Return the UID of the object's controller, or None if it has none."""
-    for reference in obj["metadata"].get("ownerReferences") or ():
-        if reference.get("controller"):
-            uid: str = reference["uid"]
-            return uid
-    return None
+    reference = controller_of(obj)
+    return None if reference is None else str(reference["uid"])
 
 
 def is_in_namespace_of(obj: Object, job: Object) -> bool:

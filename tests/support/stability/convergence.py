@@ -1,4 +1,4 @@
-"""The quiet closure: the only path of a state where nothing fails and nobody edits, and whether it ends as desired.
+"""The quiet closure: the only path of a state where nothing fails and nothing is edited, and whether it ends as desired.
 
 The operator reconciles when a watch event or its own requeue triggers it, and at no other time: a plan that relies on a
 trigger that never comes is found here.

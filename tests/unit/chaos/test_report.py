@@ -50,10 +50,3 @@ def test_an_interrupted_run_is_incomplete() -> None:
     found = result(problems=["the run was interrupted"])
     assert not found.good
     assert "- incomplete: the run was interrupted" in document(found, [])
-
-
-def test_objects_that_only_a_restarted_garbage_collector_deleted_are_reported() -> None:
-    found = result(collected_late=2)
-    assert found.good
-    assert "- 2 objects of deleted jobs: collected only by a restarted garbage collector" in document(found, [])
-    assert "garbage collector" not in document(result(), [])

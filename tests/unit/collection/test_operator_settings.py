@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from ansible.errors import AnsibleActionFail
-from ansible_collections.dljob.operator.plugins.action.reconcile import _settings, _termination_message_policy
+from ansible_collections.dljob.operator.plugins.action.reconcile import _settings
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -28,16 +28,6 @@ def test_the_namespaces_of_the_config_map(monkeypatch: pytest.MonkeyPatch) -> No
     assert named.config_namespaces == ("ml", "default")
     with pytest.raises(AnsibleActionFail, match="DLJOB_CONFIG_NAMESPACE: 'a/b' is not the name of a namespace"):
         settings(monkeypatch, DLJOB_CONFIG_NAMESPACE="a/b")
-
-
-def test_whether_logs_are_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DLJOB_TERMINATION_MESSAGE_POLICY", raising=False)
-    assert _termination_message_policy() == "FallbackToLogsOnError"
-    monkeypatch.setenv("DLJOB_TERMINATION_MESSAGE_POLICY", "File")
-    assert _termination_message_policy() == "File"
-    monkeypatch.setenv("DLJOB_TERMINATION_MESSAGE_POLICY", "never")
-    with pytest.raises(AnsibleActionFail, match="'never' is neither FallbackToLogsOnError nor File"):
-        _termination_message_policy()
 
 
 def test_the_playbook_and_the_chart_offer_them() -> None:

@@ -19,7 +19,7 @@ def test_the_cloud_reaches_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_cloud_that_there_is_not(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli._parser().parse_args(["run", "--cloud", "aws"])
-    assert "aws is neither gke nor azure" in capsys.readouterr().err
+    assert "'aws' is neither gke nor azure" in capsys.readouterr().err
     monkeypatch.setenv("DLJOB_CLOUD", "aws")
     with pytest.raises(SystemExit):
         cli._parser().parse_args(["run"])
@@ -38,7 +38,7 @@ def test_the_limit_of_replicas_reaches_the_runs(
     monkeypatch.setenv("DLJOB_MAX_REPLICAS_PER_JOB", "0")
     with pytest.raises(SystemExit):
         limit()
-    assert "0 is not a number of 1 or more" in capsys.readouterr().err
+    assert "'0' is not a number of 1 or more" in capsys.readouterr().err
 
 
 def test_the_time_of_a_deletion_by_force_reaches_the_runs(
@@ -54,7 +54,7 @@ def test_the_time_of_a_deletion_by_force_reaches_the_runs(
     monkeypatch.setenv("DLJOB_FORCE_DELETE_AFTER_SECONDS", "5m")
     with pytest.raises(SystemExit):
         after()
-    assert "5m is not a number of seconds" in capsys.readouterr().err
+    assert "'5m' is not a number of seconds" in capsys.readouterr().err
 
 
 def test_another_namespace_of_the_config_map_reaches_the_runs_and_the_engine(
@@ -85,4 +85,4 @@ def test_whether_logs_are_quoted_reaches_the_runs(
     monkeypatch.setenv("DLJOB_TERMINATION_MESSAGE_POLICY", "file")
     with pytest.raises(SystemExit):
         policy()
-    assert "file is neither FallbackToLogsOnError nor File" in capsys.readouterr().err
+    assert "'file' is neither FallbackToLogsOnError nor File" in capsys.readouterr().err

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.informer import Informer
 from dljob_operator.engine.informer_set import InformerSet
 from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.orphans import DeletedJob
 from dljob_operator.engine.predicates import Change
 from dljob_operator.engine.settings import Settings
 from dljob_operator.watches import GVK, Watch
@@ -223,3 +225,54 @@ def test_each_namespace_has_informers_of_its_own() -> None:
         ("pods", "x", "app.kubernetes.io/managed-by=dljob-operator"),
         ("pods", "y", "app.kubernetes.io/managed-by=dljob-operator"),
     ]
+
+
+# --- objects of deleted jobs
+
+
+def owned_by(kind: str, name: str, **metadata: Any) -> dict[str, Any]:
+    """A pod of the job "gone", which the cache does not have."""
+    made = pod("gone", name)
+    reference = {"apiVersion": "example.com/v1beta1", "kind": kind, "name": "digits"}
+    made["metadata"]["ownerReferences"][0] |= reference
+    made["metadata"] |= metadata
+    return made
+
+
+def with_pods(*watches: Watch, **settings: Any) -> Fed:
+    fed = Fed(*watches, **settings)
+    for kind in fed.set._kinds.values():
+        kind.resource = Resource("/apis/example.com/v1", "echojobs")
+    fed.fill()
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.feed("pods", "ADDED", pod("1", "of a known job"))
+    fed.feed("pods", "ADDED", owned_by("EchoJob", "left"))
+    fed.feed("pods", "ADDED", owned_by("EchoJob", "terminating", deletionTimestamp="2026-01-01T00:00:00Z"))
+    fed.feed("pods", "ADDED", owned_by("ReplicaSet", "of another kind"))
+    return fed
+
+
+def orphans(fed: Fed) -> list[str]:
+    return [orphan.obj["metadata"]["name"] for orphan in fed.set.orphans()]
+
+
+def test_an_orphan_is_an_object_of_a_watched_kinds_job_that_the_cache_lacks() -> None:
+    fed = with_pods()
+    (found,) = fed.set.orphans()
+    assert found.obj["metadata"]["name"] == "left"
+    assert found.job == DeletedJob(Resource("/apis/example.com/v1", "echojobs"), "team", "digits", "gone")
+    assert found.resource == Resource("/api/v1", "pods")
+
+
+def test_an_incomplete_cache_of_jobs_has_no_orphans() -> None:
+    fed = with_pods()
+    fed.informer(str(ECHO)).synced.clear()
+    assert orphans(fed) == []
+    fed.informer(str(ECHO)).synced.set()
+    fed.set._kinds[TARGET].resource = None
+    assert orphans(fed) == []
+
+
+def test_an_operator_for_some_jobs_takes_those_of_others_for_no_orphans() -> None:
+    assert orphans(with_pods(selector="team=a")) == []
+    assert orphans(with_pods(Watch(ECHO, selector="team=a"))) == []

@@ -1,0 +1,45 @@
+"""What the administrator sets for all jobs: the values of command-line options and of environment variables.
+
+The command line checks its options with these functions, and the action plugin the variables by which it gets them.
+Each raises ValueError with a sentence that begins with the value.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
+    CLOUDS,
+    MAX_REPLICAS,
+    TERMINATION_MESSAGE_POLICIES,
+)
+
+
+def cloud(text: str) -> str:
+    """One of CLOUDS, or "" for another one."""
+    if text not in ("", *CLOUDS):
+        raise ValueError(f"{text!r} is neither {' nor '.join(CLOUDS)}; leave it empty on other clouds")
+    return text
+
+
+def max_replicas(text: str) -> int:
+    """The most replicas of a job, MAX_REPLICAS for ""."""
+    return positive(text) if text else MAX_REPLICAS
+
+
+def force_delete_after(text: str) -> int | None:
+    """Seconds after the grace period of a pod on a lost node, None for ""."""
+    if text and not text.isdecimal():
+        raise ValueError(f"{text!r} is not a number of seconds; leave it empty for never")
+    return int(text) if text else None
+
+
+def termination_message_policy(text: str) -> str:
+    """One of TERMINATION_MESSAGE_POLICIES, the first for ""."""
+    if text not in ("", *TERMINATION_MESSAGE_POLICIES):
+        raise ValueError(f"{text!r} is neither {' nor '.join(TERMINATION_MESSAGE_POLICIES)}")
+    return text or TERMINATION_MESSAGE_POLICIES[0]
+
+
+def positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise ValueError(f"{text!r} is not a number of 1 or more")
+    return int(text)
