@@ -1,8 +1,8 @@
 """``runPolicy.forceDeleteAfterSeconds``: deletes the pods of a lost node by force, for their replicas to run elsewhere.
 
 Kubernetes keeps a pod as terminating until its kubelet has confirmed that the containers have ended. Where the node is
-lost, no kubelet confirms it. The pod itself does not say so: the taint that evicted it may belong to a healthy node, and
-the node may be back since. So only the node's own condition counts, read at the time of the deletion.
+lost, no kubelet confirms it. The pod itself does not say so: the taint that evicted it may belong to a healthy node,
+and the node may be back since. So only the node's own condition counts, read at the time of the deletion.
 """
 
 from __future__ import annotations
