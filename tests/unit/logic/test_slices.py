@@ -49,6 +49,19 @@ def test_a_large_job_is_created_in_slices(cluster: SlicedCluster) -> None:
     assert len(cluster.pods) == TOTAL
 
 
+@pytest.mark.parametrize(
+    ("template", "created"),
+    [(slices.BYTES // 8, [2 + 7, 7, 6]), (slices.BYTES, [2] + [1] * 20)],
+    ids=["an eighth of the limit", "more than the limit"],
+)
+def test_a_slice_has_as_many_pods_as_fit_into_its_bytes(template: int, created: list[int]) -> None:
+    wide = MXJob("wide").scheduler(1).servers(1).workers(20).container("Worker", command=["x" * template])
+    cluster = SlicedCluster(wide)
+    plans = [cluster.step() for _ in created]
+    assert [len(plan.pods) for plan in plans] == created
+    assert [plan.is_partial for plan in plans] == [True] * (len(created) - 1) + [False]
+
+
 def test_a_large_job_is_suspended_in_slices(cluster: SlicedCluster) -> None:
     for _ in range(4):
         cluster.step()

@@ -7,6 +7,7 @@ job that was deleted, suspended or edited in the meantime stops after the curren
 from __future__ import annotations
 
 import dataclasses
+import json
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
@@ -14,11 +15,26 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 LARGEST = 500
 """Pods that one reconcile creates at most, and objects that it deletes at most. :mod:`..api.budget` has the limit in
 seconds, which usually comes first."""
+BYTES = 8 * 1024 * 1024
+"""Size of the templates, as JSON, of the pods that one reconcile creates at most, beside the first pod: each pod has a
+copy of its template, which takes about twice as much memory."""
 
 
 def first_starts(starts: tuple[PodToCreate, ...], largest: int | None) -> tuple[PodToCreate, ...]:
     """The pods that this reconcile creates; ``largest`` is ``None`` where one reconcile has to create all."""
-    return starts if largest is None else starts[:largest]
+    if largest is None:
+        return starts
+    count, left = 0, BYTES
+    sizes: dict[str, int] = {}  # by replica type
+    for start in starts[:largest]:
+        group = start.group
+        if group.type not in sizes:
+            sizes[group.type] = len(json.dumps(group.template))
+        left -= sizes[group.type]
+        if left < 0 < count:
+            break
+        count += 1
+    return starts[:count]
 
 
 def cut_deletions(plan: Plan, largest: int | None) -> Plan:
