@@ -14,11 +14,18 @@ def malformed(spec: Mapping[str, Any], path: str) -> Iterator[str]:
     """A message for each malformed quantity of a pod's ``spec``, which is at ``path``.
 
     These are the resources of the pod and of its containers, its overhead, and the sizes of its emptyDir volumes.
-    Values of other types than Kubernetes expects are left to the API server.
+    A quantity is a string or a number. Maps and lists of a wrong type around it are left to the API server, which names
+    their fields.
     """
     for where, given in _quantities(spec, path):
-        if isinstance(given, str) and not _QUANTITY.fullmatch(given):
-            yield f"{where}: {given[:40]!r} is no quantity: write for example 500m or 4Gi"
+        if not _is_quantity(given):
+            yield f"{where}: {str(given)[:40]!r} is no quantity: write for example 500m or 4Gi"
+
+
+def _is_quantity(given: Any) -> bool:
+    if isinstance(given, str):
+        return _QUANTITY.fullmatch(given) is not None
+    return given is None or (isinstance(given, int | float) and not isinstance(given, bool))
 
 
 def _quantities(spec: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:

@@ -17,18 +17,20 @@ def _found(value: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "value", ["1", "0", "-1", "+1", "1.5", ".5", "5.", "500m", "1k", "4Gi", "1E", "1e3", "1E-3", "12e+6", "7n", 1, 0.5]
+    "value",
+    ["1", "0", "-1", "+1", "1.5", ".5", "5.", "500m", "1k", "4Gi", "1E", "1e3", "1E-3", "12e+6", "7n", 1, 0.5, None],
 )
 def test_quantities(value: Any) -> None:
     assert _found(value) == []
 
 
 @pytest.mark.parametrize(
-    "value", ["1KiB", "", " 1", "1 Gi", "one", "1gi", "0x1", "1,5", "1Kii", "--1", "\u0661", "1\n"]
+    "value",
+    ["1KiB", "", " 1", "1 Gi", "one", "1gi", "0x1", "1,5", "1Kii", "--1", "\u0661", "1\n", True, {}, {"a": 1}, [1]],
 )
-def test_no_quantities(value: str) -> None:
+def test_no_quantities(value: Any) -> None:
     (message,) = _found(value)
-    assert message.startswith(f"spec.containers[0].resources.limits[amd.com/gpu]: {value!r} is no quantity")
+    assert message.startswith(f"spec.containers[0].resources.limits[amd.com/gpu]: {str(value)!r} is no quantity")
 
 
 @pytest.mark.parametrize(
