@@ -18,11 +18,30 @@ class Flow(NamedTuple):
     namespace: str
 
 
+class _Keys:
+    """The queued keys of one namespace in their order, and those of each target."""
+
+    def __init__(self) -> None:
+        self.all: OrderedDict[str, Flow] = OrderedDict()
+        self.of_target: dict[str, OrderedDict[str, None]] = {}
+
+    def add(self, key: str, flow: Flow) -> None:
+        self.all[key] = flow
+        self.of_target.setdefault(flow.target, OrderedDict())[key] = None
+
+    def discard(self, key: str) -> None:
+        flow = self.all.pop(key)
+        keys = self.of_target[flow.target]
+        del keys[key]
+        if not keys:
+            del self.of_target[flow.target]
+
+
 class FairQueue:
     """Keys of jobs, each at most once. Not thread-safe: its owner locks."""
 
     def __init__(self) -> None:
-        self._namespaces: OrderedDict[str, OrderedDict[str, Flow]] = OrderedDict()
+        self._namespaces: OrderedDict[str, _Keys] = OrderedDict()
         self._flows: dict[str, Flow] = {}
         self._targets: Counter[str] = Counter()
 
@@ -37,7 +56,7 @@ class FairQueue:
         if key in self._flows:
             return
         self._flows[key] = flow
-        self._namespaces.setdefault(flow.namespace, OrderedDict())[key] = flow
+        self._namespaces.setdefault(flow.namespace, _Keys()).add(key, flow)
         self._targets[flow.target] += 1
 
     def discard(self, key: str) -> bool:
@@ -46,8 +65,8 @@ class FairQueue:
         if flow is None:
             return False
         keys = self._namespaces[flow.namespace]
-        del keys[key]
-        if not keys:
+        keys.discard(key)
+        if not keys.all:
             del self._namespaces[flow.namespace]
         self._targets[flow.target] -= 1
         return True
@@ -67,14 +86,13 @@ class FairQueue:
         """Remove and return up to `most` permitted keys of `target`, in the order of `pop`."""
         found: list[str] = []
         while len(found) < most:
-            turn = [
-                key
-                for keys in self._namespaces.values()
-                if (key := next((k for k, flow in keys.items() if flow.target == target and permitted(k)), None))
-            ]
+            firsts = (
+                next(filter(permitted, keys.of_target.get(target, ())), None) for keys in self._namespaces.values()
+            )
+            turn = [*islice((key for key in firsts if key is not None), most - len(found))]
             if not turn:
                 break
-            for key in islice(turn, most - len(found)):
+            for key in turn:
                 namespace = self._flows[key].namespace
                 self.discard(key)
                 self._to_the_end(namespace)
@@ -82,7 +100,7 @@ class FairQueue:
         return found
 
     def _pop_from(self, namespace: str) -> tuple[str, Flow]:
-        key, flow = next(iter(self._namespaces[namespace].items()))
+        key, flow = next(iter(self._namespaces[namespace].all.items()))
         self.discard(key)
         self._to_the_end(namespace)
         return key, flow
