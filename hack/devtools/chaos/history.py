@@ -5,7 +5,7 @@ This module and :mod:`.checker` know of the operator only what its documents pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,7 @@ class Pod:
     phase: str = ""
     failed: bool = False
     """Whether its program failed: the phase is Failed, and the cluster did not take the pod away."""
+    node: str = ""
     deleting: bool = False
     """Whether its deletion was requested: on a lost node it exists until Kubernetes' pod garbage collector finds it."""
     exists: bool = True
@@ -142,6 +143,14 @@ class History:
     def pods_of(self, uid: str) -> Iterator[Pod]:
         return (pod for pod in self.pods.values() if pod.job == uid)
 
+    def leaving(self, nodes: Collection[str]) -> list[str]:
+        """The names of the pods that exist and will not for long: terminating ones, and those on none of ``nodes``."""
+        return [
+            pod.name
+            for pod in self.pods.values()
+            if pod.exists and (pod.deleting or (pod.node != "" and pod.node not in nodes))
+        ]
+
     def _check_rank(self, new: Pod, now: float) -> None:
         others = [pod for pod in self.pods_of(new.job) if pod.rank == new.rank and pod.uid != new.uid and pod.is_live]
         for other in others:
@@ -174,5 +183,6 @@ def _pod(manifest: Mapping[str, Any]) -> Pod | None:
         int(labels.get(ATTEMPT) or 0),
         phase,
         phase == "Failed" and not taken,
+        str(manifest.get("spec", {}).get("nodeName") or ""),
         bool(metadata.get("deletionTimestamp")),
     )

@@ -300,17 +300,27 @@ class Run:
         self._collect(number)
 
     def _check_rest(self, number: int) -> None:
-        """Wait until nothing is written, then look whether that lasts."""
+        """Wait until nothing is written and no pod of a lost node is left, then look whether that lasts.
+
+        Kubernetes deletes those pods by force after 40 to 60 s, and the operator may report it; this run does it at once.
+        """
         deadline = self._now() + _REST_LIMIT
         namespace = self._options.namespace
-        while self._trail.writes_since(time.monotonic() - _REST, namespace):
+        while (leaving := self._leaving()) or self._trail.writes_since(time.monotonic() - _REST, namespace):
             if self._now() > deadline:
                 break
+            for name in leaving:
+                with contextlib.suppress(Refused):  # it is gone by now
+                    path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+                    self._client.request("DELETE", path, {"gracePeriodSeconds": 0})
             time.sleep(_POLL)
         begin = time.monotonic()
         time.sleep(_REST)
         writes = [f"{one.method} {one.path}: {one.status}" for one in self._trail.writes_since(begin, namespace)]
         self._report(number, checker.writes_at_rest(writes))
+
+    def _leaving(self) -> list[str]:
+        return self._recorder.read(lambda history: history.leaving(self._nodes.names))
 
     def _check_cache(self, number: int) -> None:
         """Whether some operator's metrics agree with the API server; only the leader's have jobs."""

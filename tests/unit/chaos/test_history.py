@@ -106,3 +106,16 @@ def test_jobs_of_other_kinds_survive_a_list() -> None:
     history.job_event("ADDED", job(uid="other", kind="TFJob"), 1.0)
     history.listed_jobs(("kubeflow.org/mxjobs",), [], 2.0)
     assert [one.uid for one in history.jobs.values() if one.exists] == ["other"]
+
+
+def test_the_pods_that_will_not_exist_for_long() -> None:
+    history = History()
+    stays, terminating, lost, gone = (pod(str(n), "Succeeded", rank=f"worker-{n}") for n in range(4))
+    for one in (stays, terminating, gone):
+        one["spec"] = {"nodeName": "present"}
+    lost["spec"] = {"nodeName": "deleted"}
+    terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    for one in (stays, terminating, lost, gone, pod("5", "Pending", rank="worker-5")):
+        history.pod_event("ADDED", one, 1.0)
+    history.pod_event("DELETED", gone, 2.0)
+    assert history.leaving(["present"]) == ["pod-1", "pod-2"]

@@ -1,0 +1,58 @@
+"""A job that is deleted and created again at once, each time it runs: of every kind, small and large, over a hundred times.
+
+The old pods and Services still exist then: the garbage collector deletes 20 objects a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from devtools.load.ground import Ground, prepared
+from devtools.load.jobs import shape_of, small_job
+from devtools.load.kinds import JobKind, read_kinds, stored
+from devtools.load.operator import Operator
+from support.live_jobs import Cluster
+
+pytestmark = [pytest.mark.exclusive, pytest.mark.full]
+
+SIZES = (1, 60, 200)
+"""Replicas of the job's last type."""
+TIMES = 4
+
+
+@pytest.fixture(scope="module")
+def ground(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    with prepared(tmp_path_factory.mktemp("ground"), nodes=4) as made:
+        yield made
+
+
+def sized(kind: JobKind, size: int) -> tuple[dict[str, Any], int]:
+    """A job, and the number of its pods."""
+    shape = shape_of(kind.api_version, kind.kind)
+    manifest = small_job(kind.api_version, kind.kind, "again")
+    replicas = manifest["spec"][shape.field] if shape.field else manifest["spec"]
+    last = replicas if shape.single else replicas[-1] if shape.type_field else replicas[shape.types[-1][0]]
+    last["replicas"] = size
+    return manifest, shape.pods - shape.types[-1][1] + size
+
+
+@pytest.mark.parametrize("kind", stored(read_kinds()), ids=lambda kind: f"{kind.group}-{kind.kind}")
+def test_a_job_runs_each_time_it_is_created_again(cluster: Path, ground: Ground, kind: JobKind) -> None:
+    with (
+        ground.namespace("again") as namespace,
+        Operator(ground.kubeconfig, ground.folder, ("--namespace", namespace)),
+    ):
+        here = Cluster(cluster, namespace)
+        for size in SIZES:
+            manifest, pods = sized(kind, size)
+            if size > 1 and shape_of(kind.api_version, kind.kind).types == (("MASTER", 1),):
+                continue  # one replica of this type is all that a job may have
+            for attempt in range(TIMES + 1):
+                job = here.create(manifest)
+                status = job.wait(lambda s: s.get("phase") in ("Running", "Failed", "Done"), "Running or an end")
+                assert status["phase"] == "Running", f"attempt {attempt} with {size} replicas: {status}"
+                assert len(job.pods()) == pods, f"attempt {attempt} with {size} replicas"
+                job.delete()
