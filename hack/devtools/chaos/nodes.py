@@ -123,6 +123,11 @@ class Nodes:
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
+    def restart(self) -> None:
+        """Restart kwok: it does not repeat a change of a pod that the API server has not answered."""
+        self.resume()
+        self._signal(signal.SIGTERM)
+
     def _signal(self, number: int) -> None:
         process = self._process
         if process is not None and process.poll() is None:

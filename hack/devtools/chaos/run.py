@@ -208,8 +208,8 @@ class Run:
             time.sleep(max(0.01, min(left, 0.5 if moment is None else moment - self._now())))
 
     def _calm(self) -> None:
-        """End all faults that have a duration."""
-        self._nodes.resume()
+        """End all faults that have a duration, and the consequences for the simulated nodes."""
+        self._nodes.restart()
         for operator in self._operators.values():
             operator.resume()
 
@@ -302,7 +302,7 @@ class Run:
     def _check_rest(self, number: int) -> None:
         """Wait until nothing is written and no pod of a lost node is left, then look whether that lasts.
 
-        Kubernetes deletes those pods by force after 40 to 60 s, and the operator may report it; this run does it at once.
+        Kubernetes deletes those pods by force after 40 to 60 s, and the operator may report it; this does it at once.
         """
         deadline = self._now() + _REST_LIMIT
         namespace = self._options.namespace
