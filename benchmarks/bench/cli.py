@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"bench: {error}", file=sys.stderr)
         return 2
     SCRATCH.mkdir(parents=True, exist_ok=True)
-    alone = (SCRATCH / "lock").open("w")
+    alone = lock_file(settings_from()).open("w")
     try:
         fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel releases it when this process exits
     except BlockingIOError:
@@ -53,6 +53,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     return 1 if bench.failed else 0
+
+
+def lock_file(settings: Settings) -> Path:
+    """The lock of the benchmarks and load runs on one cluster."""
+    settings.state_dir.mkdir(parents=True, exist_ok=True)
+    return settings.state_dir / "load.lock"
 
 
 def _run(options: argparse.Namespace, peers: Sequence[Peer], workloads: Sequence[str]) -> Bench:

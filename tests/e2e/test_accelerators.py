@@ -270,5 +270,5 @@ def test_without_an_engine_everything_is_found_too(alone: Cluster, gpu: None, tm
 
 
 def test_a_cloud_that_there_is_not(alone: Cluster, tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="DLJOB_CLOUD: 'aws' is none of gke, azure"):
+    with pytest.raises(AssertionError, match="DLJOB_CLOUD: 'aws' is neither gke nor azure"):
         play(alone, tmp_path, gpu_job("nowhere"), DLJOB_CLOUD="aws")

@@ -10,8 +10,6 @@ from bench.client import Client
 from devtools.chaos import cli, operators
 from devtools.chaos.workload import NODE_LABEL
 
-pytestmark = pytest.mark.exclusive  # it restarts the API server
-
 
 @pytest.mark.long
 def test_a_short_run_finds_no_violation(cluster: Path, crds: None, tmp_path: Path) -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from devtools.fuzz import cli
-
-pytestmark = pytest.mark.exclusive
 
 OBJECTS = 200
 PATIENT = ("--delay", "60", "--answer", "120", "--healthy", "3")

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from devtools.soak import cli, mix
-
-pytestmark = pytest.mark.exclusive
 
 JOBS = 60
 

@@ -58,16 +58,15 @@ class Ground:
 def prepared(folder: Path, nodes: int) -> Iterator[Ground]:
     """Brings up the local cluster, or uses the one that is up, which stays up.
 
-    Raises ClusterError, also while a benchmark or another load run uses the machine: each would distort the other.
+    Raises ClusterError, also while a benchmark or another load run uses the cluster: each would distort the other.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    cli.SCRATCH.mkdir(parents=True, exist_ok=True)
-    with (cli.SCRATCH / "lock").open("w") as alone:
+    settings = settings_from()
+    with cli.lock_file(settings).open("w") as alone:
         try:
             fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel releases it when this process exits
         except BlockingIOError:
             raise ClusterError("a benchmark or another load run is in progress", "wait for its end") from None
-        settings = settings_from()
         lifecycle.up(settings)
         nodes = cli.ensure_nodes(settings, nodes)
         client = Client(settings.kubeconfig)

@@ -22,6 +22,8 @@ class Part:
     """Files and folders of its tests, relative to the repository's root."""
     cluster: bool = False
     """Whether its tests use the shared local cluster."""
+    own_cluster: bool = False
+    """Whether its tests use a local cluster of their own, which they start and end."""
 
 
 PARTS: tuple[Part, ...] = (
@@ -48,9 +50,9 @@ PARTS: tuple[Part, ...] = (
     Part("bench", "the benchmark's harness with tiny workloads", ("tests/e2e/test_bench.py",), cluster=True),
     Part(
         "load",
-        "the fuzz and the soak run in small",
-        ("tests/e2e/test_fuzz.py", "tests/e2e/test_soak.py"),
-        cluster=True,
+        "the chaos, the fuzz and the soak run in small",
+        ("tests/e2e/test_chaos.py", "tests/e2e/test_fuzz.py", "tests/e2e/test_soak.py"),
+        own_cluster=True,
     ),
 )
 

@@ -1,14 +1,14 @@
-"""The steps of both lanes, for the selected parts. Pure.
+"""The steps of the lanes, for the selected parts. Pure.
 
-There are two lanes because most of the suite waits: one lane keeps a processor busy with the steps that need no
-cluster, the other creates the cluster and runs the tests that wait for pods. Tests that change cluster-wide state run
-last, one at a time.
+There are several lanes because most of the suite waits: one keeps a processor busy with the steps that need no cluster,
+one creates the cluster and runs the tests that wait for pods, and one has the steps that start clusters of their own.
+Tests that change cluster-wide state run last, one at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from devtools.suite.parts import BY_NAME, PARTS, Part, paths_of
 
@@ -45,24 +45,39 @@ class Step:
     """Names of steps of the other lane that must have finished before."""
     nice: int = 0
     """Added to the niceness of its processes."""
+    own_cluster: bool = False
+    """Whether its tests start a cluster of their own, and so know nothing of what the others share."""
 
 
 @dataclass(frozen=True)
 class Lanes:
-    """The steps of both lanes, each in its order."""
+    """The steps of each lane in their order."""
 
     host: tuple[Step, ...] = ()
     cluster: tuple[Step, ...] = ()
+    own_clusters: tuple[Step, ...] = ()
+
+    @property
+    def all(self) -> tuple[tuple[Step, ...], ...]:
+        return self.host, self.cluster, self.own_clusters
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return tuple(step for lane in self.all for step in lane)
 
 
 def plan(parts: Collection[Part], full: bool = False) -> Lanes:
     """The lanes for ``parts``; with ``full`` including the longest tests."""
     shared = [part for part in PARTS if part in parts and part.cluster]
     pooled = [part for part in shared if part is not _MOLECULE]
-    host = [_host_step(part) for part in PARTS if part in parts and part not in shared]
+    single = [part for part in PARTS if part in parts and part not in shared]
+    host = [_host_step(part) for part in single if part not in _OWN_CLUSTERS]
     if _MOLECULE in shared:
         host = _with_scenarios(host, beside_others=bool(pooled))
-    return Lanes(tuple(host), tuple(_cluster_steps(shared, pooled, full)))
+    # not before the shared cluster is up: most other steps wait for that one
+    after = (IMAGES,) if shared else ()
+    own_clusters = (replace(_host_step(part), after=after) for part in _OWN_CLUSTERS if part in single)
+    return Lanes(tuple(host), tuple(_cluster_steps(shared, pooled, full)), tuple(own_clusters))
 
 
 def quick() -> Lanes:
@@ -71,8 +86,7 @@ def quick() -> Lanes:
 
 
 _MOLECULE = BY_NAME["molecule"]
-_LONGEST = ("unit", "lifecycle")
-"""Of the steps that need no cluster."""
+_OWN_CLUSTERS = (BY_NAME["load"], BY_NAME["lifecycle"])
 
 
 def _host_step(part: Part) -> Step:
@@ -80,7 +94,8 @@ def _host_step(part: Part) -> Step:
     if not part.paths:
         return Step(part.name, LINT, nice=HOST_NICE)
     workers = UNIT_WORKERS if part.name == "unit" else 0
-    return Step(part.name, PYTEST, (*_parallel(workers), *paths_of(part)), nice=HOST_NICE)
+    arguments = (*_parallel(workers), *paths_of(part))
+    return Step(part.name, PYTEST, arguments, nice=HOST_NICE, own_cluster=part.own_cluster)
 
 
 def _with_scenarios(host: Sequence[Step], beside_others: bool) -> list[Step]:
@@ -89,13 +104,13 @@ def _with_scenarios(host: Sequence[Step], beside_others: bool) -> list[Step]:
     The scenarios run right after the linters, in parallel with the parallel tests, since their operators reconcile only
     their own jobs. The upgrade scenario starts with the CRDs of the previous release: of the other tests only the
     serial ones, which need no field of this release, may run at the same time. The exclusive tests wait for it, so the
-    longest steps of the host come after it.
+    longest step of the host comes after it.
     """
     scenarios = Step(_MOLECULE.name, PYTEST, ("-m", MARKERS[PARALLEL], *_MOLECULE.paths), (IMAGES,), HOST_NICE)
     after = (PARALLEL,) if beside_others else (IMAGES,)
     upgrade = Step(UPGRADE, PYTEST, ("-m", MARKERS[SERIAL], *_MOLECULE.paths), after, HOST_NICE)
     first = [step for step in host if step.kind == LINT]
-    last = [step for step in host if step.name in _LONGEST]
+    last = [step for step in host if step.name == "unit"]
     return [*first, scenarios, *(step for step in host if step not in (*first, *last)), upgrade, *last]
 
 

@@ -1,4 +1,4 @@
-"""Runs the two lanes: each is a thread that runs its steps in order."""
+"""Runs the lanes: each is a thread that runs its steps in order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Run:
         self._programs = Programs(folder, {VARIABLE: str(record), "PYTHONUNBUFFERED": "1"})
         self._shared = Shared(settings, self._programs, folder, record)
         self._stopping = False
-        self._over = {step.name: threading.Event() for step in (*lanes.host, *lanes.cluster)}
+        self._over = {step.name: threading.Event() for step in lanes.steps}
 
     @property
     def seconds(self) -> float:
@@ -52,17 +52,14 @@ class Run:
     @property
     def results(self) -> list[Path]:
         """The paths of the JUnit files, of which some may not exist."""
-        steps = (*self._lanes.host, *self._lanes.cluster)
-        return [self._junit(step.name) for step in steps if step.kind == plan.PYTEST]
+        return [self._junit(step.name) for step in self._lanes.steps if step.kind == plan.PYTEST]
 
     def run(self) -> None:
-        """Run both lanes to their end, and stop everything that was started, also after a failure.
+        """Run all lanes to their end, and stop everything that was started, also after a failure.
 
         Raises Interrupted after SIGINT or SIGTERM.
         """
-        lanes = [
-            threading.Thread(target=self._lane, args=(steps,)) for steps in (self._lanes.host, self._lanes.cluster)
-        ]
+        lanes = [threading.Thread(target=self._lane, args=(steps,)) for steps in self._lanes.all]
         try:
             with SignalThread() as signals:
                 signals.start(self._interrupt)
@@ -116,7 +113,8 @@ class Run:
             return self._programs.run(step.name, [sys.executable, "-m", "devtools.lint"], nice=step.nice)
         junit = ("-o", "junit_family=xunit1", f"--junitxml={self._junit(step.name)}")
         command = [sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider", *junit]
-        status, used = self._programs.run(step.name, [*command, *step.arguments], nice=step.nice)
+        environment = self._shared.apart if step.own_cluster else {}
+        status, used = self._programs.run(step.name, [*command, *step.arguments], environment, nice=step.nice)
         return (0 if status == NO_TESTS else status), used
 
     def _end(self, step: Step, seconds: float, used: float, status: int, why: str = "") -> None:

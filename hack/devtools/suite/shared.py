@@ -12,7 +12,7 @@ from devtools.cluster import lifecycle
 from devtools.cluster.settings import Settings
 from devtools.suite import plan
 from devtools.suite.programs import Programs
-from devtools.suite.session import OPERATOR_ARGUMENTS, Session
+from devtools.suite.session import OPERATOR_ARGUMENTS, VARIABLE, Session
 
 
 class Shared:
@@ -26,6 +26,7 @@ class Shared:
         self._session = Session()
         self._session.write(record)
         self._end_cluster = False
+        self._other_cluster = folder.parent / "load-cluster"
         self._others = set(self._scenarios())
         self.setups: Mapping[str, Callable[[], int]] = {
             plan.CLUSTER: self._cluster,
@@ -33,6 +34,11 @@ class Shared:
             plan.OPERATOR: self._operator,
             plan.NO_OPERATOR: self._no_operator,
         }
+
+    @property
+    def apart(self) -> Mapping[str, str]:
+        """The environment of the steps whose tests start a cluster of their own."""
+        return {VARIABLE: "", "DLJOB_CLUSTER_DIR": str(self._other_cluster)}
 
     def end(self) -> None:
         """Stop everything that this run has started. A cluster that was up before stays up."""
@@ -45,6 +51,8 @@ class Shared:
                 self._forget_scenarios()
         if self._end_cluster:
             self._module("cluster down", "cluster", "down")
+        if self._other_cluster.exists():  # also of a test that was killed
+            self._module("load cluster down", "cluster", "down", **self.apart)
 
     def _scenarios(self) -> Iterator[Path]:
         """The records of the operators that molecule's scenarios started."""

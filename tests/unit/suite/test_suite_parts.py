@@ -62,14 +62,18 @@ def collected(step: plan.Step) -> set[str]:
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
 def test_a_part_alone_runs_its_files_and_no_others(part: object) -> None:
     lanes = plan.plan([part])  # type: ignore[list-item]
-    steps = [*lanes.host, *lanes.cluster]
-    assert {path for step in steps for path in collected(step)} == {p for p in FILES if part_of(p) == part.name}  # type: ignore[attr-defined]
+    assert {path for step in lanes.steps for path in collected(step)} == {p for p in FILES if part_of(p) == part.name}  # type: ignore[attr-defined]
 
 
 def test_the_whole_suite_runs_every_file_once() -> None:
     lanes = plan.plan(PARTS)
     scenarios = {"tests/e2e/test_molecule.py"}
-    runs = [path for step in lanes.host if step.name not in ("molecule", "upgrade") for path in collected(step)]
+    runs = [
+        path
+        for step in (*lanes.host, *lanes.own_clusters)
+        if step.name not in ("molecule", "upgrade")
+        for path in collected(step)
+    ]
     by_marker = [collected(step) for step in lanes.cluster if step.name in plan.MARKERS]
     assert len(by_marker) == len(plan.MARKERS)
     assert all(files == by_marker[0] for files in by_marker), "the steps differ only in their markers"
@@ -118,13 +122,19 @@ def test_the_order_of_the_whole_suite() -> None:
         ("collection",),
         ("upgrade", "parallel"),
         ("unit",),
-        ("lifecycle",),
     ]
+    assert [(step.name, *step.after) for step in lanes.own_clusters] == [("load", "images"), ("lifecycle", "images")]
+
+
+def test_tests_with_a_cluster_of_their_own_know_nothing_of_the_shared_one() -> None:
+    assert [step.name for step in plan.plan(PARTS).steps if step.own_cluster] == ["load"]
+    (alone,) = plan.plan(chosen("load")).steps
+    assert (alone.own_cluster, alone.after) == (True, ())
 
 
 def test_molecule_alone_needs_no_shared_operator() -> None:
     lanes = plan.plan(chosen("molecule"))
-    assert [step.name for step in (*lanes.host, *lanes.cluster)] == ["molecule", "upgrade", "cluster", "images"]
+    assert [step.name for step in lanes.steps] == ["molecule", "upgrade", "cluster", "images"]
 
 
 @pytest.mark.parametrize("names", ["lint", "unit", "lint,unit,oldest,collection,lifecycle"])
@@ -135,8 +145,8 @@ def test_what_needs_no_cluster_brings_none_up(names: str) -> None:
 def test_no_step_waits_for_one_that_is_not_there() -> None:
     for names in ("", "molecule", "e2e", "e2e,molecule", "deployment", "unit"):
         lanes = plan.plan(chosen(names))
-        there = {step.name for step in (*lanes.host, *lanes.cluster)}
-        assert {name for step in (*lanes.host, *lanes.cluster) for name in step.after} <= there
+        there = {step.name for step in lanes.steps}
+        assert {name for step in lanes.steps for name in step.after} <= there
 
 
 def test_the_quick_run_is_linters_and_unit_tests() -> None:
@@ -147,5 +157,5 @@ def test_the_quick_run_is_linters_and_unit_tests() -> None:
 
 def test_the_hosts_steps_give_way_to_the_cluster() -> None:
     lanes = plan.plan(PARTS)
-    assert {step.nice for step in lanes.host} == {plan.HOST_NICE}
+    assert {step.nice for step in (*lanes.host, *lanes.own_clusters)} == {plan.HOST_NICE}
     assert {step.nice for step in lanes.cluster} == {0}

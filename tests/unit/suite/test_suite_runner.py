@@ -57,6 +57,14 @@ def test_a_step_may_have_a_higher_niceness(tmp_path: Path) -> None:
     assert suite.status() == {"nice": 0}
 
 
+def test_a_step_with_a_cluster_of_its_own_does_not_see_the_shared_one(tmp_path: Path) -> None:
+    body = f"assert (os.environ[{session.VARIABLE!r}], os.environ['DLJOB_CLUSTER_DIR'][-13:]) == ('', '/load-cluster')"
+    alone = Step("alone", plan.PYTEST, step(tmp_path, "alone", body).arguments, own_cluster=True)
+    suite = Suite(tmp_path, Lanes(own_clusters=(alone,)))
+    suite.run.run()
+    assert suite.status() == {"alone": 0}
+
+
 def test_markers_that_leave_no_test_are_no_failure(tmp_path: Path) -> None:
     one = step(tmp_path, "none", "pass")
     suite = Suite(tmp_path, Lanes((Step("none", plan.PYTEST, (*one.arguments, "-m", "serial")),)))
