@@ -36,21 +36,27 @@ class EventRecorder:
         note = EventNote("Warning", reason, _shorten(message))
         now = datetime.datetime.now(datetime.UTC)
         event = event_of(obj, note, now, _suffix(obj, note))
-        namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
+        name = event["metadata"]["name"]
         with self._lock:
             count = self._counts[name] = self._counts.pop(name, 0) + 1
             while len(self._counts) > _REMEMBERED:
                 self._counts.popitem(last=False)
         try:
-            if count == 1 or not self._count_up(namespace, name, count, now):
-                self._api.request("POST", EVENTS.collection(namespace), event)
-        except ApiError as error:
-            if error.status == 409:  # recorded before this process started
-                self._count_up(namespace, name, count, now)
-            else:
-                _LOG.warning("cannot record an Event", extra=logs.fields(**object_fields(obj), error=error))
-        except ApiConnectionError as error:
+            self._write(event, count, now)
+        except (ApiError, ApiConnectionError) as error:
             _LOG.warning("cannot record an Event", extra=logs.fields(**object_fields(obj), error=error))
+
+    def _write(self, event: Object, count: int, now: datetime.datetime) -> None:
+        """Create the Event, or count it up if it exists."""
+        namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
+        if count > 1 and self._count_up(namespace, name, count, now):
+            return
+        try:
+            self._api.request("POST", EVENTS.collection(namespace), event)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            self._count_up(namespace, name, count, now)  # recorded before this process started
 
     def _count_up(self, namespace: str, name: str, count: int, now: datetime.datetime) -> bool:
         """Update the count of an Event; return False if it no longer exists."""
