@@ -1,0 +1,588 @@
+"""The controller beside an API server in memory: which runs it starts, and how it concludes them."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import BATCH_VAR, WORKER_VAR
+from support.fake_kube_api import ECHO, ECHO_JOBS, FakeKubeApi
+
+from dljob_operator.engine import controller as module
+from dljob_operator.engine.controller import Controller
+from dljob_operator.engine.kube import ApiConnectionError
+from dljob_operator.engine.metrics import Metrics
+from dljob_operator.engine.predicates import RECONCILE_PERIOD_ANNOTATION
+from dljob_operator.engine.progress import MARGIN
+from dljob_operator.engine.queue import WorkQueue
+from dljob_operator.engine.settings import Settings
+from dljob_operator.runner import Failure, RunOutcome, RunRequest, RunResult
+from dljob_operator.watches import Finalizer, Watch
+
+OK = RunResult(RunOutcome.COMPLETED, stats={"ok": 1})
+FAILED = RunResult(RunOutcome.COMPLETED, failures=(Failure("copy", "no such file"),))
+CRASHED = RunResult(RunOutcome.CRASHED, failures=(Failure("", "the process ended"),))
+BATCHABLE, LONG_LIVED = {"dljob_batchable": True}, {"dljob_batchable": True, WORKER_VAR: True}
+OURS, OTHER = "example.com/echo", "example.com/other"
+FINALIZER = Finalizer(OURS, vars={"state": "absent"})
+DELETED = {"deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGracePeriodSeconds": 0}
+OBJECT = "_example_com_echojob"
+
+
+class Runner:
+    """Records requests and answers each with `answer`."""
+
+    def __init__(self) -> None:
+        self.requests: list[RunRequest] = []
+        self.answer: Callable[[RunRequest], Iterator[RunResult]] = lambda request: iter([OK])
+        self.finalizing: list[RunRequest] = []
+        self.finalized = OK
+        self.closed = False
+        self.requested = threading.Event()
+
+    def run(self, request: RunRequest) -> RunResult:
+        self.finalizing.append(request)
+        return self.finalized
+
+    def results(self, request: RunRequest) -> Iterator[RunResult]:
+        self.requests.append(request)
+        self.requested.set()
+        return self.answer(request)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Bench:
+    """A controller whose only worker is the test and whose informers the test feeds; `now` is the queue's time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, watch: Watch = Watch(ECHO), **settings: Any) -> None:  # noqa: B008
+        self.now = 1000.0
+        monkeypatch.setattr(module, "WorkQueue", functools.partial(WorkQueue, lambda: self.now))
+        self.api, self.runner, self.metrics = FakeKubeApi(), Runner(), Metrics()
+        self.controller = Controller([watch], self.api, self.runner, Settings(**settings), metrics=self.metrics)
+        (self.kind,) = self.controller._informers._kinds.values()
+        self.kind.resource = ECHO_JOBS  # as its informer has found it
+        self.waited: list[Collection[Any]] = []
+        monkeypatch.setattr(self.controller._informers, "wait_for", self.waited.append)
+
+    def fill(self) -> None:
+        """Let the first lists of all informers be complete."""
+        for informer in self.controller._informers._informers:
+            informer.synced.set()
+            informer.has_synced.set()
+
+    def add(self, name: str = "digits", uid: str = "1", **fields: Any) -> dict[str, Any]:
+        job = self.api.add_job(name, uid, **fields)
+        self.observe("ADDED", job)
+        return job
+
+    def observe(self, event: str, obj: Mapping[str, Any]) -> None:
+        self.kind.informers[0]._handle_event({"type": event, "object": obj})
+
+    def take(self) -> list[str]:
+        return self.controller._queue.get(self.controller._batch_limit, 0) or []
+
+    def work(self) -> list[str]:
+        """Reconcile what the queue has next; return its keys."""
+        keys = self.take()
+        self.controller._reconcile(keys)
+        return keys
+
+    def conditions(self, name: str = "digits") -> dict[str, str]:
+        found = self.api.job(name).get("status", {}).get("conditions", ())
+        return {condition["type"]: condition["status"] for condition in found}
+
+    def events(self) -> list[str]:
+        return [event["message"] for event in self.api.events()]
+
+    def reconciled(self, result: str) -> float:
+        labels = {"kind": str(ECHO), "result": result}
+        return self.metrics.registry.get_sample_value("dljob_reconciles_total", labels) or 0
+
+
+Make = Callable[..., Bench]
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Make:
+    return functools.partial(Bench, monkeypatch)
+
+
+def reports(*jobs: Mapping[str, Any], partial: bool = False) -> RunResult:
+    return RunResult(RunOutcome.COMPLETED, reports=({"jobs": list(jobs)},), is_partial=partial)
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    found: dict[str, Any] = record.__dict__["dljob_fields"]
+    return found
+
+
+# --- runs
+
+
+def test_a_job_is_run_with_its_variables_and_gets_its_conditions(make: Make) -> None:
+    bench = make(run_timeout=20.0)
+    job = bench.add(spec={"say": "hello"})
+    assert bench.work() == ["1"]
+    (request,) = bench.runner.requests
+    assert (request.target, request.timeout, request.long_lived) == (str(ECHO), 20.0, False)
+    assert request.values["say"] == "hello"
+    assert request.values[OBJECT] == job
+    assert request.snapshot is not None
+    assert request.snapshot["1"]["Pod"] == []
+    assert request.cluster_info is not None
+    assert bench.conditions() == {"Running": "True", "Failure": "False", "Successful": "True"}
+    assert bench.reconciled("ok") == 1
+    assert bench.metrics.registry.get_sample_value("dljob_runs_total", {"kind": str(ECHO)}) == 1
+
+
+def test_a_failed_run_is_in_the_conditions_and_an_event_and_is_repeated_after_its_backoff(make: Make) -> None:
+    bench = make()
+    bench.runner.answer = lambda request: iter([FAILED])
+    bench.add()
+    bench.work()
+    assert bench.conditions() == {"Running": "False", "Failure": "True", "Successful": "False"}
+    assert bench.events() == ["copy: no such file"]
+    assert bench.reconciled("failed") == 1
+    assert bench.take() == []
+    bench.now += 1.0
+    assert bench.take() == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("watch", "result", "has_resource"),
+    [
+        (Watch(ECHO, manage_status=False), OK, True),
+        (Watch(ECHO), RunResult(RunOutcome.CANCELLED), True),
+        (Watch(ECHO), OK, False),
+    ],
+    ids=["the role writes them itself", "cancelled", "no longer served"],
+)
+def test_no_conditions_are_written(make: Make, watch: Watch, result: RunResult, has_resource: bool) -> None:
+    bench = make(watch)
+    bench.runner.answer = lambda request: iter([result])
+    bench.add()
+    if not has_resource:
+        bench.kind.resource = None
+    bench.work()
+    assert len(bench.runner.requests) == 1
+    assert bench.api.requests() == []
+
+
+@pytest.mark.parametrize("status", [500, 0])
+def test_conditions_that_cannot_be_written_do_not_make_the_reconcile_fail(
+    make: Make, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    bench = make()
+    bench.add()
+    bench.api.fail("PATCH", status)
+    bench.work()
+    assert bench.reconciled("ok") == 1
+    (record,) = [record for record in caplog.records if record.message == "cannot write the conditions"]
+    assert fields_of(record)["name"] == "digits"
+    assert fields_of(record)["error"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "jobs", "batch", "long_lived"),
+    [
+        ({}, 1, False, False),
+        (BATCHABLE, 1, False, False),
+        (BATCHABLE, 2, True, False),
+        (LONG_LIVED, 1, True, True),
+        (LONG_LIVED, 2, True, True),
+    ],
+)
+def test_how_jobs_are_passed_to_a_role(
+    make: Make, variables: dict[str, Any], jobs: int, batch: bool, long_lived: bool
+) -> None:
+    bench = make(Watch(ECHO, vars=variables))
+    for number in range(jobs):
+        bench.add(f"job-{number}", str(number))
+    bench.work()
+    (request,) = bench.runner.requests
+    names = [f"job-{number}" for number in range(jobs)]
+    assert [job["metadata"]["name"] for job in request.values.get(BATCH_VAR, ())] == (names if batch else [])
+    assert (OBJECT in request.values, request.long_lived) == (not batch, long_lived)
+    assert request.snapshot is not None
+    assert list(request.snapshot) == [str(number) for number in range(jobs)]
+
+
+@pytest.mark.parametrize(("variables", "expected"), [({}, [1, 1, 1]), (BATCHABLE, [2, 1, 0])])
+def test_a_batch_has_at_most_the_largest_number_of_jobs(
+    make: Make, variables: dict[str, Any], expected: list[int]
+) -> None:
+    bench = make(Watch(ECHO, vars=variables), largest_batch=2)
+    for number in range(3):
+        bench.add(f"job-{number}", str(number))
+    assert [len(bench.take()) for _ in range(3)] == expected
+
+
+def test_a_job_is_concluded_when_it_is_reported_and_not_at_the_end_of_the_run(make: Make) -> None:
+    bench = make(Watch(ECHO, vars=BATCHABLE))
+    bench.add("first", "1")
+    bench.add("second", "2")
+    seen: list[tuple[float, bool, bool]] = []
+
+    def answer(request: RunRequest) -> Iterator[RunResult]:
+        yield reports({"uid": "1", "wrote": [["pod", "7"]]}, partial=True)
+        seen.append((bench.reconciled("ok"), bool(bench.conditions("first")), bool(bench.conditions("second"))))
+        yield reports({"uid": "2"})
+
+    bench.runner.answer = answer
+    assert bench.work() == ["1", "2"]
+    assert seen == [(1, True, False)]
+    assert bench.reconciled("ok") == 2
+    assert bench.conditions("second")["Successful"] == "True"
+    assert bench.waited == [{("pod", "7")}, frozenset()]
+    assert bench.metrics.registry.get_sample_value("dljob_runs_total", {"kind": str(ECHO)}) == 1
+
+
+def test_the_cache_observes_what_a_run_wrote_before_its_job_returns_to_the_queue(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make()
+    bench.runner.answer = lambda request: iter([reports({"uid": "1", "wrote": [["pod", "7"]]})])
+    before: list[float] = []
+    monkeypatch.setattr(bench.controller._informers, "wait_for", lambda wrote: before.append(bench.reconciled("ok")))
+    bench.add()
+    bench.work()
+    assert before == [0]
+
+
+def test_a_job_that_a_shared_run_did_not_report_fails_and_runs_alone(make: Make) -> None:
+    bench = make(Watch(ECHO, vars=BATCHABLE))
+    bench.add("first", "1")
+    bench.add("second", "2")
+
+    def answer(request: RunRequest) -> Iterator[RunResult]:
+        yield reports({"uid": "1"}, partial=True)
+        yield CRASHED
+
+    bench.runner.answer = answer
+    bench.work()
+    assert (bench.reconciled("ok"), bench.reconciled("failed")) == (1, 1)
+    assert bench.events() == ["the process ended"]
+    bench.now += 1.0
+    bench.add("third", "3")
+    assert sorted([bench.take(), bench.take()]) == [["2"], ["3"]]
+
+
+def test_a_job_alone_in_its_run_needs_no_report(make: Make) -> None:
+    bench = make(Watch(ECHO, vars=LONG_LIVED))
+    bench.add()
+    bench.work()
+    assert bench.reconciled("ok") == 1
+
+
+def test_after_an_internal_error_the_run_is_read_to_its_end(make: Make) -> None:
+    bench = make(Watch(ECHO, vars=BATCHABLE))
+    bench.add("first", "1")
+    bench.add("second", "2")
+    ended = []
+
+    def answer(request: RunRequest) -> Iterator[RunResult]:
+        yield reports({"no uid": "1"}, partial=True)
+        ended.append(True)
+        yield OK
+
+    bench.runner.answer = answer
+    with pytest.raises(KeyError):
+        bench.work()
+    assert ended == [True]
+
+
+def test_what_a_large_job_has_left_to_write_follows_at_once(make: Make) -> None:
+    bench = make()
+    bench.runner.answer = lambda request: iter([reports({"uid": "1", "continues": True})])
+    bench.add()
+    bench.work()
+    assert bench.take() == ["1"]
+
+
+def test_a_job_that_was_deleted_before_its_run_is_left_out(make: Make) -> None:
+    bench = make(Watch(ECHO, vars=BATCHABLE))
+    bench.add("first", "1")
+    second = bench.add("second", "2")
+    third = bench.add("third", "3", metadata=DELETED)
+    keys = bench.take()
+    assert keys == ["1", "2", "3"]
+    bench.observe("DELETED", second)
+    bench.controller._reconcile(keys)
+    (request,) = bench.runner.requests
+    assert request.values[OBJECT]["metadata"]["name"] == "first"
+    assert bench.reconciled("ok") == 1
+    # The terminating job is back in the queue, so that its next change is reconciled.
+    bench.observe("MODIFIED", {**third, "metadata": {**third["metadata"], "labels": {"a": "b"}}})
+    assert bench.take() == ["3"]
+
+
+# --- finalizers
+
+
+def test_the_finalizer_is_added_before_the_first_run(make: Make) -> None:
+    bench = make(Watch(ECHO, finalizer=FINALIZER))
+    bench.add(metadata={"managedFields": [{"manager": "kubectl"}]})
+    bench.work()
+    assert bench.api.job()["metadata"]["finalizers"] == [OURS]
+    given = bench.runner.requests[0].values[OBJECT]["metadata"]
+    assert given["finalizers"] == [OURS], "the run gets the object as it was written"
+    assert "managedFields" not in given
+    assert bench.api.requests()[0] == "PATCH echojobs"
+
+
+def test_a_job_that_has_the_finalizer_is_not_written(make: Make) -> None:
+    bench = make(Watch(ECHO, finalizer=FINALIZER, manage_status=False))
+    bench.add(metadata={"finalizers": [OURS]})
+    bench.work()
+    assert (len(bench.runner.requests), bench.api.requests()) == (1, [])
+
+
+@pytest.mark.parametrize("status", [409, 0])
+def test_a_job_without_its_finalizer_is_not_run(make: Make, status: int) -> None:
+    bench = make(Watch(ECHO, finalizer=FINALIZER, vars=BATCHABLE, manage_status=False))
+    bench.add("first", "1")
+    bench.add("second", "2")
+    bench.api.fail("PATCH", status)
+    bench.work()
+    (request,) = bench.runner.requests
+    assert request.values[OBJECT]["metadata"]["name"] == "second"
+    (message,) = bench.events()
+    assert message.startswith("cannot add the finalizer: ")
+    assert (bench.reconciled("ok"), bench.reconciled("failed")) == (1, 1)
+
+
+def test_a_batch_of_which_no_finalizer_can_be_added_starts_no_run(make: Make) -> None:
+    bench = make(Watch(ECHO, finalizer=FINALIZER))
+    bench.add()
+    bench.api.fail("PATCH", 403)
+    bench.work()
+    assert bench.runner.requests == []
+
+
+def test_the_run_for_a_deletion_precedes_the_removal_of_the_finalizer(make: Make) -> None:
+    bench = make(Watch(ECHO, finalizer=FINALIZER, vars={"state": "present"}), run_timeout=20.0)
+    bench.add(metadata={"finalizers": [OURS, OTHER], **DELETED})
+    bench.work()
+    (request,) = bench.runner.finalizing
+    assert (request.target, request.timeout, request.values["state"]) == (str(ECHO), 20.0, "absent")
+    assert request.cluster_info is None
+    assert request.snapshot is not None
+    assert bench.api.job()["metadata"]["finalizers"] == [OTHER]
+    assert bench.runner.requests == []
+    assert bench.reconciled("ok") == 1
+    assert bench.metrics.registry.get_sample_value("dljob_runs_total", {"kind": str(ECHO)}) == 1
+
+
+def test_a_failed_run_for_a_deletion_keeps_the_finalizer_and_is_repeated(make: Make) -> None:
+    bench = make(Watch(ECHO, finalizer=FINALIZER))
+    bench.runner.finalized = FAILED
+    bench.add(metadata={"finalizers": [OURS], **DELETED})
+    bench.work()
+    assert bench.api.job()["metadata"]["finalizers"] == [OURS]
+    assert bench.events() == ["copy: no such file"]
+    bench.now += 1.0
+    assert bench.take() == ["1"]
+
+
+@pytest.mark.parametrize("status", [409, 0])
+def test_a_finalizer_that_cannot_be_removed_makes_the_reconcile_fail(make: Make, status: int) -> None:
+    bench = make(Watch(ECHO, finalizer=FINALIZER))
+    bench.add(metadata={"finalizers": [OURS], **DELETED})
+    bench.api.fail("PATCH", status)
+    bench.work()
+    (message,) = bench.events()
+    assert message.startswith("cannot remove the finalizer: ")
+    assert bench.reconciled("failed") == 1
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "has_resource"),
+    [([OTHER], True), ([OURS], False)],
+    ids=["another finalizer", "no longer served"],
+)
+def test_a_job_that_is_being_deleted_is_not_run(make: Make, finalizers: list[str], has_resource: bool) -> None:
+    bench = make(Watch(ECHO, finalizer=FINALIZER))
+    job = bench.add(metadata={"finalizers": finalizers, **DELETED})
+    if not has_resource:
+        bench.kind.resource = None
+    assert bench.work() == ["1"]
+    assert (bench.runner.requests, bench.runner.finalizing, bench.api.requests()) == ([], [], [])
+    bench.observe("MODIFIED", {**job, "metadata": {**job["metadata"], "labels": {"a": "b"}}})
+    assert bench.take() == ["1"], "the job was given back"
+
+
+def test_a_finalizer_waits_until_its_kind_is_served(make: Make) -> None:
+    bench = make(Watch(ECHO, finalizer=FINALIZER))
+    bench.add()
+    bench.kind.resource = None
+    bench.work()
+    assert (len(bench.runner.requests), bench.api.requests()) == (1, [])
+
+
+# --- periods
+
+
+@pytest.mark.parametrize(
+    ("annotation", "entry", "default", "expected"),
+    [
+        (None, 0.0, 50.0, 50.0),
+        (None, 30.0, 50.0, 30.0),
+        ("20s", 30.0, 50.0, 20.0),
+        ("soon", 30.0, 50.0, 30.0),
+        ("soon", 0.0, 50.0, 50.0),
+        ("soon", 0.0, 0.0, None),
+        ("0s", 30.0, 50.0, None),
+    ],
+)
+def test_a_job_is_reconciled_again_after_its_period(
+    make: Make,
+    caplog: pytest.LogCaptureFixture,
+    annotation: str | None,
+    entry: float,
+    default: float,
+    expected: float | None,
+) -> None:
+    bench = make(Watch(ECHO, reconcile_period=entry), reconcile_period=default)
+    bench.add(metadata={"annotations": {RECONCILE_PERIOD_ANNOTATION: annotation}} if annotation else {})
+    bench.work()
+    bench.now += (expected or 1_000_000.0) - 0.5
+    assert bench.take() == []
+    bench.now += 1.0
+    assert bench.take() == (["1"] if expected else [])
+    warnings = [fields_of(record) for record in caplog.records if record.message.startswith("invalid reconcile-period")]
+    assert [(one["name"], "soon" in str(one["error"])) for one in warnings] == (
+        [("digits", True)] if annotation == "soon" else []
+    )
+
+
+# --- problems
+
+
+def test_a_run_without_progress_is_a_problem_that_names_the_job(make: Make) -> None:
+    bench = make(run_timeout=20.0)
+    bench.fill()
+    bench.add()
+    bench.take()
+    bench.now += 20.0 + MARGIN
+    assert bench.controller.problem() == ""
+    bench.now += 1.0
+    name = "example.com/v1 EchoJob team/digits"
+    assert bench.controller.problem() == f"the reconcile of {name} has made no progress for 321 s"
+    bench.observe("DELETED", bench.api.job())
+    assert bench.controller.problem() == "the reconcile of 1 has made no progress for 321 s"
+
+
+def test_a_job_that_no_worker_takes_is_a_problem(make: Make) -> None:
+    bench = make(run_timeout=20.0)
+    bench.add(metadata={"namespace": "team"})
+    bench.now += 21.0 + MARGIN
+    assert bench.controller.problem() == "", "the workers wait for the caches"
+    bench.fill()
+    name = "example.com/v1 EchoJob team/digits"
+    assert bench.controller.problem() == f"{name} has waited for 321 s, and no worker takes any job"
+
+
+def test_an_informer_that_has_ended_is_a_problem(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = make()
+    monkeypatch.setattr(bench.controller._informers, "problem", lambda: "the watch of pods has ended")
+    assert bench.controller.problem() == "the watch of pods has ended"
+    monkeypatch.setattr(bench.controller._workers, "problem", lambda: "the thread worker 0 has ended")
+    assert bench.controller.problem() == "the thread worker 0 has ended"
+
+
+def test_the_metrics_show_the_jobs_and_the_queue(make: Make) -> None:
+    bench = make()
+    bench.add("first", "1", status={"state": "Running"})
+    bench.add("second", "2")
+    value = bench.metrics.registry.get_sample_value
+    assert value("dljob_queue_jobs") == 1, "a job that was reconciled before waits for further changes"
+    assert value("dljob_jobs", {"namespace": "team", "kind": str(ECHO), "state": "Running"}) == 1
+    assert value("dljob_jobs", {"namespace": "team", "kind": str(ECHO), "state": ""}) == 1
+
+
+# --- threads
+
+
+class Stream:
+    """A watch without events."""
+
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        self._stopped.wait(30)
+        return iter(())
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+
+class ListingApi(FakeKubeApi):
+    """Serves lists and watches as well; `served` are the kinds of example.com."""
+
+    def __init__(self, *served: str, fails: bool = False) -> None:
+        super().__init__()
+        self._served, self._fails = served, fails
+
+    def get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        if self._fails:
+            raise ApiConnectionError("connection refused")
+        if path == "/apis/example.com/v1":
+            return {"resources": [{"kind": kind, "name": "echojobs", "namespaced": True} for kind in self._served]}
+        if path == "/api/v1/nodes":
+            return {"metadata": {"resourceVersion": "1"}, "items": []}
+        return super().get(path, query)
+
+    @contextlib.contextmanager
+    def watch(self, *_: Any, **__: Any) -> Iterator[Any]:
+        yield Stream()
+
+
+@contextlib.contextmanager
+def started(api: FakeKubeApi, runner: Runner) -> Iterator[Controller]:
+    before = set(threading.enumerate())
+    made = Controller([Watch(ECHO, manage_status=False)], api, runner, Settings(("team",), max_concurrent=2))
+    made.start()
+    try:
+        names = sorted(thread.name for thread in set(threading.enumerate()) - before)
+        assert [name for name in names if name.startswith("worker")] == ["worker 0", "worker 1"]
+        assert made._orphans._thread.is_alive()
+        yield made
+    finally:
+        made.stop(5.0)
+    assert set(threading.enumerate()) <= before
+    assert runner.closed
+
+
+def test_jobs_are_run_from_the_start_to_the_stop() -> None:
+    api, runner = ListingApi("EchoJob"), Runner()
+    api.add_job()
+    with started(api, runner) as made:
+        assert made.wait_ready() == ([ECHO], [])
+        assert runner.requested.wait(10)
+        assert (made.not_ready(), made.problem()) == ("", "")
+    assert made.problem() == ""
+    assert len(runner.requests) == 1
+
+
+def test_a_kind_that_is_not_served_is_named() -> None:
+    with started(ListingApi(), Runner()) as made:
+        assert made.wait_ready() == ([], [ECHO])
+
+
+def test_without_an_api_server_the_cache_is_not_ready_and_a_stop_does_not_wait_for_it() -> None:
+    with started(ListingApi(fails=True), Runner()) as made:
+        assert made.not_ready()
+
+
+def test_the_settings_are_optional() -> None:
+    made = Controller([Watch(ECHO, vars=BATCHABLE)], FakeKubeApi(), Runner())
+    assert made._batch_limit(str(ECHO)) == 25
+    assert made._batch_limit("another target") == 1
