@@ -95,7 +95,12 @@ def _statements(source: str) -> dict[int, tuple[int, int]]:
 
 
 def _is_passive(node: Any) -> bool:
-    """Whether a node is part of an annotation, which nothing evaluates, or of a decorator, such as ``frozen=True``."""
+    """Whether a node is part of an annotation, which nothing evaluates, or of a decorator, such as ``frozen=True``.
+
+    So is the ``*`` before parameters that have to be named: it is no multiplication.
+    """
+    if node.type == "operator" and node.parent.type in ("parameters", "lambdef"):
+        return True
     while node.parent is not None:
         parent = node.parent
         if parent.type == "decorator":

@@ -46,6 +46,8 @@ def test_the_changes_of_a_statement(tmp_path: Path, source: str, expected: set[t
         "x: int | None = y\n",
         "def f(a: int | None) -> int | None:\n    pass\n",
         "@dataclass(frozen=True)\nclass A:\n    pass\n",
+        "def f(a, *, b):\n    pass\n",
+        "f = lambda a, *, b: a\n",
     ],
 )
 def test_what_has_no_effect_is_not_changed(tmp_path: Path, source: str) -> None:
