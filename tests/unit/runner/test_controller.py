@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import math
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
@@ -269,9 +270,26 @@ def test_a_job_that_a_shared_run_did_not_report_fails_and_runs_alone(make: Make)
     bench.work()
     assert (bench.reconciled("ok"), bench.reconciled("failed")) == (1, 1)
     assert bench.events() == ["the process ended"]
+    for uid in ("3", "4"):
+        bench.add(f"job-{uid}", uid, status={"state": "Running"})  # not urgent, as a job after its backoff
     bench.now += 1.0
-    bench.add("third", "3")
-    assert sorted([bench.take(), bench.take()]) == [["2"], ["3"]]
+    assert sorted([bench.take(), bench.take()]) == [["2"], ["3", "4"]]
+
+
+def test_what_several_jobs_have_changed_is_not_logged_as_a_change_of_each(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "dljob_operator")
+    bench = make(Watch(ECHO, vars=BATCHABLE))
+    bench.add("first", "1")
+    bench.add("second", "2")
+    jobs = [{"uid": "1"}, {"uid": "2", "wrote": [["pod", "7"]]}]
+    bench.runner.answer = lambda request: iter(
+        [RunResult(RunOutcome.COMPLETED, stats={"changed": 1}, reports=({"jobs": jobs},))]
+    )
+    bench.work()
+    found = [fields_of(record) for record in caplog.records if record.message == "reconciled"]
+    assert [(one["name"], one["changed"], one["batch"]) for one in found] == [("first", False, 2), ("second", True, 2)]
 
 
 def test_a_job_alone_in_its_run_needs_no_report(make: Make) -> None:
@@ -306,21 +324,56 @@ def test_what_a_large_job_has_left_to_write_follows_at_once(make: Make) -> None:
     assert bench.take() == ["1"]
 
 
-def test_a_job_that_was_deleted_before_its_run_is_left_out(make: Make) -> None:
+@pytest.mark.parametrize(("threads", "at_once"), [(1, 1), (2, 1), (3, 2)])
+def test_large_jobs_leave_a_thread_to_others(make: Make, threads: int, at_once: int) -> None:
+    bench = make(max_concurrent=threads)
+    bench.runner.answer = lambda request: iter([reports(*({"uid": uid, "continues": True} for uid in "12"))])
+    for uid in "12":
+        bench.add(f"job-{uid}", uid)
+        bench.work()
+    assert [len(bench.take()) for _ in range(3)] == [1] * at_once + [0] * (3 - at_once)
+
+
+def test_a_large_job_that_was_deleted_leaves_its_place_to_the_next(make: Make) -> None:
+    bench = make()
+    bench.runner.answer = lambda request: iter([reports(*({"uid": uid, "continues": True} for uid in "12"))])
+    for uid in "12":
+        bench.add(f"job-{uid}", uid)
+        bench.work()
+    (first,) = keys = bench.take()
+    assert bench.take() == []
+    bench.observe("DELETED", bench.api.job(f"job-{first}"))
+    bench.controller._reconcile(keys)
+    assert bench.take() == ["2" if first == "1" else "1"]
+
+
+def test_jobs_that_are_deleted_are_left_out_of_a_batch(make: Make) -> None:
     bench = make(Watch(ECHO, vars=BATCHABLE))
-    bench.add("first", "1")
-    second = bench.add("second", "2")
-    third = bench.add("third", "3", metadata=DELETED)
+    first = bench.add("first", "1")
+    bench.add("second", "2", metadata=DELETED)
+    bench.add("third", "3")
     keys = bench.take()
     assert keys == ["1", "2", "3"]
-    bench.observe("DELETED", second)
+    bench.observe("DELETED", first)
     bench.controller._reconcile(keys)
     (request,) = bench.runner.requests
-    assert request.values[OBJECT]["metadata"]["name"] == "first"
+    assert request.values[OBJECT]["metadata"]["name"] == "third"
     assert bench.reconciled("ok") == 1
-    # The terminating job is back in the queue, so that its next change is reconciled.
-    bench.observe("MODIFIED", {**third, "metadata": {**third["metadata"], "labels": {"a": "b"}}})
-    assert bench.take() == ["3"]
+
+
+def test_after_an_internal_error_the_jobs_are_reconciled_again(make: Make) -> None:
+    bench = make(Watch(ECHO, vars=BATCHABLE))
+
+    def answer(request: RunRequest) -> Iterator[RunResult]:
+        raise ValueError("broken")
+
+    bench.runner.answer = answer
+    bench.add("first", "1")
+    bench.add("second", "2")
+    bench.controller._workers._handle(bench.take())
+    assert bench.take() == []
+    bench.now += 1.0
+    assert bench.take() == ["1", "2"]
 
 
 # --- finalizers
@@ -418,6 +471,14 @@ def test_a_job_that_is_being_deleted_is_not_run(make: Make, finalizers: list[str
     assert bench.take() == ["1"], "the job was given back"
 
 
+def test_a_job_that_is_being_deleted_is_not_reconciled_again_by_itself(make: Make) -> None:
+    bench = make()
+    bench.add(metadata={"finalizers": [OTHER], **DELETED})
+    bench.work()
+    bench.now += 1_000_000.0
+    assert bench.take() == []
+
+
 def test_a_finalizer_waits_until_its_kind_is_served(make: Make) -> None:
     bench = make(Watch(ECHO, finalizer=FINALIZER))
     bench.add()
@@ -487,6 +548,19 @@ def test_a_job_that_no_worker_takes_is_a_problem(make: Make) -> None:
     bench.fill()
     name = "example.com/v1 EchoJob team/digits"
     assert bench.controller.problem() == f"{name} has waited for 321 s, and no worker takes any job"
+
+
+def test_the_liveness_probe_does_not_wait_for_the_caches(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = make()
+    waits: list[float] = []
+
+    def wait(timeout: float = math.inf) -> bool:
+        waits.append(timeout)
+        return False
+
+    monkeypatch.setattr(bench.controller._informers, "wait_filled", wait)
+    assert bench.controller.problem() == ""
+    assert [timeout <= 0 for timeout in waits] == [True]
 
 
 def test_an_informer_that_has_ended_is_a_problem(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
