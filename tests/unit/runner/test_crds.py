@@ -1,9 +1,10 @@
-"""Installing the definitions: how the wait for their establishment ends."""
+"""Installing the definitions: which files, how they are created or applied, and how the wait for them ends."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ import pytest
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
-from dljob_operator.engine.crds import install_crds
-from dljob_operator.engine.kube import ApiConnectionError
+from dljob_operator.engine.crds import CREATED_BY, Installed, install_crds, read_crds
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 
-DEFINITION = {
+DEFINITION: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
     "metadata": {"name": "jobs.example.com", "uid": "u"},
@@ -35,24 +36,44 @@ GONE = {
 }
 
 
-class Api:
-    """Accepts every definition, and sends these events."""
+class Api(KubeApi):
+    """Accepts every definition, and sends these events. `present` has the definitions that exist, by name."""
 
-    def __init__(self, *events: Any) -> None:
+    def __init__(self, *events: Any, present: Mapping[str, Any] | None = None) -> None:
         self._events = events
+        self._present = present or {}
+        self.requests: list[dict[str, Any]] = []
+        self.watched: list[tuple[str, dict[str, Any], float]] = []
+        self.error: ApiError | None = None
 
-    def request(self, *_: Any, **__: Any) -> Any:
-        return DEFINITION
+    def request(
+        self, method: str, path: str, body: Any = None, *, query: Any = None, content_type: str = ""
+    ) -> dict[str, Any]:
+        self.requests.append(
+            {"method": method, "path": path, "body": body, "query": query, "content_type": content_type}
+        )
+        if self.error:
+            raise self.error
+        name = body["metadata"]["name"]
+        if method == "POST" and name in self._present:
+            raise ApiError(409, "AlreadyExists", f"{name} already exists")
+        stored: dict[str, Any] = {**body, "metadata": {**body["metadata"], "uid": f"uid of {name}"}}
+        return self._present.get(name, stored)
 
     @contextlib.contextmanager
-    def watch(self, *_: Any) -> Iterator[Iterator[Any]]:
+    def watch(self, path: str, query: Mapping[str, Any], quiet_for: float) -> Iterator[Any]:
+        self.watched.append((path, dict(query), quiet_for))
         yield iter(self._events)
 
 
+def write(folder: Path, *definitions: Any) -> None:
+    for number, definition in enumerate(definitions):
+        (folder / f"{number}.yaml").write_text(yaml.safe_dump(definition))
+
+
 def install(tmp_path: Path, *events: Any) -> list[str]:
-    (tmp_path / "jobs.example.com.yaml").write_text(yaml.safe_dump(DEFINITION))
-    api: Any = Api(*events)
-    return [one.name for one in install_crds(api, tmp_path)]
+    write(tmp_path, DEFINITION)
+    return [one.name for one in install_crds(Api(*events), tmp_path)]
 
 
 def test_an_established_definition_is_installed(tmp_path: Path) -> None:
@@ -68,3 +89,155 @@ def test_a_watch_that_ends_with_an_error_is_an_error_of_the_api_server(tmp_path:
 def test_a_definition_that_is_never_established_is_named(tmp_path: Path) -> None:
     with pytest.raises(ApiConnectionError, match=r"jobs\.example\.com was not served"):
         install(tmp_path)
+
+
+def test_the_name_of_a_definition_that_is_not_served_leads_to_its_conditions(tmp_path: Path) -> None:
+    with pytest.raises(ApiConnectionError, match=r"within 30 s; see kubectl describe crd jobs\.example\.com"):
+        install(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        None,
+        [{"type": "Established", "status": "False"}],
+        [{"type": "NamesAccepted", "status": "True"}],
+    ],
+)
+def test_a_definition_is_not_established_before_its_condition_is_true(
+    tmp_path: Path, conditions: list[dict[str, str]] | None
+) -> None:
+    definition = {**DEFINITION, "status": {"conditions": conditions}}
+    with pytest.raises(ApiConnectionError):
+        install(tmp_path, {"type": "MODIFIED", "object": definition})
+
+
+def test_an_error_without_details_is_that_of_the_server(tmp_path: Path) -> None:
+    with pytest.raises(ApiError, match="the watch ended") as raised:
+        install(tmp_path, {"type": "ERROR", "object": {}})
+    assert (raised.value.status, raised.value.reason) == (500, "")
+    with pytest.raises(ApiError) as raised:
+        install(tmp_path, GONE)
+    assert raised.value.reason == "Expired"
+
+
+def test_the_wait_selects_the_definition_and_ends(tmp_path: Path) -> None:
+    api = Api(ESTABLISHED)
+    write(tmp_path, DEFINITION)
+    install_crds(api, tmp_path)
+    query = {"fieldSelector": "metadata.name=jobs.example.com", "timeoutSeconds": 30}
+    assert api.watched == [("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", query, 30.0)]
+
+
+# --- files
+
+
+def test_the_definitions_of_a_directory_are_read_in_the_order_of_their_files(tmp_path: Path) -> None:
+    def crd(name: str) -> dict[str, Any]:
+        return {"kind": "CustomResourceDefinition", "metadata": {"name": name}}
+
+    (tmp_path / "b.yaml").write_text(yaml.safe_dump_all([crd("second"), crd("third")]))
+    (tmp_path / "a.yml").write_text(yaml.safe_dump_all([None, {"kind": "List"}, ["text"], crd("first \u00fc")]))
+    (tmp_path / "c.json").write_text("{}")
+    assert [one["metadata"]["name"] for one in read_crds(tmp_path)] == ["first \u00fc", "second", "third"]
+
+
+def test_a_directory_without_definitions_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"{tmp_path} has no CustomResourceDefinition; .*--crds-dir"):
+        read_crds(tmp_path)
+
+
+# --- created or applied
+
+
+def test_without_a_mark_definitions_are_applied(tmp_path: Path) -> None:
+    api = Api(ESTABLISHED)
+    write(tmp_path, DEFINITION)
+    (found,) = install_crds(api, tmp_path)
+    assert api.requests == [
+        {
+            "method": "PATCH",
+            "path": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/jobs.example.com",
+            "body": DEFINITION,
+            "query": {"fieldManager": "dljob-operator", "force": "true"},
+            "content_type": "application/apply-patch+yaml",
+        }
+    ]
+    assert found == Installed("jobs.example.com", "uid of jobs.example.com", False, "example.com", "v1", "jobs", True)
+
+
+def test_what_is_installed_has_the_version_and_the_scope_that_are_served(tmp_path: Path) -> None:
+    versions = [{"name": "v1alpha1", "served": False}, {"name": "v1", "served": True}, {"name": "v2", "served": True}]
+    write(tmp_path, {**DEFINITION, "spec": {**DEFINITION["spec"], "scope": "Cluster", "versions": versions}})
+    (found,) = install_crds(Api(ESTABLISHED), tmp_path)
+    assert (found.version, found.namespaced) == ("v1", False)
+
+
+@pytest.mark.parametrize("annotations", [None, {"example.com/a": "b"}])
+def test_with_a_mark_a_definition_is_created_and_carries_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, annotations: dict[str, str] | None
+) -> None:
+    caplog.set_level(logging.INFO, "dljob_operator")
+    definition = {**DEFINITION, "metadata": {**DEFINITION["metadata"], "annotations": annotations}}
+    api = Api(ESTABLISHED)
+    write(tmp_path, definition)
+    (found,) = install_crds(api, tmp_path, "this process")
+    (request,) = api.requests
+    assert (request["method"], request["path"]) == (
+        "POST",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    )
+    assert request["query"] == {"fieldManager": "dljob-operator"}
+    assert request["body"]["metadata"]["annotations"] == {**(annotations or {}), CREATED_BY: "this process"}
+    assert request["body"]["spec"] == DEFINITION["spec"]
+    assert found.created
+    assert [(record.message, record.__dict__["dljob_fields"]) for record in caplog.records] == [
+        ("CustomResourceDefinition installed", {"crd": "jobs.example.com", "created": True})
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mark", "annotations", "expected"),
+    [
+        ("this process", {CREATED_BY: "another process"}, ["another process"]),
+        ("this process", {}, []),
+        ("this process", None, []),
+        ("", {CREATED_BY: "another process"}, []),
+    ],
+)
+def test_a_definition_that_exists_is_updated_and_not_taken_over(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    mark: str,
+    annotations: dict[str, str] | None,
+    expected: list[str],
+) -> None:
+    caplog.set_level(logging.INFO, "dljob_operator")
+    present = {**DEFINITION, "metadata": {"name": "jobs.example.com", "uid": "old", "annotations": annotations}}
+    api = Api(ESTABLISHED, present={"jobs.example.com": present})
+    write(tmp_path, DEFINITION)
+    (found,) = install_crds(api, tmp_path, mark)
+    assert [request["method"] for request in api.requests] == (["POST", "PATCH"] if mark else ["PATCH"])
+    assert (found.uid, found.created) == ("old", False)
+    *notes, last = [record.__dict__["dljob_fields"] for record in caplog.records]
+    assert notes == [{"crd": "jobs.example.com", "created_by": creator} for creator in expected]
+    assert last == {"crd": "jobs.example.com", "created": False}
+
+
+def test_another_error_of_the_creation_is_one_of_the_installation(tmp_path: Path) -> None:
+    api = Api(ESTABLISHED)
+    api.error = ApiError(403, "Forbidden", "not yours")
+    write(tmp_path, DEFINITION)
+    with pytest.raises(ApiError, match="not yours"):
+        install_crds(api, tmp_path, "this process")
+
+
+def test_what_was_created_before_an_error_is_known_to_the_caller(tmp_path: Path) -> None:
+    second = {**DEFINITION, "metadata": {"name": "others.example.com"}}
+    write(tmp_path, DEFINITION, second)
+    installed: list[Installed] = []
+    with pytest.raises(ApiConnectionError):
+        install_crds(Api(), tmp_path, "this process", installed)
+    assert [(one.name, one.created) for one in installed] == [("jobs.example.com", True)]
+    assert install_crds(Api(ESTABLISHED), tmp_path, installed=installed) == installed
+    assert [one.name for one in installed] == ["jobs.example.com", "jobs.example.com", "others.example.com"]
