@@ -93,7 +93,7 @@ def scripted(respond: Callable[[Exchange], None]) -> Iterator[ScriptedServer]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
         listening.daemon_threads = True
         server = ScriptedServer(f"http://127.0.0.1:{listening.server_port}")
-        threading.Thread(target=listening.serve_forever, daemon=True).start()
+        threading.Thread(target=listening.serve_forever, args=(0.01,), daemon=True).start()  # seconds to shut down
         try:
             yield server
         finally:

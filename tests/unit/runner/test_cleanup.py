@@ -51,6 +51,7 @@ class Server(KubeApi):
         if self.errors.get(path):
             raise self.errors[path].pop(0)
         if method == "DELETE":
+            assert (body["apiVersion"], body["kind"]) == ("v1", "DeleteOptions")
             self.deleted.append((path, body["preconditions"]["uid"], body["propagationPolicy"]))
             return {}
         if path != DEFINITIONS:
@@ -144,6 +145,11 @@ def test_a_definition_of_others_stays_with_its_jobs(server: Server, definition: 
     server.jobs = [job("a", "j1")]
     assert remove_created(server, [definition]) == []
     assert (server.deleted, server.watches) == ([], [])
+
+
+def test_a_definition_that_is_gone_does_not_keep_the_next(server: Server) -> None:
+    assert remove_created(server, [installed("others.example.com", "u2"), installed()]) == []
+    assert server.deleted == [OURS]
 
 
 def test_all_definitions_are_deleted_before_any_is_waited_for(server: Server) -> None:
