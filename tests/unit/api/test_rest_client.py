@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.api import rest_client
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import connect
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from support.certificates import write_certificate
 
 
 class Server(ThreadingHTTPServer):
@@ -26,6 +29,11 @@ class Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked: list[tuple[str, str, str, bytes]] = []
+        self.ports: set[int] = set()
+        """Of the client, one for each connection."""
+        self.tokens: list[str] = []
+        self.closes = False
+        """Whether the connection ends after the response, without a notice."""
         self.free = threading.Event()
         self.free.set()
 
@@ -37,12 +45,15 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.asked.append((self.command, self.path, self.headers.get("Content-Type") or "", data))
+        self.server.ports.add(self.client_address[1])
+        self.server.tokens.append(self.headers.get("Authorization") or "")
         self.server.free.wait(5)
         status, body = self.server.answer
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+        self.close_connection = self.server.closes
 
     do_GET = do_POST = do_PATCH = _answer
 
@@ -53,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server() -> Iterator[Server]:
     with Server() as made:
-        threading.Thread(target=made.serve_forever, daemon=True).start()
+        threading.Thread(target=made.serve_forever, args=(0.01,), daemon=True).start()  # seconds to shut down
         yield made
         made.free.set()
         made.shutdown()
@@ -104,6 +115,76 @@ def test_nothing_is_left_of_a_connection(kubeconfig: str, server: Server) -> Non
         folder = Path(client.folder)
         assert folder.is_dir()
     assert not folder.exists()
+
+
+def test_a_connection_that_is_closed_is_not_kept(kubeconfig: str) -> None:
+    client = connect(kubeconfig)
+    client.request("GET", "/p")
+    pools = client._connection.pool.pools
+    assert len(pools) == 1
+    client.close()
+    assert len(pools) == 0
+    client.close()  # its folder is gone
+    with pytest.raises(RuntimeError):
+        client.executor.map([1, 2], print)
+
+
+def test_certificates_of_the_kubeconfig_are_files_in_the_folder_that_is_removed(
+    kubeconfig: str, tmp_path: Path
+) -> None:
+    named = yaml.safe_load(Path(kubeconfig).read_text(encoding="utf-8"))
+    certificate = write_certificate(tmp_path)[0].read_bytes()
+    authority = {"certificate-authority-data": base64.b64encode(certificate).decode()}
+    named["clusters"][0]["cluster"] = {"server": "https://127.0.0.1:1", **authority}
+    Path(kubeconfig).write_text(yaml.safe_dump(named), encoding="utf-8")
+    with connect(kubeconfig) as client:
+        file = Path(client.client.configuration.ssl_ca_cert)
+        assert file.read_bytes() == certificate
+        assert file.parent == Path(client.folder)
+    assert not file.exists()
+
+
+def test_the_context_may_be_another_than_the_current(kubeconfig: str, server: Server) -> None:
+    named = yaml.safe_load(Path(kubeconfig).read_text(encoding="utf-8"))
+    named["contexts"].append({"name": "y", "context": {"cluster": "c", "user": "v"}})
+    named["users"].append({"name": "v", "user": {"token": "other"}})
+    Path(kubeconfig).write_text(yaml.safe_dump(named), encoding="utf-8")
+    for context in (None, "x", "y"):
+        with connect(kubeconfig, context) as client:
+            client.request("GET", "/p")
+    assert server.tokens == ["Bearer t", "Bearer t", "Bearer other"]
+
+
+def test_without_a_kubeconfig_the_account_of_the_pod_is_used(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rest_client.config.kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "missing"))
+
+    def own_account(configuration: Any) -> None:
+        configuration.host = f"http://127.0.0.1:{server.server_port}"
+
+    monkeypatch.setattr(rest_client.config, "load_incluster_config", own_account)
+    with connect() as client:
+        client.request("GET", "/p")
+    assert [path for _, path, _, _ in server.asked] == ["/p"]
+
+
+def test_requests_wait_for_a_free_connection(kubeconfig: str, server: Server) -> None:
+    with connect(kubeconfig, connections=2) as client:
+        for _ in range(3):
+            client.executor.map(range(6), lambda number: client.request("GET", f"/p{number}"))
+        with ThreadPoolExecutor(6) as threads:  # more than the client has connections
+            list(threads.map(lambda number: client.request("GET", f"/q{number}"), range(12)))
+    assert len(server.asked) == 30
+    assert 1 <= len(server.ports) <= 2
+
+
+def test_a_request_on_a_connection_that_the_server_has_closed_is_repeated(kubeconfig: str, server: Server) -> None:
+    server.closes = True
+    with connect(kubeconfig) as client:
+        for number in range(3):
+            client.request("GET", f"/p{number}")
+    assert [path for _, path, _, _ in server.asked] == ["/p0", "/p1", "/p2"]
 
 
 def test_a_kubeconfig_that_is_named_and_missing_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -250,19 +250,28 @@ def test_requests_share_a_connection(server: Scripted) -> None:
     assert len(server.ports) == 1
 
 
-def test_a_connection_of_which_not_all_was_read_is_not_used_again(server: Scripted) -> None:
+def test_a_watch_of_which_not_all_was_read_is_closed(server: Scripted) -> None:
+    closed = threading.Event()
+
     def respond(exchange: Exchange) -> None:
         if not exchange.watches:
             return exchange.answer({})
         exchange.begin_stream()
-        exchange.line({"type": "ADDED"})
-        return exchange.hang()
+        try:
+            while not exchange.closing.wait(0.001):
+                exchange.line({"type": "ADDED"})
+        except OSError:
+            closed.set()
+            raise
 
     server.respond = respond
-    with server.api.watch("/pods", {}, 10):
-        pass
+    with server.api.watch("/pods", {}, 10) as events:
+        lines = iter(events)
+        assert next(lines) == {"type": "ADDED"}
+    assert closed.wait(5)
     server.api.get("/api")
     assert len(server.ports) == 2
+    del lines  # kept until here: its end would close the connection too
 
 
 def test_an_api_with_a_shorter_timeout_leaves_that_of_the_other(server: Scripted) -> None:
