@@ -7,6 +7,7 @@ import logging
 import socket
 import ssl
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -337,6 +338,85 @@ def test_a_server_with_an_unknown_certificate_is_not_trusted(tmp_path: Path) -> 
         trusted.ssl_ca_cert = str(certificate)
         assert KubeApi(client.ApiClient(trusted)).get("/api") == {}
         listening.shutdown()
+
+
+# --- servers that hang, and sockets
+
+
+def hangs(exchange: Exchange) -> None:
+    exchange.hang()
+
+
+def test_a_request_to_a_server_that_accepts_and_hangs_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kube, "_READ_TIMEOUT", 0.3)
+    with scripted(hangs) as server:
+        api = connect(server.url)
+        for attempt in (
+            lambda: api.get("/api"),
+            lambda: api.list_metadata("/api"),
+            lambda: api.request("PUT", "/x", {}),
+        ):
+            began = time.monotonic()
+            with pytest.raises(ApiConnectionError, match="timed out"):
+                attempt()
+            assert time.monotonic() - began < 5
+        assert len(server.requests) == 3  # a write is not repeated: the server may have done it
+
+
+def test_a_connection_that_nothing_accepts_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kube, "_CONNECT_TIMEOUT", 0.3)
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        waiting = []
+        for _ in range(3):  # the kernel accepts one or two; it drops the SYN of the others
+            one = socket.socket()
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+            waiting.append(one)
+        began = time.monotonic()
+        with pytest.raises(ApiConnectionError, match="timed out"):
+            connect(f"http://127.0.0.1:{full.getsockname()[1]}").get("/api")
+        assert time.monotonic() - began < 5
+        for one in waiting:
+            one.close()
+
+
+def test_a_watch_that_sends_only_empty_lines_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kube, "_WATCH_MARGIN", 0.3)
+
+    def trickle(exchange: Exchange) -> None:
+        exchange.begin_stream()
+        while not exchange.closing.wait(0.05):
+            exchange.send(b"\n")
+
+    with scripted(trickle) as server, connect(server.url).watch("/pods", {"timeoutSeconds": 0}, 5) as stream:
+        began = time.monotonic()
+        assert list(stream) == []
+        assert time.monotonic() - began < 5
+
+
+def test_the_kernel_probes_the_peer_of_an_idle_connection() -> None:
+    with scripted(lambda exchange: exchange.answer({})) as server:
+        kube_api = connect(server.url)
+        kube_api.get("/api")
+        pool = kube_api._connection.pool.connection_from_url(server.url)
+        connection = pool._get_conn()
+        used: socket.socket = connection.sock
+        assert used.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        values = [
+            used.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
+            for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_NODELAY")
+        ]
+        assert values == [30, 10, 3, 1]
+        connection.close()
+
+
+def test_a_refused_certificate_is_told_from_a_server_that_is_starting() -> None:
+    refused = urllib3.exceptions.SSLError(ssl.SSLCertVerificationError("certificate verify failed"))
+    starting = urllib3.exceptions.SSLError(ssl.SSLEOFError("EOF occurred"))
+    away = urllib3.exceptions.ProtocolError("Connection aborted.")
+    assert [kube._is_untrusted(error) for error in (refused, starting, away)] == [True, False, False]
 
 
 # --- watches
