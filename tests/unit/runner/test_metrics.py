@@ -47,6 +47,8 @@ def counted(*changes: Change) -> dict[str, float]:
         # over before it was seen at all
         ([Change(None, job("Failed"))], {"jobs_created": 1, "jobs_failed": 1}),
         ([Change(job("Running", {"worker-0": 1}), job("Running", {"worker-0": 2, "job": 1}))], {"job_restarts": 2}),
+        ([Change(job("Running", {"worker-0": 1}), job("Running", {"worker-0": 2}))], {"job_restarts": 1}),
+        ([Change(job("Running", "odd"), job("Running", {"worker-0": 1, "worker-1": "odd"}))], {"job_restarts": 1}),
         # the counts begin anew with a changed spec
         ([Change(job("Running", {"worker-0": 3}), job("Running", {}))], {}),
         ([Change(job("Running", "odd"), {"metadata": {"namespace": "lab", "name": "a"}, "status": None})], {}),
@@ -54,6 +56,23 @@ def counted(*changes: Change) -> dict[str, float]:
 )
 def test_what_becomes_of_jobs(changes: list[Change], expected: dict[str, float]) -> None:
     assert counted(*changes) == expected
+
+
+def test_a_job_without_restarts_has_no_count_of_them() -> None:
+    metrics = Metrics(lambda: BEGAN)
+    metrics.job_changed(KIND, Change(job(), job("Running")))
+    assert metrics.registry.get_sample_value("dljob_job_restarts_total", LABELS) is None
+
+
+def test_durations_are_counted_from_hundredths_of_a_second_to_the_default_time_limit() -> None:
+    metrics = Metrics()
+    for seconds in (0.005, 0.02, 100.0, 301.0):
+        metrics.ran(KIND, seconds)
+    value = metrics.registry.get_sample_value
+    found = {
+        bound: value("dljob_run_seconds_bucket", {"kind": KIND, "le": bound}) for bound in ("0.01", "300.0", "+Inf")
+    }
+    assert found == {"0.01": 1, "300.0": 3, "+Inf": 4}
 
 
 def test_what_there_is_is_counted_at_each_look() -> None:

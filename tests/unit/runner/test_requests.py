@@ -30,6 +30,17 @@ class TestTargets:
         ]
         assert target_name(own, finalizing=True) == "example.com/v1 EchoJob finalizer"
 
+    def test_a_finalizer_with_a_role_of_its_own_is_run_by_it(self) -> None:
+        watch = Watch(_GVK, role=Path("/r"), finalizer=Finalizer("x/y", role=Path("/f")))
+        request = request_for_one(watch, _job(), CacheView(), 5, finalizing=True)
+        assert request.target == "example.com/v1 EchoJob finalizer"
+        assert request_for_one(watch, _job(), CacheView(), 5).target == "example.com/v1 EchoJob"
+
+    def test_only_a_long_lived_worker_has_its_variables_from_the_start(self) -> None:
+        batchable, long_lived = {"dljob_batchable": True, "a": 1}, {"dljob_batchable": True, "dljob_resident": True}
+        watches = [Watch(_GVK, role=Path("/r"), vars=variables) for variables in (batchable, long_lived)]
+        assert [target.fixed for target in targets(watches)] == [{}, long_lived]
+
     def test_a_finalizer_of_variables_is_run_by_the_entrys_own_role(self) -> None:
         watch = Watch(_GVK, role=Path("/r"), finalizer=Finalizer("x/y", vars={"state": "absent"}))
         assert [target.name for target in targets([watch])] == ["example.com/v1 EchoJob"]
@@ -43,7 +54,7 @@ class TestTargets:
 
 def test_one_job_is_handed_over_as_ansible_operator_does_and_several_as_a_batch() -> None:
     watch, jobs = Watch(_GVK, role=Path("/r"), mark_unsafe=True), [_job("j"), _job("k")]
-    snapshot = {"j-uid": {"Pod": [], "Service": []}}
+    snapshot: dict[str, Any] = {"j-uid": {"Pod": [], "Service": []}}
     cluster_info = {"resources": ["nvidia.com/gpu"]}
     cache = CacheView(snapshot, cluster_info)
     one = request_for_one(watch, jobs[0], cache, 5)

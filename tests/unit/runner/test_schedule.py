@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
+import pytest
+
 from dljob_operator.engine.schedule import Schedule
 
 
@@ -49,6 +51,22 @@ def test_only_the_last_time_of_a_key_counts() -> None:
         clock.now = 200.0
         assert due_keys(schedule) == ["a"]
         assert schedule.due("a") == float("inf")
+
+
+@pytest.mark.parametrize("keys", [1, 100])
+def test_times_that_were_replaced_do_not_pile_up(keys: int) -> None:
+    clock = Clock()
+    schedule = Schedule(clock)
+    sizes = []
+    with schedule.changed:
+        for number in range(10_000):
+            schedule.set(f"key-{number % keys}", 200.0 + number)
+            sizes.append(len(schedule._heap))
+        clock.now = 20_000.0
+        last = [f"key-{number % keys}" for number in range(10_000 - keys, 10_000)]
+        assert due_keys(schedule) == last
+    assert max(sizes) <= 2 * keys + 64, "memory is limited"
+    assert sizes.count(keys) < 400, "to remove outdated times at every change would cost more than they do"
 
 
 def waiting(schedule: Schedule, timeout: float | None = None) -> tuple[threading.Thread, list[list[str] | None]]:
