@@ -1,0 +1,302 @@
+"""The requests of the writer, and what it reports of their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api import budget as budgets
+from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
+from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer
+from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
+from support.builders import NOW
+
+JOB = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "MXJob",
+    "metadata": {"name": "digits", "namespace": "lab", "uid": "job-1", "resourceVersion": "41"},
+}
+OWNER = {"apiVersion": "kubeflow.org/v1", "kind": "MXJob", "name": "digits", "uid": "job-1", "controller": True}
+LABELS = {"dljob.operator/job-uid": "job-1"}
+EXISTS = ApiError(409, "AlreadyExists", "it exists")
+INVALID, DENIED, AWAY = ApiError(422, "Invalid", "bad"), ApiError(403, "Forbidden", "quota"), ApiError(500, "", "away")
+STRICT = {"fieldManager": "dljob-operator", "fieldValidation": "Strict"}
+JOBS, PODS = "/apis/kubeflow.org/v1/namespaces/lab/mxjobs", "/api/v1/namespaces/lab/pods"
+
+
+class Api(RestClient):
+    """Accepts each write; `answers` has other responses by method and the end of the path, or its errors."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.executor = BoundedExecutor(1)
+        self.answers = answers
+        self.requests: list[tuple[str, str]] = []
+        self.bodies: list[Any] = []
+        self.queries: list[Any] = []
+        self.types: list[str] = []
+
+    def request(self, method: str, path: str, body: Any = None, query: Any = None, content_type: str = "") -> Any:
+        name = body["metadata"].get("name", "") if method == "POST" else path.rpartition("/")[2]
+        self.requests.append((method, f"{path}/{name}" if method == "POST" else path))
+        self.bodies.append(body)
+        self.queries.append(query)
+        self.types.append(content_type)
+        answer = self.answers.get(
+            f"{method}_{name}".replace("-", "_"), {"metadata": {"uid": f"uid of {name}", "resourceVersion": "7"}}
+        )
+        if isinstance(answer, ApiError):
+            raise answer
+        return answer
+
+    def methods(self) -> list[str]:
+        return [f"{method} {path.rpartition('/')[2]}" for method, path in self.requests]
+
+
+def manifest(kind: str, name: str) -> dict[str, Any]:
+    version = OWNED_KINDS[kind].api_version
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": "lab"}}
+
+
+def present(name: str, **metadata: Any) -> dict[str, Any]:
+    """An object of the job."""
+    return {"metadata": {"name": name, "namespace": "lab", "ownerReferences": [OWNER], "labels": LABELS, **metadata}}
+
+
+def over() -> Budget:
+    """A budget of which only the writes that are never cut are left."""
+    return Budget(-1.0)
+
+
+# --- creation
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_what_is_created_and_with_which_versions(dry_run: bool) -> None:
+    api = Api()
+    plan = Plan((manifest("ConfigMap", "env"),), (manifest("Service", "digits"),), (manifest("Pod", "worker-0"),))
+    written = Writer(api, JOB, dry_run).objects(plan)
+    assert api.methods() == ["POST env", "POST digits", "POST worker-0"]
+    assert api.requests[2] == ("POST", f"{PODS}/worker-0")
+    assert api.queries == [{**STRICT, "dryRun": "All"} if dry_run else STRICT] * 3
+    assert written.created == ["ConfigMap/env", "Service/digits", "Pod/worker-0"]
+    versions = [(f"uid of {name}", "7") for name in ("env", "digits", "worker-0")]
+    assert written.versions == ([] if dry_run else versions)
+    assert not written.incomplete
+
+
+def test_a_kind_that_no_engine_watches_has_no_version_to_wait_for() -> None:
+    unwatched = next(kind for kind in OWNED_KINDS.values() if not kind.watched)
+    written = Writer(Api(), JOB).objects(Plan((manifest(unwatched.kind, "a"),)))
+    assert (written.created, written.versions) == ([f"{unwatched.kind}/a"], [])
+
+
+@pytest.mark.parametrize(
+    ("error", "refused", "postponed"),
+    [
+        (INVALID, ["ConfigMap/env: bad"], []),
+        (DENIED, [], ["ConfigMap/env: quota"]),
+        (AWAY, [], ["ConfigMap/env: away"]),
+    ],
+)
+def test_without_what_the_pods_need_none_is_created(error: ApiError, refused: list[str], postponed: list[str]) -> None:
+    api = Api(POST_env=error)
+    written = Writer(api, JOB).objects(
+        Plan((manifest("ConfigMap", "env"),), pods=(manifest("Pod", "a"),), deletions=(Deletion("Pod", "b", "u"),))
+    )
+    assert api.methods() == ["POST env"]
+    assert (written.refused, written.postponed, written.denied) == (refused, postponed, False)
+
+
+def test_objects_that_the_job_has_already_are_no_change_and_its_pods_follow() -> None:
+    api = Api(POST_env=EXISTS, GET_env=present("env"))
+    written = Writer(api, JOB).objects(Plan((manifest("ConfigMap", "env"),), pods=(manifest("Pod", "a"),)))
+    assert api.methods() == ["POST env", "GET env", "POST a"]
+    assert (written.created, written.incomplete) == (["Pod/a"], False)
+
+
+@pytest.mark.parametrize(
+    ("found", "field", "text"),
+    [
+        (present("a", ownerReferences=[]), "refused", "Pod/a: an object of that name exists and does not belong"),
+        (present("a", deletionTimestamp="2026-01-02T03:04:05Z"), "waiting", "Pod/a"),
+        (present("a", ownerReferences=[{**OWNER, "uid": "job-0"}]), "predecessors", "Pod/a"),
+        (present("a", labels=None), "postponed", "lacks the label dljob.operator/job-uid=job-1"),
+        (present("a", labels={"dljob.operator/job-uid": "job-0"}), "postponed", "lacks the label"),
+        (AWAY, "postponed", "Pod/a: away"),
+    ],
+)
+def test_a_name_that_is_taken(found: Any, field: str, text: str) -> None:
+    written = Writer(Api(POST_a=EXISTS, GET_a=found), JOB).objects(Plan(pods=(manifest("Pod", "a"),)))
+    problems = {name: getattr(written, name) for name in ("refused", "waiting", "predecessors", "postponed")}
+    assert [name for name, texts in problems.items() if texts] == [field]
+    assert text in problems[field][0]
+    assert (written.created, written.incomplete) == ([], True)
+
+
+def test_another_conflict_is_not_taken_for_a_name() -> None:
+    api = Api(POST_a=ApiError(409, "Conflict", "the quota has changed"))
+    written = Writer(api, JOB).objects(Plan(pods=(manifest("Pod", "a"),)))
+    assert (api.methods(), written.postponed) == (["POST a"], ["Pod/a: the quota has changed"])
+
+
+def test_pods_that_are_denied_end_with_the_first_and_services_do_not() -> None:
+    api = Api(POST_a=DENIED, POST_s=DENIED)
+    plan = Plan(services=(manifest("Service", "s"),), pods=tuple(manifest("Pod", name) for name in "abc"))
+    written = Writer(api, JOB).objects(plan)
+    assert api.methods() == ["POST s", "POST a"]
+    assert written.denied
+
+
+# --- budgets
+
+
+def test_only_pods_and_deletions_are_limited_by_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budgets, "LEAST", 2)
+    pods = tuple(manifest("Pod", name) for name in "abc")
+    deletions = tuple(Deletion("Pod", name, "u") for name in "de")
+    plan = Plan(
+        (manifest("ConfigMap", "env"),), (manifest("Service", "s"),), pods, deletions, (manifest("Deployment", "t"),)
+    )
+    api = Api()
+    written = Writer(api, JOB).objects(plan, over())
+    assert api.methods() == ["POST env", "POST s", "POST a", "POST b", "POST t"]
+    assert written.is_partial
+    written = Writer(api := Api(), JOB).objects(Plan(deletions=(*deletions, Deletion("Pod", "f", "u"))), over())
+    assert (api.methods(), written.is_partial) == (["DELETE d", "DELETE e"], True)
+    assert not Writer(Api(), JOB).objects(plan).is_partial
+
+
+# --- deletion
+
+
+@pytest.mark.parametrize(
+    ("deletion", "dry_run", "options"),
+    [
+        (Deletion("Pod", "a", "u"), False, {"preconditions": {"uid": "u"}}),
+        (Deletion("Pod", "a", ""), False, {}),
+        (Deletion("Pod", "a", "u", lost_node="n"), False, {"preconditions": {"uid": "u"}, "gracePeriodSeconds": 0}),
+        (Deletion("Pod", "a", "u"), True, {"preconditions": {"uid": "u"}, "dryRun": ["All"]}),
+    ],
+)
+def test_a_deletion_has_its_options(deletion: Deletion, dry_run: bool, options: dict[str, Any]) -> None:
+    api = Api()
+    written = Writer(api, JOB, dry_run).objects(Plan(deletions=(deletion,)))
+    assert api.requests == [("DELETE", f"{PODS}/a")]
+    assert api.bodies == [{"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", **options}]
+    assert written.deleted == ["Pod/a"]
+    assert written.versions == ([] if dry_run else [("uid of a", "7")])
+
+
+@pytest.mark.parametrize("answer", [{"kind": "Status", "metadata": {"uid": "x", "resourceVersion": "7"}}, {}])
+def test_an_object_that_is_gone_at_once_has_no_version(answer: Mapping[str, Any]) -> None:
+    written = Writer(Api(DELETE_a=answer), JOB).objects(Plan(deletions=(Deletion("Pod", "a", "u"),)))
+    assert written.versions == [("u", None)]
+
+
+@pytest.mark.parametrize(
+    ("error", "refused", "postponed"),
+    [
+        (ApiError(404, "NotFound", "gone"), [], []),
+        (ApiError(409, "Conflict", "another uid"), [], []),
+        (DENIED, [], ["Pod/a: quota"]),
+        (AWAY, [], ["Pod/a: away"]),
+        (INVALID, ["Pod/a: bad"], []),
+    ],
+)
+def test_errors_of_a_deletion(error: ApiError, refused: list[str], postponed: list[str]) -> None:
+    written = Writer(Api(DELETE_a=error), JOB).objects(Plan(deletions=(Deletion("Pod", "a", "u"),)))
+    assert (written.refused, written.postponed, written.deleted, written.versions) == (refused, postponed, [], [])
+
+
+# --- ensured objects
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_an_object_of_the_job_is_replaced(dry_run: bool) -> None:
+    api = Api(POST_t=EXISTS, GET_t=present("t"))
+    written = Writer(api, JOB, dry_run).objects(Plan(ensured_objects=(manifest("Deployment", "t"),)))
+    assert api.methods() == ["POST t", "GET t", "PUT t"]
+    assert api.bodies[2] == manifest("Deployment", "t")
+    assert api.queries[2] == api.queries[0]
+    assert written.created == ["Deployment/t"]
+    assert written.versions == ([] if dry_run else [("uid of t", "7")])
+
+
+def test_an_object_that_was_just_created_is_not_replaced() -> None:
+    api = Api()
+    written = Writer(api, JOB).objects(Plan(ensured_objects=(manifest("Deployment", "t"),)))
+    assert api.methods() == ["POST t"]
+    assert (written.created, written.versions) == (["Deployment/t"], [("uid of t", "7")])
+
+
+@pytest.mark.parametrize(
+    ("answers", "field", "texts"),
+    [
+        ({"POST_t": INVALID}, "optional_failures", ["Deployment/t: bad"]),
+        ({"POST_t": AWAY}, "postponed", ["Deployment/t: away"]),
+        ({"POST_t": EXISTS, "GET_t": present("t"), "PUT_t": INVALID}, "optional_failures", ["Deployment/t: bad"]),
+        ({"POST_t": EXISTS, "GET_t": present("t"), "PUT_t": AWAY}, "postponed", ["Deployment/t: away"]),
+        ({"POST_t": EXISTS, "GET_t": present("t", deletionTimestamp="now")}, "waiting", ["Deployment/t"]),
+        (
+            {"POST_t": EXISTS, "GET_t": present("t", ownerReferences=[{**OWNER, "uid": "job-0"}])},
+            "predecessors",
+            ["Deployment/t"],
+        ),
+    ],
+)
+def test_an_object_that_the_training_does_not_need_is_never_a_refusal(
+    answers: dict[str, Any], field: str, texts: list[str]
+) -> None:
+    written = Writer(Api(**answers), JOB).objects(Plan(ensured_objects=(manifest("Deployment", "t"),)))
+    assert getattr(written, field) == texts
+    assert (written.refused, written.created, written.versions) == ([], [], [])
+
+
+# --- the job itself
+
+
+def test_the_status_is_replaced_for_the_version_that_was_read() -> None:
+    api = Api()
+    Writer(api, JOB).status({"state": "Running"})
+    assert api.requests == [("PATCH", f"{JOBS}/digits/status")]
+    assert api.bodies == [
+        [
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": "41"},
+            {"op": "add", "path": "/status", "value": {"state": "Running"}},
+        ]
+    ]
+    assert (api.queries, api.types) == ([STRICT], ["application/json-patch+json"])
+
+
+def test_every_event_is_tried_and_its_error_reported() -> None:
+    notes = [EventNote("Normal", "Created", "3 pods"), EventNote("Warning", "Failed", "a pod")]
+    api = Api()
+    assert Writer(api, JOB).events(notes, NOW) == []
+    assert [(path, body["reason"]) for (_, path), body in zip(api.requests, api.bodies, strict=True)] == [
+        ("/api/v1/namespaces/lab/events/", "Created"),
+        ("/api/v1/namespaces/lab/events/", "Failed"),
+    ]
+    assert api.queries == [STRICT, STRICT]
+    assert Writer(Api(POST_=AWAY), JOB).events(notes, NOW) == ["Event: away", "Event: away"]
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_the_deletion_of_the_job_is_for_its_uid(dry_run: bool) -> None:
+    api = Api()
+    Writer(api, JOB, dry_run).delete_job()
+    assert api.requests == [("DELETE", f"{JOBS}/digits")]
+    assert api.bodies == [
+        {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": "job-1"},
+            **({"dryRun": ["All"]} if dry_run else {}),
+        }
+    ]
