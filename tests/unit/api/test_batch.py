@@ -76,9 +76,11 @@ def test_an_unexpected_error_fails_its_job_alone(action: Reconciles) -> None:
     assert (failed.ok, is_last, other) == (False, True, "b")
     assert failed.message.startswith("internal error: RuntimeError: a bug in the plugin (")
     assert "test_batch.py:" in failed.message, "it names the line"
+    assert (failed.changed, failed.requeue_after) == (False, None)
 
 
 def test_an_api_server_that_does_not_answer_fails_its_job_alone(action: Reconciles) -> None:
     action.finish("a")
     (((failed,), is_last),) = action.parts("a", None, breaks=ApiError(503, "", "no answer"))
     assert (failed.ok, failed.message, is_last) == (False, "503: no answer", True)  # type: ignore[attr-defined]
+    assert failed.changed is False  # type: ignore[attr-defined]

@@ -1,0 +1,186 @@
+"""The steps of a reconcile: what is read and planned, and the outcome for the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
+from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import slices
+from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
+from support.builders import MXNET, NOW, UID, MXJob, mxjob, pods_of
+from support.recording_api import Api, context_of
+
+INVALID = ApiError(422, "Invalid", "bad")
+
+
+class ReadingApi(Api):
+    """Records the reads as well. `status_error` is the answer to the write of the status."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.reads: list[str] = []
+        self.status_error: ApiError | None = None
+
+    def request(self, method: str, path: str, body: Any = None, query: Any = None, content_type: str = "") -> Any:
+        if method == "GET":
+            self.reads.append(path.rpartition("/")[2])
+        if method == "PATCH" and self.status_error:
+            raise self.status_error
+        return super().request(method, path, body, query, content_type)
+
+
+@pytest.fixture(autouse=True)
+def no_cache() -> Iterator[None]:
+    yield
+    cache_snapshot.publish(None)
+
+
+def watched(*pods: Any, cluster_info: dict[str, Any] | None = None) -> None:
+    cache_snapshot.publish({UID: {"Pod": list(pods), "Service": [], "ConfigMap": []}}, cluster_info)
+
+
+def run(api: Api, job: MXJob | None = None, dry_run: bool = False) -> Outcome:
+    return reconcile(context_of(api, dry_run), (job or mxjob().v1().workers(2)).resource(), MXNET)
+
+
+def invalid() -> MXJob:
+    return mxjob().v1().workers(2).container("Worker", name="another")
+
+
+def test_the_result_for_the_engine_has_all_that_its_queue_needs() -> None:
+    resource = {"metadata": {"namespace": "lab", "name": "digits", "uid": "1"}}
+    outcome = Outcome(
+        resource,
+        Plan(),
+        True,
+        False,
+        "3 pods",
+        4.0,
+        (("pod", "7"), ("other", None)),
+        True,
+        ("no right",),
+        {"state": ""},
+    )
+    assert outcome.as_result() == {
+        "namespace": "lab",
+        "name": "digits",
+        "uid": "1",
+        "ok": True,
+        "changed": False,
+        "message": "3 pods",
+        "requeue_after": 4.0,
+        "continues": True,
+        "wrote": [["pod", "7"], ["other", None]],
+        "warnings": ["no right"],
+    }
+    bare = Outcome({"metadata": {}}, Plan(), True, False, "", None).as_result()
+    assert (bare["namespace"], bare["name"], bare["uid"]) == ("", "", "")
+
+
+# --- reads
+
+
+def test_what_a_job_owns_is_read_where_no_engine_watches() -> None:
+    api = ReadingApi()
+    run(api)
+    assert api.reads[:2] == ["pods", "services"]
+    watched()
+    api = ReadingApi()
+    run(api)
+    assert api.reads == []
+
+
+def test_of_an_invalid_job_only_a_first_status_needs_the_pods() -> None:
+    api = ReadingApi()
+    run(api, invalid())
+    assert api.reads == ["pods"]
+    api = ReadingApi()
+    run(api, invalid().status(phase="Failed", state="Failed"))
+    assert api.reads == []
+
+
+def test_accelerators_are_resolved_with_what_the_engine_knows_of_the_cluster() -> None:
+    alpha = "alpha.kubernetes.io/nvidia-gpu"
+    job = mxjob().v1().workers(1).container("Worker", resources={"limits": {alpha: 1}})
+    watched(cluster_info={"config_map": "c", "config_maps": [], "resources": ["nvidia.com/gpu"]})
+    api = ReadingApi()
+    run(api, job)
+    limits = [
+        pod["spec"]["containers"][0].get("resources", {}).get("limits") for pod in api.made if pod["kind"] == "Pod"
+    ]
+    assert {"nvidia.com/gpu": 1} in limits
+    assert {alpha: 1} not in limits
+    assert api.reads == []
+
+
+# --- slices
+
+
+@pytest.mark.parametrize(("has_watch", "expected"), [(True, 3), (False, 6)])
+def test_only_a_reconcile_that_another_one_follows_plans_a_slice(
+    monkeypatch: pytest.MonkeyPatch, has_watch: bool, expected: int
+) -> None:
+    monkeypatch.setattr(slices, "LARGEST", 3)
+    if has_watch:
+        watched()
+    outcome = run(Api(), mxjob().v1().workers(5))
+    assert len(outcome.plan.pods) == expected
+    assert outcome.continues is has_watch
+
+
+# --- the outcome
+
+
+def test_a_plan_that_kubernetes_refuses_is_not_reported_as_done() -> None:
+    assert run(Api({"Pod": INVALID})).plan == Plan()
+    assert len(run(Api()).plan.pods) == 3
+
+
+def test_a_dry_run_has_the_status_that_it_would_write() -> None:
+    api = Api()
+    outcome = run(api, dry_run=True)
+    assert api.status is None
+    assert outcome.status is not None
+    assert outcome.status["phase"] == "Creating"
+    assert outcome.wrote == ()
+
+
+def limited() -> MXJob:
+    """A job that is reconciled again at its deadline."""
+    return mxjob().v1().workers(2).run_policy(activeDeadlineSeconds=100)
+
+
+def test_a_job_that_has_changed_meanwhile_is_reconciled_again_soon() -> None:
+    api = ReadingApi()
+    api.status_error = ApiError(409, "Conflict", "the object has been modified")
+    outcome = run(api, limited())
+    assert (outcome.ok, outcome.changed, outcome.message) == (True, True, "changed meanwhile")
+    assert outcome.requeue_after is not None
+    assert 0 < outcome.requeue_after < 2
+    assert (outcome.status, api.events()) == (None, [])
+
+
+def test_a_job_that_is_gone_needs_nothing_more() -> None:
+    api = ReadingApi()
+    api.status_error = ApiError(404, "NotFound", "gone")
+    outcome = run(api, limited())
+    assert (outcome.ok, outcome.changed, outcome.message, outcome.requeue_after) == (True, True, "", None)
+    assert (outcome.status, api.events()) == (None, [])
+    assert outcome.wrote, "the cache has to observe the deletion of what was written"
+
+
+def test_nothing_to_write_is_no_change() -> None:
+    pods = [pod.running().resource() for pod in pods_of(mxjob().v1().workers(2).job())]
+    job = mxjob().v1().workers(2)
+    api = Api()
+    for _ in range(3):
+        owned = {UID: {"Pod": pods, "Service": [one for one in api.made if one["kind"] == "Service"], "ConfigMap": []}}
+        outcome = reconcile(Context(api, Reader(api, owned), clock=lambda: NOW), job.resource(), MXNET)
+        job.status(**(api.status or {}))
+    assert (outcome.changed, outcome.status, outcome.wrote) == (False, None, ())
