@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api import reconcile as module
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
@@ -149,6 +150,32 @@ def test_a_dry_run_has_the_status_that_it_would_write() -> None:
     assert outcome.status is not None
     assert outcome.status["phase"] == "Creating"
     assert outcome.wrote == ()
+
+
+def test_the_first_status_is_not_deferred_where_an_object_is_missing() -> None:
+    watched()
+    api = Api()
+    assert (run(api).status, api.status) == (None, None), "the next reconcile writes it"
+    api = Api({"Service": ApiError(500, "", "etcd is away")})
+    assert run(api).status is not None
+    assert "Pod" in api.kinds()
+    assert api.status is not None
+
+
+@pytest.mark.parametrize(("error", "expected"), [(None, 1), (INVALID, 0), (ApiError(500, "", "etcd is away"), 0)])
+def test_routes_are_written_after_the_objects_that_they_expose(
+    monkeypatch: pytest.MonkeyPatch, error: ApiError | None, expected: int
+) -> None:
+    written: list[str] = []
+
+    def ensure(api: Any, plan: Plan, namespace: str, uid: str, dry_run: bool) -> list[str]:
+        written.append(uid)
+        return []
+
+    monkeypatch.setattr(module.routes, "ensure", ensure)
+    run(Api({"Pod": error} if error else None))
+    run(Api(), invalid())
+    assert written == [UID] * expected
 
 
 def limited() -> MXJob:
