@@ -29,7 +29,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
     CLOUDS,
     CONFIG_MAP,
     FORCE_DELETE_VARIABLE,
+    MAX_REPLICAS,
     MAX_REPLICAS_VARIABLE,
+    TERMINATION_MESSAGE_POLICIES,
     TERMINATION_MESSAGE_POLICY_VARIABLE,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
@@ -122,20 +124,22 @@ def _framework(arguments: Mapping[str, Any], read: Read) -> Framework:
     try:
         return dataclasses.replace(
             build_framework(arguments["framework"], read),
-            max_replicas=_variable(MAX_REPLICAS_VARIABLE, operator_defaults.max_replicas),
+            max_replicas=_variable(MAX_REPLICAS_VARIABLE, operator_defaults.positive, str(MAX_REPLICAS)),
             force_delete_after_seconds=_variable(FORCE_DELETE_VARIABLE, operator_defaults.force_delete_after),
             termination_message_policy=_variable(
-                TERMINATION_MESSAGE_POLICY_VARIABLE, operator_defaults.termination_message_policy
+                TERMINATION_MESSAGE_POLICY_VARIABLE,
+                operator_defaults.termination_message_policy,
+                TERMINATION_MESSAGE_POLICIES[0],
             ),
         )
     except InvalidFramework as e:
         raise AnsibleActionFail(f"framework: {e}") from e
 
 
-def _variable(name: str, read: Callable[[str], Value]) -> Value:
+def _variable(name: str, read: Callable[[str], Value], default: str = "") -> Value:
     """The value of a variable that the engine has set."""
     try:
-        return read(os.environ.get(name) or "")
+        return read(os.environ.get(name) or default)
     except ValueError as e:
         raise AnsibleActionFail(f"{name}: {e}") from e
 

@@ -409,7 +409,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         help="if the operator's own namespace has no ConfigMap tf-job-operator-config, read it from this one, such as "
         "default; who can write it there decides which host paths pods mount "
         f"(default: {CONFIG_NAMESPACE_VARIABLE}, else none)")  # fmt: skip
-    add("--max-replicas-per-job", type=_checked(operator_defaults.max_replicas), metavar="N",
+    add("--max-replicas-per-job", type=_checked(operator_defaults.positive), metavar="N",
         default=os.environ.get(MAX_REPLICAS_VARIABLE) or str(MAX_REPLICAS),
         help=f"refuse jobs with more replicas (default: {MAX_REPLICAS_VARIABLE}, else {MAX_REPLICAS})")  # fmt: skip
     add("--force-delete-after-seconds", type=_checked(operator_defaults.force_delete_after), metavar="N",

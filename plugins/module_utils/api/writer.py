@@ -16,6 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
     is_owned_by,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH
+from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote, event_of
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
@@ -140,15 +141,9 @@ class Writer:
             return
         name = f"{deletion.kind}/{deletion.name}"
         path = f"{paths.collection(deletion.api_version, deletion.kind, self._namespace)}/{deletion.name}"
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
-        if deletion.uid:
-            body["preconditions"] = {"uid": deletion.uid}  # type: ignore[assignment]
-        if deletion.lost_node:
-            body["gracePeriodSeconds"] = 0  # type: ignore[assignment]
-        if self._dry_run:
-            body["dryRun"] = ["All"]  # type: ignore[assignment]
+        options = delete_options(deletion.uid, force=deletion.lost_node, dry_run=self._dry_run)
         try:
-            response = self._api.request("DELETE", path, body)
+            response = self._api.request("DELETE", path, options)
         except ApiError as e:
             if e.status not in (404, 409):  # 404: already deleted; 409: a newer object has that name
                 self._note(e, f"{name}: {e.message}", written)
@@ -192,16 +187,9 @@ class Writer:
 
     def delete_job(self) -> None:
         """Delete the job; the garbage collector deletes the objects that it owns."""
-        body: dict[str, Any] = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "propagationPolicy": "Background",
-            "preconditions": {"uid": self._uid},
-        }
-        if self._dry_run:
-            body["dryRun"] = ["All"]
+        options = delete_options(self._uid, dry_run=self._dry_run)
         try:
-            self._api.request("DELETE", paths.object_path(self._resource), body)
+            self._api.request("DELETE", paths.object_path(self._resource), options)
         except ApiError as e:
             if e.status not in (404, 409):
                 raise

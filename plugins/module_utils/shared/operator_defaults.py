@@ -1,16 +1,13 @@
 """What the administrator sets for all jobs: the values of command-line options and of environment variables.
 
 The command line checks its options with these functions, and the action plugin the variables by which it gets them.
-Each raises ValueError with a sentence that begins with the value.
+Each raises ValueError with a sentence that begins with the value. The action plugin takes the default where a variable
+is not set; on the command line an empty value is one only where the function says what it means.
 """
 
 from __future__ import annotations
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
-    CLOUDS,
-    MAX_REPLICAS,
-    TERMINATION_MESSAGE_POLICIES,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CLOUDS, TERMINATION_MESSAGE_POLICIES
 
 
 def cloud(text: str) -> str:
@@ -18,11 +15,6 @@ def cloud(text: str) -> str:
     if text not in ("", *CLOUDS):
         raise ValueError(f"{text!r} is neither {' nor '.join(CLOUDS)}; leave it empty on other clouds")
     return text
-
-
-def max_replicas(text: str) -> int:
-    """The most replicas of a job, MAX_REPLICAS for ""."""
-    return positive(text) if text else MAX_REPLICAS
 
 
 def force_delete_after(text: str) -> int | None:
@@ -33,10 +25,10 @@ def force_delete_after(text: str) -> int | None:
 
 
 def termination_message_policy(text: str) -> str:
-    """One of TERMINATION_MESSAGE_POLICIES, the first for ""."""
-    if text not in ("", *TERMINATION_MESSAGE_POLICIES):
+    """One of TERMINATION_MESSAGE_POLICIES."""
+    if text not in TERMINATION_MESSAGE_POLICIES:
         raise ValueError(f"{text!r} is neither {' nor '.join(TERMINATION_MESSAGE_POLICIES)}")
-    return text or TERMINATION_MESSAGE_POLICIES[0]
+    return text
 
 
 def positive(text: str) -> int:

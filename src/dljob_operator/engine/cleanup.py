@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
@@ -70,14 +71,8 @@ def _list_objects(api: KubeApi, kind: Resource, deadline: float) -> list[dict[st
 
 
 def _delete(api: KubeApi, path: str, uid: str, propagation: str = "Background") -> None:
-    options = {
-        "apiVersion": "v1",
-        "kind": "DeleteOptions",
-        "propagationPolicy": propagation,
-        "preconditions": {"uid": uid},
-    }
     try:
-        api.request("DELETE", path, options)
+        api.request("DELETE", path, delete_options(uid, propagation))
     except ApiError as error:
         if error.status not in (404, 409):  # deleted already, or another object has the name
             raise

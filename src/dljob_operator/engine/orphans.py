@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
@@ -58,6 +59,8 @@ class OrphanCollector:
         self._orphans = orphans
         self._interval = interval
         self._before: dict[DeletedJob, frozenset[str]] = {}
+        self._asked: dict[DeletedJob, int] = {}  # the pass that last asked for a job that is stuck
+        self._passes = 0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="orphans", daemon=True)
 
@@ -76,9 +79,13 @@ class OrphanCollector:
         present = {job: frozenset(uid_of(orphan.obj) for orphan in orphans) for job, orphans in found.items()}
         stuck = [job for job, uids in present.items() if self._before.get(job) == uids]
         self._before = present
-        for job in stuck[:_MOST]:
+        self._passes += 1
+        self._asked = {job: self._asked.get(job, 0) for job in stuck}
+        # jobs that the API server still has must not keep the others from their turn
+        for job in sorted(stuck, key=self._asked.__getitem__)[:_MOST]:
             if self._stopping.is_set():
                 return
+            self._asked[job] = self._passes
             try:
                 if self._is_gone(job):
                     self._delete(job, found[job])
@@ -95,14 +102,9 @@ class OrphanCollector:
     def _delete(self, job: DeletedJob, orphans: Sequence[Orphan]) -> None:
         for orphan in orphans:
             metadata = orphan.obj["metadata"]
-            options = {
-                "apiVersion": "v1",
-                "kind": "DeleteOptions",
-                "propagationPolicy": "Background",
-                "preconditions": {"uid": metadata["uid"]},
-            }
+            path = orphan.resource.item(metadata["namespace"], metadata["name"])
             try:
-                self._api.request("DELETE", orphan.resource.item(metadata["namespace"], metadata["name"]), options)
+                self._api.request("DELETE", path, delete_options(metadata["uid"]))
             except ApiError as error:
                 if error.status not in (404, 409):  # 404: already deleted; 409: a newer object has that name
                     raise

@@ -67,17 +67,28 @@ def crd(kind: str = "EchoJob") -> dict[str, Any]:
 
 
 def remove_crd(kube: KubeApi, name: str) -> None:
+    """Delete a definition, once its kind can be listed.
+
+    Deleted earlier, it can stay for up to 1,000 s: the API server's finalizer fails until it can list the kind, writes
+    each failure into the status, which makes it try again at once, and by that exhausts its exponential delay.
+    """
+    plural, group = name.split(".", 1)
+
+    def answers(path: str) -> int:
+        try:
+            kube.get(path)
+        except ApiError as error:
+            return error.status
+        return 200
+
+    def is_absent() -> bool:
+        return answers(_CRDS.item("", name)) == 404
+
+    kind = Resource(f"/apis/{group}/v1", plural).collection()
+    until(lambda: is_absent() or answers(kind) == 200, f"{name} can be listed")
     with contextlib.suppress(ApiError):
         kube.request("DELETE", _CRDS.item("", name))
-
-    def gone() -> bool:
-        try:
-            kube.get(_CRDS.item("", name))
-        except ApiError as error:
-            return error.status == 404
-        return False
-
-    until(gone, f"{name} is deleted")
+    until(is_absent, f"{name} is deleted")
 
 
 @dataclass

@@ -11,6 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared import opera
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
     FORCE_DELETE_VARIABLE,
     MAX_REPLICAS,
+    MAX_REPLICAS_VARIABLE,
     TERMINATION_MESSAGE_POLICY_VARIABLE,
 )
 from support.builders import declaration
@@ -22,9 +23,7 @@ from support.builders import declaration
         (operator_defaults.force_delete_after, "", None),
         (operator_defaults.force_delete_after, "0", 0),
         (operator_defaults.force_delete_after, "300", 300),
-        (operator_defaults.max_replicas, "", MAX_REPLICAS),
-        (operator_defaults.max_replicas, "7", 7),
-        (operator_defaults.termination_message_policy, "", "FallbackToLogsOnError"),
+        (operator_defaults.positive, "7", 7),
         (operator_defaults.termination_message_policy, "File", "File"),
         (operator_defaults.cloud, "", ""),
         (operator_defaults.cloud, "gke", "gke"),
@@ -38,8 +37,11 @@ def test_a_value(read: Callable[[str], object], text: str, value: object) -> Non
     ("read", "text", "says"),
     [
         *((operator_defaults.force_delete_after, text, "a number of seconds") for text in ("-1", "5m", "1.5")),
-        *((operator_defaults.max_replicas, text, "a number of 1 or more") for text in ("0", "-1", "many", "1e3")),
-        (operator_defaults.termination_message_policy, "file", "neither FallbackToLogsOnError nor File"),
+        *((operator_defaults.positive, text, "a number of 1 or more") for text in ("", "0", "-1", "many", "1e3")),
+        *(
+            (operator_defaults.termination_message_policy, text, "neither FallbackToLogsOnError nor File")
+            for text in ("", "file")
+        ),
         (operator_defaults.cloud, "aws", "neither gke nor azure"),
     ],
 )
@@ -53,6 +55,16 @@ def test_the_action_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FORCE_DELETE_VARIABLE, "5m")
     with pytest.raises(AnsibleActionFail, match=f"{FORCE_DELETE_VARIABLE}: '5m'"):
         reconcile._framework({"framework": declaration("mxnet")}, lambda name: "")
+
+
+@pytest.mark.parametrize("value", [None, ""], ids=["not set", "empty"])
+def test_a_variable_without_a_value_is_the_default(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
+    for name in (FORCE_DELETE_VARIABLE, MAX_REPLICAS_VARIABLE, TERMINATION_MESSAGE_POLICY_VARIABLE):
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    framework = reconcile._framework({"framework": declaration("mxnet")}, lambda name: "")
+    assert framework.force_delete_after_seconds is None
+    assert framework.max_replicas == MAX_REPLICAS
+    assert framework.termination_message_policy == "FallbackToLogsOnError"
 
 
 def test_it_is_part_of_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,9 @@ def test_the_limit_of_replicas_reaches_the_runs(
     with pytest.raises(SystemExit):
         limit()
     assert "'0' is not a number of 1 or more" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        limit("--max-replicas-per-job", "")
+    assert "'' is not a number of 1 or more" in capsys.readouterr().err
 
 
 def test_the_time_of_a_deletion_by_force_reaches_the_runs(
@@ -86,3 +89,6 @@ def test_whether_logs_are_quoted_reaches_the_runs(
     with pytest.raises(SystemExit):
         policy()
     assert "'file' is neither FallbackToLogsOnError nor File" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        policy("--termination-message-policy", "")
+    assert "'' is neither FallbackToLogsOnError nor File" in capsys.readouterr().err

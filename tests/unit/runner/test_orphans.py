@@ -108,10 +108,13 @@ def test_a_former_leader_deletes_nothing_and_goes_on_with_the_next_job(
     assert "cannot delete what is left of a deleted job" in caplog.text
 
 
-def test_one_pass_asks_for_a_hundred_jobs(server: Server) -> None:
+def test_one_pass_asks_for_a_hundred_jobs_and_the_next_for_others(server: Server) -> None:
+    server.jobs = [f"job-{n}" for n in range(200)]  # only the cache lacks the first 200
     left = [orphan(f"pod-{n}", f"job-{n}") for n in range(250)]
     passes(server, left, left)
     assert len(server.lists) == 100
+    passes(server, *[left] * 4)
+    assert {path.rsplit("/", 1)[1] for path, _ in server.deletions} == {f"pod-{n}" for n in range(200, 250)}
 
 
 def test_an_unexpected_error_does_not_end_the_thread(server: Server, caplog: pytest.LogCaptureFixture) -> None:

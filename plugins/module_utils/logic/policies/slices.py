@@ -22,8 +22,8 @@ copy of its template, which takes about twice as much memory."""
 
 def first_starts(starts: tuple[PodToCreate, ...], largest: int | None) -> tuple[PodToCreate, ...]:
     """The pods that this reconcile creates; ``largest`` is ``None`` where one reconcile has to create all."""
-    if largest is None:
-        return starts
+    if largest is None or len(starts) <= 1:
+        return starts  # the first pod is created whatever its size
     count, left = 0, BYTES
     sizes: dict[str, int] = {}  # by replica type
     for start in starts[:largest]:

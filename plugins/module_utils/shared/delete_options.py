@@ -1,0 +1,23 @@
+"""The body of a DELETE request, which deletes the object that the caller has seen, and no newer one of its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def delete_options(
+    uid: str, propagation: str = "Background", *, force: bool = False, dry_run: bool = False
+) -> dict[str, Any]:
+    """DeleteOptions with ``uid`` as precondition; the API server answers 409 where another object has the name.
+
+    ``uid`` may be empty: no precondition. ``propagation`` is Background, Foreground or Orphan. ``force`` deletes a pod
+    without its grace period, although its node may still run it.
+    """
+    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+    if uid:
+        options["preconditions"] = {"uid": uid}
+    if force:
+        options["gracePeriodSeconds"] = 0
+    if dry_run:
+        options["dryRun"] = ["All"]
+    return options
