@@ -105,7 +105,7 @@ class ActionModule(ActionBase):
             framework = frameworks.get(batch.target) or _framework(arguments, read)
             frameworks[batch.target] = framework
             reader = Reader(client, batch.owned, batch.cluster_info)
-            context = Context(client, reader, _settings(arguments))
+            context = Context(client, reader, _settings(arguments), is_contended=batch.is_contended)
             for outcomes, is_last in reconcile_all(context, batch.jobs, framework, REPORT_EVERY):
                 done = task_result(outcomes)
                 changed = changed or done["changed"]

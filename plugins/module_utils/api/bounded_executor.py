@@ -21,8 +21,10 @@ class BoundedExecutor:
         self._width = width
         self._threads = ThreadPoolExecutor(width, "executor")
 
-    def map(self, items: Sequence[Item], do: Callable[[Item], None]) -> None:
+    def map(self, items: Sequence[Item], do: Callable[[Item], None], width: int | None = None) -> None:
         """Call ``do`` for each of ``items``, started in their order, and return when all calls have finished.
+
+        At most ``width`` of them run at a time; ``None`` is no limit but the number of threads.
 
         Raises the exception of the first item that failed, after all others have finished. ``do`` must not call this
         method.
@@ -31,7 +33,7 @@ class BoundedExecutor:
             for item in items:
                 do(item)
             return
-        slots = threading.Semaphore(2 * self._width)
+        slots = threading.Semaphore(width or 2 * self._width)
 
         def run(item: Item) -> None:
             try:

@@ -24,4 +24,6 @@ class Context:
     settings: OperatorSettings = field(default_factory=OperatorSettings)
     dry_run: bool = False
     """The API server checks every object and stores none; no status and no Event is written."""
+    is_contended: bool = False
+    """Users wait for other jobs: a large one sends fewer writes at once."""
     clock: Callable[[], datetime] = utc_now

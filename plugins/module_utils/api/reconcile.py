@@ -170,10 +170,12 @@ def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) ->
 
 
 def budget_for(context: Context, observed: Observed) -> Budget | None:
-    """The time of the writes. Without an engine that watches, one reconcile writes everything."""
+    """The time and the width of the writes. Without an engine that watches, one reconcile writes everything."""
     if not context.reader.has_watch:
         return None
-    return Budget(budgets.SECONDS if observed.pods else budgets.FIRST_SECONDS)
+    if not observed.pods:
+        return Budget(budgets.FIRST_SECONDS, budgets.NARROW)
+    return Budget(budgets.SECONDS, budgets.NARROW if context.is_contended else None)
 
 
 def resolve(context: Context, parsed: Parsed, planned: Plan) -> Resolution:

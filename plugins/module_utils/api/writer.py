@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
@@ -26,6 +26,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
 
 Resource = Mapping[str, Any]
+Item = TypeVar("Item")
 
 
 def observed_version(resource: Resource) -> ObservedVersion:
@@ -58,12 +59,15 @@ class Writer:
             return written  # the pods need these objects
         # Services start first, but the pods do not wait for them: a pod needs DNS names once it runs, which takes
         # longer than these writes. Where the API server rejects a Service, the job fails and its pods are deleted.
-        executor = self._api.executor
-        executor.map([*plan.services, *plan.pods], lambda manifest: self._create(manifest, written, budget))
-        executor.map(plan.deletions, lambda deletion: self._delete(deletion, written, budget))
+        manifests = [*plan.services, *plan.pods]
+        self._each(manifests, lambda manifest: self._create(manifest, written, budget), budget)
+        self._each(plan.deletions, lambda deletion: self._delete(deletion, written, budget), budget)
         for manifest in plan.ensured_objects:
             self._ensure(manifest, written)
         return written
+
+    def _each(self, items: Sequence[Item], write: Callable[[Item], None], budget: Budget | None) -> None:
+        self._api.executor.map(items, write, None if budget is None else budget.width(len(items)))
 
     def _create(self, manifest: Resource, written: ApplyResult, budget: Budget | None = None) -> None:
         is_pod = manifest["kind"] == "Pod"

@@ -35,13 +35,15 @@ class Declaration:
 @dataclass(frozen=True)
 class Batch:
     """One batch of jobs of one target, as the API server returns them; what they own and the cluster info as in
-    :mod:`.cache_snapshot`. Without a declaration it is for the role that the worker runs."""
+    :mod:`.cache_snapshot`. Without a declaration it is for the role that the worker runs. While it is contended, users
+    wait for other jobs, and this batch sends fewer writes at once."""
 
     target: str
     jobs: Sequence[Mapping[str, Any]]
     owned: Mapping[str, Owned] | None
     cluster_info: Published | None
     declaration: Declaration | None = None
+    is_contended: bool = False
 
 
 class WorkSource(Protocol):

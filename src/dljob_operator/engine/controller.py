@@ -169,6 +169,7 @@ class Controller:
         else:
             request = request_for_many(kind.watch, objs, cache, timeout)
         unreported = {uid_of(obj): obj for obj in objs}
+        request = replace(request, is_contended=self._queue.is_contended(unreported))
         results = self._runner.results(request)
         try:
             for result in results:

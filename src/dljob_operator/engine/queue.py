@@ -15,6 +15,7 @@ import enum
 import math
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
@@ -28,6 +29,8 @@ SETTLE = 0.05
 """Seconds by which an event of an owned object is delayed, because pods of one job change in bursts."""
 SETTLE_EACH = 0.0005
 """Additional delay in seconds for each owned object: a reconcile reads all of them, and more of them change."""
+CONTENTION = 2.0
+"""Seconds after a change of a job during which the writes of others are held back."""
 _PASSED_OVER = 4  # gets from earlier lines in a row before one from a line that waits
 
 
@@ -85,6 +88,8 @@ class WorkQueue:
         self._lines = (self._changed_jobs, self._changed_owned, self._continuing)
         self._running_continuing: dict[str, int] = {}
         """The thread of each run of a continuing job."""
+        self._changes: OrderedDict[str, float] = OrderedDict()
+        """When the two jobs that a user changed last were changed, by key."""
         self._takers = 0
         self._progress = QueueProgress(clock)
 
@@ -115,7 +120,9 @@ class WorkQueue:
         """
         with self._changed:
             item = self._items.setdefault(key, _Item(flow))
-            if not urgent:
+            if urgent:
+                self._note_change(key)
+            else:
                 item.settle = SETTLE + SETTLE_EACH * owned
             if item.state is _State.RUNNING:
                 item.dirty.add(cause)
@@ -125,6 +132,12 @@ class WorkQueue:
                 self._make_ready(key, item, urgent=True)
             elif not item.failures:
                 self._delay(key, item, min(self._schedule.due(key), self._clock() + item.settle))
+
+    def is_contended(self, keys: Collection[str]) -> bool:
+        """Whether a user has changed another job than `keys` within the last CONTENTION seconds."""
+        with self._changed:
+            since = self._clock() - CONTENTION
+            return any(at > since for key, at in self._changes.items() if key not in keys)
 
     def discard(self, key: str) -> None:
         """Remove a deleted job; a run in progress ends by itself."""
@@ -197,6 +210,12 @@ class WorkQueue:
         """Make `get` return None in all threads."""
         with self._changed:
             self._schedule.close()
+
+    def _note_change(self, key: str) -> None:
+        self._changes[key] = self._clock()
+        self._changes.move_to_end(key)
+        if len(self._changes) > 2:
+            self._changes.popitem(last=False)
 
     def _take(self, limit: Callable[[str], int]) -> list[str] | None:
         self._promote()

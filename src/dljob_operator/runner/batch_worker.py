@@ -37,6 +37,7 @@ class PipeWorkSource:
                     request.snapshot,
                     request.cluster_info,
                     self._declarations.get(request.target),
+                    request.is_contended,
                 )
 
     def report_partial(self, result: Mapping[str, Any]) -> None:

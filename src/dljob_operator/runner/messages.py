@@ -61,6 +61,7 @@ class RunRequest:
     `snapshot` is `{job uid: {"Pod": [...], "Service": [...]}}`, or None without a cache; `cluster_info` is described in
     `engine.cluster_info`. `timeout` is in seconds. `facts` says whether to gather facts before a role, which takes a
     second; a playbook decides that itself. A `long_lived` request is for a worker, which uses only its `dljob_batch`.
+    `is_contended` says that others have just begun to wait for the API server too: a worker sends fewer writes at once.
     """
 
     target: str
@@ -71,6 +72,7 @@ class RunRequest:
     cluster_info: Mapping[str, Any] | None = None
     facts: bool = False
     long_lived: bool = False
+    is_contended: bool = False
 
     def to_body(self) -> bytes:
         data = {
@@ -80,6 +82,7 @@ class RunRequest:
             "unsafe": sorted(self.unsafe),
             "snapshot": self.snapshot,
             "cluster_info": self.cluster_info,
+            "is_contended": self.is_contended,
         }
         return json.dumps(data, separators=(",", ":")).encode()
 
@@ -94,6 +97,7 @@ class RunRequest:
             timeout,
             data["cluster_info"],
             data["facts"],
+            is_contended=data["is_contended"],
         )
 
 

@@ -53,6 +53,21 @@ def test_never_more_at_a_time(executor: BoundedExecutor) -> None:
     assert most == WIDTH
 
 
+def test_a_caller_may_ask_for_fewer_at_a_time(executor: BoundedExecutor) -> None:
+    under_way: list[int] = []
+    most = 0
+
+    def do(item: int) -> None:
+        nonlocal most
+        under_way.append(item)
+        most = max(most, len(under_way))
+        threading.Event().wait(0.002)
+        under_way.remove(item)
+
+    executor.map(range(20), do, 2)
+    assert most == 2
+
+
 def test_a_single_item_runs_in_the_callers_thread(executor: BoundedExecutor) -> None:
     names: list[str] = []
     executor.map(["only"], lambda item: names.append(threading.current_thread().name))

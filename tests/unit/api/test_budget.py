@@ -1,8 +1,8 @@
-"""The time that a reconcile may write."""
+"""The time that a reconcile may write, and how much at once."""
 
 from __future__ import annotations
 
-from ansible_collections.dljob.operator.plugins.module_utils.api.budget import LEAST, Budget
+from ansible_collections.dljob.operator.plugins.module_utils.api.budget import LEAST, NARROW, Budget
 
 
 class Clock:
@@ -14,7 +14,7 @@ class Clock:
 
 def test_writes_end_when_the_time_is_over() -> None:
     clock = Clock()
-    budget = Budget(0.5, clock)
+    budget = Budget(0.5, clock=clock)
     clock.now = 0.49
     assert all(budget.take() for _ in range(10 * LEAST))
     clock.now = 0.5
@@ -23,6 +23,12 @@ def test_writes_end_when_the_time_is_over() -> None:
 
 def test_a_small_job_is_written_at_once_however_slow_the_api_server_is() -> None:
     clock = Clock()
-    budget = Budget(0.5, clock)
+    budget = Budget(0.5, clock=clock)
     clock.now = 60.0
     assert [budget.take() for _ in range(LEAST + 2)] == [True] * LEAST + [False] * 2
+
+
+def test_only_a_large_job_is_written_narrowly() -> None:
+    assert Budget(1.0).width(10 * LEAST) is None
+    assert Budget(1.0, NARROW).width(LEAST) is None
+    assert Budget(1.0, NARROW).width(LEAST + 1) == NARROW

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api import budget
+from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
@@ -24,9 +25,9 @@ class Watched:
         self.api = Api(refuses)
         self.reasons: list[str] = []
 
-    def reconcile(self) -> Outcome:
+    def reconcile(self, is_contended: bool = False) -> Outcome:
         owned = {"Pod": self.pods(), "Service": [made for made in self.api.made if made["kind"] == "Service"]}
-        context = Context(self.api, Reader(self.api, {UID: owned}), clock=lambda: NOW)
+        context = Context(self.api, Reader(self.api, {UID: owned}), clock=lambda: NOW, is_contended=is_contended)
         outcome = reconcile(context, self.job, MXNET)
         if self.api.status is not None:
             self.job["status"] = self.api.status
@@ -45,6 +46,29 @@ class Watched:
 def _no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "SECONDS", 0.0)
     monkeypatch.setattr(budget, "FIRST_SECONDS", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("pods", "is_contended", "width"),
+    [(0, False, 1), (1, False, None), (1, True, 1)],
+    ids=["new", "alone", "contended"],
+)
+def test_a_large_job_writes_narrowly_when_it_is_new_or_users_wait_for_others(
+    monkeypatch: pytest.MonkeyPatch, pods: int, is_contended: bool, width: int | None
+) -> None:
+    widths: list[int | None] = []
+
+    def record(self: BoundedExecutor, items: Any, do: Any, width: int | None = None) -> None:
+        widths.append(width)
+        for item in items:
+            do(item)
+
+    watched = Watched()
+    for _ in range(pods):
+        watched.reconcile()
+    monkeypatch.setattr(BoundedExecutor, "map", record)
+    watched.reconcile(is_contended)
+    assert widths[0] == width
 
 
 def test_each_reconcile_writes_a_slice_and_reports_the_progress() -> None:

@@ -7,6 +7,7 @@ import signal
 import textwrap
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ _STAYS = """
                     if job.get("crash"):
                         os._exit(7)
                     time.sleep(job.get("sleep", 0))
-                    message = f"{os.getpid()} {number} {task_vars['greeting']} {sorted(work.owned or {})}"
+                    message = f"{os.getpid()} {number} {task_vars['greeting']} {sorted(work.owned or {})} {work.is_contended}"
                     jobs.append({"uid": job["uid"], "ok": not job.get("bad"), "message": message})
                     if job.get("partial"):
                         work_source.report_partial({"changed": True, "dljob": {"jobs": jobs}})
@@ -65,7 +66,7 @@ def ask(*jobs: dict[str, Any], timeout: float = 60) -> RunRequest:
 
 
 def message_words(result: RunResult) -> list[str]:
-    """process, number of the batch, the entry's own variable, what the jobs own"""
+    """process, number of the batch, the entry's own variable, what the jobs own, whether others wait"""
     assert result.ending is RunOutcome.COMPLETED, result
     return str(result.reports[0]["jobs"][0]["message"]).split(" ")
 
@@ -74,7 +75,8 @@ def test_one_worker_serves_several_requests(warm: RunnerClient) -> None:
     first, second = message_words(warm.run(ask())), message_words(warm.run(ask({}, {})))
     assert first[0] == second[0], "the same process"
     assert int(second[1]) == int(first[1]) + 1
-    assert first[2:] == ["hello", "['0']"]
+    assert first[2:] == ["hello", "['0']", "False"]
+    assert message_words(warm.run(replace(ask(), is_contended=True)))[4] == "True"
 
 
 def test_concurrent_requests_have_two_workers(warm: RunnerClient) -> None:

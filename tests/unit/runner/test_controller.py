@@ -20,7 +20,7 @@ from dljob_operator.engine.kube import ApiConnectionError
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.predicates import RECONCILE_PERIOD_ANNOTATION
 from dljob_operator.engine.progress import MARGIN
-from dljob_operator.engine.queue import WorkQueue
+from dljob_operator.engine.queue import CONTENTION, WorkQueue
 from dljob_operator.engine.settings import Settings
 from dljob_operator.runner import Failure, RunOutcome, RunRequest, RunResult
 from dljob_operator.watches import Finalizer, Watch
@@ -141,6 +141,15 @@ def test_a_job_is_run_with_its_variables_and_gets_its_conditions(make: Make) -> 
     assert bench.conditions() == {"Running": "True", "Failure": "False", "Successful": "True"}
     assert bench.reconciled("ok") == 1
     assert bench.metrics.registry.get_sample_value("dljob_runs_total", {"kind": str(ECHO)}) == 1
+
+
+def test_a_run_knows_whether_users_wait_for_other_jobs(make: Make) -> None:
+    bench = make()
+    for name in ("first", "soon after", "later"):
+        bench.add(name, name)
+        bench.work()
+        bench.now += CONTENTION if name == "soon after" else 0.1
+    assert [request.is_contended for request in bench.runner.requests] == [False, True, False]
 
 
 def test_a_failed_run_is_in_the_conditions_and_an_event_and_is_repeated_after_its_backoff(make: Make) -> None:

@@ -5,7 +5,15 @@ import threading
 import pytest
 
 from dljob_operator.engine.fair_queue import Flow
-from dljob_operator.engine.queue import FIRST_BACKOFF, LONGEST_BACKOFF, SETTLE, SETTLE_EACH, NextRun, WorkQueue
+from dljob_operator.engine.queue import (
+    CONTENTION,
+    FIRST_BACKOFF,
+    LONGEST_BACKOFF,
+    SETTLE,
+    SETTLE_EACH,
+    NextRun,
+    WorkQueue,
+)
 
 G = Flow("g", "default")
 
@@ -350,3 +358,39 @@ class TestLargeJobs:
         self._begin(queue, "one", "two")
         queue.add("two", G, urgent=True)
         assert [_take(queue), _take(queue)] == [["two"], ["one"]]
+
+
+# --- contention: whether users wait for other jobs
+
+
+def test_a_job_alone_is_not_contended(queue: WorkQueue) -> None:
+    queue.add("a", G, urgent=True)
+    assert not queue.is_contended(["a"])
+
+
+def test_a_job_is_contended_for_a_while_after_a_change_of_another(queue: WorkQueue, clock: Clock) -> None:
+    queue.add("large", G, urgent=True)
+    queue.add("small", G, urgent=True)
+    queue.add("large", G, urgent=True)
+    clock.pass_time(CONTENTION - 0.01)
+    assert queue.is_contended(["large"])
+    assert not queue.is_contended(["large", "small"])
+    clock.pass_time(0.02)
+    assert not queue.is_contended(["large"])
+
+
+def test_its_latest_change_counts_and_those_of_owned_objects_do_not(queue: WorkQueue, clock: Clock) -> None:
+    for _ in range(3):
+        queue.add("small", G, urgent=True)
+        clock.pass_time(CONTENTION / 2)
+    assert queue.is_contended(["large"])
+    clock.pass_time(CONTENTION)
+    queue.add("small", G)
+    assert not queue.is_contended(["large"])
+
+
+def test_what_it_knows_of_changes_does_not_grow(queue: WorkQueue) -> None:
+    for number in range(1000):
+        queue.add(f"job-{number}", G, urgent=True)
+    assert len(queue._changes) == 2
+    assert queue.is_contended(["job-999"])
