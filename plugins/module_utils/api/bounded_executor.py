@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
+from ansible_collections.dljob.operator.plugins.module_utils.api.congestion import CongestionWindow
+
 Item = TypeVar("Item")
 
 
@@ -20,11 +22,13 @@ class BoundedExecutor:
     def __init__(self, width: int) -> None:
         self._width = width
         self._threads = ThreadPoolExecutor(width, "executor")
+        self.window = CongestionWindow(width)
+        """The callers report how long their requests take."""
 
-    def map(self, items: Sequence[Item], do: Callable[[Item], None], width: int | None = None) -> None:
+    def map(self, items: Sequence[Item], do: Callable[[Item], None], *, in_window: bool = False) -> None:
         """Call ``do`` for each of ``items``, started in their order, and return when all calls have finished.
 
-        At most ``width`` of them run at a time; ``None`` is no limit but the number of threads.
+        With ``in_window`` no more of them run at a time than the window is wide.
 
         Raises the exception of the first item that failed, after all others have finished. ``do`` must not call this
         method.
@@ -33,18 +37,27 @@ class BoundedExecutor:
             for item in items:
                 do(item)
             return
-        slots = threading.Semaphore(width or 2 * self._width)
+        submitted = 0  # those that have not finished
+        finished = threading.Condition()
+
+        def is_free() -> bool:
+            return submitted < (self.window.width if in_window else 2 * self._width)
 
         def run(item: Item) -> None:
+            nonlocal submitted
             try:
                 do(item)
             finally:
-                slots.release()
+                with finished:
+                    submitted -= 1
+                    finished.notify()
 
         futures: list[Future[None]] = []
         try:
             for item in items:
-                slots.acquire()
+                with finished:
+                    finished.wait_for(is_free)
+                    submitted += 1
                 futures.append(self._threads.submit(run, item))
         finally:
             wait(futures)

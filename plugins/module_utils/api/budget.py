@@ -1,7 +1,8 @@
-"""How long one reconcile may write, and how much at once; :mod:`..logic.policies.slices` limits the objects.
+"""How long one reconcile may write, and whether in parallel; :mod:`..logic.policies.slices` limits the objects.
 
 The connections of a large job compete with those of a small one at the API server. On two cores, which the API server
-shared with everything else, a small job took 4.8 times as long beside one that wrote on all eight connections.
+shared with everything else, a small job took 4.8 times as long beside one that wrote on all eight connections, and 1.9
+times as long beside one that kept to the congestion window.
 """
 
 from __future__ import annotations
@@ -20,27 +21,22 @@ LEAST = 16
 server is."""
 
 
-NARROW = 1
-"""Writes at once of a large job that is new, or beside which users wait for others. On two cores a small job beside it
-took 1.5 times as long as alone, with two writes at once 2.1 times."""
-
-
 class Budget:
     """Permits writes until ``seconds`` have passed since its creation, and at least ``LEAST`` ones. Thread-safe.
 
-    ``width`` limits the writes at once of a reconcile that has more than ``LEAST``; ``None`` is no limit.
+    With ``in_window`` more than ``LEAST`` writes keep to the congestion window of the client.
     """
 
-    def __init__(self, seconds: float, width: int | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, seconds: float, in_window: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._end = clock() + seconds
-        self._width = width
+        self._in_window = in_window
         self._granted = 0
         self._lock = threading.Lock()
 
-    def width(self, writes: int) -> int | None:
-        """How many of ``writes`` may be in progress at a time, ``None`` for as many as there are connections."""
-        return self._width if writes > LEAST else None
+    def in_window(self, writes: int) -> bool:
+        """Whether ``writes`` have to keep to the congestion window."""
+        return self._in_window and writes > LEAST
 
     def take(self) -> bool:
         """Whether one more write may start."""

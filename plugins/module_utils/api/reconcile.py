@@ -170,12 +170,12 @@ def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) ->
 
 
 def budget_for(context: Context, observed: Observed) -> Budget | None:
-    """The time and the width of the writes. Without an engine that watches, one reconcile writes everything."""
+    """The time of the writes. Without an engine that watches, one reconcile writes everything."""
     if not context.reader.has_watch:
         return None
     if not observed.pods:
-        return Budget(budgets.FIRST_SECONDS, budgets.NARROW)
-    return Budget(budgets.SECONDS, budgets.NARROW if context.is_contended else None)
+        return Budget(budgets.FIRST_SECONDS, in_window=True)
+    return Budget(budgets.SECONDS, in_window=context.is_contended)
 
 
 def resolve(context: Context, parsed: Parsed, planned: Plan) -> Resolution:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -67,7 +68,7 @@ class Writer:
         return written
 
     def _each(self, items: Sequence[Item], write: Callable[[Item], None], budget: Budget | None) -> None:
-        self._api.executor.map(items, write, None if budget is None else budget.width(len(items)))
+        self._api.executor.map(items, write, in_window=budget is not None and budget.in_window(len(items)))
 
     def _create(self, manifest: Resource, written: ApplyResult, budget: Budget | None = None) -> None:
         is_pod = manifest["kind"] == "Pod"
@@ -79,7 +80,9 @@ class Writer:
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         path = paths.collection(manifest["apiVersion"], manifest["kind"], self._namespace)
         try:
+            began = time.monotonic()
             response = self._api.request("POST", path, manifest, self._query)
+            self._api.executor.window.measured(time.monotonic() - began)
         except ApiError as e:
             if e.reason == "AlreadyExists":
                 self._check_owner(manifest, name, written)
@@ -145,7 +148,7 @@ class Writer:
             return
         name = f"{deletion.kind}/{deletion.name}"
         path = f"{paths.collection(deletion.api_version, deletion.kind, self._namespace)}/{deletion.name}"
-        options = delete_options(deletion.uid, force=deletion.lost_node, dry_run=self._dry_run)
+        options = delete_options(deletion.uid, force=bool(deletion.lost_node), dry_run=self._dry_run)
         try:
             response = self._api.request("DELETE", path, options)
         except ApiError as e:

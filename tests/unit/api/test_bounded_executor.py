@@ -53,19 +53,33 @@ def test_never_more_at_a_time(executor: BoundedExecutor) -> None:
     assert most == WIDTH
 
 
-def test_a_caller_may_ask_for_fewer_at_a_time(executor: BoundedExecutor) -> None:
+def test_in_the_window_no_more_at_a_time_than_it_is_wide(executor: BoundedExecutor) -> None:
     under_way: list[int] = []
-    most = 0
+    most = []
 
     def do(item: int) -> None:
-        nonlocal most
         under_way.append(item)
-        most = max(most, len(under_way))
+        most.append(len(under_way))
         threading.Event().wait(0.002)
         under_way.remove(item)
 
-    executor.map(range(20), do, 2)
-    assert most == 2
+    executor.map(range(20), do, in_window=True)
+    assert max(most) == 1
+    executor.window.measured(0.01)  # a second write at once is permitted
+    most.clear()
+    executor.map(range(20), do, in_window=True)
+    assert max(most) == 2
+
+
+def test_the_window_may_open_while_the_items_are_in_progress(executor: BoundedExecutor) -> None:
+    meeting = threading.Barrier(WIDTH, timeout=LONG)
+
+    def do(item: int) -> None:
+        executor.window.measured(0.01)
+        if item >= 12 * WIDTH:
+            meeting.wait()
+
+    executor.map(range(15 * WIDTH), do, in_window=True)
 
 
 def test_a_single_item_runs_in_the_callers_thread(executor: BoundedExecutor) -> None:

@@ -1,8 +1,8 @@
-"""The time that a reconcile may write, and how much at once."""
+"""The time that a reconcile may write, and whether in parallel."""
 
 from __future__ import annotations
 
-from ansible_collections.dljob.operator.plugins.module_utils.api.budget import LEAST, NARROW, Budget
+from ansible_collections.dljob.operator.plugins.module_utils.api.budget import LEAST, Budget
 
 
 class Clock:
@@ -28,7 +28,7 @@ def test_a_small_job_is_written_at_once_however_slow_the_api_server_is() -> None
     assert [budget.take() for _ in range(LEAST + 2)] == [True] * LEAST + [False] * 2
 
 
-def test_only_a_large_job_is_written_narrowly() -> None:
-    assert Budget(1.0).width(10 * LEAST) is None
-    assert Budget(1.0, NARROW).width(LEAST) is None
-    assert Budget(1.0, NARROW).width(LEAST + 1) == NARROW
+def test_only_the_writes_of_a_large_job_keep_to_the_window() -> None:
+    assert not Budget(1.0).in_window(10 * LEAST)
+    assert not Budget(1.0, in_window=True).in_window(LEAST)
+    assert Budget(1.0, in_window=True).in_window(LEAST + 1)

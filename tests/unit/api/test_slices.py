@@ -49,17 +49,17 @@ def _no_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pods", "is_contended", "width"),
-    [(0, False, 1), (1, False, None), (1, True, 1)],
+    ("pods", "is_contended", "in_window"),
+    [(0, False, True), (1, False, False), (1, True, True)],
     ids=["new", "alone", "contended"],
 )
-def test_a_large_job_writes_narrowly_when_it_is_new_or_users_wait_for_others(
-    monkeypatch: pytest.MonkeyPatch, pods: int, is_contended: bool, width: int | None
+def test_a_large_job_keeps_to_the_window_when_it_is_new_or_users_wait_for_others(
+    monkeypatch: pytest.MonkeyPatch, pods: int, is_contended: bool, in_window: bool
 ) -> None:
-    widths: list[int | None] = []
+    calls: list[bool] = []
 
-    def record(self: BoundedExecutor, items: Any, do: Any, width: int | None = None) -> None:
-        widths.append(width)
+    def record(self: BoundedExecutor, items: Any, do: Any, *, in_window: bool = False) -> None:
+        calls.append(in_window)
         for item in items:
             do(item)
 
@@ -68,7 +68,7 @@ def test_a_large_job_writes_narrowly_when_it_is_new_or_users_wait_for_others(
         watched.reconcile()
     monkeypatch.setattr(BoundedExecutor, "map", record)
     watched.reconcile(is_contended)
-    assert widths[0] == width
+    assert calls[0] is in_window
 
 
 def test_each_reconcile_writes_a_slice_and_reports_the_progress() -> None:
