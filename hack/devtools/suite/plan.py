@@ -1,8 +1,8 @@
 """The steps of the lanes, for the selected parts. Pure.
 
-There are several lanes because most of the suite waits: one keeps a processor busy with the steps that need no cluster,
-one creates the cluster and runs the tests that wait for pods, and one has the steps that start clusters of their own.
-Tests that change cluster-wide state run last, one at a time.
+There are several lanes because most of the suite waits: one creates the cluster and runs the tests that wait for pods,
+one has the linters and the scenarios of molecule, and one has what shares nothing with the others: the steps that start
+clusters of their own, then those that only compute. Tests that change cluster-wide state run last, one at a time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from devtools.suite.parts import BY_NAME, PARTS, Part, paths_of
 WORKERS = 4
 """Number of pytest processes for the tests on the shared cluster, which mostly wait for pods."""
 HOST_NICE = 5
-"""Niceness of the host lane's steps: they only have to finish together with the cluster lane's, whose pods and control
+"""Niceness of the other lanes' steps: they only have to finish together with the cluster lane's, whose pods and control
 plane would otherwise wait for processors."""
 UNIT_WORKERS = 2
 """Number of pytest processes for the unit tests, which only compute."""
@@ -55,11 +55,11 @@ class Lanes:
 
     host: tuple[Step, ...] = ()
     cluster: tuple[Step, ...] = ()
-    own_clusters: tuple[Step, ...] = ()
+    separate: tuple[Step, ...] = ()
 
     @property
     def all(self) -> tuple[tuple[Step, ...], ...]:
-        return self.host, self.cluster, self.own_clusters
+        return self.host, self.cluster, self.separate
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -71,13 +71,13 @@ def plan(parts: Collection[Part], full: bool = False) -> Lanes:
     shared = [part for part in PARTS if part in parts and part.cluster]
     pooled = [part for part in shared if part is not _MOLECULE]
     single = [part for part in PARTS if part in parts and part not in shared]
-    host = [_host_step(part) for part in single if part not in _OWN_CLUSTERS]
+    host = [_host_step(part) for part in single if part not in _SEPARATE]
     if _MOLECULE in shared:
         host = _with_scenarios(host, beside_others=bool(pooled))
-    # not before the shared cluster is up: most other steps wait for that one
-    after = (IMAGES,) if shared else ()
-    own_clusters = (replace(_host_step(part), after=after) for part in _OWN_CLUSTERS if part in single)
-    return Lanes(tuple(host), tuple(_cluster_steps(shared, pooled, full)), tuple(own_clusters))
+    separate = [_host_step(part) for part in _SEPARATE if part in single]
+    if shared:  # not before the shared cluster is up: most other steps wait for that one
+        separate = [replace(step, after=(IMAGES,)) for step in separate]
+    return Lanes(tuple(host), tuple(_cluster_steps(shared, pooled, full)), tuple(separate))
 
 
 def quick() -> Lanes:
@@ -86,7 +86,7 @@ def quick() -> Lanes:
 
 
 _MOLECULE = BY_NAME["molecule"]
-_OWN_CLUSTERS = (BY_NAME["load"], BY_NAME["lifecycle"])
+_SEPARATE = tuple(BY_NAME[name] for name in ("load", "lifecycle", "oldest", "unit"))
 
 
 def _host_step(part: Part) -> Step:
@@ -103,15 +103,14 @@ def _with_scenarios(host: Sequence[Step], beside_others: bool) -> list[Step]:
 
     The scenarios run right after the linters, in parallel with the parallel tests, since their operators reconcile only
     their own jobs. The upgrade scenario starts with the CRDs of the previous release: of the other tests only the
-    serial ones, which need no field of this release, may run at the same time. The exclusive tests wait for it, so the
-    longest step of the host comes after it.
+    serial ones, which need no field of this release, may run at the same time. The exclusive tests wait for it, so no
+    long step of this lane comes before it.
     """
     scenarios = Step(_MOLECULE.name, PYTEST, ("-m", MARKERS[PARALLEL], *_MOLECULE.paths), (IMAGES,), HOST_NICE)
     after = (PARALLEL,) if beside_others else (IMAGES,)
     upgrade = Step(UPGRADE, PYTEST, ("-m", MARKERS[SERIAL], *_MOLECULE.paths), after, HOST_NICE)
     first = [step for step in host if step.kind == LINT]
-    last = [step for step in host if step.name == "unit"]
-    return [*first, scenarios, *(step for step in host if step not in (*first, *last)), upgrade, *last]
+    return [*first, scenarios, *(step for step in host if step not in first), upgrade]
 
 
 def _cluster_steps(shared: Sequence[Part], pooled: Sequence[Part], full: bool) -> Iterator[Step]:

@@ -70,7 +70,7 @@ def test_the_whole_suite_runs_every_file_once() -> None:
     scenarios = {"tests/e2e/test_molecule.py"}
     runs = [
         path
-        for step in (*lanes.host, *lanes.own_clusters)
+        for step in (*lanes.host, *lanes.separate)
         if step.name not in ("molecule", "upgrade")
         for path in collected(step)
     ]
@@ -118,12 +118,11 @@ def test_the_order_of_the_whole_suite() -> None:
     assert [(step.name, *step.after) for step in lanes.host] == [
         ("lint",),
         ("molecule", "images"),
-        ("oldest",),
         ("collection",),
         ("upgrade", "parallel"),
-        ("unit",),
     ]
-    assert [(step.name, *step.after) for step in lanes.own_clusters] == [("load", "images"), ("lifecycle", "images")]
+    assert [step.name for step in lanes.separate] == ["load", "lifecycle", "oldest", "unit"]
+    assert {step.after for step in lanes.separate} == {("images",)}
 
 
 def test_tests_with_a_cluster_of_their_own_know_nothing_of_the_shared_one() -> None:
@@ -157,5 +156,5 @@ def test_the_quick_run_is_linters_and_unit_tests() -> None:
 
 def test_the_hosts_steps_give_way_to_the_cluster() -> None:
     lanes = plan.plan(PARTS)
-    assert {step.nice for step in (*lanes.host, *lanes.own_clusters)} == {plan.HOST_NICE}
+    assert {step.nice for step in (*lanes.host, *lanes.separate)} == {plan.HOST_NICE}
     assert {step.nice for step in lanes.cluster} == {0}

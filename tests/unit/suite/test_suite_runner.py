@@ -60,7 +60,7 @@ def test_a_step_may_have_a_higher_niceness(tmp_path: Path) -> None:
 def test_a_step_with_a_cluster_of_its_own_does_not_see_the_shared_one(tmp_path: Path) -> None:
     body = f"assert (os.environ[{session.VARIABLE!r}], os.environ['DLJOB_CLUSTER_DIR'][-13:]) == ('', '/load-cluster')"
     alone = Step("alone", plan.PYTEST, step(tmp_path, "alone", body).arguments, own_cluster=True)
-    suite = Suite(tmp_path, Lanes(own_clusters=(alone,)))
+    suite = Suite(tmp_path, Lanes(separate=(alone,)))
     suite.run.run()
     assert suite.status() == {"alone": 0}
 
