@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONPATH := hack:src:benchmarks
+# containers set it; each process would compile the modules of this repository, and pytest would rewrite all assertions
+unexport PYTHONDONTWRITEBYTECODE
 TOOL = $(BIN)/python -m
 KUBECTL = KUBECONFIG=$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig} PATH=$(CURDIR)/.cluster/bin:$$PATH kubectl
 

@@ -34,6 +34,14 @@ def test_a_busy_one_closes_it_to_one_within_a_few_writes(window: CongestionWindo
     assert feed(window, 0.02, 6) == 1
 
 
+def test_twice_the_shortest_time_is_not_slow(window: CongestionWindow) -> None:
+    window.measured(1.0)
+    window.measured(2.02)  # the shortest counts one percent more with each write
+    assert window.width == 2
+    window.measured(2.1)
+    assert window.width == 1
+
+
 def test_it_stays_where_the_api_server_is_as_quick_as_ever(window: CongestionWindow) -> None:
     """Beyond two writes at once each waits for the others."""
     widths = []
