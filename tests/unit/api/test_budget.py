@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ansible_collections.dljob.operator.plugins.module_utils.api import budget
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import LEAST, Budget
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import CONNECTIONS
 
 
 class Clock:
@@ -14,18 +16,24 @@ class Clock:
 
 def test_writes_end_when_the_time_is_over() -> None:
     clock = Clock()
-    budget = Budget(0.5, clock=clock)
+    limit = Budget(0.5, clock=clock)
     clock.now = 0.49
-    assert all(budget.take() for _ in range(10 * LEAST))
+    assert all(limit.take() for _ in range(10 * LEAST))
     clock.now = 0.5
-    assert not budget.take()
+    assert not limit.take()
 
 
 def test_a_small_job_is_written_at_once_however_slow_the_api_server_is() -> None:
     clock = Clock()
-    budget = Budget(0.5, clock=clock)
+    limit = Budget(0.5, clock=clock)
     clock.now = 60.0
-    assert [budget.take() for _ in range(LEAST + 2)] == [True] * LEAST + [False] * 2
+    assert [limit.take() for _ in range(LEAST + 2)] == [True] * LEAST + [False] * 2
+
+
+def test_the_times_are_those_of_the_documentation() -> None:
+    """docs/architecture.md and docs/reliability.md promise them to the users of other jobs."""
+    assert (budget.FIRST_SECONDS, budget.SECONDS) == (0.25, 0.5)
+    assert LEAST == 2 * CONNECTIONS
 
 
 def test_only_the_writes_of_a_large_job_keep_to_the_window() -> None:
