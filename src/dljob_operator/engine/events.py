@@ -56,22 +56,31 @@ class EventRecorder:
         except ApiError as error:
             if error.status != 409:
                 raise
-            self._count_up(namespace, name, count, now)  # recorded before this process started
+            self._continue(namespace, name, now)
 
     def _count_up(self, namespace: str, name: str, count: int, now: datetime.datetime) -> bool:
         """Update the count of an Event; return False if it no longer exists."""
         try:
-            self._api.request(
-                "PATCH",
-                EVENTS.item(namespace, name),
-                {"count": count, "lastTimestamp": timestamp(now)},
-                content_type=MERGE_PATCH,
-            )
+            self._patch(namespace, name, {"count": count, "lastTimestamp": timestamp(now)})
         except ApiError as error:
             if error.status == 404:
                 return False
             raise
         return True
+
+    def _continue(self, namespace: str, name: str, now: datetime.datetime) -> None:
+        """Count up an Event that was recorded before this process started.
+
+        Its count is in the response to a patch, so that the operator needs no permission to read Events.
+        """
+        stored = self._patch(namespace, name, {"lastTimestamp": timestamp(now)})
+        count = int(stored.get("count") or 0) + 1
+        self._patch(namespace, name, {"count": count})
+        with self._lock:
+            self._counts[name] = count
+
+    def _patch(self, namespace: str, name: str, body: Object) -> Object:
+        return self._api.request("PATCH", EVENTS.item(namespace, name), body, content_type=MERGE_PATCH)
 
 
 def _suffix(obj: Object, note: EventNote) -> str:

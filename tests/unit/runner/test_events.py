@@ -74,14 +74,25 @@ def test_an_event_that_the_server_has_removed_is_written_again(api: FakeKubeApi)
     assert counts(api) == {"no such role": 1}
 
 
-def test_a_restarted_operator_continues_the_event(api: FakeKubeApi) -> None:
-    EventRecorder(api).warn(job(), "ReconcileFailed", "no such role")
+def test_a_restarted_operator_continues_the_event_and_its_count(api: FakeKubeApi) -> None:
+    before = EventRecorder(api)
+    for _ in range(3):
+        before.warn(job(), "ReconcileFailed", "no such role")
     api.events()[0]["lastTimestamp"] = "earlier"
     recorder = EventRecorder(api)
     recorder.warn(job(), "ReconcileFailed", "no such role")
     assert api.events()[0]["lastTimestamp"] != "earlier"
+    assert counts(api) == {"no such role": 4}
     recorder.warn(job(), "ReconcileFailed", "no such role")
-    assert counts(api) == {"no such role": 2}
+    assert counts(api) == {"no such role": 5}
+    assert "GET events" not in api.requests(), "the operator has no permission for it"
+
+
+def test_an_event_without_a_count_has_happened_once_more(api: FakeKubeApi) -> None:
+    EventRecorder(api).warn(job(), "ReconcileFailed", "no such role")
+    del api.events()[0]["count"]
+    EventRecorder(api).warn(job(), "ReconcileFailed", "no such role")
+    assert counts(api) == {"no such role": 1}
 
 
 @pytest.mark.parametrize("status", [403, 500, 0])
@@ -107,7 +118,8 @@ def test_counts_are_kept_of_the_last_errors_only(api: FakeKubeApi, monkeypatch: 
     recorder = EventRecorder(api)
     for message in ("first", "second", "first", "third", "first", "second"):
         recorder.warn(job(), "ReconcileFailed", message)
-    assert counts(api) == {"first": 3, "second": 1, "third": 1}, "the second error was evicted before it came again"
+    assert counts(api) == {"first": 3, "second": 2, "third": 1}
+    assert api.requests().count("POST events") == 4, "the second error was evicted before it came again"
 
 
 @pytest.mark.parametrize(
