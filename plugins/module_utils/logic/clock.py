@@ -10,9 +10,10 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def parse(text: str | None) -> datetime | None:
-    """The point in time, or ``None`` where the text is missing or not a timestamp."""
-    if not text:
+def parse(text: object) -> datetime | None:
+    """The point in time, or ``None`` for what is not a timestamp: a tenant may write anything into a status without
+    schema, a number or a map too."""
+    if not isinstance(text, str):
         return None
     try:
         moment = datetime.fromisoformat(text)
@@ -21,7 +22,7 @@ def parse(text: str | None) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def seconds_since(text: str | None, now: datetime) -> float | None:
+def seconds_since(text: object, now: datetime) -> float | None:
     """Seconds from ``text`` to ``now``; ``None`` where ``text`` is not a timestamp."""
     moment = parse(text)
     return None if moment is None else (now - moment).total_seconds()

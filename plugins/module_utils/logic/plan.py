@@ -16,6 +16,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic import owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, PodContext, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
     cleanup,
@@ -104,7 +105,7 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
     if has_succeeded:
         report.waiting("")  # a message about an object that was refused
     # what Kubernetes refused it would refuse again
-    refused = (job.status.get("failure") or {}).get("reason") == c.REASON_REFUSED
+    refused = as_mapping(job.status.get("failure")).get("reason") == c.REASON_REFUSED
     wanted = () if refused else tuple(x for x in objects if owned_objects.lives_with_job(x))
     return Plan(
         deletions=deletions,

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.owned_objects import Key
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
@@ -65,7 +66,7 @@ class _Outdated:
     """
 
     def __init__(self, job: DLJob) -> None:
-        failure = job.status.get("failure") or {}
+        failure = as_mapping(job.status.get("failure"))
         self._failed = failure.get("pod") if failure.get("exitCode") is not None else None
         self._completed = completed_.read(job.status.get("completed"))  # once: it grows with the replicas
 
@@ -79,7 +80,7 @@ def _policy(job: DLJob) -> str:
     """The cleanPodPolicy. A job that Kubernetes refused a part of before it ran as a whole leaves nothing behind: its
     first pods would wait for the others and hold their resources.
     """
-    refused = (job.status.get("failure") or {}).get("reason") == REASON_REFUSED
+    refused = as_mapping(job.status.get("failure")).get("reason") == REASON_REFUSED
     if refused and conditions.get_condition(conditions.read_conditions(job.status), CONDITION_RUNNING) is None:
         return CLEAN_ALL
     return job.run_policy.clean_pod_policy

@@ -13,6 +13,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.log_tail import IN_STATUS, log_tail
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
@@ -49,7 +50,7 @@ def is_finished(status: Mapping[str, Any], generation: int) -> bool:
     if outcome(status) is None:
         return False
     edited = status.get("observedGeneration") != generation
-    return not (edited and (status.get("failure") or {}).get("reason") in _RETRY_AFTER_EDIT)
+    return not (edited and as_mapping(status.get("failure")).get("reason") in _RETRY_AFTER_EDIT)
 
 
 class StatusBuilder:
