@@ -640,6 +640,7 @@ def started(api: FakeKubeApi, runner: Runner) -> Iterator[Controller]:
         yield made
     finally:
         made.stop(5.0)
+    made._orphans._thread.join(10)  # its stop returns at once, because the thread may wait for the API server
     assert set(threading.enumerate()) <= before
     assert runner.closed
 
