@@ -148,7 +148,7 @@ class Writer:
             return
         name = f"{deletion.kind}/{deletion.name}"
         path = f"{paths.collection(deletion.api_version, deletion.kind, self._namespace)}/{deletion.name}"
-        options = delete_options(deletion.uid, force=bool(deletion.lost_node), dry_run=self._dry_run)
+        options = delete_options(deletion.uid or None, force=bool(deletion.lost_node), dry_run=self._dry_run)
         try:
             response = self._api.request("DELETE", path, options)
         except ApiError as e:

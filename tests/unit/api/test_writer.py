@@ -286,6 +286,12 @@ def test_every_event_is_tried_and_its_error_reported() -> None:
     assert Writer(Api(POST_=AWAY), JOB).events(notes, NOW) == ["Event: away", "Event: away"]
 
 
+def test_without_a_uid_no_job_of_that_name_is_deleted() -> None:
+    api = Api()
+    Writer(api, {**JOB, "metadata": {"name": "digits", "namespace": "lab"}}).delete_job()
+    assert api.bodies[0]["preconditions"] == {"uid": ""}, "the API server answers with a conflict"
+
+
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_the_deletion_of_the_job_is_for_its_uid(dry_run: bool) -> None:
     api = Api()
