@@ -11,7 +11,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
@@ -43,7 +42,7 @@ def remove_created(api: KubeApi, installed: Sequence[Installed], timeout: float 
         if not _exists(api, one):
             continue  # it was deleted; a definition that has the name now is not ours
         _delete_jobs(api, one, deadline)
-        _delete(api, CRDS.item("", one.name), one.uid)
+        api.delete(CRDS.item("", one.name), one.uid)
     return [one.name for one in created if not _wait_deleted(api, one, deadline)]
 
 
@@ -54,7 +53,7 @@ def _delete_jobs(api: KubeApi, one: Installed, deadline: float) -> None:
         _LOG.info("cleanup: deleting objects and what they own", extra=logs.fields(crd=one.name, objects=len(found)))
     for obj in found:
         metadata = obj["metadata"]
-        _delete(api, kind.item(metadata.get("namespace", ""), metadata["name"]), metadata["uid"], "Foreground")
+        api.delete(kind.item(metadata.get("namespace", ""), metadata["name"]), metadata["uid"], "Foreground")
 
 
 def _list_objects(api: KubeApi, kind: Resource, deadline: float) -> list[dict[str, Any]]:
@@ -68,14 +67,6 @@ def _list_objects(api: KubeApi, kind: Resource, deadline: float) -> list[dict[st
             if error.status not in (429, 503) or time.monotonic() > deadline:
                 raise
             time.sleep(_PAUSE)
-
-
-def _delete(api: KubeApi, path: str, uid: str, propagation: str = "Background") -> None:
-    try:
-        api.request("DELETE", path, delete_options(uid, propagation))
-    except ApiError as error:
-        if error.status not in (404, 409):  # deleted already, or another object has the name
-            raise
 
 
 def _exists(api: KubeApi, one: Installed) -> bool:

@@ -23,6 +23,7 @@ from typing import Any
 
 import urllib3
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON, Connection, Request
+from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.rbac import explain_denial
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import (
     ApiError,
@@ -146,6 +147,17 @@ class KubeApi:
             raise NotLeading(f"{method} {path} was not sent: this operator is no longer the leader")
         with self._open(Request(method, path, body, query, content_type), self._timeout) as response:
             return decode(response.status, response.read())
+
+    def delete(self, path: str, uid: str, propagation: str = "Background") -> None:
+        """Delete the object with this UID. It is no error if it is deleted already, or if another object has its name.
+
+        Raises as `request`.
+        """
+        try:
+            self.request("DELETE", path, delete_options(uid, propagation))
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
 
     @contextlib.contextmanager
     def watch(self, path: str, query: Mapping[str, Any], quiet_for: float) -> Iterator[WatchStream]:

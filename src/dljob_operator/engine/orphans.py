@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
@@ -103,11 +102,7 @@ class OrphanCollector:
         for orphan in orphans:
             metadata = orphan.obj["metadata"]
             path = orphan.resource.item(metadata["namespace"], metadata["name"])
-            try:
-                self._api.request("DELETE", path, delete_options(metadata["uid"]))
-            except ApiError as error:
-                if error.status not in (404, 409):  # 404: already deleted; 409: a newer object has that name
-                    raise
+            self._api.delete(path, metadata["uid"])
         text = "deleted what the garbage collector has left of a deleted job"
         _LOG.warning(text, extra=_fields(job, objects=len(orphans)))
 
