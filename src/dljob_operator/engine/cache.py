@@ -48,10 +48,16 @@ class Store:
         with self._lock:
             return len(self._by_owner.get(uid, ()))
 
-    def put(self, obj: Object) -> Change:
-        """Store an added or changed object."""
+    def put(self, obj: Object) -> list[Change]:
+        """Store an added or changed object.
+
+        If it has the name of a stored object with another UID, that one's deletion was missed and is the first change.
+        """
         with self._lock:
-            return Change(self._put(obj), obj)
+            old = self._put(obj)
+            if old is not None and uid_of(old) != uid_of(obj):
+                return [Change(old, None), Change(None, obj)]
+            return [Change(old, obj)]
 
     def remove(self, obj: Object) -> Change:
         """Remove a deleted object; `obj` is its last state."""
@@ -85,7 +91,7 @@ class Store:
         owner = owner_uid(obj)
         if owner is not None:
             self._by_owner.setdefault(owner, {})[name] = obj
-        return old if old is not None and uid_of(old) == uid_of(obj) else None
+        return old
 
     def _drop(self, obj: Object) -> None:
         name = _name(obj)

@@ -299,8 +299,8 @@ class Informer:
         if kind != "BOOKMARK":
             gone = kind == "DELETED" or not self._is_usable(obj)
             transformed = self.source.transform(obj)
-            change = self.store.remove(transformed) if gone else self.store.put(transformed)
-            self._on_change(change)
+            for change in [self.store.remove(transformed)] if gone else self.store.put(transformed):
+                self._on_change(change)
         self._version = obj["metadata"]["resourceVersion"]
 
     def _failed(self, error: str, *, rejected: bool = False) -> None:

@@ -24,7 +24,8 @@ class Seen:
         named = {f"{key}/device": count for key, count in capacity.items()}
         metadata = {"name": name, "uid": name, "resourceVersion": version}
         obj = transforms.node({"metadata": metadata, "status": {"capacity": {"cpu": "1", **named}}})
-        self.watch._node_changed(self.nodes.store.put(obj))
+        for change in self.nodes.store.put(obj):
+            self.watch._node_changed(change)
 
     def remove(self, name: str) -> None:
         """The last event of a deleted node, whose status may be older than what is known of it."""
@@ -96,7 +97,8 @@ def test_a_changed_configuration_requeues_the_jobs_and_a_repeated_one_does_not()
         (lambda: store.put(content("1", a="x")), 1),
         (lambda: store.put(content("2", a="x")), 1),
         (lambda: store.put(content("3", a="y")), 2),
-        (lambda: store.remove(content("3", a="y")), 3),
+        (lambda: [store.remove(content("3", a="y"))], 3),
     ):
-        watch._config_map_changed(make())
+        for change in make():
+            watch._config_map_changed(change)
         assert len(changes) == expected

@@ -146,8 +146,8 @@ class TestStore:
     def test_says_what_was_before(self) -> None:
         store = Store()
         old, new = make("Pod", "p"), make("Pod", "p", resourceVersion="2")
-        assert store.put(old) == Change(None, old)
-        assert store.put(new) == Change(old, new)
+        assert store.put(old) == [Change(None, old)]
+        assert store.put(new) == [Change(old, new)]
         assert store.remove(new) == Change(new, None)
         assert len(store) == 0
 
@@ -155,7 +155,7 @@ class TestStore:
         store = Store()
         old, new = make("Pod", "p"), make("Pod", "p", uid="second")
         store.put(old)
-        assert store.put(new) == Change(None, new)
+        assert store.put(new) == [Change(old, None), Change(None, new)]
         assert store.get("p-uid") is None
         # The old one's deletion, reported late, does not take the new one out.
         store.remove(old)
