@@ -26,6 +26,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
 )
 from ansible_collections.dljob.operator.plugins.module_utils.shared.own_namespace import own_namespace
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE as WRITE_DEADLINE
+from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
 
 from dljob_operator import __version__, logs
 from dljob_operator.ansible_operator_bridge import split, supervise
@@ -93,10 +95,13 @@ def _run(options: argparse.Namespace) -> int:
     stopping = _Stopping()
     with SignalThread() as signals:
         signals.start(stopping.on_signal)
-        return _run_until(stopping, options)
+        if not options.leader_elect:
+            return _run_until(stopping, options, None)
+        with tempfile.TemporaryDirectory(prefix="dljob-operator-lease-") as folder:
+            return _run_until(stopping, options, Path(folder) / "write-deadline")
 
 
-def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
+def _run_until(stopping: _Stopping, options: argparse.Namespace, deadline_file: Path | None) -> int:
     around = Surroundings.of_this_process()
     watches_file = options.watches_file or default_watches_file(around)
     watches = load_watches(watches_file, around)
@@ -104,6 +109,10 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
         _check_cleanup(options, watches)
     kubeconfig = find_kubeconfig(options.kubeconfig, os.environ)
     environ = _run_environ(kubeconfig, options)
+    deadline = None
+    if deadline_file is not None:
+        deadline = WriteDeadline(deadline_file, create=True)
+        environ[WRITE_DEADLINE] = str(deadline_file)
     accelerators_in = config_namespaces(environ)
     certificate = _metrics_certificate(options)
     health = Health(options.health_probe_bind_address) if options.health_probe_bind_address else None
@@ -126,7 +135,7 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace) -> int:
         metrics = Metrics()
         access = MetricsAccess(api.with_timeout(_REVIEW_TIMEOUT)) if options.metrics_authentication else None
         serve_metrics(metrics.registry, options.metrics_bind_address, certificate, access)
-        elector = _elector(options, api, stopping, runner)
+        elector = None if deadline is None else _elector(options, api, stopping, runner, deadline)
         if health is not None:
             health.ready_checks += [lambda: _not_loaded(runner), *([elector.not_ready] if elector else [])]
         if elector is not None and not _elected(elector, stopping, health):
@@ -209,17 +218,17 @@ def _not_loaded(runner: RunnerClient) -> str:
 
 
 def _elector(
-    options: argparse.Namespace, api: KubeApi, stopping: _Stopping, runner: RunnerClient
-) -> LeaderElector | None:
-    if not options.leader_elect:
-        return None
+    options: argparse.Namespace, api: KubeApi, stopping: _Stopping, runner: RunnerClient, deadline: WriteDeadline
+) -> LeaderElector:
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
 
     def lost() -> None:
         stopping.because("another operator is the leader now")
         runner.close()  # at once, whatever the main thread does
 
-    return LeaderElector(api, options.leader_election_namespace, identity, lost)
+    elector = LeaderElector(api, options.leader_election_namespace, identity, lost)
+    elector.on_renewed = deadline.extend
+    return elector
 
 
 def _elected(elector: LeaderElector, stopping: _Stopping, health: Health | None) -> bool:

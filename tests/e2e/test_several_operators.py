@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 import urllib.request
 from pathlib import Path
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE, WriteDeadline
+from bench import processes
 from bench.peers.base import free_port, total
 from devtools.demo.operator_process import OperatorProcess
 from support.live_jobs import Cluster, v1alpha1_job
@@ -46,6 +50,36 @@ def test_a_standby_takes_over_when_the_leader_is_killed(
         with OperatorProcess(cluster, tmp_path / "third.log", arguments) as third:
             third.wait_ready()
             assert STANDS_BY not in (tmp_path / "third.log").read_text()
+
+
+def test_the_workers_of_a_stopped_leader_may_not_write_after_its_deadline(
+    cluster: Path, own: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    arguments = ("--namespace", namespace, "--leader-elect", "--leader-election-namespace", namespace)
+    log = tmp_path / "operator.log"
+    with OperatorProcess(cluster, log, arguments) as leader:
+        leader.wait_ready()
+        own.create(v1alpha1_job("first")).wait_running()
+        deadlines = [deadline for pid in processes.tree(leader.pid) if (deadline := _deadline_of(pid)) is not None]
+        assert len(deadlines) >= 2, "of the fork server and of its workers"
+        assert not any(deadline.has_passed for deadline in deadlines)
+        os.kill(leader.pid, signal.SIGSTOP)
+        stopped = time.monotonic()
+        while not all(deadline.has_passed for deadline in deadlines):
+            assert time.monotonic() - stopped < 10
+            time.sleep(0.05)
+        os.kill(leader.pid, signal.SIGCONT)
+        _wait_for(log, "another operator is the leader now")
+
+
+def _deadline_of(pid: int) -> WriteDeadline | None:
+    """The deadline that the process obeys before each write, None where its environment names none."""
+    try:
+        data = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return None  # it has ended
+    environ = dict(entry.partition("=")[::2] for entry in data.decode(errors="replace").split("\0"))
+    return WriteDeadline.of_environment({VARIABLE: environ.get(VARIABLE, "")})
 
 
 @pytest.mark.long

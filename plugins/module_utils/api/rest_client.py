@@ -8,6 +8,7 @@ Both send through :mod:`..shared.connection`.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ import urllib3
 from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON, Connection, Request
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError, decode
+from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
 from kubernetes import client, config
 
 TIMEOUT = 30.0
@@ -29,7 +31,9 @@ CONNECTIONS = 8
 class RestClient:
     """Sends JSON requests over a pool of persistent connections. It is thread-safe."""
 
-    def __init__(self, api: client.ApiClient, folder: str) -> None:
+    def __init__(self, api: client.ApiClient, folder: str, deadline: WriteDeadline | None = None) -> None:
+        """After the ``deadline``, if there is one, only GET requests are sent."""
+        self._deadline = deadline
         self.client = api
         """The kubernetes client, for libraries that need one."""
         self._connection = Connection(api)
@@ -62,6 +66,8 @@ class RestClient:
         content_type: str = JSON,
     ) -> dict[str, Any]:
         """Send one request and return the decoded response. Raises :class:`ApiError`."""
+        if method != "GET" and self._deadline is not None and self._deadline.has_passed:
+            raise ApiError(0, "NotLeading", f"{method} {path} was not sent: this operator is no longer the leader")
         try:
             response = self._connection.send(Request(method, path, body, query, content_type), timeout=TIMEOUT)
         except urllib3.exceptions.HTTPError as e:
@@ -72,9 +78,11 @@ class RestClient:
 def connect(kubeconfig: str | None = None, context: str | None = None, connections: int = CONNECTIONS) -> RestClient:
     """Connect like ``kubectl``: with the given kubeconfig, else ``KUBECONFIG``, else the pod's service account.
 
-    ``connections`` limits the open connections. Use the result as a context manager: the library writes the
+    ``connections`` limits the open connections. The client stops writing at the deadline that an operator with
+    ``--leader-elect`` has set for its workers. Use the result as a context manager: the library writes the
     certificates of a kubeconfig to files, and a forked Ansible worker does not run its exit handlers.
     """
+    deadline = WriteDeadline.of_environment(os.environ)
     folder = tempfile.mkdtemp(prefix="dljob-credentials-")
     configuration = client.Configuration()
     try:
@@ -88,4 +96,4 @@ def connect(kubeconfig: str | None = None, context: str | None = None, connectio
         shutil.rmtree(folder, ignore_errors=True)
         raise
     configuration.connection_pool_maxsize = connections
-    return RestClient(client.ApiClient(configuration), folder)
+    return RestClient(client.ApiClient(configuration), folder, deadline)

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.boottime import boottime
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
-from dljob_operator.engine.boottime import boottime
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 
 _LOG = logging.getLogger(__name__)
@@ -105,6 +105,9 @@ class LeaderElector:
 
     A process that was stopped or suspended continues in any of its threads first. So `leads` is what decides whether a
     write may be sent, and a Lease that has expired is never renewed, even if no other operator has taken it.
+
+    `on_renewed`, which the owner may set before `start`, gets the new deadline at each renewal, in seconds of
+    `boottime`.
     """
 
     def __init__(
@@ -120,6 +123,7 @@ class LeaderElector:
         self._identity = identity
         self._on_lost = on_lost
         self._timings = timings or LeaseTimings()
+        self.on_renewed: Callable[[float], None] = lambda deadline: None
         self._path = _LEASES.format(namespace)
         self._observation: LeaseObservation | None = None
         self._renewed = 0.0
@@ -205,6 +209,7 @@ class LeaderElector:
     def _set_renewed(self, moment: float) -> None:
         with self._changed:
             self._renewed = moment
+            self.on_renewed(moment + self._timings.deadline)
             self._changed.notify_all()
 
     def _try_acquire(self) -> tuple[str, dict[str, Any]] | None:

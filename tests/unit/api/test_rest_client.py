@@ -17,6 +17,7 @@ import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.api import rest_client
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import connect
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE, WriteDeadline
 from support.certificates import write_certificate
 
 
@@ -108,6 +109,30 @@ def test_a_server_that_does_not_answer_is_an_error_within_the_time_limit(
     with connect(kubeconfig) as client, pytest.raises(ApiError, match="GET /p") as caught:
         client.request("GET", "/p")
     assert (caught.value.status, caught.value.reason, caught.value.permanent) == (0, "NoAnswer", False)
+
+
+def test_after_the_deadline_of_the_leader_only_reads_are_sent(
+    server: Server, kubeconfig: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader = WriteDeadline(tmp_path / "deadline", create=True)
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "deadline"))
+    with connect(kubeconfig) as client:
+        leader.extend(float("inf"))
+        client.request("POST", "/p", {})
+        leader.extend(0.0)
+        with pytest.raises(ApiError, match="PATCH /p was not sent: this operator is no longer the leader") as caught:
+            client.request("PATCH", "/p", {})
+        assert (caught.value.reason, caught.value.permanent) == ("NotLeading", False)
+        client.request("GET", "/p")
+    assert [method for method, *_ in server.asked] == ["POST", "GET"]
+
+
+def test_without_the_file_of_the_deadline_there_is_no_connection(
+    kubeconfig: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "missing"))
+    with pytest.raises(FileNotFoundError, match="missing"):
+        connect(kubeconfig)
 
 
 def test_nothing_is_left_of_a_connection(kubeconfig: str, server: Server) -> None:

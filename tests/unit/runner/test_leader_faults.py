@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared import boottime as clock
 from ansible_collections.dljob.operator.plugins.module_utils.shared import connection
+from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE, WriteDeadline
 from kubernetes import client
 from kubernetes.config import incluster_config
 from support.lease_server import LeaseServer, held_by, lease_server
 from support.scripted_server import Exchange
 
 from dljob_operator import cli
-from dljob_operator.engine import boottime as clock
 from dljob_operator.engine import kube, leader
 from dljob_operator.engine.fence import FencedRunner
 from dljob_operator.engine.kube import KubeApi, NotLeading
@@ -307,6 +308,65 @@ def test_a_process_that_was_stopped_writes_nothing_when_it_continues(server: Lea
         process.wait()
 
 
+STOPPED_WITH_A_WORKER = """
+import os, signal, sys
+from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
+from kubernetes import client
+from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.leader import LeaderElector, LeaseTimings
+api = KubeApi(client.ApiClient(client.Configuration(host=sys.argv[1])))
+deadline = WriteDeadline.of_environment(os.environ)
+elector = LeaderElector(api, "ns", "me", lambda: None, LeaseTimings(4.5, 3.0, 0.1))
+elector.on_renewed = deadline.extend
+elector.start()
+assert elector.elected.wait(20)
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+WORKER = """
+import os, sys, threading
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
+from kubernetes import client
+deadline = WriteDeadline.of_environment(os.environ)
+api = RestClient(client.ApiClient(client.Configuration(host=sys.argv[1])), sys.argv[2], deadline)
+while True:
+    try:
+        api.request("POST", "/worker", {})
+    except ApiError as error:
+        print(error.reason, api.request("GET", "/reads"))
+        break
+    threading.Event().wait(0.02)
+"""
+
+
+def test_a_worker_of_a_leader_that_was_stopped_writes_nothing_after_the_deadline(
+    server: LeaseServer, tmp_path: Path
+) -> None:
+    """The leader cannot end it: the worker itself must stop before another operator may begin."""
+    path = tmp_path / "deadline"
+    WriteDeadline(path, create=True)
+    environ = {**os.environ, VARIABLE: str(path)}
+    process = subprocess.Popen([sys.executable, "-c", STOPPED_WITH_A_WORKER, server.url], env=environ)
+    try:
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        command = [sys.executable, "-c", WORKER, server.url, str(tmp_path)]
+        with started(Candidate(server, "standby", STEADY)) as standby:
+            worker = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, timeout=30)
+            assert worker.stdout.split() == ["NotLeading", "{}"]
+            assert standby.elected.wait(20)
+        writes = [one for one in server.requests if one.method != "GET"]
+        taken = next(
+            n for n, one in enumerate(writes) if (one.body.get("spec") or {}).get("holderIdentity") == "standby"
+        )
+        assert any(one.path == "/worker" for one in writes[:taken])
+        assert not any(one.path == "/worker" for one in writes[taken:])
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_a_leader_of_a_machine_that_was_suspended_gives_up(server: LeaseServer, suspended: Jump) -> None:
     """The monotonic clock of Linux stands still meanwhile."""
     with started(Candidate(server, timings=PATIENT)) as candidate:
@@ -439,7 +499,7 @@ def test_a_former_leader_starts_no_runs() -> None:
     assert runner.runs == 2
 
 
-def test_the_loss_kills_the_runs_and_ends_the_operator_with_an_error(server: LeaseServer) -> None:
+def test_the_loss_kills_the_runs_and_ends_the_operator_with_an_error(server: LeaseServer, tmp_path: Path) -> None:
     options = cli._parser().parse_args(["run", "--leader-elect", "--leader-election-namespace", "ns"])
     stopping, runner, graces = cli._Stopping(), Runner(), []
 
@@ -451,12 +511,14 @@ def test_the_loss_kills_the_runs_and_ends_the_operator_with_an_error(server: Lea
             graces.append(grace)
 
     runner.wait_ready = lambda: None  # type: ignore[attr-defined]
-    elector = cli._elector(options, server.connect(), stopping, runner)  # type: ignore[arg-type]
-    assert elector is not None
+    deadline = WriteDeadline(tmp_path / "deadline", create=True)
+    elector = cli._elector(options, server.connect(), stopping, runner, deadline)  # type: ignore[arg-type]
     assert cli._elected(elector, stopping, None)
+    assert not deadline.has_passed
     server.write(held_by("other", leaseDurationSeconds=1000))
     with pytest.raises(cli.LeadershipLost, match="another operator is the leader now"):
         cli._wait(options, Controller(), runner, stopping, None)  # type: ignore[arg-type]
     assert runner.closed.wait(10)
+    assert deadline.has_passed
     assert graces == [0]
     elector.stop()
