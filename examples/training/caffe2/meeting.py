@@ -5,7 +5,8 @@ directory (FileStoreHandler); the one for Redis is not compiled in. So where the
 gives Gloo a directory of its own, and a thread keeps these alike by way of Redis (:class:`Mirror`).
 
 Addresses outlive their process, and a worker that the kubelet starts again has the job's same run id. So first the
-workers that are there now agree on a name for this attempt (:func:`agree`), which nobody has used before.
+workers that are there now agree on a name for this attempt (:func:`agree`), which nobody has used before. At the end
+they wait for one another again (:func:`part`).
 """
 
 from __future__ import annotations
@@ -124,6 +125,33 @@ def agree(
         if now - said_at >= LOG_SECONDS:
             say(f"waiting for the workers {missing}")
             said_at = now
+        sleep(POLL_SECONDS)
+
+
+def part(
+    board: Board,
+    attempt: str,
+    shard: int,
+    shards: int,
+    timeout: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Wait until all ``shards`` workers of the attempt are at their end.
+
+    Gloo has no end of its own: a worker whose last sum is complete may exit while another one still receives it, and
+    that one then fails with "Connection closed by peer". Raises TimeoutError with who is missing.
+    """
+    start = clock()
+    board.put(f"end-{attempt}-{shard}", b"")
+    while True:
+        held = board.read()
+        missing = [i for i in range(shards) if f"end-{attempt}-{i}" not in held]
+        if not missing:
+            return
+        if clock() - start >= timeout:
+            raise TimeoutError(f"gave up after {clock() - start:.0f} s: the workers {missing} have not ended")
         sleep(POLL_SECONDS)
 
 

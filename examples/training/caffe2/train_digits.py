@@ -184,7 +184,7 @@ def ping_redis(host: str, port: int) -> None:
 
 @contextmanager
 def store_folder(job: Job, timeout: float) -> Iterator[Path]:
-    """The directory through which Gloo's processes meet, for as long as they do."""
+    """The directory through which Gloo's processes meet, for as long as they do; then all of them leave together."""
     who = f"shard {job.shard}"
 
     def tell(text: str) -> None:
@@ -192,23 +192,27 @@ def store_folder(job: Job, timeout: float) -> Iterator[Path]:
 
     if job.backend == "nfs":
         root = Path(job.directory) / f"caffe2-{job.run_id}"
-        attempt = meeting.agree(meeting.DirectoryBoard(root / "workers"), job.shard, job.shards, timeout, tell)
+        workers = meeting.DirectoryBoard(root / "workers")
+        attempt = meeting.agree(workers, job.shard, job.shards, timeout, tell)
         shared = root / attempt
         shared.mkdir(exist_ok=True)
         tell(f"all {job.shards} workers are there, meeting in {shared}")
         yield shared
+        meeting.part(workers, attempt, job.shard, job.shards, timeout)
         return
     import redis
 
     rendezvous.wait_for(job.redis_host, job.redis_port, timeout, tell, connect=ping_redis)
     client = redis.Redis(job.redis_host, job.redis_port, socket_timeout=30)
     key = f"caffe2:{job.run_id}"
-    attempt = meeting.agree(meeting.RedisBoard(client, f"{key}:workers"), job.shard, job.shards, timeout, tell)
+    board = meeting.RedisBoard(client, f"{key}:workers")
+    attempt = meeting.agree(board, job.shard, job.shards, timeout, tell)
     tell(f"all {job.shards} workers are there, meeting at {job.redis_host}:{job.redis_port}")
     own = Path(tempfile.mkdtemp(prefix="caffe2-"))
     try:
         with meeting.Mirror(meeting.RedisBoard(client, f"{key}:{attempt}"), own):
             yield own
+        meeting.part(board, attempt, job.shard, job.shards, timeout)
     finally:
         shutil.rmtree(own, ignore_errors=True)
 

@@ -90,6 +90,24 @@ def test_a_long_wait_is_logged(board: Callable[[], Any]) -> None:
     assert messages == ["waiting for the workers [1]"]
 
 
+def test_no_worker_leaves_before_the_last_one_is_at_its_end(board: Callable[[], Any]) -> None:
+    board().put("end-earlier-2", b"")
+    with ThreadPoolExecutor(2) as pool:
+        early = [pool.submit(meeting.part, board(), "now", shard, 3, 10) for shard in range(2)]
+        until = threading.Event()
+        while not {"end-now-0", "end-now-1"} <= board().read().keys():
+            assert not until.wait(0.01)
+        assert not any(one.done() for one in early)
+        meeting.part(board(), "now", 2, 3, 10)
+        assert [one.result(10) for one in early] == [None, None]
+
+
+def test_a_worker_that_never_ends_is_named(board: Callable[[], Any]) -> None:
+    now = iter(range(0, 100, 6))
+    with pytest.raises(TimeoutError, match=r"gave up after 30 s: the workers \[1\] have not ended"):
+        meeting.part(board(), "now", 0, 2, 20, clock=lambda: next(now), sleep=lambda seconds: None)
+
+
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     (tmp_path / ".partial").write_bytes(b"half")
     meeting.write_whole(tmp_path / "whole", b"all")
