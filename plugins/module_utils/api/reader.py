@@ -37,9 +37,11 @@ class Reader:
         """Whether an engine watches the owned objects, so that a change of one triggers the next reconcile."""
         return self._owned is not None
 
-    def owned_objects(self, namespace: str, uid: str, kinds: Collection[str]) -> dict[str, Sequence[Resource]]:
-        """By kind the objects that carry the job's uid. One request for each of ``kinds``, none with a cache."""
-        if self._owned is not None and uid in self._owned:
+    def owned_objects(
+        self, namespace: str, uid: str, kinds: Collection[str], *, from_cache: bool = True
+    ) -> dict[str, Sequence[Resource]]:
+        """By kind the objects that carry the job's uid. One request for each of ``kinds``, none ``from_cache``."""
+        if from_cache and self._owned is not None and uid in self._owned:
             return {kind: self._owned[uid].get(kind, ()) for kind in kinds}
         query = {"labelSelector": f"{LABEL_JOB_UID}={uid}"}
         found = {

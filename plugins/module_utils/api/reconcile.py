@@ -120,6 +120,9 @@ def reconcile(context: Context, resource: Resource, framework: Framework) -> Out
     parsed = parse(resource, framework)
     observed = read(context, parsed)
     planned = plan(context, parsed, observed, now)
+    if planned.presumes_deleted_pods and context.reader.has_watch:
+        observed = read(context, parsed, from_cache=False)
+        planned = plan(context, parsed, observed, now)
     resolution = resolve(context, parsed, planned)
     result = apply(context, writer, parsed, resolution, budget_for(context, observed))
     if planned.delete_job:
@@ -140,14 +143,14 @@ def parse(resource: Resource, framework: Framework) -> Parsed:
         return Parsed(resource, framework, None, tuple(e.problems))
 
 
-def read(context: Context, parsed: Parsed) -> Observed:
+def read(context: Context, parsed: Parsed, *, from_cache: bool = True) -> Observed:
     """The objects that the job owns. Of an invalid job only a first status needs any: when its first pod began."""
     metadata = parsed.resource["metadata"]
     if parsed.job is None and parsed.resource.get("status"):
         return Observed()
     kinds = _owned_kinds(parsed.job, parsed.framework) if parsed.job else ["Pod"]
     uid = str(metadata.get("uid") or "")
-    owned = context.reader.owned_objects(metadata["namespace"], uid, kinds)
+    owned = context.reader.owned_objects(metadata["namespace"], uid, kinds, from_cache=from_cache)
     pods, services = owned.pop("Pod"), owned.pop("Service", ())
     return build_observed_state(Owner(metadata["namespace"], uid), parsed.framework.container, pods, services, owned)
 

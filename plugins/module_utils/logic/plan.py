@@ -234,6 +234,7 @@ def _active(
         requeue_after=min(waits, default=None),
         missing_pods=len(actions.starts),
         is_partial=is_partial,
+        presumes_deleted_pods=bool(actions.begins) and not actions.restarted,
     )
 
 

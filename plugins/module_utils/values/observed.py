@@ -125,4 +125,7 @@ class Plan:
     """How many pods the job lacks, ``pods`` included."""
     is_partial: bool = False
     """Whether the next reconcile plans further creations or deletions for this same state of the job."""
+    presumes_deleted_pods: bool = False
+    """Whether it restarts the whole job because pods are missing. A cache may only not have them yet, so the reconcile
+    plans this again from what the API server has."""
     delete_job: bool = False

@@ -97,6 +97,18 @@ def test_what_a_job_owns_is_read_where_no_engine_watches() -> None:
     assert api.reads == []
 
 
+@pytest.mark.parametrize("are_deleted", [True, False], ids=["deleted", "not in the cache yet"])
+def test_the_api_server_decides_whether_the_whole_job_lost_a_pod(are_deleted: bool) -> None:
+    """A cache that lacks a pod must not restart a job that trains."""
+    job = mxjob().v1().workers(2).restart("OnFailure").run_policy(restartScope="Job").status(phase="Running")
+    pods = [pod.resource() for pod in pods_of(job.job())]
+    watched(*pods[:1])
+    api = ReadingApi(None, {"items": pods[: 1 if are_deleted else None]})
+    status = run(api, job).status
+    assert api.reads[:1] == ["pods"]
+    assert (status or {}).get("attempt") == (1 if are_deleted else None)
+
+
 def test_of_an_invalid_job_only_a_first_status_needs_the_pods() -> None:
     api = ReadingApi()
     run(api, invalid())
