@@ -308,19 +308,17 @@ def test_a_process_that_was_stopped_writes_nothing_when_it_continues(server: Lea
         process.wait()
 
 
-STOPPED_WITH_A_WORKER = """
+LEADER = """
 import os, signal, sys
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
 from kubernetes import client
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.leader import LeaderElector, LeaseTimings
 api = KubeApi(client.ApiClient(client.Configuration(host=sys.argv[1])))
-deadline = WriteDeadline.of_environment(os.environ)
 elector = LeaderElector(api, "ns", "me", lambda: None, LeaseTimings(4.5, 3.0, 0.1))
-elector.on_renewed = deadline.extend
+elector.on_renewed = WriteDeadline.of_environment(os.environ).extend
 elector.start()
-assert elector.elected.wait(20)
-os.kill(os.getpid(), signal.SIGSTOP)
+signal.pause()
 """
 WORKER = """
 import os, sys, threading
@@ -340,31 +338,43 @@ while True:
 """
 
 
+@contextlib.contextmanager
+def process_of(script: str, *arguments: str, environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", script, *arguments]
+    process = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_a_worker_of_a_leader_that_was_stopped_writes_nothing_after_the_deadline(
     server: LeaseServer, tmp_path: Path
 ) -> None:
     """The leader cannot end it: the worker itself must stop before another operator may begin."""
     path = tmp_path / "deadline"
-    WriteDeadline(path, create=True)
+    deadline = WriteDeadline(path, create=True)
     environ = {**os.environ, VARIABLE: str(path)}
-    process = subprocess.Popen([sys.executable, "-c", STOPPED_WITH_A_WORKER, server.url], env=environ)
-    try:
-        _, status = os.waitpid(process.pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status)
-        command = [sys.executable, "-c", WORKER, server.url, str(tmp_path)]
-        with started(Candidate(server, "standby", STEADY)) as standby:
-            worker = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, timeout=30)
-            assert worker.stdout.split() == ["NotLeading", "{}"]
-            assert standby.elected.wait(20)
-        writes = [one for one in server.requests if one.method != "GET"]
-        taken = next(
-            n for n, one in enumerate(writes) if (one.body.get("spec") or {}).get("holderIdentity") == "standby"
-        )
-        assert any(one.path == "/worker" for one in writes[:taken])
-        assert not any(one.path == "/worker" for one in writes[taken:])
-    finally:
-        process.kill()
-        process.wait()
+    with process_of(LEADER, server.url, environ=environ) as leading:
+        wait_for(lambda: not deadline.has_passed)
+        with process_of(WORKER, server.url, str(tmp_path), environ=environ) as worker:
+            wait_for(lambda: bool(server.written("/worker")))
+            leading.send_signal(signal.SIGSTOP)
+            with started(Candidate(server, "standby", STEADY)) as standby:
+                output, _ = worker.communicate(timeout=60)
+                assert output.split() == ["NotLeading", "{}"]
+                assert standby.elected.wait(60)
+    writes = [one for one in server.requests if one.method != "GET"]
+    taken = next(n for n, one in enumerate(writes) if (one.body.get("spec") or {}).get("holderIdentity") == "standby")
+    assert not any(one.path == "/worker" for one in writes[taken:])
 
 
 def test_a_leader_of_a_machine_that_was_suspended_gives_up(server: LeaseServer, suspended: Jump) -> None:
