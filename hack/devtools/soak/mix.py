@@ -34,7 +34,7 @@ CYCLE = (
     Life.SUCCESS, Life.RETRY, Life.SUCCESS, Life.SUSPEND, Life.SUCCESS, Life.DELETE, Life.SUCCESS, Life.FAILURE,
     Life.SUCCESS, Life.RETRY, Life.SUCCESS,
 )  # fmt: skip
-"""Its length has no divisor in common with the number of kinds, so that each kind gets each life."""
+"""Its length is odd, so that each kind gets each life with and without an expiry."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,17 @@ class SoakJob:
 
 def job(kinds: Sequence[JobKind], number: int, nodes: int) -> SoakJob:
     """The job of that number."""
-    kind = kinds[number % len(kinds)]
-    life = CYCLE[number % len(CYCLE)]
+    turn, position = divmod(number, len(kinds))
+    kind = kinds[position]
+    # the kinds of one turn get different lives, and a kind gets the next one in its next turn
+    step = turn + position
+    life = CYCLE[step % len(CYCLE)]
     shape = shape_of(kind.api_version, kind.kind)
     if life is Life.RETRY and not shape.retry_policy:
         life = Life.SUCCESS
     if life is Life.SUSPEND and not shape.field:
         life = Life.SUCCESS  # a spec that is a list has no runPolicy
-    expires = bool(shape.field) and number % 2 == 0
+    expires = bool(shape.field) and step % 2 == 0
     policy: dict[str, Any] = {"cleanPodPolicy": "All"}
     if expires:
         policy["ttlSecondsAfterFinished"] = 0

@@ -13,7 +13,8 @@ SUSPENDED = {"conditions": [{"type": "Suspended", "status": "True"}]}
 
 
 def of(life: Life, expires: bool = False) -> SoakJob:
-    found = (job(KINDS, number, 10) for number in range(2, 3000, len(KINDS)))
+    first = [kind.title for kind in KINDS].index("kubeflow.org/v1 MXJob")
+    found = (job(KINDS, number, 10) for number in range(first, 3000, len(KINDS)))
     return next(one for one in found if one.life is life and one.expires is expires)
 
 
