@@ -21,6 +21,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.p
     pytorch_validation,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tensorflow import tensorflow_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.xgboost import xgboost_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks import (
     tensorflow_parameter_server,
     tensorflow_tensorboard,
@@ -89,6 +90,7 @@ TENSORFLOW: Framework = framework_loader.framework(
 PYTORCH: Framework = framework_loader.framework(
     declaration("pytorch"), {"environment": pytorch_environment, "validate": pytorch_validation}
 )
+XGBOOST: Framework = framework_loader.framework(declaration("xgboost"), {"environment": xgboost_environment})
 
 ECHO_DECLARATION: Mapping[str, Any] = {
     "name": "echo",
@@ -330,21 +332,25 @@ def caffe2job(workers: int | None = 2, pod: Mapping[str, Any] | None = None, **s
     }
 
 
-def pytorchjob(master: int = 0, worker: int = 0, **spec: Any) -> Resource:
-    """The map of replica specs, without types that have no replicas."""
-    template = {"spec": {"containers": [{"name": "pytorch", "image": "train:1"}]}}
-    counts = {"Master": master, "Worker": worker}
+def _v1_job(kind: str, field: str, container: str, counts: Mapping[str, int], spec: Resource) -> Resource:
+    """A job of kubeflow.org/v1: the map of replica specs, without types that have no replicas."""
+    template = {"spec": {"containers": [{"name": container, "image": "train:1"}]}}
+    replicas = {t: {"replicas": n, "template": copy.deepcopy(template)} for t, n in counts.items() if n}
     return {
         "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
+        "kind": kind,
         "metadata": {"name": "example-job", "namespace": "default", "uid": UID, "generation": 1},
-        "spec": {
-            "pytorchReplicaSpecs": {
-                t: {"replicas": n, "template": copy.deepcopy(template)} for t, n in counts.items() if n
-            },
-            **spec,
-        },
+        "spec": {field: replicas, **spec},
     }
+
+
+def pytorchjob(master: int = 0, worker: int = 0, **spec: Any) -> Resource:
+    counts = {"Master": master, "Worker": worker}
+    return _v1_job("PyTorchJob", "pytorchReplicaSpecs", "pytorch", counts, spec)
+
+
+def xgboostjob(master: int = 1, worker: int = 0, **spec: Any) -> Resource:
+    return _v1_job("XGBoostJob", "xgbReplicaSpecs", "xgboost", {"Master": master, "Worker": worker}, spec)
 
 
 class Pod:

@@ -39,6 +39,7 @@ OUTCOMES = {
     "policy-suspend.yaml": Outcome(suspended=True),
     "policy-ttl.yaml": Outcome(gone=True),
     "tensorflow-chief-evaluator.yaml": Outcome(log=("evaluator", r'"task": ?\{"type": ?"evaluator", ?"index": ?0\}')),
+    "xgboost-digits.yaml": Outcome(log=("master", r"final: test_accuracy=0\.9[5-9]\d* processes=2 rounds=40")),
 }
 """The files that tests/e2e/test_examples.py runs."""
 

@@ -49,6 +49,7 @@ RESOURCES = {
     ("tensorflow.org/v1alpha1", "TfJob"): Plural("tensorflow.org", "v1alpha1", "tfjobs"),
     ("kubeflow.org/v1alpha1", "Caffe2Job"): Plural("kubeflow.org", "v1alpha1", "caffe2jobs"),
     ("kubeflow.org/v1", "PyTorchJob"): Plural("kubeflow.org", "v1", "pytorchjobs"),
+    ("kubeflow.org/v1", "XGBoostJob"): Plural("kubeflow.org", "v1", "xgboostjobs"),
 }
 WATCHED = tuple({(p.group, p.plural): p for p in RESOURCES.values()}.values())
 """Each resource once, in its last version: two versions of it are the same objects."""
@@ -138,6 +139,7 @@ TENSORFLOW_V1 = Layout("kubeflow.org/v1", "TFJob", "tensorflow", "tfReplicaSpecs
 TENSORFLOW_ALPHA = Layout("kubeflow.org/v1alpha1", "TFJob", "tensorflow", "replicaSpecs", "tfReplicaType")
 TENSORFLOW_FIRST = Layout("tensorflow.org/v1alpha1", "TfJob", "tensorflow", "replicaSpecs", "tfReplicaType")
 PYTORCH = Layout("kubeflow.org/v1", "PyTorchJob", "pytorch", "pytorchReplicaSpecs")
+XGBOOST = Layout("kubeflow.org/v1", "XGBoostJob", "xgboost", "xgbReplicaSpecs")
 CAFFE2 = Layout("kubeflow.org/v1alpha1", "Caffe2Job", "caffe2", "replicaSpecs")
 
 Types = Mapping[str, tuple[int, Ending]]
@@ -295,6 +297,7 @@ SHAPES: tuple[Shape, ...] = (
         by_type(PYTORCH, {"Worker": (2, Ending())}, elasticPolicy={"minReplicas": 1, "maxReplicas": 4}),
     ),
     Shape("PyTorchJob, failed", by_type(PYTORCH, {"Master": (1, _PERMANENT), "Worker": (1, FOREVER)}), FAILED),
+    Shape("XGBoostJob, retried", by_type(XGBOOST, {"Master": (1, LAST), "Worker": (2, _RETRIED)})),
 )
 
 
@@ -318,7 +321,7 @@ def replica_entries(manifest: Mapping[str, Any]) -> Iterator[tuple[tuple[str | i
     if isinstance(spec, list):
         yield from ((("spec", index), entry) for index, entry in enumerate(spec))
         return
-    for field in ("mxReplicaSpecs", "tfReplicaSpecs", "pytorchReplicaSpecs", "replicaSpecs"):
+    for field in ("mxReplicaSpecs", "tfReplicaSpecs", "pytorchReplicaSpecs", "xgbReplicaSpecs", "replicaSpecs"):
         replicas = spec.get(field)
         if isinstance(replicas, list):
             yield from ((("spec", field, index), entry) for index, entry in enumerate(replicas))

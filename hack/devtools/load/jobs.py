@@ -72,6 +72,7 @@ SHAPES: Mapping[tuple[str, str], Shape] = {
     ("tensorflow.org/v1alpha1", "TfJob"): Shape(
         "tensorflow", "replicaSpecs", (("MASTER", 1),), "MASTER", "tfReplicaType"
     ),
+    ("kubeflow.org/v1", "XGBoostJob"): Shape("xgboost", "xgbReplicaSpecs", (("Master", 1), ("Worker", 1)), "Master"),
 }  # fmt: skip
 
 

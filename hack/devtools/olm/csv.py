@@ -52,7 +52,10 @@ def make(sources: Sources) -> dict[str, Any]:
             "maturity": "alpha",
             "provider": {"name": sources.provider},
             "links": [{"name": key.capitalize(), "url": url} for key, url in sources.urls.items()],
-            "keywords": ["deep learning", "training", "MXNet", "TensorFlow", "Caffe2", "PyTorch", "Ansible"],
+            "keywords": [
+                *("deep learning", "training", "Ansible"),
+                *("MXNet", "TensorFlow", "Caffe2", "PyTorch", "XGBoost"),
+            ],
             "icon": [{"base64data": sources.icon, "mediatype": "image/svg+xml"}],
             "installModes": [{"type": mode, "supported": True} for mode in INSTALL_MODES],
             "install": {"strategy": "deployment", "spec": _install(sources)},

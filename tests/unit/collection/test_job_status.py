@@ -28,6 +28,7 @@ from support.builders import (
     PYTORCH,
     TENSORFLOW,
     UID,
+    XGBOOST,
     MXJob,
     Pod,
     Resource,
@@ -40,6 +41,7 @@ from support.builders import (
     pytorchjob,
     stamp,
     tfjob,
+    xgboostjob,
 )
 from support.fake_cluster import FakeCluster
 
@@ -392,6 +394,7 @@ JOBS: dict[str, tuple[Resource, Framework]] = {
     "TFJob": (tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=2, ps=1), TENSORFLOW),
     "Caffe2Job": (caffe2job(3), CAFFE2),
     "PyTorchJob": (pytorchjob(1, 2), PYTORCH),
+    "XGBoostJob": (xgboostjob(1, 2), XGBOOST),
 }
 
 
@@ -482,7 +485,7 @@ def test_a_job_that_is_none(job: Any) -> None:
     [
         (None, "framework must be the declaration of a framework"),
         ({}, "framework must be the declaration of a framework"),
-        ("xgboost", "framework: there is no role 'xgboost' .* one of caffe2, mxnet, pytorch, tensorflow"),
+        ("theano", "framework: there is no role 'theano' .* one of caffe2, mxnet, pytorch, tensorflow, xgboost"),
         ("../roles/mxnet", "framework: there is no role"),
         ({"name": "echo"}, "framework: the framework lacks 'container'"),
         ({**ECHO_DECLARATION, "hooks": {"pod": "a.b.c"}}, "framework: hooks.pod: there is no filter 'a.b.c'"),

@@ -36,6 +36,7 @@ def test_a_file_per_group() -> None:
 
     assert versions("caffe2jobs.kubeflow.org.yaml") == {"v1alpha1": True}
     assert versions("pytorchjobs.kubeflow.org.yaml") == {"v1": True}
+    assert versions("xgboostjobs.kubeflow.org.yaml") == {"v1": True}
     assert versions("mxjobs.fioravanzo.org.yaml") == {"v1alpha1": True}
     assert versions("mxjobs.mpba.fbk.eu.yaml") == {"v1": True}
     assert versions("mxjobs.kubeflow.org.yaml") == {"v1": True, "v1alpha1": False}

@@ -24,6 +24,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.p
     pytorch_environment,
     pytorch_validation,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.xgboost import xgboost_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.families import FAMILIES
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CLOUDS, CONFIG_MAP
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
@@ -133,6 +134,12 @@ def test_the_pytorch_filters_example_is_a_cluster() -> None:
     assert list(pytorch_validation(task["vars"]["cluster"])) == []
 
 
+def test_the_xgboost_filters_example_is_a_cluster() -> None:
+    documented = constants("plugins/filter/xgboost_environment.py")
+    (task,) = documented["EXAMPLES"]
+    assert xgboost_environment(task["vars"]["cluster"]) == documented["RETURN"]["_value"]["sample"]
+
+
 def test_the_accelerator_filters_example_is_a_template() -> None:
     documented = constants("plugins/filter/gpu_limits.py")
     template = documented["EXAMPLES"][0]["vars"]["template"]
@@ -163,7 +170,7 @@ def test_every_owned_kind() -> None:
     assert ["Pod", *FRAMEWORK["owns"]["choices"]] == list(OWNED_KINDS)
 
 
-@pytest.mark.parametrize("name", ["mxnet", "caffe2", "pytorch", "tensorflow"])
+@pytest.mark.parametrize("name", ["mxnet", "caffe2", "pytorch", "tensorflow", "xgboost"])
 def test_a_role_declares_nothing_that_is_not_documented(name: str) -> None:
     declared = declaration(name)
     assert set(declared) <= set(FRAMEWORK) | set(() if "flavors" in declared else FLAVOR_OPTIONS)
