@@ -66,6 +66,12 @@ CAFFE2: Framework = framework_loader.framework(
 )
 
 
+def declared_entirely(name: str) -> Framework:
+    """The framework of a role whose declaration has its environment too, and no other hook."""
+    declared = yaml.safe_load((ROOT / f"roles/{name}/vars/main.yml").read_text())[f"{name}_framework"]
+    return framework_loader.framework(declared)
+
+
 def role_file(role: str, name: str) -> str:
     """The text of a file of a role."""
     return (ROOT / "roles" / role / "files" / name).read_text(encoding="utf-8")
@@ -90,6 +96,7 @@ TENSORFLOW: Framework = framework_loader.framework(
 PYTORCH: Framework = framework_loader.framework(
     declaration("pytorch"), {"environment": pytorch_environment, "validate": pytorch_validation}
 )
+JAX: Framework = declared_entirely("jax")
 XGBOOST: Framework = framework_loader.framework(declaration("xgboost"), {"environment": xgboost_environment})
 
 ECHO_DECLARATION: Mapping[str, Any] = {
@@ -347,6 +354,10 @@ def _v1_job(kind: str, field: str, container: str, counts: Mapping[str, int], sp
 def pytorchjob(master: int = 0, worker: int = 0, **spec: Any) -> Resource:
     counts = {"Master": master, "Worker": worker}
     return _v1_job("PyTorchJob", "pytorchReplicaSpecs", "pytorch", counts, spec)
+
+
+def jaxjob(worker: int = 1, **spec: Any) -> Resource:
+    return _v1_job("JAXJob", "jaxReplicaSpecs", "jax", {"Worker": worker}, spec)
 
 
 def xgboostjob(master: int = 1, worker: int = 0, **spec: Any) -> Resource:

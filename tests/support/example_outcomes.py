@@ -28,6 +28,7 @@ OUTCOMES = {
         failure={"pod": "failure-report-worker-0", "container": "mxnet", "exitCode": 3, "reason": "Error"},
         left=1,
     ),
+    "jax-digits.yaml": Outcome(log=("worker", r"final: test_accuracy=0\.9[5-9]\d* processes=2 steps=150")),
     "mxnet-cleanup.yaml": Outcome(left=0),
     "mxnet-gpu-shared-volume.yaml": Outcome(log=("scheduler", "found what the worker left"), gpus=1),
     "mxnet-list.yaml": Outcome(

@@ -49,6 +49,7 @@ RESOURCES = {
     ("tensorflow.org/v1alpha1", "TfJob"): Plural("tensorflow.org", "v1alpha1", "tfjobs"),
     ("kubeflow.org/v1alpha1", "Caffe2Job"): Plural("kubeflow.org", "v1alpha1", "caffe2jobs"),
     ("kubeflow.org/v1", "PyTorchJob"): Plural("kubeflow.org", "v1", "pytorchjobs"),
+    ("kubeflow.org/v1", "JAXJob"): Plural("kubeflow.org", "v1", "jaxjobs"),
     ("kubeflow.org/v1", "XGBoostJob"): Plural("kubeflow.org", "v1", "xgboostjobs"),
 }
 WATCHED = tuple({(p.group, p.plural): p for p in RESOURCES.values()}.values())
@@ -139,6 +140,7 @@ TENSORFLOW_V1 = Layout("kubeflow.org/v1", "TFJob", "tensorflow", "tfReplicaSpecs
 TENSORFLOW_ALPHA = Layout("kubeflow.org/v1alpha1", "TFJob", "tensorflow", "replicaSpecs", "tfReplicaType")
 TENSORFLOW_FIRST = Layout("tensorflow.org/v1alpha1", "TfJob", "tensorflow", "replicaSpecs", "tfReplicaType")
 PYTORCH = Layout("kubeflow.org/v1", "PyTorchJob", "pytorch", "pytorchReplicaSpecs")
+JAX = Layout("kubeflow.org/v1", "JAXJob", "jax", "jaxReplicaSpecs")
 XGBOOST = Layout("kubeflow.org/v1", "XGBoostJob", "xgboost", "xgbReplicaSpecs")
 CAFFE2 = Layout("kubeflow.org/v1alpha1", "Caffe2Job", "caffe2", "replicaSpecs")
 
@@ -297,6 +299,7 @@ SHAPES: tuple[Shape, ...] = (
         by_type(PYTORCH, {"Worker": (2, Ending())}, elasticPolicy={"minReplicas": 1, "maxReplicas": 4}),
     ),
     Shape("PyTorchJob, failed", by_type(PYTORCH, {"Master": (1, _PERMANENT), "Worker": (1, FOREVER)}), FAILED),
+    Shape("JAXJob, restarted as a whole", by_type(JAX, {"Worker": (3, _RETRIED)}, runPolicy={"restartScope": "Job"})),
     Shape("XGBoostJob, retried", by_type(XGBOOST, {"Master": (1, LAST), "Worker": (2, _RETRIED)})),
 )
 
@@ -321,7 +324,14 @@ def replica_entries(manifest: Mapping[str, Any]) -> Iterator[tuple[tuple[str | i
     if isinstance(spec, list):
         yield from ((("spec", index), entry) for index, entry in enumerate(spec))
         return
-    for field in ("mxReplicaSpecs", "tfReplicaSpecs", "pytorchReplicaSpecs", "xgbReplicaSpecs", "replicaSpecs"):
+    for field in (
+        "mxReplicaSpecs",
+        "tfReplicaSpecs",
+        "pytorchReplicaSpecs",
+        "jaxReplicaSpecs",
+        "xgbReplicaSpecs",
+        "replicaSpecs",
+    ):
         replicas = spec.get(field)
         if isinstance(replicas, list):
             yield from ((("spec", field, index), entry) for index, entry in enumerate(replicas))

@@ -54,6 +54,7 @@ SHAPES: Mapping[tuple[str, str], Shape] = {
     ("fioravanzo.org/v1alpha1", "MXJob"): Shape(
         "mxnet", "replicaSpecs", _MX_LIST.types, "SCHEDULER", "mxReplicaType", extra=(("jobMode", "dist"),)
     ),
+    ("kubeflow.org/v1", "JAXJob"): Shape("jax", "jaxReplicaSpecs", (("Worker", 2),), "Worker"),
     ("kubeflow.org/v1", "MXJob"): Shape(
         "mxnet", "mxReplicaSpecs", (("Scheduler", 1), ("Server", 1), ("Worker", 1)), "Scheduler",
         extra=(("jobMode", "MXTrain"),),

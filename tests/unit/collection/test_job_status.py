@@ -24,6 +24,7 @@ from devtools.collection.environment import COLLECTIONS, environ
 from support.builders import (
     CAFFE2,
     ECHO_DECLARATION,
+    JAX,
     MXNET,
     PYTORCH,
     TENSORFLOW,
@@ -34,6 +35,7 @@ from support.builders import (
     Resource,
     caffe2job,
     echojob,
+    jaxjob,
     manifest_of,
     mxjob,
     pod_of,
@@ -394,6 +396,7 @@ JOBS: dict[str, tuple[Resource, Framework]] = {
     "TFJob": (tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=2, ps=1), TENSORFLOW),
     "Caffe2Job": (caffe2job(3), CAFFE2),
     "PyTorchJob": (pytorchjob(1, 2), PYTORCH),
+    "JAXJob": (jaxjob(3), JAX),
     "XGBoostJob": (xgboostjob(1, 2), XGBOOST),
 }
 
@@ -485,7 +488,7 @@ def test_a_job_that_is_none(job: Any) -> None:
     [
         (None, "framework must be the declaration of a framework"),
         ({}, "framework must be the declaration of a framework"),
-        ("theano", "framework: there is no role 'theano' .* one of caffe2, mxnet, pytorch, tensorflow, xgboost"),
+        ("theano", "framework: there is no role 'theano' .* one of caffe2, jax, mxnet, pytorch, tensorflow, xgboost"),
         ("../roles/mxnet", "framework: there is no role"),
         ({"name": "echo"}, "framework: the framework lacks 'container'"),
         ({**ECHO_DECLARATION, "hooks": {"pod": "a.b.c"}}, "framework: hooks.pod: there is no filter 'a.b.c'"),

@@ -36,6 +36,7 @@ def test_a_file_per_group() -> None:
 
     assert versions("caffe2jobs.kubeflow.org.yaml") == {"v1alpha1": True}
     assert versions("pytorchjobs.kubeflow.org.yaml") == {"v1": True}
+    assert versions("jaxjobs.kubeflow.org.yaml") == {"v1": True}
     assert versions("xgboostjobs.kubeflow.org.yaml") == {"v1": True}
     assert versions("mxjobs.fioravanzo.org.yaml") == {"v1alpha1": True}
     assert versions("mxjobs.mpba.fbk.eu.yaml") == {"v1": True}
@@ -89,14 +90,15 @@ def test_columns_and_status(version: dict[str, Any]) -> None:
 
 
 def test_what_can_be_scaled() -> None:
-    """A kind with several replica types can scale only one: the elastic workers, which no other kind has."""
+    """A kind with several replica types can scale only one: those of training-operator v1 scale their workers."""
     scales = {name: d["spec"]["versions"][0]["subresources"].get("scale") for name, d in DEFINITIONS.items()}
     assert {name: scale for name, scale in scales.items() if scale} == {
-        "pytorchjobs.kubeflow.org.yaml": {
-            "specReplicasPath": ".spec.pytorchReplicaSpecs.Worker.replicas",
+        f"{framework}jobs.kubeflow.org.yaml": {
+            "specReplicasPath": f".spec.{framework}ReplicaSpecs.Worker.replicas",
             "statusReplicasPath": ".status.replicaStatuses.Worker.active",
             "labelSelectorPath": ".status.replicaStatuses.Worker.selector",
         }
+        for framework in ("jax", "pytorch")
     }
 
 

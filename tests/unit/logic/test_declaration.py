@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import framework_loader
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ExitCodes, Framework
-from support.builders import CAFFE2, MXNET, PYTORCH, TENSORFLOW, XGBOOST
+from support.builders import CAFFE2, JAX, MXNET, PYTORCH, TENSORFLOW, XGBOOST
 
 ECHO = {"group": "example.com", "kind": "EchoJob", "versions": ["v1"]}
 SHORT: dict[str, Any] = {
@@ -156,6 +156,7 @@ V1_LABELS = {
         (MXNET, "mxjob", 9091, "Never", "all"),
         (TENSORFLOW, "tfjob", 2222, "Never", "named"),
         (PYTORCH, "pytorchjob", 23456, "OnFailure", "all"),
+        (JAX, "jaxjob", 6666, "Never", "all"),
         (XGBOOST, "xgboostjob", 9999, "Never", "all"),
     ],
 )

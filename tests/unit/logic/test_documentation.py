@@ -170,7 +170,7 @@ def test_every_owned_kind() -> None:
     assert ["Pod", *FRAMEWORK["owns"]["choices"]] == list(OWNED_KINDS)
 
 
-@pytest.mark.parametrize("name", ["mxnet", "caffe2", "pytorch", "tensorflow", "xgboost"])
+@pytest.mark.parametrize("name", ["mxnet", "caffe2", "jax", "pytorch", "tensorflow", "xgboost"])
 def test_a_role_declares_nothing_that_is_not_documented(name: str) -> None:
     declared = declaration(name)
     assert set(declared) <= set(FRAMEWORK) | set(() if "flavors" in declared else FLAVOR_OPTIONS)
