@@ -48,9 +48,6 @@ class FairQueue:
     def __len__(self) -> int:
         return len(self._flows)
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._flows
-
     def add(self, key: str, flow: Flow) -> None:
         """Append `key` to its namespace's keys, unless it is queued."""
         if key in self._flows:
