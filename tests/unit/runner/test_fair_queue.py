@@ -40,7 +40,6 @@ def test_a_discarded_key_is_not_taken() -> None:
     queue = _filled("a1", "b1", "b2")
     assert queue.discard("b1")
     assert not queue.discard("b1")
-    assert "b1" not in queue
     assert _drained(queue) == ["a1", "b2"]
 
 
@@ -50,6 +49,15 @@ def test_a_batch_has_one_target_and_the_namespaces_take_turns_in_it() -> None:
     assert queue.count("odd") == 4
     assert queue.pop_more("odd", 3, lambda key: True) == ["b1", "a3", "b3"]
     assert _drained(queue) == ["c2", "a2", "a5"]
+
+
+def test_a_namespace_of_a_batch_has_had_its_turn() -> None:
+    queue = _filled("b1", "c2", "a1")
+    assert queue.pop_more("odd", 1, lambda key: True) == ["b1"]
+    for key in ("b3", "a3"):
+        queue.add(key, Flow("odd", key[0]))
+    assert queue.pop_more("odd", 1, lambda key: True) == ["a1"]
+    assert _drained(queue) == ["c2", "b3", "a3"]
 
 
 def test_a_batch_leaves_out_what_is_not_permitted() -> None:

@@ -507,6 +507,8 @@ def test_a_former_leader_starts_no_runs() -> None:
         (RunOutcome.CANCELLED, "this operator is no longer the leader")
     ] * 2
     assert runner.runs == 2
+    fenced.close()
+    assert runner.closed.is_set(), "the runs that it has started end"
 
 
 def test_the_loss_kills_the_runs_and_ends_the_operator_with_an_error(server: LeaseServer, tmp_path: Path) -> None:

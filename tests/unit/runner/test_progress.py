@@ -126,12 +126,19 @@ def test_a_worker_that_hangs_after_its_last_job_is_found(queue: Queue) -> None:
     assert queue.after(0) is None
 
 
-def test_a_ready_job_that_nobody_takes_is_stuck(queue: Queue) -> None:
-    queue.add("a")
+@pytest.mark.parametrize(("first", "second"), [("a", "b"), ("b", "a")])
+def test_a_ready_job_that_nobody_takes_is_stuck(queue: Queue, first: str, second: str) -> None:
+    queue.add(first)
     queue.clock.now += 1
-    queue.add("b")
+    queue.add(second)
     assert queue.after(LIMIT - 1) is None
-    assert queue.after(1) == Stall("a", LIMIT + 1, running=False)
+    assert queue.after(1) == Stall(first, LIMIT + 1, running=False)
+
+
+def test_a_job_that_nobody_takes_at_its_time_is_stuck(queue: Queue) -> None:
+    queue.queue.add("a", Flow("g", "default"))
+    assert queue.after(1) is None
+    assert queue.after(LIMIT + 1) == Stall("a", LIMIT + 1, running=False)
 
 
 def test_jobs_that_wait_behind_others_are_not_stuck(queue: Queue) -> None:

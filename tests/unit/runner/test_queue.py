@@ -64,6 +64,11 @@ def test_an_owned_objects_event_waits_for_others(queue: WorkQueue, clock: Clock)
     assert _take(queue) == ["a"]
 
 
+def test_no_change_waits_for_long() -> None:
+    assert CONTENTION == 2.0, "docs/architecture.md promises it to the users of other jobs"
+    assert 10 * SETTLE < SETTLE + 1000 * SETTLE_EACH < 1.0 < LONGEST_BACKOFF < 600.0
+
+
 def test_the_events_of_a_large_job_wait_longer(queue: WorkQueue, clock: Clock) -> None:
     longer = SETTLE + 1000 * SETTLE_EACH
     queue.add("a", G, owned=1000)
@@ -79,11 +84,12 @@ def test_urgent_keys_come_first_but_not_for_ever(queue: WorkQueue, clock: Clock)
     for key in ("pods-1", "pods-2"):
         queue.add(key, G)
     clock.pass_time(SETTLE)
-    for number in range(6):
+    for number in range(10):
         queue.add(f"new-{number}", G, urgent=True)
-    assert [_take(queue)[0] for _ in range(8)] == [
+    assert [_take(queue)[0] for _ in range(12)] == [
         *("new-0", "new-1", "new-2", "new-3", "pods-1"),
-        *("new-4", "new-5", "pods-2"),
+        *("new-4", "new-5", "new-6", "new-7", "pods-2"),
+        *("new-8", "new-9"),
     ]
 
 
@@ -156,6 +162,18 @@ def test_an_event_precedes_requeue_after_and_replaces_it(queue: WorkQueue, clock
     assert _take(queue) == []
 
 
+def test_a_users_change_replaces_requeue_after(queue: WorkQueue, clock: Clock) -> None:
+    """Otherwise the job would be given out a second time while it runs."""
+    queue.add("a", G, urgent=True)
+    _take(queue)
+    queue.done("a", ok=True, again_after=30)
+    queue.add("a", G, urgent=True)
+    assert _take(queue) == ["a"]
+    clock.pass_time(30)
+    assert _take(queue) == []
+    assert queue.done("a", ok=True) is None
+
+
 def test_failures_back_off_up_to_a_limit_until_a_success(queue: WorkQueue, clock: Clock) -> None:
     queue.add("a", G, urgent=True)
     delays = []
@@ -217,6 +235,23 @@ def test_a_discarded_job_is_not_queued(queue: WorkQueue, clock: Clock) -> None:
     assert queue.done("b", ok=False) is None
     clock.pass_time(1e6)
     assert _take(queue) == []
+
+
+def test_a_job_that_waits_for_its_next_run_may_be_discarded(queue: WorkQueue, clock: Clock) -> None:
+    queue.add("deleted", G, urgent=True)
+    _take(queue)
+    queue.done("deleted", ok=True, again_after=30)
+    queue.discard("deleted")
+    queue.add("other", G)
+    clock.pass_time(30)
+    assert [_take(queue), _take(queue)] == [["other"], []]
+
+
+def test_a_job_whose_time_has_come_counts_as_ready(queue: WorkQueue, clock: Clock) -> None:
+    queue.add("a", G)
+    assert queue.depth == 0
+    clock.pass_time(SETTLE)
+    assert queue.depth == 1
 
 
 def test_times_that_were_replaced_do_not_pile_up(queue: WorkQueue, clock: Clock) -> None:
@@ -387,6 +422,21 @@ def test_its_latest_change_counts_and_those_of_owned_objects_do_not(queue: WorkQ
     clock.pass_time(CONTENTION)
     queue.add("small", G)
     assert not queue.is_contended(["large"])
+
+
+@pytest.mark.parametrize(
+    "earlier", [("a", "b"), ("large", "b"), ("a", "large"), ("a", "b", "a"), ("new", "a"), ("new", "a", "b")]
+)
+def test_the_latest_change_is_not_forgotten_for_an_earlier_one(
+    queue: WorkQueue, clock: Clock, earlier: tuple[str, ...]
+) -> None:
+    for key in earlier:
+        queue.add(key, G, urgent=True)
+    clock.pass_time(CONTENTION)
+    for key in ("new", "large"):
+        queue.add(key, G, urgent=True)
+    assert queue.is_contended(["large"])
+    assert not queue.is_contended(["large", "new"])
 
 
 def test_what_it_knows_of_changes_does_not_grow(queue: WorkQueue) -> None:
