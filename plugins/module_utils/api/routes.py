@@ -14,6 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
+from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
@@ -34,7 +35,7 @@ def ensure(api: RestClient, plan: Plan, namespace: str, uid: str, dry_run: bool 
         for name in plan.stale_routes:
             present = _read(api, namespace, name)
             if present and is_owned_by(present, Owner(namespace, uid)):
-                _client(api).delete(name=name, namespace=namespace)
+                _client(api).delete(name=name, namespace=namespace, body=delete_options(present["metadata"]["uid"]))
         for route in plan.routes:
             _ensure_one(api, route, namespace, uid)
     except ImportError:
@@ -55,8 +56,10 @@ def _ensure_one(api: RestClient, wanted: Mapping[str, Any], namespace: str, uid:
         message = f"{name}: a Route of that name exists and does not belong to this job; delete it"
         raise ApiError(409, "AlreadyExists", message)
     elif not _covers(present["spec"], wanted["spec"]):
-        # a merge patch keeps fields that the router or a user has set (a host, a certificate)
-        _client(api).patch(body=dict(wanted), namespace=namespace, content_type=MERGE_PATCH)
+        # a merge patch keeps fields that the router or a user has set (a host, a certificate); the API server refuses it
+        # where another Route has the name meanwhile, because a uid cannot change
+        body = {**wanted, "metadata": {**wanted["metadata"], "uid": present["metadata"]["uid"]}}
+        _client(api).patch(body=body, namespace=namespace, content_type=MERGE_PATCH)
 
 
 def _covers(present: Any, wanted: Any) -> bool:

@@ -58,10 +58,12 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
             found.append(("create", (namespace, body["metadata"]["name"])))
 
         def patch(self, body: Any, namespace: str, content_type: str) -> None:
-            found.append(("patch", (namespace, content_type)))
+            metadata = body["metadata"]
+            assert body["spec"] == ROUTE["spec"]
+            found.append(("patch", (namespace, metadata["name"], metadata["uid"], content_type)))
 
-        def delete(self, name: str, namespace: str) -> None:
-            found.append(("delete", (namespace, name)))
+        def delete(self, name: str, namespace: str, body: Any) -> None:
+            found.append(("delete", (namespace, name, body["preconditions"])))
 
     monkeypatch.setattr(openshift.dynamic, "DynamicClient", Client)
     return found
@@ -84,10 +86,10 @@ WANTED, STALE = Plan(routes=(ROUTE,)), Plan(stale_routes=("board",))
         pytest.param(
             WANTED,
             present(OWN, to={"kind": "Service", "name": "other"}),
-            [("patch", ("ml", "application/merge-patch+json"))],
+            [("patch", ("ml", "board", "r", "application/merge-patch+json"))],
             id="changed",
         ),
-        pytest.param(STALE, present(OWN), [("delete", ("ml", "board"))], id="stale"),
+        pytest.param(STALE, present(OWN), [("delete", ("ml", "board", {"uid": "r"}))], id="stale"),
         pytest.param(STALE, present(), [], id="stale, but somebody else's"),
         pytest.param(STALE, None, [], id="stale and gone"),
         pytest.param(Plan(), present(OWN), [], id="no Route is planned"),
