@@ -7,8 +7,24 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import Progress
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.restart_all import (
+    current_attempt,
+    next_actions,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from support.builders import CAFFE2, MXNET, MXJob, caffe2job, environment_of, mxjob
+from support.builders import (
+    CAFFE2,
+    MXNET,
+    MXJob,
+    at,
+    caffe2job,
+    environment_of,
+    mxjob,
+    observed,
+    pod_of,
+    pods_of,
+)
 from support.fake_cluster import FakeCluster
 
 EVERYONE = ["scheduler-0", "server-0", "worker-0", "worker-1"]
@@ -94,7 +110,7 @@ def test_counted_before_anything_is_deleted() -> None:
     fake_cluster = running()
     crash(fake_cluster)
     first = fake_cluster.step()
-    assert (first.deletions, first.pods) == ((), ())
+    assert (first.deletions, first.pods, first.requeue_after) == ((), (), 0)
     assert fake_cluster.status["retries"] == {"job": 1}
 
 
@@ -143,6 +159,27 @@ def test_replicas_that_were_done_run_again() -> None:
     assert "completed" not in fake_cluster.status
 
 
+@pytest.mark.parametrize(
+    ("recorded", "pods", "expected"),
+    [
+        (0, [], 0),
+        (3, [], 3),
+        (0, [(1, "")], 1),
+        (2, [(1, "")], 2),
+        (0, [(0, ""), (2, "")], 2),
+        (0, [(1, "deleting")], 0),
+        (1, [(2, "deleting"), (1, "")], 1),
+    ],
+)
+def test_the_attempt_is_that_of_the_newest_pods_that_stay(
+    recorded: int, pods: list[tuple[int, str]], expected: int
+) -> None:
+    job = of_one_piece().job()
+    made = [pod_of(job, "worker", place, attempt).running() for place, (attempt, _) in enumerate(pods)]
+    views = [pod.deleting() if how else pod for pod, (_, how) in zip(made, pods, strict=True)]
+    assert current_attempt(observed(job, views), recorded) == expected
+
+
 def test_a_pod_that_was_not_created_yet_is_not_lost() -> None:
     fake_cluster = FakeCluster(of_one_piece())
     fake_cluster.settle()
@@ -161,6 +198,19 @@ def test_an_edit_does_not_start_an_attempt() -> None:
     fake_cluster.settle()
     assert sorted(fake_cluster.replicas()) == [*EVERYONE, "worker-2"]
     assert not {"retries", "attempt"} & fake_cluster.status.keys()
+
+
+@pytest.mark.parametrize(("type_", "index"), [("worker", 2), ("worker", 3), ("server", 1)])
+def test_a_pod_of_a_replica_that_the_job_does_not_have_goes(type_: str, index: int) -> None:
+    """Its hash is the current one: somebody has changed its labels."""
+    job = of_one_piece().job()
+    wider = mxjob().v1().scheduler(1).servers(3).workers(4).restart("OnFailure").job()
+    pods = [pod.running() for pod in pods_of(job)]
+    hashes = {group.type: pod_of(job, group.type, 0).view().spec_hash for group in job.groups}
+    current = {"dljob.operator/spec-hash": hashes[type_.title()]}
+    surplus = pod_of(wider, type_, index).running().change(lambda pod: pod["metadata"]["annotations"].update(current))
+    done = next_actions(job, observed(job, [*pods, surplus]), Progress(hashes, {}, {}), at(100))
+    assert ([one.name for one in done.deletions], done.starts, done.begins) == ([surplus.view().name], (), 0)
 
 
 def test_backoff_limit() -> None:
