@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
-from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine import leader as module
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.leader import (
     LEASE,
     LeaderElector,
@@ -192,3 +193,270 @@ def test_a_stop_releases_the_lease_and_reports_no_loss() -> None:
     elector.stop()
     assert api.lease is not None
     assert (api.lease["spec"]["holderIdentity"], lost.is_set(), elector.problem()) == ("", False, "")
+
+
+# One attempt at a time, without threads: what it writes, and whether this operator leads after it
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Guarded(Leases):
+    """Refuses writes as the API server does, and records what was sent."""
+
+    def __init__(self, found: dict[str, Any] | None = None) -> None:
+        super().__init__()
+        self.lease = found
+        self.versions = itertools.count(100)
+        self.sent: list[tuple[str, str]] = []
+        self.before_write: Callable[[], None] = lambda: None
+        self.timeout = 0.0
+
+    def with_timeout(self, seconds: float) -> KubeApi:
+        self.timeout = seconds
+        return self
+
+    def get(self, path: str, query: Any = None) -> dict[str, Any]:
+        self.sent.append(("GET", path))
+        return super().get(path, query)
+
+    def request(self, method: str, path: str, body: Any = None, **_: Any) -> dict[str, Any]:
+        self.sent.append((method, path))
+        self.before_write()
+        if body["metadata"].get("resourceVersion") != (self.lease and self.lease["metadata"]["resourceVersion"]):
+            raise ApiError(409, "Conflict", "the object has been modified")
+        return super().request(method, path, body)
+
+    @property
+    def holder(self) -> str:
+        return str(self.lease["spec"]["holderIdentity"]) if self.lease else "nobody"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(module, "boottime", made)
+    return made
+
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
+ONE = f"{LEASES}/{LEASE}"
+
+
+def candidate(api: Leases, timings: LeaseTimings | None = None) -> LeaderElector:
+    return LeaderElector(api, "ns", "me", lambda: None, timings)
+
+
+@pytest.mark.parametrize(
+    ("found", "sent", "holder"),
+    [
+        (None, [("GET", ONE), ("POST", LEASES)], "me"),
+        (lease(""), [("GET", ONE), ("PUT", ONE)], "me"),
+        (lease("me"), [("GET", ONE), ("PUT", ONE)], "me"),
+        (lease("other"), [("GET", ONE)], "other"),
+    ],
+    ids=["none", "released", "ours", "another's"],
+)
+def test_the_first_attempt(
+    clock: Clock, found: dict[str, Any] | None, sent: list[tuple[str, str]], holder: str
+) -> None:
+    api = Guarded(found)
+    elector = candidate(api)
+    assert not elector.leads()
+    assert (elector._try_acquire() is None) is (holder == "me")
+    assert (api.sent, api.holder) == (sent, holder)
+    assert (elector.elected.is_set(), elector.leads()) == (holder == "me", holder == "me")
+
+
+def test_a_leader_leads_until_the_deadline_after_the_last_attempt_that_renewed(clock: Clock) -> None:
+    """It counts from the moment before the request: a standby may have seen the write when it was sent."""
+    api = Guarded()
+    elector = candidate(api)
+    api.before_write = lambda: clock.pass_time(0.5)
+    elector._try_acquire()
+    clock.now = 1003.9
+    assert elector.leads()
+    elector._try_acquire()
+    clock.now = 1007.8
+    assert elector.leads()
+    clock.now = 1007.9
+    assert not elector.leads()
+
+
+def fail_with(error: Exception) -> Callable[[], None]:
+    def fail_() -> None:
+        raise error
+
+    return fail_
+
+
+@pytest.mark.parametrize(
+    "error", [ApiError(500, "", "etcd"), ApiError(409, "Conflict", "changed"), ApiConnectionError("cut")], ids=str
+)
+@pytest.mark.parametrize("when", ["read", "write"])
+def test_an_attempt_that_fails_renews_nothing(clock: Clock, error: Exception, when: str) -> None:
+    api = Guarded()
+    elector = candidate(api)
+    elector._try_acquire()
+    clock.now = 1003.0
+    if when == "read":
+        api.breaks = fail_with(error)
+    else:
+        api.before_write = fail_with(error)
+    assert elector._try_acquire() == ("leader election failed", {"error": str(error)})
+    assert elector.leads()
+    clock.now = 1004.0
+    assert not elector.leads()
+
+
+def test_of_two_that_take_it_at_the_same_moment_one_leads(clock: Clock) -> None:
+    api = Guarded(lease(""))
+    first, second = candidate(api), LeaderElector(api, "ns", "you", lambda: None)
+
+    def other_is_first() -> None:
+        api.before_write = lambda: None
+        second._try_acquire()
+
+    api.before_write = other_is_first
+    assert first._try_acquire() is not None
+    assert (first.leads(), second.leads(), api.holder) == (False, True, "you")
+
+
+def test_a_standby_takes_a_lease_that_has_not_changed_for_its_duration(clock: Clock) -> None:
+    api = Guarded(lease("other", leaseDurationSeconds=20))
+    elector = candidate(api)
+    for moment, version, holder in [
+        (1000.0, "1", "other"),
+        (1019.9, "1", "other"),
+        (1020.0, "2", "other"),  # it was renewed
+        (1039.9, "2", "other"),
+        (1040.0, "2", "me"),
+    ]:
+        clock.now = moment
+        assert api.lease is not None
+        api.lease["metadata"]["resourceVersion"] = version
+        standing = elector._try_acquire()
+        assert api.holder == holder
+        assert standing == (("standing by", {"leader": "other"}) if holder == "other" else None)
+    assert elector.leads()
+
+
+def test_a_slow_answer_does_not_shorten_the_wait(clock: Clock) -> None:
+    """The holder may have renewed the Lease at any time until the response."""
+    api = Guarded(lease("other"))
+    elector = candidate(api)
+    api.breaks = lambda: clock.pass_time(2.0)
+    elector._try_acquire()
+    assert clock.now == 1002.0
+    api.breaks = None
+    clock.now = 1007.9
+    elector._try_acquire()
+    assert api.holder == "other"
+    clock.now = 1008.0
+    elector._try_acquire()
+    assert api.holder == "me"
+
+
+def test_a_leader_that_was_replaced_or_has_expired_never_leads_again(clock: Clock) -> None:
+    api = Guarded()
+    elector = candidate(api)
+    elector._try_acquire()
+    mine = api.lease
+    api.lease = lease("other", "200")
+    clock.now = 1001.0
+    assert elector._try_acquire() == ("standing by", {"leader": "other"})
+    assert not elector.leads()
+    api.lease = mine
+    for moment in (1001.5, 1100.0):
+        clock.now, api.sent = moment, []
+        assert elector._try_acquire() == ("leader election ended", {})
+        assert (api.sent, elector.leads()) == ([], False)
+
+
+def test_a_request_gets_no_more_time_than_the_deadline() -> None:
+    api = Guarded()
+    candidate(api)
+    assert api.timeout == LeaseTimings().deadline
+    candidate(api, SHORT)
+    assert api.timeout == SHORT.deadline
+
+
+def test_the_times_are_those_of_the_documentation() -> None:
+    """docs/architecture.md: renewed every second, given up after four, taken after six."""
+    assert LeaseTimings() == LeaseTimings(duration=6.0, deadline=4.0, period=1.0)
+
+
+@pytest.mark.parametrize(
+    ("silent", "message"), [(60.0, ""), (61.0, "the Lease ns/dljob-operator could not be read for 61 s: etcd")]
+)
+def test_a_standby_without_answers_for_a_minute_is_not_ready(clock: Clock, silent: float, message: str) -> None:
+    api = Guarded(lease("other"))
+    elector = candidate(api)
+    assert elector.not_ready() == "the Lease ns/dljob-operator was not read yet"
+    elector._try_acquire()
+    assert elector.not_ready() == ""
+    elector._error = "etcd"
+    clock.now += silent
+    assert elector.not_ready() == message
+
+
+@pytest.mark.parametrize(
+    ("holder", "after"), [("me", ""), ("other", "other"), ("", "")], ids=["ours", "another's", "released"]
+)
+def test_an_end_releases_only_its_own_lease(clock: Clock, holder: str, after: str) -> None:
+    api = Guarded(lease(holder, "5"))
+    elector = candidate(api)
+    elector.elected.set()
+    elector._thread.start()
+    elector.stop()
+    assert api.holder == after
+
+
+def test_the_end_of_a_standby_leaves_the_lease_alone(clock: Clock) -> None:
+    api = Guarded(lease("me", "5"))
+    elector = candidate(api)
+    elector._stopping.set()
+    elector._thread.start()
+    elector.stop()
+    assert (api.sent, api.holder) == ([], "me")
+
+
+def test_an_end_while_the_api_server_is_away_ends(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    for error in (ApiError(500, "", "etcd"), ApiConnectionError("cut")):
+        api = Guarded(lease("me"))
+        elector = candidate(api)
+        elector._stopping.set()
+        elector.elected.set()
+        elector._thread.start()
+        api.breaks = fail_with(error)
+        elector.stop()
+    assert caplog.text.count("cannot release the Lease") == 2
+
+
+def test_what_a_standby_waits_for_is_logged_once(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "dljob_operator")
+    api = Guarded(lease("other"))
+    elector = candidate(api)
+    script = iter([None, None, fail_with(ValueError("nonsense")), fail_with(ValueError("nonsense")), None])
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        try:
+            api.breaks = next(script)
+        except StopIteration:
+            elector._stopping.set()
+
+    elector._stopping.wait = wait  # type: ignore[assignment, method-assign]
+    elector._run()
+    said = [(r.getMessage(), r.__dict__["dljob_fields"]) for r in caplog.records]
+    standing = ("standing by", {"leader": "other"})
+    assert said == [standing, ("leader election failed", {"error": "ValueError: nonsense"}), standing]
+    assert waits == [1.0] * 6
