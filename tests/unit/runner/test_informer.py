@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from kubernetes import client
 from support.scripted_server import Exchange, scripted
 
@@ -16,7 +17,7 @@ from dljob_operator.engine import informer as module
 from dljob_operator.engine import transforms, watch_health
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.informer import Informer, Source
-from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.predicates import Change
 
 Respond = Callable[[Exchange], None]
@@ -186,3 +187,427 @@ def test_rejected_credentials_are_reported_to_liveness(monkeypatch: pytest.Monke
 
 
 # Requests
+
+
+# An API server in memory, whose lists and watches a test scripts
+
+
+JOBS = Resource("/apis/example.com/v1", "jobs")
+
+
+class Served(KubeApi):
+    """Answers each list with the next of `lists`, and each watch with the next of `watches`.
+
+    A list is a page or an error; the last one is repeated. A watch is an error, or the events that it yields, which may
+    end in an error; after the last watch one stays open until it is stopped.
+    """
+
+    def __init__(self, lists: list[Any], watches: list[Any] | None = None) -> None:
+        self.lists = lists
+        self.watches = list(watches or [])
+        self.listed: list[dict[str, Any]] = []
+        self.watched: list[dict[str, Any]] = []
+        self.paths: list[str] = []
+        self.opened = threading.Event()
+
+    def get(self, path: str, query: Any = None) -> dict[str, Any]:
+        self.paths.append(path)
+        self.listed.append(dict(query))
+        page = self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
+        if isinstance(page, BaseException):
+            raise page
+        return dict(page)
+
+    @contextlib.contextmanager
+    def watch(self, path: str, query: Any, quiet_for: float) -> Iterator[Any]:
+        self.paths.append(path)
+        self.watched.append(dict(query))
+        script = self.watches.pop(0) if self.watches else None
+        if isinstance(script, BaseException):
+            raise script
+        yield Stream(script, self.opened)
+
+
+class Stream:
+    """A watch; without a script one that stays open."""
+
+    def __init__(self, script: list[Any] | None, opened: threading.Event) -> None:
+        self._script = script
+        self._opened = opened
+        self._stopped = threading.Event()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for event in self._script or []:
+            if isinstance(event, BaseException):
+                raise event
+            yield event
+        if self._script is None:
+            self._opened.set()
+            self._stopped.wait(30)
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+
+class Followed:
+    """A started informer, and the words for what it has reported."""
+
+    def __init__(self, api: Served, **source: Any) -> None:
+        self.words: list[str] = []
+        given = {"what": "pods", "find": lambda: Resource("/api/v1", "pods"), "transform": transforms.owned({})}
+        self.informer = Informer(api, Source(**{**given, **source}), self._on_change)
+
+    def _on_change(self, change: Change) -> None:
+        word = "new" if change.old is None else "gone" if change.new is None else "changed"
+        self.words.append(f"{word} {change.obj['metadata']['name']}")
+
+    def names(self) -> list[str]:
+        return [one["metadata"]["name"] for one in self.informer.store.all()]
+
+
+@contextlib.contextmanager
+def following(api: Served, **source: Any) -> Iterator[Followed]:
+    made = Followed(api, **source)
+    made.informer.start()
+    try:
+        yield made
+    finally:
+        made.informer.stop()
+        made.informer.join(10)
+        assert not made.informer._thread.is_alive()
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short pauses."""
+    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.004)
+
+
+def event(kind: str, name: str, version: int) -> dict[str, Any]:
+    return {"type": kind, "object": pod(name, version)}
+
+
+def bookmark(version: int) -> dict[str, Any]:
+    return {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version)}}}
+
+
+def error(code: int) -> dict[str, Any]:
+    return {"type": "ERROR", "object": {"code": code, "reason": "Some", "message": f"the error {code}"}}
+
+
+GONE = ApiError(410, "Expired", "too old")
+CUT = ApiConnectionError("cut")
+
+
+def logged(caplog: pytest.LogCaptureFixture, message: str) -> list[dict[str, Any]]:
+    """The fields of the records with that message."""
+    return [record.__dict__["dljob_fields"] for record in caplog.records if record.getMessage() == message]
+
+
+def page(*pods: dict[str, Any], version: int = 10, token: str = "") -> dict[str, Any]:
+    return {"metadata": {"resourceVersion": str(version), "continue": token}, "items": list(pods)}
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("watches", "words", "versions"),
+    [
+        ([[event("ADDED", "b", 11)]], ["new a", "new b"], ["10", "11"]),
+        ([[event("MODIFIED", "a", 12)]], ["new a", "changed a"], ["10", "12"]),
+        ([[event("DELETED", "a", 13)]], ["new a", "gone a"], ["10", "13"]),
+        ([[bookmark(14)]], ["new a"], ["10", "14"]),
+        ([[]], ["new a"], ["10", "10"]),
+        ([CUT], ["new a"], ["10", "10"]),
+        ([[event("ADDED", "b", 11), CUT]], ["new a", "new b"], ["10", "11"]),
+        ([[event("ADDED", "b", 11)], CUT, [bookmark(15)]], ["new a", "new b"], ["10", "11", "11", "15"]),
+    ],
+)
+def test_an_interrupted_watch_continues_from_the_last_version(
+    watches: list[Any], words: list[str], versions: list[str]
+) -> None:
+    api = Served([page(pod("a", 9))], watches)
+    with following(api) as made:
+        assert api.opened.wait(10)
+        assert (made.words, [one["resourceVersion"] for one in api.watched]) == (words, versions)
+        assert len(api.listed) == 1
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("lists", "watches"),
+    [
+        ([page(pod("a", 9))], [[error(410)]]),
+        ([page(pod("a", 9))], [GONE]),
+        ([page(pod("a", 9))], [[event("MODIFIED", "a", 11), error(410)]]),
+        ([page(pod("a", 9))], [[error(500)]]),
+        ([page(pod("a", 9))], [[{"type": "ERROR", "object": {}}]]),
+        ([page(pod("a", 9))], [ApiError(429, "TooManyRequests", "later")]),
+        ([page(pod("a", 9))], [[RecursionError()]]),
+        ([page(pod("a", 9))], [[{"type": "ADDED"}]]),
+    ],
+    ids=["event 410", "410", "after an event", "event 500", "event without code", "429", "too deep", "nonsense"],
+)
+def test_a_version_that_is_unusable_leads_to_a_new_list(lists: list[Any], watches: list[Any]) -> None:
+    """What happened between is found by listing: the deletion of "a" was in no event."""
+    api = Served([*lists, page(pod("b", 20), version=30)], watches)
+    with following(api) as made:
+        assert api.opened.wait(10)
+        assert made.names() == ["b"]
+        assert made.words[0] == "new a"
+        assert made.words[-2:] == ["gone a", "new b"]
+        assert [one["resourceVersion"] for one in api.watched] == ["10", "30"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_expired_version_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    """It is the rule after a long absence."""
+    api = Served([page()], [[error(410)], GONE])
+    with following(api) as made:
+        assert api.opened.wait(10)
+        assert (len(api.listed), made.informer.not_ready()) == (3, "")
+    assert "cannot watch" not in caplog.text
+    assert "unexpectedly" not in caplog.text
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_list_of_several_pages_is_complete_before_anything_is_reported() -> None:
+    api = Served([page(pod("a", 1), version=10, token="second"), page(pod("b", 2), version=11)])
+    with following(api, page_size=1) as made:
+        assert api.opened.wait(10)
+        assert made.words == ["new a", "new b"]
+        assert [(one["limit"], one.get("continue")) for one in api.listed] == [(1, None), (1, "second")]
+        assert [one["resourceVersion"] for one in api.watched] == ["11"]
+        assert all("limit" not in one and "continue" not in one for one in api.watched)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("failure", [GONE, CUT, ApiError(500, "", "etcd")], ids=["expired", "cut", "error"])
+def test_a_list_that_fails_after_its_first_page_begins_anew(failure: Exception) -> None:
+    """Half a list would report the objects of the other half as deleted."""
+    lists = [page(pod("a", 1), token="second"), failure, page(pod("a", 1), token="third"), page(pod("b", 2))]
+    api = Served([page(pod("a", 1), pod("b", 2)), *lists], [[error(410)]])
+    with following(api) as made:
+        assert api.opened.wait(10)
+        assert [one.get("continue") for one in api.listed] == [None, None, "second", None, "third"]
+        assert made.words[:2] == ["new a", "new b"]
+        assert not any(word.startswith("gone") for word in made.words)
+
+
+@pytest.mark.usefixtures("quick")
+def test_it_asks_for_what_it_was_told_to_watch() -> None:
+    api = Served([page()])
+    find = lambda: JOBS  # noqa: E731
+    with following(api, find=find, namespace="team", selector="team=a", only="config") as made:
+        assert api.opened.wait(10)
+        assert made.informer.what == "pods in namespace team"
+    assert set(api.paths) == {"/apis/example.com/v1/namespaces/team/jobs"}
+    chosen = {"labelSelector": "team=a", "fieldSelector": "metadata.name=config"}
+    assert api.listed == [{"limit": module.PAGE_SIZE, **chosen}]
+    (watched,) = api.watched
+    assert 240 <= watched.pop("timeoutSeconds") <= 300
+    assert watched == {"resourceVersion": "10", "allowWatchBookmarks": "true", **chosen}
+
+
+@pytest.mark.usefixtures("quick")
+def test_without_a_restriction_it_asks_for_all() -> None:
+    api = Served([page()])
+    with following(api):
+        assert api.opened.wait(10)
+    assert api.listed == [{"limit": module.PAGE_SIZE}]
+    assert set(api.paths) == {"/api/v1/pods"}
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_optional_kind_that_rbac_forbids_is_empty_and_ready(caplog: pytest.LogCaptureFixture) -> None:
+    denied = ApiError(403, "Forbidden", "nodes is forbidden")
+    api = Served([page(pod("a", 9)), denied], [[error(410)]])
+    with following(api, optional=True, without="; labels are not checked") as made:
+        until(lambda: made.informer.missing_now)
+        until(lambda: len(api.listed) > 5)
+        assert (made.words, made.names()) == (["new a", "gone a"], [])
+        assert (made.informer.problem(), made.informer.not_ready()) == ("", "")
+    (said,) = logged(caplog, "cannot watch")
+    assert said == {"resource": "pods", "error": "nodes is forbidden; labels are not checked"}
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("status", "optional"), [(403, False), (401, True), (500, True)], ids=["required", "token", "server"]
+)
+def test_an_error_that_may_pass_leaves_the_cache_as_it_is(status: int, optional: bool) -> None:
+    """To take its objects for deleted would start all their jobs anew."""
+    api = Served([page(pod("a", 9)), ApiError(status, "", "no")], [[error(410)]])
+    with following(api, optional=optional) as made:
+        until(lambda: len(api.listed) > 5)
+        assert (made.words, made.names(), made.informer.missing_now) == (["new a"], ["a"], False)
+
+
+@pytest.mark.usefixtures("quick")
+def test_before_the_first_list_only_a_forbidden_optional_kind_counts_as_read() -> None:
+    denied = Served([ApiError(403, "Forbidden", "no")])
+    with following(denied) as made:
+        until(lambda: len(denied.listed) > 3)
+        assert (made.informer.has_synced.is_set(), made.informer.synced.is_set()) == (False, False)
+    assert made.informer.has_synced.is_set(), "whoever waits for it continues"
+    with following(denied, optional=True) as made:
+        assert made.informer.has_synced.wait(10)
+        assert not made.informer.synced.is_set()
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_kind_that_is_not_served_is_named_once_and_followed_once_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "dljob_operator")
+    found: list[Resource | None] = [None]
+    asked = threading.Semaphore(0)
+
+    def find() -> Resource | None:
+        asked.release()
+        return found[0]
+
+    def times(count: int) -> None:
+        for _ in range(count):
+            assert asked.acquire(timeout=10)
+
+    api = Served([page(pod("a", 9)), ApiError(404, "NotFound", "no such kind")], [[error(404)]])
+    with following(api, find=find, missing="install it") as made:
+        times(3)
+        assert made.informer.has_synced.is_set()
+        assert (made.informer.missing_now, made.informer.synced.is_set(), api.paths) == (True, False, [])
+        assert [one["error"] for one in logged(caplog, "cannot watch")] == ["install it"]
+        found[0] = JOBS
+        until(lambda: made.words)
+        assert made.informer.synced.wait(10)
+        assert not made.informer.missing_now
+        until(lambda: len(api.listed) > 2)
+        found[0] = None
+        until(lambda: made.informer.missing_now)
+        assert (made.words, made.names(), made.informer.not_ready()) == (["new a", "gone a"], [], "")
+        assert "no such kind" not in caplog.text
+    with following(api, find=lambda: None):
+        until(lambda: len(logged(caplog, "cannot watch")) > 2)
+    assert logged(caplog, "cannot watch")[2] == {"resource": "pods", "error": "the API server has no pods"}
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_error_is_logged_once_and_again_after_it_has_passed(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "dljob_operator")
+    api = Served([page()], [CUT, CUT, [], CUT, ApiConnectionError("another"), CUT])
+    with following(api):
+        assert api.opened.wait(10)
+    found = [record.__dict__["dljob_fields"].get("error") or record.getMessage() for record in caplog.records]
+    assert found == ["watch synced", "cut", "watch resumed", "cut", "another", "cut", "watch resumed"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_unexpected_error_is_reported_and_does_not_end_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_health, "UNREADY_AFTER", -1.0)
+    api = Served([page(pod("a", 9)), ValueError("nonsense")], [[{"type": "ADDED"}]])
+    with following(api) as made:
+        until(lambda: "nonsense" in made.informer.not_ready())
+        assert made.informer.not_ready().endswith("ValueError: nonsense")
+        assert (made.informer.problem(), made.names()) == ("", ["a"])
+
+
+@pytest.mark.usefixtures("quick")
+def test_watches_that_end_at_once_are_opened_after_ever_longer_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broken proxy causes no busy loop."""
+    pauses: list[float] = []
+    made = Followed(Served([page()], [[] for _ in range(6)]))
+    wait = made.informer._stopping.wait
+    monkeypatch.setattr(made.informer._stopping, "wait", lambda seconds: pauses.append(seconds) or wait(seconds))
+    monkeypatch.setattr(module.random, "uniform", lambda low, high: high if (low, high) == (0.5, 1.0) else 0.0)
+    made.informer.start()
+    assert made.informer._api.opened.wait(10)  # type: ignore[attr-defined]
+    made.informer.stop()
+    made.informer.join(10)
+    assert pauses[:6] == [0.001, 0.002, 0.004, 0.004, 0.004, 0.004]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_has_ended_is_a_problem() -> None:
+    def find() -> None:
+        raise SystemExit
+
+    made = Followed(Served([page()]), find=find)
+    assert made.informer.problem() == "", "it has not been started"
+    made.informer.start()
+    made.informer.join(10)
+    assert made.informer.problem() == "the watch of pods has ended"
+    made.informer.stop()
+    assert made.informer.problem() == ""
+
+
+def test_a_stop_ends_the_open_watch_and_one_that_is_just_being_opened() -> None:
+    api = Served([page()])
+    with following(api) as made:
+        assert api.opened.wait(10)
+    late = Served([page()])
+    made = Followed(late)
+    opening = late.watch
+
+    @contextlib.contextmanager
+    def stopped_meanwhile(path: str, query: Any, quiet_for: float) -> Iterator[Any]:
+        with opening(path, query, quiet_for) as stream:
+            made.informer.stop()
+            yield stream
+
+    late.watch = stopped_meanwhile  # type: ignore[method-assign]
+    made.informer.start()
+    made.informer.join(10)
+    assert not made.informer._thread.is_alive()
+    assert not late.opened.is_set()
+
+
+class Unreadable(Served):
+    """A list that Python cannot decode, whose objects it reads one by one."""
+
+    def __init__(self, objects: dict[str, Any]) -> None:
+        super().__init__([RecursionError()])
+        self.objects = objects
+        self.pages = [("a", "b", "second"), ("c", "d", "")]
+
+    def get(self, path: str, query: Any = None) -> dict[str, Any]:
+        if query is not None:
+            return super().get(path, query)
+        found = self.objects[path]
+        if isinstance(found, BaseException):
+            raise found
+        return dict(found)
+
+    def list_metadata(self, path: str, query: Any = None) -> dict[str, Any]:
+        first, second, token = self.pages.pop(0)
+        return page(pod(first, 1), pod(second, 1), version=12, token=token)
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_objects_of_an_unreadable_list_are_read_one_by_one(caplog: pytest.LogCaptureFixture) -> None:
+    path = "/apis/example.com/v1/namespaces/team/jobs/"
+    api = Unreadable(
+        {
+            f"{path}a": pod("a", 1),
+            f"{path}b": RecursionError(),
+            f"{path}c": ApiError(404, "NotFound", "deleted meanwhile"),
+            f"{path}d": pod("d", 1),
+        }
+    )
+    with following(api, find=lambda: JOBS) as made:
+        assert api.opened.wait(10)
+        assert made.words == ["new a", "new d"]
+        assert [one.get("continue") for one in api.listed] == [None, "second"]
+        assert [one["resourceVersion"] for one in api.watched] == ["12"]
+    (ignored,) = logged(caplog, "object ignored: its fields are nested too deeply")
+    assert (ignored["namespace"], ignored["name"]) == ("team", "b")
+
+
+@pytest.mark.usefixtures("quick")
+def test_one_of_them_that_cannot_be_read_makes_the_list_fail() -> None:
+    """Its absence would mean that it was deleted."""
+    path = "/apis/example.com/v1/namespaces/team/jobs/"
+    api = Unreadable({f"{path}a": pod("a", 1), f"{path}b": ApiError(500, "", "etcd")})
+    api.pages.append(("a", "a", ""))
+    api.pages[1:2] = []
+    with following(api, find=lambda: JOBS) as made:
+        assert api.opened.wait(10)
+        assert made.words == ["new a"]
+        assert len(api.listed) == 2
