@@ -153,7 +153,9 @@ class Writer:
             response = self._api.request("DELETE", path, options)
         except ApiError as e:
             if e.status not in (404, 409):  # 404: already deleted; 409: a newer object has that name
-                self._note(e, f"{name}: {e.message}", written)
+                # never a refusal, which would fail the job: nothing is invalid about a deletion, and an admission policy
+                # that denies it (422) may permit it later
+                self._add(written.postponed, f"{name}: {e.message}")
         else:
             self._add(written.deleted, name)
             if not self._dry_run:

@@ -366,13 +366,36 @@ def test_a_pod_that_somebody_else_has_deleted_is_no_error(gone: bool) -> None:
     assert not cluster.objects[_path(resource)]["status"].get("reason")
 
 
-def test_a_pod_that_may_not_be_deleted_is_reported_and_tried_again() -> None:
+DENIALS = [
+    ApiError(403, "Forbidden", "a webhook says no"),
+    ApiError(422, "Invalid", "a ValidatingAdmissionPolicy says no"),
+]
+
+
+@pytest.mark.parametrize("denial", DENIALS, ids=lambda one: one.reason)
+def test_a_pod_that_may_not_be_deleted_is_reported_and_tried_again(denial: ApiError) -> None:
     resource, pods = superfluous()
     observe(*pods)
     cluster = Cluster(resource, *pods)
-    cluster.before["DELETE"] = [ApiError(403, "Forbidden", "a webhook says no")] * len(pods)
+    cluster.before["DELETE"] = [denial] * len(pods)
     outcome = run(cluster, resource)
-    assert "a webhook says no" in cluster.objects[_path(resource)]["status"]["reason"]
+    assert denial.message in cluster.objects[_path(resource)]["status"]["reason"]
+    assert cluster.objects[_path(resource)]["status"]["state"] not in ("Failed", "Succeeded")
+    assert outcome.requeue_after is not None
+
+
+@pytest.mark.parametrize("denial", DENIALS, ids=lambda one: one.reason)
+def test_a_job_has_succeeded_although_its_pods_may_not_be_deleted(denial: ApiError) -> None:
+    job = new_job().run_policy(cleanPodPolicy="All").resource()
+    resource = {**job, "status": expired()["status"]}
+    pods = [pod.succeeded().resource() for pod in pods_of(new_job().job())]
+    observe(*pods)
+    cluster = Cluster(resource, *pods)
+    cluster.before["DELETE"] = [denial] * len(pods)
+    outcome = run(cluster, resource)
+    status = cluster.objects[_path(resource)]["status"]
+    assert (status["state"], "failure" in status) == ("Succeeded", False)
+    assert denial.message in status["reason"]
     assert outcome.requeue_after is not None
 
 
