@@ -131,6 +131,14 @@ def test_the_failure_of_a_pod_that_never_ran() -> None:
     assert describe(pod) == Failure("OutOfcpu", f"pod {pod.name} failed: OutOfcpu: no room", pod.name, log="no room")
 
 
+def test_the_failure_of_an_evicted_pod_whose_program_exited_with_0() -> None:
+    pod = pod_of(NEVER, "worker").failed(0, "Completed", "saved")
+    pod.change(lambda p: p["status"].update(reason="Evicted", message="low on memory"))
+    found = describe(pod.view())
+    assert (found.reason, found.exit_code, found.log) == ("Evicted", None, "low on memory")
+    assert found.message == f"pod {pod.view().name} failed: Evicted: low on memory"
+
+
 @pytest.mark.parametrize(
     ("pod_reason", "container_reason", "expected", "words"),
     [

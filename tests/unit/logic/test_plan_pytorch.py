@@ -46,6 +46,21 @@ def test_of_elastic_workers_the_first_that_succeeds_is_enough(policy: dict[str, 
     assert fake_cluster.status["state"] == "Succeeded"
 
 
+def test_elastic_workers_that_have_all_failed_fail_the_job_with_the_first_of_them() -> None:
+    job = pytorchjob(worker=3, elasticPolicy={"minReplicas": 1})
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["restartPolicy"] = "Never"
+    fake_cluster = FakeCluster(job, PYTORCH)
+    fake_cluster.start()
+    for index in (2, 0):
+        fake_cluster.exit("worker", index, 1)
+        fake_cluster.settle()
+        assert fake_cluster.status["state"] == "Running"
+    fake_cluster.exit("worker", 1, 1)
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Failed"
+    assert fake_cluster.status["failure"]["pod"] == "example-job-worker-0"
+
+
 def test_one_elastic_worker_that_runs_is_enough_to_say_so() -> None:
     """The cluster may have no room for more, and the training has begun."""
     fake_cluster = FakeCluster(pytorchjob(worker=3, elasticPolicy={"minReplicas": 1}), PYTORCH)

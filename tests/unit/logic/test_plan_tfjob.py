@@ -134,7 +134,10 @@ def test_a_lost_worker_is_not_missed(restart: str, code: int) -> None:
     assert f"exited with {code}" in made.status["reason"]
     assert made.status["reason"].startswith("the others go on: ")
     assert made.status["replicaStatuses"]["Worker"]["failed"] == 1
+    made.advance(400)
+    made.settle()
     assert made.attempt("worker", 1) == 0, "by its policy the operator does not restart it"
+    assert "retries" not in made.status
     assert ended(made, ("worker", 0, code)) is None, "the chief may do without any"
     assert ended(made, ("chief", 0, 0)) == "Succeeded"
 
