@@ -137,6 +137,7 @@ def test_no_pod_is_made_while_one_of_the_attempt_before_is_there() -> None:
 
 def test_the_failed_pods_end_sets_the_time_of_the_next_attempt() -> None:
     fake_cluster = running()
+    fake_cluster.advance(100)
     crash(fake_cluster)
     fake_cluster.step()
     done = fake_cluster.step()
