@@ -264,9 +264,14 @@ class InformerSet:
 
     def _owned_changed(self, kind: OwnedKind, change: Change) -> None:
         self._note(change)
-        owner = owner_uid(change.obj)
-        if owner is None or not owned_predicate(change):
+        if not owned_predicate(change):
             return
+        # of a job that has lost the object too: somebody may have removed its owner reference
+        for owner in dict.fromkeys(owner_uid(obj) for obj in (change.old, change.new) if obj is not None):
+            if owner is not None:
+                self._owned_by_changed(owner, kind, change)
+
+    def _owned_by_changed(self, owner: str, kind: OwnedKind, change: Change) -> None:
         for target, watched in self._kinds.items():
             job = watched.get(owner)
             if job is not None and is_in_namespace_of(change.obj, job) and _watches_owned(watched.watch, kind):

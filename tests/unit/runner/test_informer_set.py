@@ -107,6 +107,23 @@ def test_a_change_of_an_owned_object_concerns_its_job() -> None:
     ]
 
 
+@pytest.mark.parametrize(("owner", "concerned"), [("", ["1"]), ("2", ["1", "2"]), ("unknown", ["1"])])
+def test_an_object_that_gets_another_owner_concerns_the_job_that_has_lost_it(owner: str, concerned: list[str]) -> None:
+    """Otherwise that job would wait for the pod without a reason."""
+    fed = Fed()
+    for uid in ("1", "2"):
+        fed.feed(str(ECHO), "ADDED", job(uid))
+    fed.feed("pods", "ADDED", pod("1"))
+    fed.events.taken()
+    released = pod(owner, version="6")
+    if not owner:
+        del released["metadata"]["ownerReferences"]
+    fed.feed("pods", "MODIFIED", released)
+    calls = fed.events.taken()
+    assert [key for key, _, _ in calls] == concerned
+    assert {given["cause"] for _, _, given in calls} == {("p-uid", "6")}
+
+
 def test_a_kind_that_the_watch_entry_excludes_concerns_no_job() -> None:
     fed = Fed(Watch(ECHO, blacklist=(GVK("", "v1", "Pod"),)))
     fed.feed(str(ECHO), "ADDED", job("1"))
