@@ -16,6 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.c
     caffe2_validation,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mxnet import mxnet_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.paddle import paddle_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.pytorch import (
     pytorch_environment,
     pytorch_validation,
@@ -96,6 +97,7 @@ TENSORFLOW: Framework = framework_loader.framework(
 PYTORCH: Framework = framework_loader.framework(
     declaration("pytorch"), {"environment": pytorch_environment, "validate": pytorch_validation}
 )
+PADDLE: Framework = framework_loader.framework(declaration("paddle"), {"environment": paddle_environment})
 JAX: Framework = declared_entirely("jax")
 XGBOOST: Framework = framework_loader.framework(declaration("xgboost"), {"environment": xgboost_environment})
 
@@ -358,6 +360,10 @@ def pytorchjob(master: int = 0, worker: int = 0, **spec: Any) -> Resource:
 
 def jaxjob(worker: int = 1, **spec: Any) -> Resource:
     return _v1_job("JAXJob", "jaxReplicaSpecs", "jax", {"Worker": worker}, spec)
+
+
+def paddlejob(master: int = 0, worker: int = 0, **spec: Any) -> Resource:
+    return _v1_job("PaddleJob", "paddleReplicaSpecs", "paddle", {"Master": master, "Worker": worker}, spec)
 
 
 def xgboostjob(master: int = 1, worker: int = 0, **spec: Any) -> Resource:

@@ -50,6 +50,7 @@ RESOURCES = {
     ("kubeflow.org/v1alpha1", "Caffe2Job"): Plural("kubeflow.org", "v1alpha1", "caffe2jobs"),
     ("kubeflow.org/v1", "PyTorchJob"): Plural("kubeflow.org", "v1", "pytorchjobs"),
     ("kubeflow.org/v1", "JAXJob"): Plural("kubeflow.org", "v1", "jaxjobs"),
+    ("kubeflow.org/v1", "PaddleJob"): Plural("kubeflow.org", "v1", "paddlejobs"),
     ("kubeflow.org/v1", "XGBoostJob"): Plural("kubeflow.org", "v1", "xgboostjobs"),
 }
 WATCHED = tuple({(p.group, p.plural): p for p in RESOURCES.values()}.values())
@@ -141,6 +142,7 @@ TENSORFLOW_ALPHA = Layout("kubeflow.org/v1alpha1", "TFJob", "tensorflow", "repli
 TENSORFLOW_FIRST = Layout("tensorflow.org/v1alpha1", "TfJob", "tensorflow", "replicaSpecs", "tfReplicaType")
 PYTORCH = Layout("kubeflow.org/v1", "PyTorchJob", "pytorch", "pytorchReplicaSpecs")
 JAX = Layout("kubeflow.org/v1", "JAXJob", "jax", "jaxReplicaSpecs")
+PADDLE = Layout("kubeflow.org/v1", "PaddleJob", "paddle", "paddleReplicaSpecs")
 XGBOOST = Layout("kubeflow.org/v1", "XGBoostJob", "xgboost", "xgbReplicaSpecs")
 CAFFE2 = Layout("kubeflow.org/v1alpha1", "Caffe2Job", "caffe2", "replicaSpecs")
 
@@ -300,6 +302,7 @@ SHAPES: tuple[Shape, ...] = (
     ),
     Shape("PyTorchJob, failed", by_type(PYTORCH, {"Master": (1, _PERMANENT), "Worker": (1, FOREVER)}), FAILED),
     Shape("JAXJob, restarted as a whole", by_type(JAX, {"Worker": (3, _RETRIED)}, runPolicy={"restartScope": "Job"})),
+    Shape("PaddleJob, parameter servers", by_type(PADDLE, {"Master": (2, LAST), "Worker": (2, _RETRIED)})),
     Shape("XGBoostJob, retried", by_type(XGBOOST, {"Master": (1, LAST), "Worker": (2, _RETRIED)})),
 )
 
@@ -329,6 +332,7 @@ def replica_entries(manifest: Mapping[str, Any]) -> Iterator[tuple[tuple[str | i
         "tfReplicaSpecs",
         "pytorchReplicaSpecs",
         "jaxReplicaSpecs",
+        "paddleReplicaSpecs",
         "xgbReplicaSpecs",
         "replicaSpecs",
     ):

@@ -63,6 +63,7 @@ SHAPES: Mapping[tuple[str, str], Shape] = {
         "mxnet", "replicaSpecs", _MX_LIST.types, "SCHEDULER", "mxReplicaType", extra=(("jobMode", "dist"),)
     ),
     ("mpba.fbk.eu/v1", "MXJob"): Shape("mxnet", "", _MX_LIST.types, "SCHEDULER", "replicaType"),
+    ("kubeflow.org/v1", "PaddleJob"): Shape("paddle", "paddleReplicaSpecs", (("Worker", 2),), "Worker"),
     ("kubeflow.org/v1", "PyTorchJob"): Shape(
         "pytorch", "pytorchReplicaSpecs", (("Master", 1), ("Worker", 1)), "Master"
     ),

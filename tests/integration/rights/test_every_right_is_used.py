@@ -24,14 +24,14 @@ from support.builders import MXNET
 from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.kube import KubeApi
 
-JOBS = ("caffe2jobs", "jaxjobs", "mxjobs", "pytorchjobs", "tfjobs", "xgboostjobs")
+JOBS = ("caffe2jobs", "jaxjobs", "mxjobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs")
 NOT_ASKED_FOR = {
     # OpenShift's admission asks for them when an account sets blockOwnerDeletion; that the operator sets it is asserted
     # below
     Right(group, f"{job}/finalizers", "update")
     for group, job in [
         ("kubeflow.org", "caffe2jobs"), ("kubeflow.org", "jaxjobs"), ("kubeflow.org", "mxjobs"),
-        ("kubeflow.org", "pytorchjobs"), ("kubeflow.org", "tfjobs"), ("kubeflow.org", "xgboostjobs"),
+        ("kubeflow.org", "paddlejobs"), ("kubeflow.org", "pytorchjobs"), ("kubeflow.org", "tfjobs"), ("kubeflow.org", "xgboostjobs"),
         ("fioravanzo.org", "mxjobs"), ("mpba.fbk.eu", "mxjobs"), ("tensorflow.org", "tfjobs"),
     ]
 }  # fmt: skip

@@ -26,6 +26,7 @@ from support.builders import (
     ECHO_DECLARATION,
     JAX,
     MXNET,
+    PADDLE,
     PYTORCH,
     TENSORFLOW,
     UID,
@@ -38,6 +39,7 @@ from support.builders import (
     jaxjob,
     manifest_of,
     mxjob,
+    paddlejob,
     pod_of,
     pods_of,
     pytorchjob,
@@ -397,6 +399,8 @@ JOBS: dict[str, tuple[Resource, Framework]] = {
     "Caffe2Job": (caffe2job(3), CAFFE2),
     "PyTorchJob": (pytorchjob(1, 2), PYTORCH),
     "JAXJob": (jaxjob(3), JAX),
+    "PaddleJob": (paddlejob(worker=3), PADDLE),
+    "PaddleJob, parameter servers": (paddlejob(2, 2), PADDLE),
     "XGBoostJob": (xgboostjob(1, 2), XGBOOST),
 }
 
@@ -488,7 +492,10 @@ def test_a_job_that_is_none(job: Any) -> None:
     [
         (None, "framework must be the declaration of a framework"),
         ({}, "framework must be the declaration of a framework"),
-        ("theano", "framework: there is no role 'theano' .* one of caffe2, jax, mxnet, pytorch, tensorflow, xgboost"),
+        (
+            "theano",
+            "framework: there is no role 'theano' .* one of caffe2, jax, mxnet, paddle, pytorch, tensorflow, xgboost",
+        ),
         ("../roles/mxnet", "framework: there is no role"),
         ({"name": "echo"}, "framework: the framework lacks 'container'"),
         ({**ECHO_DECLARATION, "hooks": {"pod": "a.b.c"}}, "framework: hooks.pod: there is no filter 'a.b.c'"),

@@ -37,6 +37,7 @@ def test_a_file_per_group() -> None:
     assert versions("caffe2jobs.kubeflow.org.yaml") == {"v1alpha1": True}
     assert versions("pytorchjobs.kubeflow.org.yaml") == {"v1": True}
     assert versions("jaxjobs.kubeflow.org.yaml") == {"v1": True}
+    assert versions("paddlejobs.kubeflow.org.yaml") == {"v1": True}
     assert versions("xgboostjobs.kubeflow.org.yaml") == {"v1": True}
     assert versions("mxjobs.fioravanzo.org.yaml") == {"v1alpha1": True}
     assert versions("mxjobs.mpba.fbk.eu.yaml") == {"v1": True}
@@ -98,7 +99,7 @@ def test_what_can_be_scaled() -> None:
             "statusReplicasPath": ".status.replicaStatuses.Worker.active",
             "labelSelectorPath": ".status.replicaStatuses.Worker.selector",
         }
-        for framework in ("jax", "pytorch")
+        for framework in ("jax", "paddle", "pytorch")
     }
 
 

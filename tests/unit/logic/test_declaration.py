@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import framework_loader
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ExitCodes, Framework
-from support.builders import CAFFE2, JAX, MXNET, PYTORCH, TENSORFLOW, XGBOOST
+from support.builders import CAFFE2, JAX, MXNET, PADDLE, PYTORCH, TENSORFLOW, XGBOOST
 
 ECHO = {"group": "example.com", "kind": "EchoJob", "versions": ["v1"]}
 SHORT: dict[str, Any] = {
@@ -151,23 +151,24 @@ V1_LABELS = {
 
 
 @pytest.mark.parametrize(
-    ("framework", "kind", "port", "restart", "environment_in"),
+    ("framework", "kind", "port_name", "port", "restart", "environment_in"),
     [
-        (MXNET, "mxjob", 9091, "Never", "all"),
-        (TENSORFLOW, "tfjob", 2222, "Never", "named"),
-        (PYTORCH, "pytorchjob", 23456, "OnFailure", "all"),
-        (JAX, "jaxjob", 6666, "Never", "all"),
-        (XGBOOST, "xgboostjob", 9999, "Never", "all"),
+        (MXNET, "mxjob", "mxjob-port", 9091, "Never", "all"),
+        (TENSORFLOW, "tfjob", "tfjob-port", 2222, "Never", "named"),
+        (PYTORCH, "pytorchjob", "pytorchjob-port", 23456, "OnFailure", "all"),
+        (PADDLE, "paddlejob", "master", 36543, "OnFailure", "all"),
+        (JAX, "jaxjob", "jaxjob-port", 6666, "Never", "all"),
+        (XGBOOST, "xgboostjob", "xgboostjob-port", 9999, "Never", "all"),
     ],
 )
 def test_v1_flavors_of_this_collection(
-    framework: Framework, kind: str, port: int, restart: str, environment_in: str
+    framework: Framework, kind: str, port_name: str, port: int, restart: str, environment_in: str
 ) -> None:
     """What users of training-operator v1 rely on, in full."""
     flavor = framework.flavors[-1]
     assert flavor.groups == ("kubeflow.org",)
     assert flavor.labels == {"training.kubeflow.org/operator-name": f"{kind}-controller", **V1_LABELS}
-    assert (flavor.port_name, flavor.default_port) == (f"{kind}-port", port)
+    assert (flavor.port_name, flavor.default_port) == (port_name, port)
     assert (flavor.default_restart_policy, flavor.default_clean_pod_policy) == (restart, "None")
     assert (flavor.names, flavor.status, flavor.fails_by) == ("job", "v1", "any")
     assert flavor.environment_in == environment_in

@@ -20,6 +20,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.c
     caffe2_validation,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mxnet import mxnet_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.paddle import paddle_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.pytorch import (
     pytorch_environment,
     pytorch_validation,
@@ -134,6 +135,12 @@ def test_the_pytorch_filters_example_is_a_cluster() -> None:
     assert list(pytorch_validation(task["vars"]["cluster"])) == []
 
 
+def test_the_paddle_filters_example_is_a_cluster() -> None:
+    documented = constants("plugins/filter/paddle_environment.py")
+    (task,) = documented["EXAMPLES"]
+    assert paddle_environment(task["vars"]["cluster"]) == documented["RETURN"]["_value"]["sample"]
+
+
 def test_the_xgboost_filters_example_is_a_cluster() -> None:
     documented = constants("plugins/filter/xgboost_environment.py")
     (task,) = documented["EXAMPLES"]
@@ -170,7 +177,7 @@ def test_every_owned_kind() -> None:
     assert ["Pod", *FRAMEWORK["owns"]["choices"]] == list(OWNED_KINDS)
 
 
-@pytest.mark.parametrize("name", ["mxnet", "caffe2", "jax", "pytorch", "tensorflow", "xgboost"])
+@pytest.mark.parametrize("name", ["mxnet", "caffe2", "jax", "paddle", "pytorch", "tensorflow", "xgboost"])
 def test_a_role_declares_nothing_that_is_not_documented(name: str) -> None:
     declared = declaration(name)
     assert set(declared) <= set(FRAMEWORK) | set(() if "flavors" in declared else FLAVOR_OPTIONS)
