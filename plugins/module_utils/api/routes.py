@@ -56,8 +56,8 @@ def _ensure_one(api: RestClient, wanted: Mapping[str, Any], namespace: str, uid:
         message = f"{name}: a Route of that name exists and does not belong to this job; delete it"
         raise ApiError(409, "AlreadyExists", message)
     elif not _covers(present["spec"], wanted["spec"]):
-        # a merge patch keeps fields that the router or a user has set (a host, a certificate); the API server refuses it
-        # where another Route has the name meanwhile, because a uid cannot change
+        # A merge patch keeps fields that the router or a user has set (a host, a certificate). The API server refuses
+        # it where another Route has the name meanwhile, because a UID cannot change.
         body = {**wanted, "metadata": {**wanted["metadata"], "uid": present["metadata"]["uid"]}}
         _client(api).patch(body=body, namespace=namespace, content_type=MERGE_PATCH)
 

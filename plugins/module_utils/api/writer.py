@@ -153,8 +153,8 @@ class Writer:
             response = self._api.request("DELETE", path, options)
         except ApiError as e:
             if e.status not in (404, 409):  # 404: already deleted; 409: a newer object has that name
-                # never a refusal, which would fail the job: nothing is invalid about a deletion, and an admission policy
-                # that denies it (422) may permit it later
+                # Never a refusal, which would fail the job: nothing is invalid about a deletion, and an admission
+                # policy that denies it (422) may permit it later.
                 self._add(written.postponed, f"{name}: {e.message}")
         else:
             self._add(written.deleted, name)
