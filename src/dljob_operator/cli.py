@@ -41,7 +41,7 @@ from dljob_operator.engine.crds import Installed, install_crds
 from dljob_operator.engine.fence import FencedRunner
 from dljob_operator.engine.health import Health
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NoCluster, find_kubeconfig
-from dljob_operator.engine.leader import LeaderElector
+from dljob_operator.engine.leader import LeaderElector, LeaseTimings
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.metrics_access import MetricsAccess
 from dljob_operator.engine.metrics_server import serve_metrics
@@ -97,6 +97,7 @@ def _run(options: argparse.Namespace) -> int:
         signals.start(stopping.on_signal)
         if not options.leader_elect:
             return _run_until(stopping, options, None)
+        _lease_timings(options).check()
         with tempfile.TemporaryDirectory(prefix="dljob-operator-lease-") as folder:
             return _run_until(stopping, options, Path(folder) / "write-deadline")
 
@@ -226,9 +227,15 @@ def _elector(
         stopping.because("another operator is the leader now")
         runner.close()  # at once, whatever the main thread does
 
-    elector = LeaderElector(api, options.leader_election_namespace, identity, lost)
+    elector = LeaderElector(api, options.leader_election_namespace, identity, lost, _lease_timings(options))
     elector.on_renewed = deadline.extend
     return elector
+
+
+def _lease_timings(options: argparse.Namespace) -> LeaseTimings:
+    return LeaseTimings(
+        options.leader_elect_lease_duration, options.leader_elect_renew_deadline, options.leader_elect_retry_period
+    )
 
 
 def _elected(elector: LeaderElector, stopping: _Stopping, health: Health | None) -> bool:
@@ -385,6 +392,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--leader-elect", action="store_true", help="reconcile only while this process holds a Lease")
     add("--leader-election-namespace", default=own_namespace(os.environ) or "default", metavar="NAME",
         help="namespace of the Lease; shards need one each (default: the pod's namespace, else default)")  # fmt: skip
+    add("--leader-elect-lease-duration", type=parse_duration, default="6s", metavar="DURATION",
+        help="how long after its last renewal another process may take the Lease (default: %(default)s)")  # fmt: skip
+    add("--leader-elect-renew-deadline", type=parse_duration, default="4s", metavar="DURATION",
+        help="how long the leader tries to renew the Lease before it ends; more where the API server is often slower "
+        "than that (default: %(default)s)")  # fmt: skip
+    add("--leader-elect-retry-period", type=parse_duration, default="1s", metavar="DURATION",
+        help="how often the Lease is renewed, or read by a standby (default: %(default)s)")  # fmt: skip
     add("--install-crds", action="store_true", help="install the custom resource definitions first")
     add("--cleanup-on-exit", action="store_true",
         help="when stopped, delete the definitions that this process has created, and with them all their jobs; "

@@ -16,8 +16,10 @@ from devtools.demo.operator_process import OperatorProcess
 from support.live_jobs import Cluster, v1alpha1_job
 
 LEADS, STANDS_BY = "leadership gained", "standing by"
-SECONDS = 30.0
-"""For a takeover: six for the Lease to run out, the rest for a machine that is busy with other tests."""
+PATIENT = ("--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=12s")
+"""On a machine that is busy with other tests, the API server may take longer for one request than the default permits."""
+SECONDS = 60.0
+"""For a takeover: 15 for the Lease to run out, the rest for that machine."""
 
 
 def _wait_for(log: Path, text: str, timeout: float = 90.0) -> None:
@@ -31,7 +33,7 @@ def _wait_for(log: Path, text: str, timeout: float = 90.0) -> None:
 def test_a_standby_takes_over_when_the_leader_is_killed(
     cluster: Path, own: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    arguments = ("--namespace", namespace, "--leader-elect", "--leader-election-namespace", namespace)
+    arguments = ("--namespace", namespace, "--leader-elect", "--leader-election-namespace", namespace, *PATIENT)
     logs = [tmp_path / "first.log", tmp_path / "second.log"]
     with OperatorProcess(cluster, logs[0], arguments) as first:
         first.wait_ready()
@@ -55,7 +57,7 @@ def test_a_standby_takes_over_when_the_leader_is_killed(
 def test_the_workers_of_a_stopped_leader_may_not_write_after_its_deadline(
     cluster: Path, own: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    arguments = ("--namespace", namespace, "--leader-elect", "--leader-election-namespace", namespace)
+    arguments = ("--namespace", namespace, "--leader-elect", "--leader-election-namespace", namespace, *PATIENT)
     log = tmp_path / "operator.log"
     with OperatorProcess(cluster, log, arguments) as leader:
         leader.wait_ready()
@@ -66,7 +68,7 @@ def test_the_workers_of_a_stopped_leader_may_not_write_after_its_deadline(
         os.kill(leader.pid, signal.SIGSTOP)
         stopped = time.monotonic()
         while not all(deadline.has_passed for deadline in deadlines):
-            assert time.monotonic() - stopped < 10
+            assert time.monotonic() - stopped < SECONDS
             time.sleep(0.05)
         os.kill(leader.pid, signal.SIGCONT)
         _wait_for(log, "another operator is the leader now")

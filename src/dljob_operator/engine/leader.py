@@ -42,6 +42,19 @@ class LeaseTimings:
     deadline: float = 4.0
     period: float = 1.0
 
+    def check(self) -> None:
+        """Raise ValueError, which names the option, unless a leader gives up before another may begin."""
+        if self.duration < 1 or self.duration != int(self.duration):
+            raise ValueError(
+                "--leader-elect-lease-duration must be whole seconds, at least 1s: a Lease has no fractions"
+            )
+        if self.deadline >= self.duration:
+            raise ValueError("--leader-elect-renew-deadline must be less than --leader-elect-lease-duration")
+        if not 0 < self.period < self.deadline:
+            raise ValueError(
+                "--leader-elect-retry-period must be more than 0s and less than --leader-elect-renew-deadline"
+            )
+
 
 class LeaseAction(enum.Enum):
     """The next action for a Lease that was just read."""

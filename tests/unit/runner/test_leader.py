@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import threading
@@ -32,6 +33,23 @@ def lease(holder: str | None, version: str = "1", **spec: Any) -> dict[str, Any]
         "metadata": {"resourceVersion": version},
         "spec": {"holderIdentity": holder, "leaseDurationSeconds": 6, **spec},
     }
+
+
+@pytest.mark.parametrize(
+    ("timings", "error"),
+    [
+        (LeaseTimings(), ""),
+        (LeaseTimings(15, 10, 2), ""),
+        (LeaseTimings(0.0, 4, 1), "--leader-elect-lease-duration must be whole seconds, at least 1s"),
+        (LeaseTimings(6.5, 4, 1), "--leader-elect-lease-duration must be whole seconds, at least 1s"),
+        (LeaseTimings(6, 6, 1), "--leader-elect-renew-deadline must be less than --leader-elect-lease-duration"),
+        (LeaseTimings(6, 4, 4), "--leader-elect-retry-period must be more than 0s and less than"),
+        (LeaseTimings(6, 4, 0), "--leader-elect-retry-period must be more than 0s and less than"),
+    ],
+)
+def test_a_leader_must_give_up_before_another_may_begin(timings: LeaseTimings, error: str) -> None:
+    with pytest.raises(ValueError, match=error) if error else contextlib.nullcontext():
+        timings.check()
 
 
 @pytest.mark.parametrize(

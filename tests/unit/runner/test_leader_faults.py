@@ -512,7 +512,8 @@ def test_a_former_leader_starts_no_runs() -> None:
 
 
 def test_the_loss_kills_the_runs_and_ends_the_operator_with_an_error(server: LeaseServer, tmp_path: Path) -> None:
-    options = cli._parser().parse_args(["run", "--leader-elect", "--leader-election-namespace", "ns"])
+    arguments = ["--leader-elect", "--leader-election-namespace", "ns", "--leader-elect-renew-deadline", "3s"]
+    options = cli._parser().parse_args(["run", *arguments])
     stopping, runner, graces = cli._Stopping(), Runner(), []
 
     class Controller:
@@ -527,6 +528,7 @@ def test_the_loss_kills_the_runs_and_ends_the_operator_with_an_error(server: Lea
     elector = cli._elector(options, server.connect(), stopping, runner, deadline)  # type: ignore[arg-type]
     assert cli._elected(elector, stopping, None)
     assert not deadline.has_passed
+    assert elector._timings == LeaseTimings(6.0, 3.0, 1.0)
     server.write(held_by("other", leaseDurationSeconds=1000))
     with pytest.raises(cli.LeadershipLost, match="another operator is the leader now"):
         cli._wait(options, Controller(), runner, stopping, None)  # type: ignore[arg-type]
