@@ -118,6 +118,7 @@ class Controller:
     def _reconcile(self, keys: Sequence[str]) -> None:
         """Reconcile the jobs `keys`, all of one kind, and mark each as done in the queue."""
         ordinary: list[Object] = []
+        of_kind: WatchedKind | None = None
         for key in keys:
             found = self._informers.find(key)
             if found is None:
@@ -130,10 +131,9 @@ class Controller:
             parsed = self._prepare(kind, obj)
             if parsed is not None:
                 ordinary.append(parsed)
-        if ordinary:
-            found = self._informers.find(uid_of(ordinary[0]))
-            assert found is not None
-            self._run(found[0], ordinary)
+                of_kind = kind
+        if of_kind is not None:
+            self._run(of_kind, ordinary)
 
     def _prepare(self, kind: WatchedKind, obj: Object) -> Object | None:
         """Add the finalizer of the watch entry, if it has one, and return the object; None if that failed."""

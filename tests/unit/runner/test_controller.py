@@ -152,6 +152,24 @@ def test_a_run_knows_whether_users_wait_for_other_jobs(make: Make) -> None:
     assert [request.is_contended for request in bench.runner.requests] == [False, True, False]
 
 
+def test_a_job_that_is_deleted_while_its_batch_is_prepared_does_not_disturb_the_others(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make(Watch(ECHO, vars=BATCHABLE))
+    jobs = [bench.add(name, name) for name in ("a", "b")]
+    prepare = bench.controller._prepare
+
+    def deleted_meanwhile(*given: Any) -> Any:
+        bench.observe("DELETED", jobs[0])
+        return prepare(*given)
+
+    monkeypatch.setattr(bench.controller, "_prepare", deleted_meanwhile)
+    bench.runner.answer = lambda request: iter([reports({"uid": "a"}, {"uid": "b"})])
+    assert bench.work() == ["a", "b"]
+    assert [request.target for request in bench.runner.requests] == [str(ECHO)]
+    assert (bench.reconciled("ok"), bench.reconciled("failed")) == (2, 0)
+
+
 def test_a_failed_run_is_in_the_conditions_and_an_event_and_is_repeated_after_its_backoff(make: Make) -> None:
     bench = make()
     bench.runner.answer = lambda request: iter([FAILED])
