@@ -25,7 +25,7 @@ class BoundedExecutor:
         self.window = CongestionWindow(width)
         """The callers report how long their requests take."""
 
-    def map(self, items: Sequence[Item], do: Callable[[Item], None], *, in_window: bool = False) -> None:
+    def map(self, items: Sequence[Item], do: Callable[[Item], object], *, in_window: bool = False) -> None:
         """Call ``do`` for each of ``items``, started in their order, and return when all calls have finished.
 
         With ``in_window`` no more of them run at a time than the window is wide.

@@ -67,16 +67,17 @@ class Writer:
             self._ensure(manifest, written)
         return written
 
-    def _each(self, items: Sequence[Item], write: Callable[[Item], None], budget: Budget | None) -> None:
+    def _each(self, items: Sequence[Item], write: Callable[[Item], object], budget: Budget | None) -> None:
         self._api.executor.map(items, write, in_window=budget is not None and budget.in_window(len(items)))
 
-    def _create(self, manifest: Resource, written: ApplyResult, budget: Budget | None = None) -> None:
+    def _create(self, manifest: Resource, written: ApplyResult, budget: Budget | None = None) -> str | None:
+        """Returns the uid of the object where the job has it already."""
         is_pod = manifest["kind"] == "Pod"
         if written.predecessors or (written.denied and is_pod):
-            return  # the job's other names are probably taken too, or its other pods denied: do not try each
+            return None  # the job's other names are probably taken too, or its other pods denied: do not try each
         if is_pod and budget is not None and not budget.take():
             written.is_partial = True
-            return
+            return None
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         path = paths.collection(manifest["apiVersion"], manifest["kind"], self._namespace)
         try:
@@ -85,23 +86,25 @@ class Writer:
             self._api.executor.window.measured(time.monotonic() - began)
         except ApiError as e:
             if e.reason == "AlreadyExists":
-                self._check_owner(manifest, name, written)
-            else:
-                written.denied = written.denied or (is_pod and e.status == 403)  # a quota, or an admission rule
-                self._note(e, f"{name}: {e.message}", written)
+                return self._check_owner(manifest, name, written)
+            written.denied = written.denied or (is_pod and e.status == 403)  # a quota, or an admission rule
+            self._note(e, f"{name}: {e.message}", written)
         else:
             self._add(written.created, name)
             if not self._dry_run and OWNED_KINDS[manifest["kind"]].watched:
                 self._add(written.versions, observed_version(response))
+        return None
 
     def _ensure(self, manifest: Resource, written: ApplyResult) -> None:
         """Create the object, or replace it where it exists and belongs to the job."""
         result = ApplyResult()
-        self._create(manifest, result)
-        if not result.changed and not result.incomplete:
+        uid = self._create(manifest, result)
+        if uid is not None:
             name = f"{manifest['kind']}/{manifest['metadata']['name']}"
+            # the uid is a precondition: the API server answers 409 where another object has the name meanwhile
+            body = {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
             try:
-                response = self._api.request("PUT", paths.object_path(manifest), manifest, self._query)
+                response = self._api.request("PUT", paths.object_path(manifest), body, self._query)
             except ApiError as e:
                 self._note(e, f"{name}: {e.message}", result)
             else:
@@ -115,13 +118,13 @@ class Writer:
         written.waiting += result.waiting
         written.predecessors += result.predecessors
 
-    def _check_owner(self, manifest: Resource, name: str, written: ApplyResult) -> None:
-        """Check who owns an existing object of that name; one from an earlier reconcile of this job is a success."""
+    def _check_owner(self, manifest: Resource, name: str, written: ApplyResult) -> str | None:
+        """Check who owns an existing object of that name; return the uid where it is this job, a success."""
         try:
             present = self._api.request("GET", paths.object_path(manifest))
         except ApiError as e:
             self._add(written.postponed, f"{name}: {e.message}")
-            return
+            return None
         if belongs_to_predecessor(present, self._resource):
             self._add(written.predecessors, name)
         elif present["metadata"].get("deletionTimestamp"):
@@ -138,6 +141,9 @@ class Writer:
                 f"{name}: it belongs to this job, but lacks the label {LABEL_JOB_UID}={self._uid}, which another "
                 "operator or a webhook has left out or changed; label it, or delete it to have it created again",
             )
+        else:
+            return str(present["metadata"]["uid"])
+        return None
 
     def _is_labeled(self, present: Resource) -> bool:
         return (present["metadata"].get("labels") or {}).get(LABEL_JOB_UID) == self._uid
@@ -153,8 +159,8 @@ class Writer:
             response = self._api.request("DELETE", path, options)
         except ApiError as e:
             if e.status not in (404, 409):  # 404: already deleted; 409: a newer object has that name
-                # Never a refusal, which would fail the job: nothing is invalid about a deletion, and an admission
-                # policy that denies it (422) may permit it later.
+                # never a refusal, which would fail the job: nothing is invalid about a deletion, and an admission
+                # policy that denies it (422) may permit it later
                 self._add(written.postponed, f"{name}: {e.message}")
         else:
             self._add(written.deleted, name)

@@ -88,8 +88,9 @@ class Cluster(RestClient):
         return self._put(path, present, found, dry)
 
     def _put(self, path: str, present: Resource, body: Resource, dry: bool) -> Resource:
-        version = present["metadata"]["resourceVersion"]
-        if body["metadata"].get("resourceVersion", version) != version:
+        version, uid = (present["metadata"][key] for key in ("resourceVersion", "uid"))
+        given = body["metadata"]
+        if (given.get("resourceVersion", version), given.get("uid", uid)) != (version, uid):
             raise CONFLICT
         made = {**body, "metadata": {**present["metadata"], "resourceVersion": str(int(version) + 1)}}
         if not dry:
@@ -486,3 +487,26 @@ def test_a_tensorboard_is_created_and_replaced_only_where_it_differs() -> None:
     deployment["metadata"]["annotations"]["dljob.operator/spec-hash"] = "older"
     reconcile(context_of(cluster), cluster.objects[_path(resource)], TENSORFLOW)
     assert [method for method, path in cluster.writes if "/deployments/" in path] == ["PUT"]
+
+
+def test_a_tensorboard_that_somebody_else_has_replaced_meanwhile_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = with_tensorboard()
+    cluster = Cluster(resource)
+    reconcile(context_of(cluster), resource, TENSORFLOW)
+    ((path, deployment),) = ((path, each) for path, each in cluster.objects.items() if each["kind"] == "Deployment")
+    deployment["metadata"]["annotations"]["dljob.operator/spec-hash"] = "older"
+    theirs = {
+        **deployment,
+        "metadata": {"name": deployment["metadata"]["name"], "uid": OTHER_UID, "resourceVersion": "1"},
+    }
+    put = cluster._put
+
+    def replaced_meanwhile(at: str, present: Resource, *given: Any) -> Resource:
+        if at == path:
+            cluster.objects[path] = present = theirs
+        return put(at, present, *given)
+
+    monkeypatch.setattr(cluster, "_put", replaced_meanwhile)
+    outcome = reconcile(context_of(cluster), cluster.objects[_path(resource)], TENSORFLOW)
+    assert cluster.objects[path] == theirs
+    assert (outcome.ok, outcome.requeue_after is not None) == (True, True)

@@ -65,7 +65,8 @@ def manifest(kind: str, name: str) -> dict[str, Any]:
 
 def present(name: str, **metadata: Any) -> dict[str, Any]:
     """An object of the job."""
-    return {"metadata": {"name": name, "namespace": "lab", "ownerReferences": [OWNER], "labels": LABELS, **metadata}}
+    ours = {"namespace": "lab", "uid": f"uid of {name}", "ownerReferences": [OWNER], "labels": LABELS}
+    return {"metadata": {"name": name, **ours, **metadata}}
 
 
 def over() -> Budget:
@@ -222,7 +223,10 @@ def test_an_object_of_the_job_is_replaced(dry_run: bool) -> None:
     api = Api(POST_t=EXISTS, GET_t=present("t"))
     written = Writer(api, JOB, dry_run).objects(Plan(ensured_objects=(manifest("Deployment", "t"),)))
     assert api.methods() == ["POST t", "GET t", "PUT t"]
-    assert api.bodies[2] == manifest("Deployment", "t")
+    wanted = manifest("Deployment", "t")
+    assert api.bodies[2] == {**wanted, "metadata": {**wanted["metadata"], "uid": "uid of t"}}, (
+        "the one that was checked"
+    )
     assert api.queries[2] == api.queries[0]
     assert written.created == ["Deployment/t"]
     assert written.versions == ([] if dry_run else [("uid of t", "7")])
