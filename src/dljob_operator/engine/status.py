@@ -26,7 +26,10 @@ def write_conditions(
     path = resource.item(metadata.get("namespace", ""), metadata["name"])
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     try:
-        before = api.get(path).get("status", {}).get("conditions") or []
+        found = api.get(path)
+        if found["metadata"]["uid"] != metadata["uid"]:
+            return  # the run was for a deleted job of this name
+        before = found.get("status", {}).get("conditions") or []
         conditions = after_run(before, ok=outcome.ok, message=outcome.message, stats=stats, now=now)
         api.request(
             "PATCH",

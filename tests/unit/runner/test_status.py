@@ -58,6 +58,14 @@ def test_what_the_role_has_written_meanwhile_stays(api: FakeKubeApi) -> None:
     assert len(conditions(api)) == 4
 
 
+def test_a_new_job_of_the_name_does_not_get_the_conditions_of_the_deleted_one(api: FakeKubeApi) -> None:
+    deleted = api.add_job(uid="1")
+    api.add_job(uid="2")
+    write_conditions(api, ECHO_JOBS, deleted, FAILED, {})
+    assert api.requests() == ["GET echojobs"]
+    assert "status" not in api.job()
+
+
 def test_only_the_status_is_written(api: FakeKubeApi) -> None:
     write_conditions(api, ECHO_JOBS, api.add_job(spec={"say": "hello"}), OK, {})
     assert api.requests() == ["GET echojobs", "PATCH echojobs/status"]
@@ -81,13 +89,14 @@ def test_other_errors_are_those_of_the_caller(api: FakeKubeApi, status: int, err
 
 def test_a_cluster_scoped_job_has_a_path_without_a_namespace() -> None:
     paths: list[str] = []
+    job = {"metadata": {"name": "digits", "uid": "1"}}
 
     class Api(FakeKubeApi):
         def request(self, method: str, path: str, *_: Any, **__: Any) -> dict[str, Any]:
             paths.append(f"{method} {path}")
-            return {}
+            return job
 
     resource = Resource("/apis/example.com/v1", "echojobs", namespaced=False)
-    write_conditions(Api(), resource, {"metadata": {"name": "digits"}}, OK, {})
+    write_conditions(Api(), resource, job, OK, {})
     path = "/apis/example.com/v1/echojobs/digits"
     assert paths == [f"GET {path}", f"PATCH {path}/status"]
