@@ -140,7 +140,8 @@ class Informer:
             except _Expired:
                 self._version = ""
             except ApiError as error:
-                self._version = ""
+                if error.status != 429:  # an overloaded API server gets no list in addition
+                    self._version = ""
                 # After a 404 the kind is no longer served, and `find` returns None.
                 if error.status != 404:
                     self._failed(f"{error}{self.source.without}", rejected=error.status == 401)
