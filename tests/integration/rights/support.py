@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from devtools.demo.operator_process import OperatorProcess
+from devtools.olm import csv, sources
 from integration.engine.support import until
 from integration.rights.recorder import Recorder, Right
 from support.builders import OWN_OPERATOR
@@ -118,6 +119,12 @@ class Operator:
             return until(what, why)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.log[-4000:]}") from None
+
+
+def mxjob_example() -> Resource:
+    """The bundle's MXJob of kubeflow.org/v1."""
+    wanted = ("kubeflow.org/v1", "MXJob")
+    return dict(next(one for one in csv.examples(sources.read()) if (one["apiVersion"], one["kind"]) == wanted))
 
 
 def unschedulable(manifest: Mapping[str, Any]) -> Resource:

@@ -18,7 +18,7 @@ from devtools.olm import csv, sources
 from integration.engine.support import remove_crd, until
 from integration.rights.conftest import Start
 from integration.rights.recorder import Right, request_of
-from integration.rights.support import Operator, Resource, granted, rules_of, unschedulable
+from integration.rights.support import Operator, Resource, granted, mxjob_example, rules_of, unschedulable
 from support.builders import MXNET
 
 from dljob_operator.engine.crds import install_crds
@@ -100,11 +100,6 @@ spec:
     remove_crd(kube, ROUTES)
 
 
-def v1_example() -> Resource:
-    """The bundle's MXJob of kubeflow.org/v1."""
-    return next(one for one in csv.examples(sources.read()) if one["apiVersion"] == "kubeflow.org/v1")
-
-
 def ends_and_goes(operator: Operator, example: Resource, name: str) -> str:
     """A job of the example's kind, cleaned up after its end and deleted: every kind that can say so does."""
     job = unschedulable(example)
@@ -154,7 +149,7 @@ def tensorboard(operator: Operator) -> None:
 
 def stops(operator: Operator) -> None:
     """A job that is suspended loses its pods."""
-    path = operator.create(v1_example(), "stops")
+    path = operator.create(mxjob_example(), "stops")
     operator.until(lambda: operator.owned("pods", path), "it has pods")
     operator.patch(path, {"spec": {"runPolicy": {"suspend": True}}})
     operator.until(lambda: not operator.owned("pods", path), "they are deleted")
@@ -162,7 +157,7 @@ def stops(operator: Operator) -> None:
 
 def large(operator: Operator) -> None:
     """What its processes read alike lies in a ConfigMap, which goes once the job is over."""
-    job = unschedulable(v1_example())
+    job = unschedulable(mxjob_example())
     job["spec"]["runPolicy"] = {"cleanPodPolicy": "All"}
     job["spec"]["mxReplicaSpecs"]["Worker"]["replicas"] = 60
     path = operator.create(job, "large")
@@ -216,7 +211,7 @@ def test_the_rights_in_the_operators_own_namespace_are_used(
     with start() as operator:
         operator.process.wait_ready()
         recorder = operator.recorder
-        job = unschedulable(v1_example())
+        job = unschedulable(mxjob_example())
         template = job["spec"]["mxReplicaSpecs"]["Worker"]["template"]
         template["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}
         with rest_client.connect(str(operator.kubeconfig)) as connected:

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 import yaml
 from devtools.demo.operator_process import OperatorError
-from devtools.olm import csv, sources
 from integration.rights.conftest import Start
 from integration.rights.recorder import Right
-from integration.rights.support import RBAC, Operator
+from integration.rights.support import RBAC, Operator, mxjob_example
 
 RULE = re.compile(r"add to the operator's role: (\{.*?\})")
 
 
 def mxjob(operator: Operator) -> str:
-    return operator.create(next(e for e in csv.examples(sources.read()) if e["apiVersion"] == "kubeflow.org/v1"), "job")
+    return operator.create(mxjob_example(), "job")
 
 
 def with_a_program(operator: Operator) -> str:
