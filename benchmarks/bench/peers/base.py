@@ -84,6 +84,7 @@ class Running:
         self._log = scratch / f"{peer.name}.log"
         self._ready = threading.Event()
         self._ended = threading.Event()
+        self._unwritten = ""
         # a peer must not see DLJOB_CLUSTER_DIR and similar variables
         environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "K8S_AUTH_KUBECONFIG": str(kubeconfig)}
         self._temporary = Path(tempfile.mkdtemp(prefix="tmp-", dir=scratch))
@@ -106,11 +107,14 @@ class Running:
     def _copy(self) -> None:
         assert self._process.stdout is not None
         wanted = self._peer.ready.encode()
-        with self._log.open("ab") as log:
+        with self._log.open("ab", buffering=0) as log:
             for line in self._process.stdout:
-                log.write(line)
+                try:
+                    log.write(line)
+                except OSError as error:
+                    # A full disk, for instance. Read on: a peer whose output nobody reads stops at its next line.
+                    self._unwritten = str(error)
                 if wanted in line:
-                    log.flush()
                     self._ready.set()
         self._ended.set()
         self._ready.set()
@@ -141,6 +145,8 @@ class Running:
     def check(self) -> None:
         if self._process.poll() is not None:
             raise PeerFailed(f"{self._peer.name} exited with {self._process.returncode}:\n{self.log_end()}")
+        if self._unwritten:
+            raise PeerFailed(f"the log of {self._peer.name} cannot be written: {self._unwritten}")
 
     def log_end(self, lines: int = 15) -> str:
         text = self._log.read_text(errors="replace") if self._log.exists() else ""

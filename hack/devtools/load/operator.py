@@ -60,6 +60,11 @@ class Operator:
         assert self._running is not None
         return self._running.pid
 
+    def check(self) -> None:
+        """Raises bench.peers.base.PeerFailed where the process has ended, or its log cannot be written."""
+        assert self._running is not None
+        self._running.check()
+
     def problem(self) -> str:
         """What a probe of Kubernetes would report now, "" if the operator is ready and all its threads run."""
         for path in ("/readyz", "/healthz"):

@@ -78,10 +78,13 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
                     )
                 except (KeyboardInterrupt, SystemExit):
                     stopped = "interrupted"
-                except Stalled as error:
+                except (Stalled, PeerFailed) as error:
                     stopped = str(error)
             seconds = time.monotonic() - started
-            clear(ground, namespace, 300)
+            try:
+                clear(ground, namespace, 300)
+            except (KeyboardInterrupt, SystemExit):
+                stopped = stopped or "interrupted"  # what was measured is written all the same
             logged = [f"{what}: {line}" for what, line in Log(operator.log).unexpected()]
     done = soak.progress.done
     return {

@@ -89,6 +89,7 @@ class Soak:
             self._pool.submit(self._guarded, self._create, job)
             if number % 200 == 0:
                 self._check_watches()
+                self._operator.check()
         while left := len(self.progress.in_flight):
             self._wait_below(left, limit)
         self._sample()

@@ -46,6 +46,16 @@ def test_a_peer_that_does_not_start_is_reported_with_its_log(tmp_path: Path) -> 
         running.wait_ready(30)
 
 
+def test_a_peer_goes_on_where_its_log_cannot_be_written(tmp_path: Path) -> None:
+    """The disk is full, for instance: a process whose output nobody reads would stop at its next line."""
+    (tmp_path / "p.log").symlink_to("/dev/full")
+    much = "print('x' * 1_000_000, flush=True); print('ready', flush=True); import time; time.sleep(600)"
+    with Running(peer(much), tmp_path / "kubeconfig", tmp_path) as running:
+        running._ready.wait(30)
+        with pytest.raises(PeerFailed, match=r"the log of p cannot be written: .*No space left"):
+            running.check()
+
+
 def test_reconciles_are_the_sum_of_what_the_metric_says() -> None:
     text = """# HELP dljob_reconciles_total Jobs that were reconciled
 dljob_reconciles_total{kind="kubeflow.org/v1 MXJob",result="ok"} 12.0
