@@ -27,9 +27,9 @@ def test_without_a_job_the_playbook_says_how_to_give_one(tmp_path: Path) -> None
 
 def test_the_error_for_a_kind_without_a_role_names_the_known_kinds(tmp_path: Path) -> None:
     job = tmp_path / "job.yaml"
-    job.write_text("apiVersion: kubeflow.org/v1\nkind: XGBoostJob\nmetadata: {name: x}\nspec: {}\n")
+    job.write_text("apiVersion: kubeflow.org/v1\nkind: ElasticDLJob\nmetadata: {name: x}\nspec: {}\n")
     said = play(tmp_path, "-e", f"@{job}")
-    assert "has no role for XGBoostJob.kubeflow.org; it has: Caffe2Job.kubeflow.org" in said
+    assert "has no role for ElasticDLJob.kubeflow.org; it has: Caffe2Job.kubeflow.org" in said
 
 
 @pytest.mark.parametrize(
