@@ -78,6 +78,7 @@ def test_a_lease_that_changes_is_alive_whatever_its_clock_says() -> None:
 
 def test_taking_over_is_counted_and_dated_and_renewing_is_not() -> None:
     taken = build_lease(lease("other", "7", leaseTransitions=2), "me", "ns", LeaseTimings(), _NOW)
+    assert (taken["apiVersion"], taken["kind"]) == ("coordination.k8s.io/v1", "Lease")
     assert taken["metadata"] == {"name": LEASE, "namespace": "ns", "resourceVersion": "7"}
     assert taken["spec"] == {
         "holderIdentity": "me",
@@ -308,7 +309,7 @@ def test_a_leader_leads_until_the_deadline_after_the_last_attempt_that_renewed(c
     assert not elector.leads()
 
 
-def fail_with(error: Exception) -> Callable[[], None]:
+def fail_with(error: BaseException) -> Callable[[], None]:
     def fail_() -> None:
         raise error
 
@@ -332,6 +333,14 @@ def test_an_attempt_that_fails_renews_nothing(clock: Clock, error: Exception, wh
     assert elector.leads()
     clock.now = 1004.0
     assert not elector.leads()
+
+
+def test_an_answer_with_another_holder_renews_nothing(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    elector = candidate(api := Guarded(lease("")))
+    monkeypatch.setattr(api, "request", lambda *_: lease("other"))
+    error = "the API server returned another holder than it was given"
+    assert elector._try_acquire() == ("leader election failed", {"error": error})
+    assert not elector.elected.is_set()
 
 
 def test_of_two_that_take_it_at_the_same_moment_one_leads(clock: Clock) -> None:
@@ -398,6 +407,63 @@ def test_a_leader_that_was_replaced_or_has_expired_never_leads_again(clock: Cloc
         assert (api.sent, elector.leads()) == ([], False)
 
 
+def test_the_deadline_counts_from_the_election_although_no_renewal_follows() -> None:
+    """The deadline's thread may see the first renewal before the election, and waits for ever without another call."""
+    lost, waits = threading.Event(), threading.Semaphore(0)
+    elector = LeaderElector(Guarded(), "ns", "me", lost.set, LeaseTimings(duration=0.3, deadline=0.1, period=0.1))
+    wait, elect = elector._changed.wait, elector.elected.set
+
+    def counted(timeout: float | None = None) -> bool:
+        waits.release()
+        return wait(timeout)
+
+    def late() -> None:
+        assert waits.acquire(timeout=10)
+        elect()
+
+    elector._changed.wait, elector.elected.set = counted, late  # type: ignore[method-assign]
+    elector._guard.start()
+    assert waits.acquire(timeout=10)
+    elector._try_acquire()
+    assert lost.wait(10)
+
+
+def test_the_threads_of_a_standby_end_with_it() -> None:
+    elector = candidate(Guarded(lease("other")), LeaseTimings(period=0.01))
+    elector.start()
+    elector.stop()
+    for thread in (elector._thread, elector._guard):
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_has_ended_is_named() -> None:
+    api = Guarded()
+    api.breaks = fail_with(SystemExit())
+    elector = candidate(api)
+    assert elector.problem() == "", "it has not been started"
+    elector.start()
+    elector._thread.join(10)
+    assert elector.problem() == "the thread leader election has ended"
+    elector.stop()
+    assert elector.problem() == ""
+
+
+def test_the_election_and_the_loss_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "dljob_operator")
+    lost = threading.Event()
+    elector = LeaderElector(Guarded(), "ns", "me", lost.set, LeaseTimings(duration=0.3, deadline=0.05, period=0.05))
+    for _ in range(2):
+        elector._try_acquire()
+    elector._guard.start()
+    assert lost.wait(10)
+    assert [(record.getMessage(), record.__dict__["dljob_fields"]) for record in caplog.records] == [
+        ("leadership gained", {"identity": "me"}),
+        ("leadership lost", {"identity": "me", "not_renewed_seconds": 0.05}),
+    ]
+
+
 def test_a_request_gets_no_more_time_than_the_deadline() -> None:
     api = Guarded()
     candidate(api)
@@ -455,7 +521,7 @@ def test_an_end_while_the_api_server_is_away_ends(clock: Clock, caplog: pytest.L
         elector._thread.start()
         api.breaks = fail_with(error)
         elector.stop()
-    assert caplog.text.count("cannot release the Lease") == 2
+    assert [str(record.__dict__["dljob_fields"]["error"]) for record in caplog.records] == ["etcd", "cut"]
 
 
 def test_what_a_standby_waits_for_is_logged_once(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
