@@ -17,7 +17,7 @@ from dljob_operator.engine import informer as module
 from dljob_operator.engine import transforms, watch_health
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.informer import Informer, Source
-from dljob_operator.engine.kube import ApiConnectionError, KubeApi
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi, UntrustedServer
 from dljob_operator.engine.predicates import Change
 
 Respond = Callable[[Exchange], None]
@@ -122,7 +122,9 @@ def test_a_watch_that_was_long_enough_resets_the_pause(monkeypatch: pytest.Monke
             made.informer.join(5)
 
 
-def test_watches_that_open_and_deliver_nothing_lead_to_a_new_list(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watches_that_open_and_deliver_nothing_lead_to_a_new_list(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(module, "_QUIET_SECONDS", 0.1)
     monkeypatch.setattr(module, "_SHORTEST_WATCH", 0.05)
     monkeypatch.setattr(module, "LIST_AGAIN_AFTER", 0.35)
@@ -131,6 +133,7 @@ def test_watches_that_open_and_deliver_nothing_lead_to_a_new_list(monkeypatch: p
     with watching(respond) as (made, requests):
         assert made.saw("missed")
         assert sum(exchange.watches for exchange in requests) >= 3
+    assert logged(caplog, "watch received nothing; listing again")[0]["silent_seconds"] > 0.35
 
 
 def test_a_watch_that_is_stuck_is_reported_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,10 +366,10 @@ def test_a_version_that_is_unusable_leads_to_a_new_list(lists: list[Any], watche
 @pytest.mark.usefixtures("quick")
 def test_an_expired_version_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
     """It is the rule after a long absence."""
-    api = Served([page()], [[error(410)], GONE])
+    api = Served([page(token="second"), GONE, page()], [[error(410)], GONE])
     with following(api) as made:
         assert api.opened.wait(10)
-        assert (len(api.listed), made.informer.not_ready()) == (3, "")
+        assert (len(api.listed), made.informer.not_ready()) == (5, "")
     assert "cannot watch" not in caplog.text
     assert "unexpectedly" not in caplog.text
 
@@ -396,12 +399,14 @@ def test_a_list_that_fails_after_its_first_page_begins_anew(failure: Exception) 
 
 
 @pytest.mark.usefixtures("quick")
-def test_it_asks_for_what_it_was_told_to_watch() -> None:
+def test_it_asks_for_what_it_was_told_to_watch(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "dljob_operator")
     api = Served([page()])
     find = lambda: JOBS  # noqa: E731
     with following(api, find=find, namespace="team", selector="team=a", only="config") as made:
         assert api.opened.wait(10)
         assert made.informer.what == "pods in namespace team"
+    assert logged(caplog, "watch synced") == [{"resource": "pods", "namespace": "team", "objects": 0}]
     assert set(api.paths) == {"/apis/example.com/v1/namespaces/team/jobs"}
     chosen = {"labelSelector": "team=a", "fieldSelector": "metadata.name=config"}
     assert api.listed == [{"limit": module.PAGE_SIZE, **chosen}]
@@ -450,6 +455,7 @@ def test_before_the_first_list_only_a_forbidden_optional_kind_counts_as_read() -
     with following(denied) as made:
         until(lambda: len(denied.listed) > 3)
         assert (made.informer.has_synced.is_set(), made.informer.synced.is_set()) == (False, False)
+        assert not made.informer.missing_now
     assert made.informer.has_synced.is_set(), "whoever waits for it continues"
     with following(denied, optional=True) as made:
         assert made.informer.has_synced.wait(10)
@@ -490,6 +496,16 @@ def test_a_kind_that_is_not_served_is_named_once_and_followed_once_it_is(caplog:
     assert logged(caplog, "cannot watch")[2] == {"resource": "pods", "error": "the API server has no pods"}
 
 
+def test_the_errors_of_a_kind_that_is_no_longer_served_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_health, "UNREADY_AFTER", 0.0)
+    made = Followed(Served([page()]))
+    made.informer.has_synced.set()
+    made.informer._failed("etcd")
+    assert made.informer.not_ready().endswith("etcd")
+    made.informer._kind_is_missing()
+    assert made.informer.not_ready() == ""
+
+
 @pytest.mark.usefixtures("quick")
 def test_an_error_is_logged_once_and_again_after_it_has_passed(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "dljob_operator")
@@ -501,13 +517,37 @@ def test_an_error_is_logged_once_and_again_after_it_has_passed(caplog: pytest.Lo
 
 
 @pytest.mark.usefixtures("quick")
-def test_an_unexpected_error_is_reported_and_does_not_end_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch_health, "UNREADY_AFTER", -1.0)
+def test_an_unexpected_error_is_reported_and_does_not_end_the_thread(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watch_health, "UNREADY_AFTER", 0.0)
     api = Served([page(pod("a", 9)), ValueError("nonsense")], [[{"type": "ADDED"}]])
     with following(api) as made:
         until(lambda: "nonsense" in made.informer.not_ready())
         assert made.informer.not_ready().endswith("ValueError: nonsense")
         assert (made.informer.problem(), made.names()) == ("", ["a"])
+    assert logged(caplog, "watch failed unexpectedly; restarting it")[0] == {"resource": "pods"}
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("failure", "is_rejected"), [(UntrustedServer("bad certificate"), True), (CUT, False)])
+def test_only_a_certificate_that_is_not_trusted_is_worth_a_restart(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception, is_rejected: bool
+) -> None:
+    monkeypatch.setattr(watch_health, "REJECTED_AFTER", 0.0)
+    api = Served([failure])
+    with following(api) as made:
+        until(lambda: len(api.listed) > 3)
+        assert made.informer.problem().startswith("the watch of pods has been rejected for") is is_rejected
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_event_that_cannot_be_decoded_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    api = Served([page()], [[RecursionError()]])
+    with following(api):
+        assert api.opened.wait(10)
+    (said,) = logged(caplog, "cannot watch")
+    assert said["error"] == "an object is nested too deeply to be read; listing the others again"
 
 
 @pytest.mark.usefixtures("quick")
@@ -612,3 +652,43 @@ def test_one_of_them_that_cannot_be_read_makes_the_list_fail() -> None:
         assert api.opened.wait(10)
         assert made.words == ["new a"]
         assert len(api.listed) == 2
+
+
+SINGLE = "/apis/example.com/v1/namespaces/team/jobs/"
+
+
+@pytest.mark.parametrize(
+    ("api", "signs"),
+    [
+        (Served([page(token="second"), page(token="third"), page()]), 3),
+        (Unreadable({f"{SINGLE}{name}": pod(name, 1) for name in "abc"} | {f"{SINGLE}d": RecursionError()}), 3 + 2),
+    ],
+    ids=["pages", "objects and pages"],
+)
+def test_each_page_object_and_event_is_a_sign_of_life(monkeypatch: pytest.MonkeyPatch, api: Served, signs: int) -> None:
+    made = Followed(api)
+    received: list[None] = []
+    monkeypatch.setattr(made.informer._health, "received", lambda: received.append(None))
+    made.informer._list(JOBS)
+    assert len(received) == signs
+    made.informer._read(Stream([event("ADDED", "e", 2), bookmark(3)], threading.Event()))  # type: ignore[arg-type]
+    assert len(received) == signs + 2
+
+
+def test_an_informer_that_is_started_late_is_not_stuck() -> None:
+    """A standby makes its informers at its start, and starts them when it is the leader."""
+    asked, free = threading.Event(), threading.Event()
+
+    def find() -> Resource:
+        asked.set()
+        free.wait(10)
+        return JOBS
+
+    made = Followed(Served([page()]), find=find)
+    made.informer._health._active_at -= 2 * watch_health.STALE_AFTER
+    made.informer.start()
+    assert asked.wait(10)
+    assert made.informer.problem() == ""
+    made.informer.stop()
+    free.set()
+    made.informer.join(10)
