@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -89,6 +90,16 @@ def test_what_is_created_and_with_which_versions(dry_run: bool) -> None:
     versions = [(f"uid of {name}", "7") for name in ("env", "digits", "worker-0")]
     assert written.versions == ([] if dry_run else versions)
     assert not written.incomplete
+
+
+def test_the_congestion_window_learns_from_the_time_of_each_creation(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = Api(POST_b=DENIED)
+    measured: list[float] = []
+    monkeypatch.setattr(api.executor.window, "measured", measured.append)
+    began = time.monotonic()
+    Writer(api, JOB).objects(Plan(services=(manifest("Service", "a"), manifest("Service", "b"))))
+    assert len(measured) == 1, "a refusal is quicker than a write"
+    assert 0 <= measured[0] <= time.monotonic() - began
 
 
 def test_a_kind_that_no_engine_watches_has_no_version_to_wait_for() -> None:

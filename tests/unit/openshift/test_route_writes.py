@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import openshift.dynamic
@@ -42,12 +43,13 @@ class Api(RestClient):
 
 
 @pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+def written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, Any]]:
     """The writes of the OpenShift client."""
     found: list[tuple[str, Any]] = []
 
     class Client:
-        def __init__(self, *_: Any, **__: Any) -> None:
+        def __init__(self, _: Any, cache_file: str) -> None:
+            assert Path(cache_file).parent == tmp_path, "it is removed with the connection"
             self.resources = self
 
         def get(self, api_version: str, kind: str) -> Client:
