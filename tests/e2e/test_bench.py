@@ -71,5 +71,6 @@ def test_the_growth_in_small(cluster: Path, crds: None) -> None:
     finally:
         account.remove(client)
     assert [step.jobs for step in found] == [*QUICK.growth]
-    assert all(step.cpu > 0 and step.memory > 2**20 and step.latency > 0 for step in found)
+    assert all(step.memory > 2**20 and step.latency > 0 for step in found)
+    assert sum(step.cpu for step in found) > 0, "in ticks of 10 ms, of which a step of a few jobs may need none"
     assert all(step.api_server_bytes > 2**20 and step.storage_bytes > 2**10 for step in found)
