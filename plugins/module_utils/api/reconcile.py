@@ -126,8 +126,9 @@ def reconcile(context: Context, resource: Resource, framework: Framework) -> Out
     resolution = resolve(context, parsed, planned)
     result = apply(context, writer, parsed, resolution, budget_for(context, observed))
     if planned.delete_job:
-        writer.delete_job()
-        return Outcome(resource, planned, True, True, "its time to live is over", None)
+        if writer.delete_job():
+            return Outcome(resource, planned, True, True, "its time to live is over", None)
+        return Outcome(resource, planned, True, False, "changed meanwhile", CONFLICT_REQUEUE)
     concluded = conclude(parsed, resolution, result, now)
     if may_defer(context, parsed, observed, result, concluded):
         concluded = conclude_.defer(concluded)

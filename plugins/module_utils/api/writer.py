@@ -200,11 +200,17 @@ class Writer:
                 problems.append(f"Event: {e.message}")
         return problems
 
-    def delete_job(self) -> None:
-        """Delete the job; the garbage collector deletes the objects that it owns."""
-        options = delete_options(self._uid, dry_run=self._dry_run)
+    def delete_job(self) -> bool:
+        """Delete the job as it was read; the garbage collector deletes the objects that it owns.
+
+        Returns whether it is deleted: not if somebody has changed it since, who may have extended its time to live.
+        """
+        version = str(self._resource["metadata"].get("resourceVersion") or "")
+        options = delete_options(self._uid, version=version, dry_run=self._dry_run)
         try:
             self._api.request("DELETE", paths.object_path(self._resource), options)
         except ApiError as e:
             if e.status not in (404, 409):
                 raise
+            return e.status == 404
+        return True

@@ -68,6 +68,9 @@ class Cluster(RestClient):
         wanted = (body or {}).get("preconditions") or {}
         if wanted.get("uid", present["metadata"]["uid"]) != present["metadata"]["uid"]:
             raise ApiError(409, "Conflict", "the UID in the precondition is not that of the object")
+        version = present["metadata"].get("resourceVersion")
+        if wanted.get("resourceVersion", version) != version:
+            raise ApiError(409, "Conflict", "the resource version in the precondition is not that of the object")
         if not dry:
             del self.objects[path]
         return {"kind": "Status", "status": "Success"}
@@ -197,6 +200,20 @@ def test_a_new_job_of_the_name_outlives_the_time_to_live_of_the_old_one() -> Non
     outcome = run(cluster, resource)
     assert names(cluster, "MXJob") == {resource["metadata"]["name"]}
     assert outcome.ok
+
+
+def test_a_job_that_was_changed_at_the_end_of_its_time_to_live_is_read_again() -> None:
+    """The change may extend its time to live."""
+    resource = {**expired()}
+    resource["metadata"] = {**resource["metadata"], "resourceVersion": "1"}
+    observe()
+    changed = stored(resource)
+    changed["metadata"]["resourceVersion"] = "2"
+    cluster = Cluster(changed)
+    outcome = run(cluster, resource)
+    assert names(cluster, "MXJob") == {resource["metadata"]["name"]}
+    assert (outcome.ok, outcome.message) == (True, "changed meanwhile")
+    assert outcome.requeue_after is not None
 
 
 def test_a_job_that_somebody_else_has_deleted_needs_no_deletion() -> None:

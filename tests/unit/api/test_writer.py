@@ -308,7 +308,7 @@ def test_without_a_uid_no_job_of_that_name_is_deleted() -> None:
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_the_deletion_of_the_job_is_for_its_uid(dry_run: bool) -> None:
+def test_the_deletion_of_the_job_is_for_its_uid_and_version(dry_run: bool) -> None:
     api = Api()
     Writer(api, JOB, dry_run).delete_job()
     assert api.requests == [("DELETE", f"{JOBS}/digits")]
@@ -317,7 +317,7 @@ def test_the_deletion_of_the_job_is_for_its_uid(dry_run: bool) -> None:
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "propagationPolicy": "Background",
-            "preconditions": {"uid": "job-1"},
+            "preconditions": {"uid": "job-1", "resourceVersion": "41"},
             **({"dryRun": ["All"]} if dry_run else {}),
         }
     ]
