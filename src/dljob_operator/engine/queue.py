@@ -23,6 +23,7 @@ from dljob_operator.engine.fair_queue import FairQueue, Flow
 from dljob_operator.engine.progress import QueueProgress, Stall
 from dljob_operator.engine.resource_versions import Written
 from dljob_operator.engine.schedule import Schedule
+from dljob_operator.engine.settings import LARGEST_BATCH
 
 FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 300.0
 SETTLE = 0.05
@@ -89,7 +90,7 @@ class WorkQueue:
         self._running_continuing: dict[str, int] = {}
         """The thread of each run of a continuing job."""
         self._changes: OrderedDict[str, float] = OrderedDict()
-        """When the two jobs that a user changed last were changed, by key."""
+        """When the jobs that a user changed last were changed, by key: one more than a batch can have."""
         self._takers = 0
         self._progress = QueueProgress(clock)
 
@@ -214,7 +215,7 @@ class WorkQueue:
     def _note_change(self, key: str) -> None:
         self._changes[key] = self._clock()
         self._changes.move_to_end(key)
-        if len(self._changes) > 2:
+        if len(self._changes) > LARGEST_BATCH + 1:
             self._changes.popitem(last=False)
 
     def _take(self, limit: Callable[[str], int]) -> list[str] | None:

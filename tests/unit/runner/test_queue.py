@@ -14,6 +14,7 @@ from dljob_operator.engine.queue import (
     NextRun,
     WorkQueue,
 )
+from dljob_operator.engine.settings import LARGEST_BATCH
 
 G = Flow("g", "default")
 
@@ -436,8 +437,16 @@ def test_the_latest_change_is_not_forgotten_for_an_earlier_one(
     assert not queue.is_contended(["large", "new"])
 
 
+def test_a_full_batch_of_changed_jobs_is_contended_by_one_more(queue: WorkQueue) -> None:
+    batch = [f"job-{number}" for number in range(LARGEST_BATCH)]
+    for key in ("other", *batch):
+        queue.add(key, G, urgent=True)
+    assert queue.is_contended(batch)
+    assert not queue.is_contended([*batch, "other"])
+
+
 def test_what_it_knows_of_changes_does_not_grow(queue: WorkQueue) -> None:
     for number in range(1000):
         queue.add(f"job-{number}", G, urgent=True)
-    assert len(queue._changes) == 2
+    assert len(queue._changes) == LARGEST_BATCH + 1
     assert queue.is_contended(["job-999"])
