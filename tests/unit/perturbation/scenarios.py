@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from support.builders import CAFFE2, MXNET, PYTORCH, TENSORFLOW, caffe2job, mxjob, pytorchjob, tf_template, tfjob
+from support.builders import (
+    CAFFE2,
+    JAX,
+    MXNET,
+    PYTORCH,
+    TENSORFLOW,
+    XGBOOST,
+    caffe2job,
+    jaxjob,
+    mxjob,
+    pytorchjob,
+    tf_template,
+    tfjob,
+    xgboostjob,
+)
 from support.fake_api_server import Resource
 from unit.perturbation.model import Action, Exit, Replica, Scenario, World
 
@@ -49,8 +63,8 @@ def in_two_attempts(replica: Replica, world: World) -> Exit | None:
     return Exit(0 if replica.attempt else 137)
 
 
-def chief_after_workers(replica: Replica, world: World) -> Exit | None:
-    """Worker 0 fails once; the chief succeeds when both workers have."""
+def last_after_workers(replica: Replica, world: World) -> Exit | None:
+    """Worker 0 fails once; the chief or master succeeds when both workers have."""
     if replica.type == "worker":
         return only(0, "worker", 137)(replica, world)
     return Exit(0) if world.status.get("completed", {}).get("worker") == "0-1" else None
@@ -154,7 +168,7 @@ def scenarios() -> list[Scenario]:
             "tensorflow-map-restart-clean-all",
             TENSORFLOW,
             with_run_policy(tfjob_v1(chief=1, worker=2), cleanPodPolicy="All"),
-            chief_after_workers,
+            last_after_workers,
         ),
         Scenario("tensorflow-map-permanent", TENSORFLOW, tfjob_v1(chief=1, worker=1), exits(worker=1)),
         Scenario(
@@ -249,6 +263,22 @@ def scenarios() -> list[Scenario]:
                 Action(number_of_pods(3), edited(workers(2))),
                 Action(number_of_pods(2), lambda world: None),
             ],
+        ),
+        Scenario(
+            "jax-scale",
+            JAX,
+            jaxjob(worker=1),
+            exits(worker=0),
+            [
+                Action(is_running, edited(lambda spec: spec["jaxReplicaSpecs"]["Worker"].update(replicas=2))),
+                Action(number_of_pods(2), lambda world: None),
+            ],
+        ),
+        Scenario(
+            "xgboost-restart",
+            XGBOOST,
+            with_policy(xgboostjob(master=1, worker=2), "xgbReplicaSpecs", "ExitCode"),
+            last_after_workers,
         ),
         Scenario(
             "pytorch-ttl",
