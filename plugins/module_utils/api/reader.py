@@ -8,12 +8,15 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.api import cluster_info, paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import ClusterInfo, RequiredInfo
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID
 
 Resource = Mapping[str, Any]
+PAGE = 500
+"""Pods of one response, so that the memory does not grow with the number of replicas."""
 
 
 class Reader:
@@ -37,11 +40,9 @@ class Reader:
         """Whether an engine watches the owned objects, so that a change of one triggers the next reconcile."""
         return self._owned is not None
 
-    def owned_objects(
-        self, namespace: str, uid: str, kinds: Collection[str], *, from_cache: bool = True
-    ) -> dict[str, Sequence[Resource]]:
-        """By kind the objects that carry the job's uid. One request for each of ``kinds``, none ``from_cache``."""
-        if from_cache and self._owned is not None and uid in self._owned:
+    def owned_objects(self, namespace: str, uid: str, kinds: Collection[str]) -> dict[str, Sequence[Resource]]:
+        """By kind the objects that carry the job's uid. One request for each of ``kinds``, none with a cache."""
+        if self._owned is not None and uid in self._owned:
             return {kind: self._owned[uid].get(kind, ()) for kind in kinds}
         query = {"labelSelector": f"{LABEL_JOB_UID}={uid}"}
         found = {
@@ -51,6 +52,18 @@ class Reader:
             for kind in kinds
         }
         return {kind: listed.get("items", ()) for kind, listed in found.items()}
+
+    def has_other_pods(self, owner: Owner, known: Collection[str]) -> bool:
+        """Whether the API server has a pod of the job ``owner`` of which the uid is not ``known``."""
+        query: dict[str, Any] = {"labelSelector": f"{LABEL_JOB_UID}={owner.uid}", "limit": PAGE}
+        while True:
+            page = self._client.request("GET", paths.collection("v1", "Pod", owner.namespace), query=query)
+            if any(is_owned_by(pod, owner) and pod["metadata"]["uid"] not in known for pod in page.get("items", ())):
+                return True
+            token = (page.get("metadata") or {}).get("continue")
+            if not token:
+                return False
+            query["continue"] = token
 
     def cluster_info(self, required: RequiredInfo, settings: OperatorSettings) -> tuple[ClusterInfo, tuple[str, ...]]:
         """What the plan needs to know of the cluster, and what the operator may not read of it."""

@@ -51,6 +51,9 @@ Resource = Mapping[str, Any]
 CONFLICT_REQUEUE = 0.5
 """Seconds until the next reconcile of a job that changed between its read and its status write."""
 
+CACHE_REQUEUE = 1.0
+"""Seconds until the next reconcile of a job of which the cache lacks pods; their events trigger it too."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -120,9 +123,8 @@ def reconcile(context: Context, resource: Resource, framework: Framework) -> Out
     parsed = parse(resource, framework)
     observed = read(context, parsed)
     planned = plan(context, parsed, observed, now)
-    if planned.presumes_deleted_pods and context.reader.has_watch:
-        observed = read(context, parsed, from_cache=False)
-        planned = plan(context, parsed, observed, now)
+    if planned.presumes_deleted_pods and is_cache_behind(context, parsed, observed):
+        return Outcome(resource, Plan(), True, False, "the cache lacks pods of the job", CACHE_REQUEUE)
     resolution = resolve(context, parsed, planned)
     result = apply(context, writer, parsed, resolution, budget_for(context, observed))
     if planned.delete_job:
@@ -144,16 +146,23 @@ def parse(resource: Resource, framework: Framework) -> Parsed:
         return Parsed(resource, framework, None, tuple(e.problems))
 
 
-def read(context: Context, parsed: Parsed, *, from_cache: bool = True) -> Observed:
+def read(context: Context, parsed: Parsed) -> Observed:
     """The objects that the job owns. Of an invalid job only a first status needs any: when its first pod began."""
     metadata = parsed.resource["metadata"]
     if parsed.job is None and parsed.resource.get("status"):
         return Observed()
     kinds = _owned_kinds(parsed.job, parsed.framework) if parsed.job else ["Pod"]
     uid = str(metadata.get("uid") or "")
-    owned = context.reader.owned_objects(metadata["namespace"], uid, kinds, from_cache=from_cache)
+    owned = context.reader.owned_objects(metadata["namespace"], uid, kinds)
     pods, services = owned.pop("Pod"), owned.pop("Service", ())
     return build_observed_state(Owner(metadata["namespace"], uid), parsed.framework.container, pods, services, owned)
+
+
+def is_cache_behind(context: Context, parsed: Parsed, observed: Observed) -> bool:
+    """Whether the API server has pods of the job that the engine's cache lacks."""
+    metadata = parsed.resource["metadata"]
+    owner = Owner(metadata["namespace"], str(metadata.get("uid") or ""))
+    return context.reader.has_watch and context.reader.has_other_pods(owner, {pod.uid for pod in observed.pods})
 
 
 def _owned_kinds(job: DLJob, framework: Framework) -> list[str]:

@@ -127,5 +127,5 @@ class Plan:
     """Whether the next reconcile plans further creations or deletions for this same state of the job."""
     presumes_deleted_pods: bool = False
     """Whether it restarts the whole job because pods are missing. A cache may only not have them yet, so the reconcile
-    plans this again from what the API server has."""
+    asks the API server first."""
     delete_job: bool = False

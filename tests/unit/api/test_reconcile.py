@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api import reader
 from ansible_collections.dljob.operator.plugins.module_utils.api import reconcile as module
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
@@ -34,6 +35,23 @@ class ReadingApi(Api):
         if method == "PATCH" and self.status_error:
             raise self.status_error
         return super().request(method, path, body, query, content_type)
+
+
+class PagedApi(ReadingApi):
+    """Lists the pods in these pages."""
+
+    def __init__(self, pages: Sequence[Sequence[Any]]) -> None:
+        super().__init__()
+        self._pages = pages
+
+    def request(self, method: str, path: str, body: Any = None, query: Any = None, content_type: str = "") -> Any:
+        if method != "GET":
+            return super().request(method, path, body, query, content_type)
+        assert query["limit"] == reader.PAGE
+        number = int(query.get("continue", 0))
+        self.reads.append(path.rpartition("/")[2])
+        following = {"continue": str(number + 1)} if number + 1 < len(self._pages) else {}
+        return {"metadata": following, "items": self._pages[number]}
 
 
 @pytest.fixture(autouse=True)
@@ -103,10 +121,21 @@ def test_the_api_server_decides_whether_the_whole_job_lost_a_pod(are_deleted: bo
     job = mxjob().v1().workers(2).restart("OnFailure").run_policy(restartScope="Job").status(phase="Running")
     pods = [pod.resource() for pod in pods_of(job.job())]
     watched(*pods[:1])
-    api = ReadingApi(None, {"items": pods[: 1 if are_deleted else None]})
-    status = run(api, job).status
-    assert api.reads[:1] == ["pods"]
-    assert (status or {}).get("attempt") == (1 if are_deleted else None)
+    api = PagedApi([pods[:1], [] if are_deleted else pods[1:]])
+    outcome = run(api, job)
+    assert api.reads == ["pods", "pods"]
+    assert (outcome.status or {}).get("attempt") == (1 if are_deleted else None)
+    assert (api.status is None, outcome.plan == Plan()) == (not are_deleted, not are_deleted)
+    assert are_deleted or outcome.requeue_after is not None
+
+
+def test_a_pod_of_another_owner_is_none_of_the_job() -> None:
+    """Whoever may create pods can give one the job's label: it must not keep the job from its restart."""
+    job = mxjob().v1().workers(2).restart("OnFailure").run_policy(restartScope="Job").status(phase="Running")
+    pods = [pod.resource() for pod in pods_of(job.job())]
+    foreign = {**pods[1], "metadata": {**pods[1]["metadata"], "uid": "foreign", "ownerReferences": []}}
+    watched(*pods[:1])
+    assert (run(PagedApi([[*pods[:1], foreign]]), job).status or {}).get("attempt") == 1
 
 
 def test_of_an_invalid_job_only_a_first_status_needs_the_pods() -> None:
