@@ -13,7 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadli
 from bench import processes
 from bench.peers.base import free_port, total
 from devtools.demo.operator_process import OperatorProcess
-from support.live_jobs import Cluster, v1alpha1_job
+from support.live_jobs import Cluster, until, v1alpha1_job
 
 LEADS, STANDS_BY = "leadership gained", "standing by"
 PATIENT = ("--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=12s")
@@ -66,10 +66,7 @@ def test_the_workers_of_a_stopped_leader_may_not_write_after_its_deadline(
         assert len(deadlines) >= 2, "of the fork server and of its workers"
         assert not any(deadline.has_passed for deadline in deadlines)
         os.kill(leader.pid, signal.SIGSTOP)
-        stopped = time.monotonic()
-        while not all(deadline.has_passed for deadline in deadlines):
-            assert time.monotonic() - stopped < SECONDS
-            time.sleep(0.05)
+        until(lambda: all(deadline.has_passed for deadline in deadlines), SECONDS)
         os.kill(leader.pid, signal.SIGCONT)
         _wait_for(log, "another operator is the leader now")
 

@@ -112,7 +112,7 @@ class Running:
                 try:
                     log.write(line)
                 except OSError as error:
-                    # A full disk, for instance. Read on: a peer whose output nobody reads stops at its next line.
+                    # A full disk, for instance. Read on: a peer stops at its next line once its pipe is full.
                     self._unwritten = str(error)
                 if wanted in line:
                     self._ready.set()

@@ -327,16 +327,9 @@ def replica_entries(manifest: Mapping[str, Any]) -> Iterator[tuple[tuple[str | i
     if isinstance(spec, list):
         yield from ((("spec", index), entry) for index, entry in enumerate(spec))
         return
-    for field in (
-        "mxReplicaSpecs",
-        "tfReplicaSpecs",
-        "pytorchReplicaSpecs",
-        "jaxReplicaSpecs",
-        "paddleReplicaSpecs",
-        "xgbReplicaSpecs",
-        "replicaSpecs",
-    ):
-        replicas = spec.get(field)
+    for field, replicas in spec.items():
+        if not field.lower().endswith("replicaspecs"):
+            continue
         if isinstance(replicas, list):
             yield from ((("spec", field, index), entry) for index, entry in enumerate(replicas))
         elif isinstance(replicas, dict) and "template" in replicas:

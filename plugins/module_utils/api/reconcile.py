@@ -99,6 +99,12 @@ class Parsed:
     job: DLJob | None
     problems: tuple[str, ...] = ()
 
+    @property
+    def owner(self) -> Owner:
+        """What marks an object as this job's."""
+        metadata = self.resource["metadata"]
+        return Owner(metadata["namespace"], str(metadata.get("uid") or ""))
+
 
 @dataclass(frozen=True)
 class Committed:
@@ -148,21 +154,18 @@ def parse(resource: Resource, framework: Framework) -> Parsed:
 
 def read(context: Context, parsed: Parsed) -> Observed:
     """The objects that the job owns. Of an invalid job only a first status needs any: when its first pod began."""
-    metadata = parsed.resource["metadata"]
     if parsed.job is None and parsed.resource.get("status"):
         return Observed()
     kinds = _owned_kinds(parsed.job, parsed.framework) if parsed.job else ["Pod"]
-    uid = str(metadata.get("uid") or "")
-    owned = context.reader.owned_objects(metadata["namespace"], uid, kinds)
+    owned = context.reader.owned_objects(parsed.owner.namespace, parsed.owner.uid, kinds)
     pods, services = owned.pop("Pod"), owned.pop("Service", ())
-    return build_observed_state(Owner(metadata["namespace"], uid), parsed.framework.container, pods, services, owned)
+    return build_observed_state(parsed.owner, parsed.framework.container, pods, services, owned)
 
 
 def is_cache_behind(context: Context, parsed: Parsed, observed: Observed) -> bool:
     """Whether the API server has pods of the job that the engine's cache lacks."""
-    metadata = parsed.resource["metadata"]
-    owner = Owner(metadata["namespace"], str(metadata.get("uid") or ""))
-    return context.reader.has_watch and context.reader.has_other_pods(owner, {pod.uid for pod in observed.pods})
+    known = {pod.uid for pod in observed.pods}
+    return context.reader.has_watch and context.reader.has_other_pods(parsed.owner, known)
 
 
 def _owned_kinds(job: DLJob, framework: Framework) -> list[str]:

@@ -47,7 +47,7 @@ def test_a_peer_that_does_not_start_is_reported_with_its_log(tmp_path: Path) -> 
 
 
 def test_a_peer_goes_on_where_its_log_cannot_be_written(tmp_path: Path) -> None:
-    """The disk is full, for instance: a process whose output nobody reads would stop at its next line."""
+    """The disk is full, for instance: without a reader the peer would stop once its pipe is full."""
     (tmp_path / "p.log").symlink_to("/dev/full")
     much = "print('x' * 1_000_000, flush=True); print('ready', flush=True); import time; time.sleep(600)"
     with Running(peer(much), tmp_path / "kubeconfig", tmp_path) as running:

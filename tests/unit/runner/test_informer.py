@@ -456,7 +456,7 @@ def test_before_the_first_list_only_a_forbidden_optional_kind_counts_as_read() -
         until(lambda: len(denied.listed) > 3)
         assert (made.informer.has_synced.is_set(), made.informer.synced.is_set()) == (False, False)
         assert not made.informer.missing_now
-    assert made.informer.has_synced.is_set(), "whoever waits for it continues"
+    assert made.informer.has_synced.is_set(), "the caller that waits for it continues"
     with following(denied, optional=True) as made:
         assert made.informer.has_synced.wait(10)
         assert not made.informer.synced.is_set()

@@ -21,6 +21,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadli
 from kubernetes import client
 from kubernetes.config import incluster_config
 from support.lease_server import LeaseServer, held_by, lease_server
+from support.live_jobs import until
 from support.scripted_server import Exchange
 
 from dljob_operator import cli
@@ -349,13 +350,6 @@ def process_of(script: str, *arguments: str, environ: dict[str, str]) -> Iterato
         process.communicate()
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_a_worker_of_a_leader_that_was_stopped_writes_nothing_after_the_deadline(
     server: LeaseServer, tmp_path: Path
 ) -> None:
@@ -364,9 +358,9 @@ def test_a_worker_of_a_leader_that_was_stopped_writes_nothing_after_the_deadline
     deadline = WriteDeadline(path, create=True)
     environ = {**os.environ, VARIABLE: str(path)}
     with process_of(LEADER, server.url, environ=environ) as leading:
-        wait_for(lambda: not deadline.has_passed)
+        until(lambda: not deadline.has_passed)
         with process_of(WORKER, server.url, str(tmp_path), environ=environ) as worker:
-            wait_for(lambda: bool(server.written("/worker")))
+            until(lambda: bool(server.written("/worker")))
             leading.send_signal(signal.SIGSTOP)
             with started(Candidate(server, "standby", STEADY)) as standby:
                 output, _ = worker.communicate(timeout=60)
