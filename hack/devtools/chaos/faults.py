@@ -11,7 +11,9 @@ import math
 import random
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+T = TypeVar("T")
 REQUEST, EVENT, PROCESS, CONTROL_PLANE, NODE, JOB = "request", "watch event", "process", "control plane", "node", "job"
 
 
@@ -56,6 +58,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("kill after write", PROCESS, 4, "SIGKILL when a write has taken effect, before its response"),
     Kind("kill", PROCESS, 4, "SIGKILL of an operator's process at any time"),
     Kind("leader stopped", PROCESS, 2, "SIGSTOP of the leader's processes for longer than the Lease", (8, 13)),
+    Kind("clock set", PROCESS, 3, "the wall clock of an operator's processes jumps, by up to ten minutes either way"),
     Kind("API server restarted", CONTROL_PLANE, 1, "SIGKILL of kube-apiserver in the node", gap=280),
     Kind("etcd restarted", CONTROL_PLANE, 1, "SIGKILL of etcd in the node", gap=280),
     Kind("node lost", NODE, 2, "the Node is deleted, and another one joins later", (5, 25)),
@@ -72,6 +75,8 @@ BY_NAME = {kind.name: kind for kind in KINDS}
 PROCESSES = ("main", "fork server", "worker")
 """The processes of an operator that the faults of the kinds ``kill...`` hit."""
 OPERATORS = ("a", "b")
+CLOCKS = (-600.0, -30.0, -3.0, 0.0, 3.0, 30.0, 600.0)
+"""Seconds by which an operator's wall clock is ahead after the fault ``clock set``."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ class Fault:
     operator: str = OPERATORS[0]
     process: str = PROCESSES[0]
 
-    def chosen(self, among: Sequence[str]) -> str:
+    def chosen(self, among: Sequence[T]) -> T:
         """The element of ``among``, which must not be empty, that this fault hits."""
         return among[int(self.pick * len(among))]
 

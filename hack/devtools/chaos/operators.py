@@ -17,6 +17,7 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
+from devtools.chaos.clock.sitecustomize import OFFSET_FILE
 from devtools.cluster import process
 
 MARK = "DLJOB_CHAOS_START"
@@ -25,6 +26,7 @@ _RESTART_SECONDS = 0.5
 _ORPHAN_SECONDS = 20.0
 """How long processes of a killed operator may run: they end when they notice that their parent has gone."""
 ROOT = Path(__file__).resolve().parents[3]
+CLOCK = Path(__file__).resolve().parent / "clock"
 
 
 def processes_started() -> list[int]:
@@ -65,6 +67,8 @@ class Operator:
         self.orphans: list[str] = []
         """Descriptions of the processes that outlived their operator."""
         self._kubeconfig = kubeconfig
+        self._clock = folder / f"clock-{name}"
+        self._clock.unlink(missing_ok=True)
         self._prefix = f"{os.getpid()}-{time.monotonic_ns()}-{name}"
         self._metrics = f"127.0.0.1:{metrics}"
         self._arguments = [*arguments, f"--metrics-bind-address={self._metrics}"]
@@ -122,6 +126,12 @@ class Operator:
         for pid in processes_with(f"{self._prefix}-", exactly=False):
             _signal(pid, signal.SIGCONT)
 
+    def set_clock(self, seconds: float) -> None:
+        """Let the wall clock of all processes, also of later starts, be ahead by so many seconds, or behind."""
+        partial = self._clock.with_suffix(".partial")
+        partial.write_text(f"{seconds}")
+        partial.replace(self._clock)
+
     def metrics(self) -> str:
         """The text of its metrics, "" while it does not serve them."""
         try:
@@ -152,6 +162,8 @@ class Operator:
             while not self._ending.is_set():
                 mark = self.mark(self.starts)
                 environment = {**os.environ, "KUBECONFIG": str(self._kubeconfig), MARK: mark}
+                environment[OFFSET_FILE] = str(self._clock)
+                environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(CLOCK), os.environ.get("PYTHONPATH"))))
                 environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", "dljob_operator", "run", *self._arguments],

@@ -261,6 +261,10 @@ class Run:
         if fault.kind == "partition":
             self._proxies[fault.operator].partition(fault.seconds)
             return fault.operator
+        if fault.kind == "clock set":
+            seconds = fault.chosen(faults.CLOCKS)
+            self._operators[fault.operator].set_clock(seconds)
+            return f"{fault.operator} {seconds:+.0f} s"
         if fault.kind == "kill":
             hit = self._operators[leader].kill(fault.process)
             return f"{leader} {hit}" if hit else ""
