@@ -22,6 +22,7 @@ print(json.dumps({
     "time": time.time(), "nanoseconds": time.time_ns() / 1e9, "aware": aware.timestamp(),
     "naive": datetime.datetime.now().timestamp(), "logged": record.created, "given": time.gmtime(0).tm_year,
     "gmtime": __import__("calendar").timegm(time.gmtime()),
+    "formatted": logging.Formatter("%(asctime)s").format(record) != "",
     "instance": isinstance(aware - datetime.timedelta(1), datetime.datetime), "slept": time.monotonic() - begin,
 }))
 """
@@ -45,6 +46,7 @@ def test_every_wall_clock_is_wrong_and_no_other_clock(tmp_path: Path, offset: fl
         assert abs(found[name] - now - offset) < 60, name
     assert found["given"] == 1970
     assert found["instance"]
+    assert found["formatted"]
     assert 0 < found["slept"] < 30
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,23 @@ class _Offset:
         return self._value
 
 
+class _Converter:
+    """``time.gmtime`` or ``time.localtime``, whose default is the present.
+
+    Not a Python function: logging keeps ``time.localtime`` in a class, where a function would become a method.
+    """
+
+    def __init__(self, real: Callable[[float], time.struct_time]) -> None:
+        self._real = real
+
+    def __call__(self, seconds: Any = None) -> time.struct_time:
+        return self._real(time.time() if seconds is None else seconds)
+
+
 def install(path: Path) -> None:
     """Replace the functions by which Python reads the wall clock; one that was given a time still converts that."""
     offset = _Offset(path)
-    real_time, real_time_ns, real_gmtime, real_localtime = time.time, time.time_ns, time.gmtime, time.localtime
+    real_time, real_time_ns = time.time, time.time_ns
     real_datetime = datetime.datetime
 
     class Datetime(real_datetime):  # type: ignore[misc, valid-type]
@@ -47,15 +61,9 @@ def install(path: Path) -> None:
         def now(cls, tz: datetime.tzinfo | None = None) -> Any:
             return cls.fromtimestamp(real_time() + offset(), tz)
 
-    def gmtime(seconds: Any = None, /) -> time.struct_time:
-        return real_gmtime(real_time() + offset() if seconds is None else seconds)
-
-    def localtime(seconds: Any = None, /) -> time.struct_time:
-        return real_localtime(real_time() + offset() if seconds is None else seconds)
-
     time.time = lambda: real_time() + offset()
     time.time_ns = lambda: real_time_ns() + int(offset() * 1e9)
-    time.gmtime, time.localtime = gmtime, localtime
+    time.gmtime, time.localtime = _Converter(time.gmtime), _Converter(time.localtime)
     datetime.datetime = Datetime  # type: ignore[misc]
 
 
