@@ -76,7 +76,7 @@ def plan(parts: Collection[Part], full: bool = False) -> Lanes:
         host = _with_scenarios(host, beside_others=bool(pooled))
     separate = [_host_step(part) for part in _SEPARATE if part in single]
     if shared:  # not before the shared cluster is up: most other steps wait for that one
-        separate = [replace(step, after=(IMAGES,)) for step in separate]
+        separate = [replace(step, after=_ready_for(step, pooled)) for step in separate]
     return Lanes(tuple(host), tuple(_cluster_steps(shared, pooled, full)), tuple(separate))
 
 
@@ -87,6 +87,14 @@ def quick() -> Lanes:
 
 _MOLECULE = BY_NAME["molecule"]
 _SEPARATE = tuple(BY_NAME[name] for name in ("load", "lifecycle", "oldest", "unit"))
+
+
+def _ready_for(step: Step, pooled: Sequence[Part]) -> tuple[str, ...]:
+    """What must have finished on the shared cluster before a step that does not use it.
+
+    The unit tests only compute, so they come when the steps left there, one test at a time, leave processors idle.
+    """
+    return (PARALLEL,) if pooled and step.name == BY_NAME["unit"].name else (IMAGES,)
 
 
 def _host_step(part: Part) -> Step:
