@@ -35,17 +35,20 @@ _value:
   elements: str
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.pytorch import pytorch_validation
+from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks import pytorch_autoscaler
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+
+
+def _errors(cluster: Mapping[str, Any]) -> list[str]:
+    return [*pytorch_validation(cluster), *pytorch_autoscaler.validate(cluster)]
 
 
 class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter(
-            "pytorch_validation", ("replicas", "spec"), lambda cluster: list(pytorch_validation(cluster))
-        )
+        return cluster_filter("pytorch_validation", ("replicas", "spec"), _errors)

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
-from support.live_jobs import Cluster, Job, kubectl
+from kubernetes import client
+from support.builders import pytorchjob
+from support.live_jobs import SHELL_IMAGE, Cluster, Job, kubectl
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCURACY = re.compile(r"final: test_accuracy=([0-9.]+) processes=(\d+) epochs=\d+$", re.MULTILINE)
@@ -95,3 +97,23 @@ def test_a_worker_comes_in_the_middle(here: Cluster) -> None:
     accuracy, processes = final(whole)
     assert processes == 3
     assert accuracy >= 0.95
+
+
+def test_an_autoscaler_changes_the_number_of_workers(here: Cluster) -> None:
+    """By Kubernetes' own controller: without measured values too it enforces the bounds."""
+    metric = {
+        "type": "Resource",
+        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+    }
+    manifest = pytorchjob(worker=1, elasticPolicy={"minReplicas": 2, "maxReplicas": 3, "metrics": [metric]})
+    manifest["metadata"] = {"name": "scaled"}
+    (container,) = manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    container.update(image=SHELL_IMAGE, command=["sleep", "600"])
+    job = here.create(manifest)
+    here.wait_pods(job.uid, lambda pods: len(pods) == 2, "the autoscaler has added a worker")
+    autoscaling = client.AutoscalingV2Api(here.core.api_client)
+    (found,) = autoscaling.list_namespaced_horizontal_pod_autoscaler(here.namespace).items
+    assert found.metadata.name == "scaled"
+    kubectl(here, "patch", "pytorchjob/scaled", "--type=merge", '-p={"spec":{"runPolicy":{"suspend":true}}}')
+    here.wait_pods(job.uid, lambda pods: not pods, "a suspended job has no pods")
+    assert autoscaling.list_namespaced_horizontal_pod_autoscaler(here.namespace).items == []

@@ -24,6 +24,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.p
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tensorflow import tensorflow_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.xgboost import xgboost_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks import (
+    pytorch_autoscaler,
     tensorflow_parameter_server,
     tensorflow_tensorboard,
 )
@@ -94,8 +95,15 @@ TENSORFLOW: Framework = framework_loader.framework(
     read=lambda name: role_file("tensorflow", name),
 )
 
+
+def pytorch_errors(cluster: Cluster) -> list[str]:
+    """The hook, as the filter pytorch_validation computes it."""
+    return [*pytorch_validation(cluster), *pytorch_autoscaler.validate(cluster)]
+
+
 PYTORCH: Framework = framework_loader.framework(
-    declaration("pytorch"), {"environment": pytorch_environment, "validate": pytorch_validation}
+    declaration("pytorch"),
+    {"environment": pytorch_environment, "validate": pytorch_errors, "objects": pytorch_autoscaler.objects},
 )
 PADDLE: Framework = framework_loader.framework(declaration("paddle"), {"environment": paddle_environment})
 JAX: Framework = declared_entirely("jax")

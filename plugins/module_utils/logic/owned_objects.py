@@ -3,7 +3,8 @@
 Each has a hash of its content in an annotation: the operator creates a missing object again, replaces one of other
 content, and deletes one that the hook no longer returns. The annotation ``dljob.operator/lifetime`` of its manifest
 says how long it lives: ``pods`` (the default) until the operator cleans up after the training, ``job`` until the job is
-deleted. The pods need objects of the first kind: if Kubernetes refuses one, the job fails.
+deleted, ``active`` while the job is neither suspended nor finished. If Kubernetes refuses an object other than those of
+``job``, the job fails.
 """
 
 from __future__ import annotations
@@ -83,6 +84,11 @@ def lives_with_job(manifest: Manifest) -> bool:
 def keys_of_job(manifests: Collection[Manifest]) -> frozenset[Key]:
     """The objects that outlive the training."""
     return frozenset(key_of(manifest) for manifest in manifests if lives_with_job(manifest))
+
+
+def at_rest(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:
+    """Those that also exist while the job is suspended or finished."""
+    return tuple(m for m in manifests if m["metadata"]["annotations"][c.ANNOTATION_LIFETIME] != c.LIFETIME_ACTIVE)
 
 
 def missing(manifests: Collection[Manifest], observed: Observed) -> tuple[Manifest, ...]:

@@ -77,7 +77,7 @@ def _plan(job: DLJob, framework: Framework, observed: Observed, surroundings: Su
         return _finished(job, framework, observed, report, now)
     _report_created_pods(job, observed, report)
     if job.run_policy.suspend:
-        return _suspended(job, observed, report)
+        return _suspended(job, framework, observed, report)
     return _active(job, framework, observed, report, surroundings)
 
 
@@ -94,7 +94,7 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
     if left is not None and left <= 0:
         return Plan(delete_job=True)
     has_succeeded = outcome(job.status) == c.STATE_SUCCEEDED
-    objects = _hook_objects(job, framework)
+    objects = owned_objects.at_rest(_hook_objects(job, framework))
     kept = owned_objects.keys_of_job(objects)
     surplus = owned_objects.surplus(objects, observed)
     wait = cleanup.grace_period(job, framework, observed, report.completed_at, now) if has_succeeded else None
@@ -121,13 +121,14 @@ def _services(deletions: Sequence[Deletion]) -> tuple[str, ...]:
     return tuple(deletion.name for deletion in deletions if deletion.kind == "Service")
 
 
-def _suspended(job: DLJob, observed: Observed, report: StatusBuilder) -> Plan:
+def _suspended(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder) -> Plan:
     """No pods, no clock: the job waits for somebody to resume it."""
     report.suspended()
     report.phase(c.PHASE_CREATING)
     report.replicas(replica_statuses.count(job, Observed(), {}))
     gone = tuple(Deletion("Pod", p.name, p.uid) for p in observed.pods if not p.deleting)
-    return Plan(deletions=gone, status=report.status(), events=report.events)
+    surplus = owned_objects.surplus(owned_objects.at_rest(_hook_objects(job, framework)), observed)
+    return Plan(deletions=(*gone, *surplus), status=report.status(), events=report.events)
 
 
 @dataclass(frozen=True, slots=True)

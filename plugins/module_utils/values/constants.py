@@ -26,7 +26,8 @@ ANNOTATION_LIFETIME = "dljob.operator/lifetime"
 LIFETIME_PODS = "pods"
 """As long as the pods: until the cleanup after the training."""
 LIFETIME_JOB = "job"
-LIFETIMES = (LIFETIME_PODS, LIFETIME_JOB)
+LIFETIME_ACTIVE = "active"
+LIFETIMES = (LIFETIME_PODS, LIFETIME_JOB, LIFETIME_ACTIVE)
 
 NAME_LIMIT = 63
 """Longest label value, pod hostname and Service name (RFC 1123/1035)."""

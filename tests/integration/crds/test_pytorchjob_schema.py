@@ -99,9 +99,10 @@ def test_good(validation_error: Callable[[Job], str], job: Job) -> None:
         (written(0, 2, elasticPolicy={"rdzvBackend": ""}), "should be at least 1 chars long"),
         (written(1, terminationPolicy={"chief": {"replicaName": "Master"}}), "unknown field"),
         (written(0, 2, elasticPolicy={"rdzvConf": [{"value": "60"}]}), "key: Required value"),
+        (written(0, 2, elasticPolicy={"metrics": [{}]}), "metrics[0].type: Required value"),
         (
-            written(0, 2, elasticPolicy={"metrics": [{"type": "Resource", "resource": {"name": "cpu"}}]}),
-            "remove it, and create a HorizontalPodAutoscaler whose scaleTargetRef is this PyTorchJob",
+            written(0, 2, elasticPolicy={"metrics": [{"type": "cpu"}]}),
+            'supported values: "Resource", "ContainerResource"',
         ),
     ],
 )

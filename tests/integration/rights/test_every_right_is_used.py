@@ -19,7 +19,7 @@ from integration.engine.support import remove_crd, until
 from integration.rights.conftest import Start
 from integration.rights.recorder import Right, request_of
 from integration.rights.support import Operator, Resource, granted, mxjob_example, rules_of, unschedulable
-from support.builders import MXNET
+from support.builders import MXNET, pytorchjob
 
 from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.kube import KubeApi
@@ -147,6 +147,28 @@ def tensorboard(operator: Operator) -> None:
     operator.until(lambda: not operator.kube.get(routes)["items"], "and its Route")
 
 
+def autoscaler(operator: Operator) -> None:
+    """The HorizontalPodAutoscaler of elastic workers: made, changed, taken away."""
+    job = unschedulable(pytorchjob(worker=1))
+    metric = {
+        "type": "Resource",
+        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+    }
+    job["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 2, "metrics": [metric]}
+    path = operator.create(job, "autoscaler")
+
+    def bounds() -> list[int]:
+        return [
+            found["spec"]["maxReplicas"] for found in operator.owned("autoscaling/v2/horizontalpodautoscalers", path)
+        ]
+
+    operator.until(lambda: bounds() == [2], "it is scaled")
+    operator.patch(path, {"spec": {"elasticPolicy": {"maxReplicas": 3}}})
+    operator.until(lambda: bounds() == [3], "its bounds are changed")
+    operator.patch(path, {"spec": {"elasticPolicy": {"metrics": None}}})
+    operator.until(lambda: bounds() == [], "it is scaled no more")
+
+
 def stops(operator: Operator) -> None:
     """A job that is suspended loses its pods."""
     path = operator.create(mxjob_example(), "stops")
@@ -174,10 +196,11 @@ def test_every_right_is_used(start: Start, openshift: None) -> None:
         recorder = operator.recorder
         # an answer that was lost: whose is the object that has the name?
         recorder.lost = {right for right in roles if right.verb == "create" and right.resource in
-                         ("pods", "services", "configmaps", "deployments")}  # fmt: skip
+                         ("pods", "services", "configmaps", "deployments", "horizontalpodautoscalers")}  # fmt: skip
         # a status that cannot be written twice in a row is one Event, counted up
         recorder.broken[Right("kubeflow.org", "caffe2jobs/status", "patch")] = 2
         tensorboard(operator)
+        autoscaler(operator)
         stops(operator)
         large(operator)
         every = csv.examples(sources.read())

@@ -113,7 +113,13 @@ def test_the_elastic_policys_processes_are_torchruns_only() -> None:
             {"nprocPerNode": "2", "elasticPolicy": {"nProcPerNode": 2}},
             "spec.nprocPerNode and spec.elasticPolicy.nProcPerNode are one setting",
         ),
-        (1, {"elasticPolicy": {"metrics": [{}]}}, "spec.elasticPolicy.metrics is not supported"),
+        (1, {"elasticPolicy": {"metrics": {}}}, "spec.elasticPolicy.metrics must be a list of metrics"),
+        (1, {"elasticPolicy": {"metrics": ["cpu"]}}, "spec.elasticPolicy.metrics[0] must be a map with type"),
+        (
+            1,
+            {"elasticPolicy": {"metrics": [{"type": "Pods"}, {"type": "cpu"}]}},
+            "spec.elasticPolicy.metrics[1].type is 'cpu': it must be one of Resource, ContainerResource, Pods",
+        ),
         (
             1,
             {"elasticPolicy": {"minReplicas": "1"}},

@@ -34,8 +34,6 @@ def pytorch_validation(cluster: Mapping[str, Any]) -> Iterator[str]:
         yield f"{path} needs workers, of which the job has none: add Worker, or remove elasticPolicy"
     if processes is not None and policy.get("nProcPerNode") is not None:
         yield f"spec.nprocPerNode and {path}.nProcPerNode are one setting: keep nprocPerNode, remove the other"
-    if policy.get("metrics"):
-        yield f"{path}.metrics is not supported: remove it, and create a HorizontalPodAutoscaler instead"
     counts = {name: policy.get(name) for name in ("minReplicas", "maxReplicas", "nProcPerNode")}
     wrong = {name: given for name, given in counts.items() if given is not None and not _is_count(given)}
     for name, given in wrong.items():
@@ -84,10 +82,17 @@ def _master(cluster: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def worker_bounds(replicas: Mapping[str, Sequence[Any]], policy: Mapping[str, Any]) -> tuple[int, int]:
+    """The least and the largest number of workers under the elasticPolicy ``policy``, each the default of the other."""
+    workers = len(replicas.get(WORKER) or ())
+    least = policy.get("minReplicas", policy.get("maxReplicas", workers))
+    most = policy.get("maxReplicas", policy.get("minReplicas", workers))
+    return least, most
+
+
 def _elastic(workers: Sequence[Mapping[str, Any]], policy: Mapping[str, Any]) -> dict[str, str]:
     """The rendezvous of elastic workers, with their least and largest number."""
-    least = policy.get("minReplicas", policy.get("maxReplicas", len(workers)))
-    most = policy.get("maxReplicas", policy.get("minReplicas", len(workers)))
+    least, most = worker_bounds({WORKER: workers}, policy)
     host = policy.get("rdzvHost") or workers[0]["host"]
     port = policy.get("rdzvPort") or workers[0]["port"]
     details = ",".join(f"{one.get('key', '')}={one.get('value', '')}" for one in policy.get("rdzvConf") or ())

@@ -1,0 +1,76 @@
+"""The HorizontalPodAutoscaler of a PyTorchJob with elasticPolicy.metrics, from the job's start to its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.builders import PYTORCH, pytorchjob
+from support.fake_cluster import FakeCluster
+
+METRIC = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
+KEY = ("HorizontalPodAutoscaler", "example-job")
+
+
+def elastic(policy: dict[str, Any], **spec: Any) -> FakeCluster:
+    return FakeCluster(pytorchjob(worker=2, elasticPolicy={"metrics": [METRIC], **policy}, **spec), PYTORCH)
+
+
+def owned(cluster: FakeCluster) -> list[str]:
+    """The names of the autoscalers."""
+    return list(cluster.others.get(KEY[0], {}))
+
+
+def suspend(cluster: FakeCluster, suspended: bool) -> None:
+    cluster.edit(lambda spec: spec.setdefault("runPolicy", {}).update(suspend=suspended))
+    cluster.settle()
+
+
+@pytest.mark.parametrize(
+    ("policy", "least", "most"),
+    [
+        ({"minReplicas": 1, "maxReplicas": 5}, 1, 5),
+        ({"maxReplicas": 5}, 5, 5),
+        ({"minReplicas": 2}, 2, 2),
+        ({}, 2, 2),
+    ],
+)
+def test_it_scales_the_job_between_the_bounds_of_training_operator(
+    policy: dict[str, int], least: int, most: int
+) -> None:
+    (made,) = elastic(policy).planned().auxiliary_objects
+    assert (made["apiVersion"], made["kind"], made["metadata"]["name"]) == ("autoscaling/v2", *KEY)
+    assert made["spec"] == {
+        "scaleTargetRef": {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "example-job"},
+        "minReplicas": least,
+        "maxReplicas": most,
+        "metrics": [METRIC],
+    }
+
+
+@pytest.mark.parametrize("policy", [{"minReplicas": 1}, {"minReplicas": 1, "metrics": []}])
+def test_a_job_without_metrics_has_none(policy: dict[str, Any]) -> None:
+    cluster = FakeCluster(pytorchjob(worker=2, elasticPolicy=policy), PYTORCH)
+    assert cluster.planned().auxiliary_objects == ()
+
+
+@pytest.mark.parametrize("clean", ["None", "Running", "All"])
+def test_a_finished_job_is_scaled_no_more(clean: str) -> None:
+    """Also with a policy that keeps everything else."""
+    cluster = elastic({"minReplicas": 1}, runPolicy={"cleanPodPolicy": clean})
+    cluster.start()
+    assert owned(cluster) == [KEY[1]]
+    cluster.exit("worker", 0, 0)
+    cluster.exit("worker", 1, 0)
+    cluster.settle()
+    assert cluster.status["state"] == "Succeeded"
+    assert owned(cluster) == []
+
+
+def test_a_suspended_job_is_not_scaled_until_it_is_resumed() -> None:
+    cluster = elastic({"minReplicas": 1})
+    cluster.start()
+    suspend(cluster, True)
+    assert owned(cluster) == []
+    suspend(cluster, False)
+    assert owned(cluster) == [KEY[1]]
