@@ -30,6 +30,21 @@ def test_counted_from_the_pods_creation_where_nothing_ran(now: float, left: floa
     assert remaining_delay(pod.view(), at(now)) == left
 
 
+@pytest.mark.parametrize("behind", [0, 1, 7, 8, 9, 600, 10**8])
+def test_an_operator_whose_clock_is_behind_waits_about_twice_as_long_at_most(behind: float) -> None:
+    """One whose clock was 10 minutes behind restarted nothing for 10 minutes."""
+    pod = failed().created(5)
+    real = 10.0
+    for _ in range(20):
+        wait = remaining_delay(pod.view(), at(real - behind))
+        if wait == 0:
+            break
+        assert wait <= 8
+        real += wait
+    lived = 10 - 5
+    assert real <= 10 + 2 * 8 + lived
+
+
 @pytest.mark.parametrize(("clock", "now", "left"), [(610, 12, 1), (610, 13, 0), (-600, 5, 8), (-600, 13, 0)])
 def test_the_clock_of_a_node_that_is_wrong_changes_little(clock: float, now: float, left: float) -> None:
     """A node 10 minutes ahead made a replica wait 601 s instead of 1 s; one that is behind let it wait not at all."""
