@@ -45,7 +45,7 @@ from dljob_operator.engine.leader import LeaderElector, LeaseTimings
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.metrics_access import MetricsAccess
 from dljob_operator.engine.metrics_server import serve_metrics
-from dljob_operator.engine.requests import targets
+from dljob_operator.engine.requests import target_name, targets
 from dljob_operator.engine.settings import Settings
 from dljob_operator.runner import RunnerClient
 from dljob_operator.runner.client import RunnerError
@@ -133,7 +133,7 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace, deadline_file: 
             install_crds(api, directory, mark, installed)
         if health is not None:
             health.start()
-        metrics = Metrics()
+        metrics = Metrics(frameworks=_frameworks(watches) if options.training_operator_metrics else None)
         access = MetricsAccess(api.with_timeout(_REVIEW_TIMEOUT)) if options.metrics_authentication else None
         serve_metrics(metrics.registry, options.metrics_bind_address, certificate, access)
         elector = None if deadline is None else _elector(options, api, stopping, runner, deadline)
@@ -347,6 +347,11 @@ def _namespaces(options: argparse.Namespace) -> tuple[str, ...]:
     return tuple(filter(None, (name.strip() for name in options.namespace.split(","))))
 
 
+def _frameworks(watches: Sequence[Watch]) -> dict[str, str]:
+    """Each kind's framework, which is the name of its role."""
+    return {target_name(watch): (watch.role or watch.playbook or Path()).stem for watch in watches}
+
+
 def _run_environ(kubeconfig: Path | None, options: argparse.Namespace) -> dict[str, str]:
     """Return the environment of the runs, with the cluster under the variables that ansible-operator uses."""
     environ = {
@@ -387,6 +392,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--metrics-authentication", action="store_true",
         help="serve /metrics only to bearers of a token whose user may get the non-resource URL /metrics; needs TLS, "
         "and the rights of the ClusterRole system:auth-delegator")  # fmt: skip
+    add(
+        "--training-operator-metrics",
+        action="store_true",
+        help="count jobs under training-operator's names too, such as training_operator_jobs_created_total",
+    )
     add("--selector", default="", metavar="LABELS",
         help="reconcile only jobs that match this label selector, such as a shard (default: all)")  # fmt: skip
     add("--leader-elect", action="store_true", help="reconcile only while this process holds a Lease")

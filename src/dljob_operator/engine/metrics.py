@@ -9,7 +9,14 @@
     dljob_queue_jobs                                        jobs that currently wait for a run
 
 and the process metrics of prometheus_client (process_cpu_seconds_total, process_resident_memory_bytes ...). An example
-of `kind` is "kubeflow.org/v1 MXJob".
+of `kind` is "kubeflow.org/v1 MXJob". On request the counters of jobs have training-operator's names too, for dashboards
+and alerts that were written for it:
+
+    training_operator_jobs_created_total, training_operator_jobs_deleted_total,
+    training_operator_jobs_successful_total, training_operator_jobs_failed_total,
+    training_operator_jobs_restarted_total    {job_namespace, framework}
+
+`framework` is the role's name: tensorflow, pytorch, mxnet, xgboost, paddle, jax ... Source: training-operator 1.9.
 """
 
 from __future__ import annotations
@@ -27,29 +34,55 @@ from prometheus_client.registry import Collector
 from dljob_operator.engine.predicates import Change
 from dljob_operator.engine.transforms import Object
 
+CREATED, DELETED, SUCCEEDED, FAILED, RESTARTED = "created", "deleted", "succeeded", "failed", "restarted"
+_ENDS = {STATE_SUCCEEDED: SUCCEEDED, STATE_FAILED: FAILED}
+
+_OWN = {
+    CREATED: ("dljob_jobs_created", "Jobs that were created"),
+    DELETED: ("dljob_jobs_deleted", "Jobs that were deleted"),
+    SUCCEEDED: ("dljob_jobs_succeeded", "Jobs that have succeeded"),
+    FAILED: ("dljob_jobs_failed", "Jobs that have failed"),
+    RESTARTED: ("dljob_job_restarts", "Replicas, and whole jobs, that were started again"),
+}
+_TRAINING_OPERATOR = {
+    CREATED: ("training_operator_jobs_created", "Jobs that were created"),
+    DELETED: ("training_operator_jobs_deleted", "Jobs that were deleted"),
+    SUCCEEDED: ("training_operator_jobs_successful", "Jobs that have succeeded"),
+    FAILED: ("training_operator_jobs_failed", "Jobs that have failed"),
+    RESTARTED: ("training_operator_jobs_restarted", "Replicas, and whole jobs, that were started again"),
+}
+"""What training-operator names otherwise than this operator."""
+
 _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Seconds. A run that changes nothing is below the first bucket, one with a thousand replicas near the tenth."""
 
 
 class Metrics:
-    """Counts events. It is safe to use from several threads."""
+    """Counts events. It is safe to use from several threads.
 
-    def __init__(self, now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC)) -> None:
+    ``frameworks`` maps each kind to its framework, to count jobs under training-operator's names too; None: no.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
+        frameworks: Mapping[str, str] | None = None,
+    ) -> None:
         self.registry = CollectorRegistry()
         # creationTimestamp has whole seconds
         self._began = now().replace(microsecond=0)
-        of_jobs = ("namespace", "kind")
 
         def counter(name: str, text: str, labels: Iterable[str]) -> Counter:
             return Counter(name, text, labels, registry=self.registry)
 
-        self._created = counter("dljob_jobs_created", "Jobs that were created", of_jobs)
-        self._deleted = counter("dljob_jobs_deleted", "Jobs that were deleted", of_jobs)
-        self._ended = {
-            STATE_SUCCEEDED: counter("dljob_jobs_succeeded", "Jobs that have succeeded", of_jobs),
-            STATE_FAILED: counter("dljob_jobs_failed", "Jobs that have failed", of_jobs),
-        }
-        self._restarts = counter("dljob_job_restarts", "Replicas, and whole jobs, that were started again", of_jobs)
+        def of_jobs(names: Mapping[str, tuple[str, str]], labels: Iterable[str]) -> dict[str, Counter]:
+            return {event: counter(*text, labels) for event, text in names.items()}
+
+        self._jobs = of_jobs(_OWN, ("namespace", "kind"))
+        self._frameworks = frameworks
+        self._jobs_as_elsewhere = (
+            {} if frameworks is None else of_jobs(_TRAINING_OPERATOR, ("job_namespace", "framework"))
+        )
         self._reconciles = counter("dljob_reconciles", "Jobs that were reconciled", ("kind", "result"))
         self._runs = counter("dljob_runs", "Runs of a role, each for one job or many", ("kind",))
         self._seconds = Histogram(
@@ -59,22 +92,29 @@ class Metrics:
 
     def job_changed(self, kind: str, change: Change) -> None:
         """Count a change of a watched job. A list reports old jobs as new; creationTimestamp distinguishes them."""
-        labels = (change.obj["metadata"].get("namespace", ""), kind)
+        namespace = change.obj["metadata"].get("namespace", "")
+        for event, amount in self._events(change):
+            self._jobs[event].labels(namespace, kind).inc(amount)
+            if self._frameworks is not None:
+                self._jobs_as_elsewhere[event].labels(namespace, self._frameworks.get(kind, kind)).inc(amount)
+
+    def _events(self, change: Change) -> Iterator[tuple[str, int]]:
+        """What has happened to a job, and how often."""
         if change.new is None:
-            self._deleted.labels(*labels).inc()
+            yield DELETED, 1
             return
         is_new = change.old is None and _created(change.new) >= self._began
         if is_new:
-            self._created.labels(*labels).inc()
+            yield CREATED, 1
         if change.old is None and not is_new:
             return
         before, after = _status(change.old), _status(change.new)
         state = str(after.get("state") or "")
-        if state != before.get("state") and state in self._ended:
-            self._ended[state].labels(*labels).inc()
+        if state != before.get("state") and state in _ENDS:
+            yield _ENDS[state], 1
         again = _retries(after) - _retries(before)
         if again > 0:
-            self._restarts.labels(*labels).inc(again)
+            yield RESTARTED, again
 
     def ran(self, kind: str, seconds: float) -> None:
         self._runs.labels(kind).inc()

@@ -58,6 +58,28 @@ def test_what_becomes_of_jobs(changes: list[Change], expected: dict[str, float])
     assert counted(*changes) == expected
 
 
+def test_jobs_count_under_training_operators_names_too() -> None:
+    metrics = Metrics(lambda: BEGAN, {KIND: "mxnet"})
+    metrics.job_changed(KIND, Change(None, job()))
+    metrics.job_changed(KIND, Change(job("Running"), job("Succeeded")))
+    metrics.job_changed(KIND, Change(job("Running"), job("Failed", {"worker-0": 2})))
+    metrics.job_changed(KIND, Change(job(), None))
+    metrics.job_changed("example.com/v1 EchoJob", Change(job(), None))
+    value = metrics.registry.get_sample_value
+    for name, times in {"created": 1, "successful": 1, "failed": 1, "deleted": 1, "restarted": 2}.items():
+        labels = {"job_namespace": "lab", "framework": "mxnet"}
+        assert value(f"training_operator_jobs_{name}_total", labels) == times, name
+    assert value("dljob_jobs_created_total", LABELS) == 1
+    other = {"job_namespace": "lab", "framework": "example.com/v1 EchoJob"}
+    assert value("training_operator_jobs_deleted_total", other) == 1
+
+
+def test_only_on_request() -> None:
+    metrics = Metrics(lambda: BEGAN)
+    metrics.job_changed(KIND, Change(None, job()))
+    assert not any(found.name.startswith("training_operator") for found in metrics.registry.collect())
+
+
 def test_a_job_without_restarts_has_no_count_of_them() -> None:
     metrics = Metrics(lambda: BEGAN)
     metrics.job_changed(KIND, Change(job(), job("Running")))
