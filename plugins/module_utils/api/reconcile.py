@@ -16,6 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import nodes, r
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
+from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption
 from ansible_collections.dljob.operator.plugins.module_utils.logic import conclude as conclude_
 from ansible_collections.dljob.operator.plugins.module_utils.logic import plan as plan_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.resolve import (
@@ -52,6 +53,7 @@ CONFLICT_REQUEUE = 0.5
 """Seconds until the next reconcile of a job that changed between its read and its status write."""
 
 CACHE_REQUEUE = 1.0
+ADOPTION_REQUEUE = 1.0
 """Seconds until the next reconcile of a job of which the cache lacks pods; their events trigger it too."""
 
 
@@ -137,6 +139,8 @@ def reconcile(context: Context, resource: Resource, framework: Framework) -> Out
         if writer.delete_job():
             return Outcome(resource, planned, True, True, "its time to live is over", None)
         return Outcome(resource, planned, True, False, "changed meanwhile", CONFLICT_REQUEUE)
+    if result.adopted:
+        return _adopted(writer, parsed, resolution.plan, result, now)
     concluded = conclude(parsed, resolution, result, now)
     if may_defer(context, parsed, observed, result, concluded):
         concluded = conclude_.defer(concluded)
@@ -236,6 +240,21 @@ def may_defer(context: Context, parsed: Parsed, observed: Observed, result: Appl
     if not created_pods or result.incomplete or concluded.continues:
         return False
     return initial_status.can_defer(parsed.job, observed, concluded.status)
+
+
+def _adopted(writer: Writer, parsed: Parsed, planned: Plan, result: ApplyResult, now: datetime) -> Outcome:
+    """The plan took the adopted pods for missing ones, so its status is wrong: the next reconcile writes it."""
+    note = adoption.event(result.adopted)
+    return Outcome(
+        resource=parsed.resource,
+        plan=planned,
+        ok=True,
+        changed=True,
+        message=note.message,
+        requeue_after=ADOPTION_REQUEUE,
+        wrote=tuple(result.versions),
+        warnings=rbac.missing_permissions(writer.events([note], now)),
+    )
 
 
 def commit(context: Context, writer: Writer, concluded: Conclusion, now: datetime) -> Committed:

@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
     Owner,
     belongs_to_predecessor,
     is_owned_by,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH, MERGE_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote, event_of
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
@@ -112,6 +113,7 @@ class Writer:
                 if not self._dry_run:
                     result.versions.append(observed_version(response))
         written.created += result.created
+        written.adopted += result.adopted
         written.versions += result.versions
         written.optional_failures += result.refused
         written.postponed += result.postponed
@@ -135,15 +137,40 @@ class Writer:
                 f"{name}: an object of that name exists and does not belong to this job; rename the job or delete it",
             )
         elif not self._is_labeled(present):
-            # the engine and the plan find the job's objects by this label
-            self._add(
-                written.postponed,
-                f"{name}: it belongs to this job, but lacks the label {LABEL_JOB_UID}={self._uid}, which another "
-                "operator or a webhook has left out or changed; label it, or delete it to have it created again",
-            )
+            self._adopt(manifest, present, name, written)
         else:
             return str(present["metadata"]["uid"])
         return None
+
+    def _adopt(self, manifest: Resource, present: Resource, name: str, written: ApplyResult) -> None:
+        """Give an object of the job, which another operator has created, the labels and the hash of ``manifest``.
+
+        The engine and the plan find the job's objects by them. The spec stays as it is, so a pod that runs goes on.
+        """
+        metadata = present["metadata"]
+        patch = {
+            "metadata": {
+                "uid": metadata["uid"],
+                "resourceVersion": metadata.get("resourceVersion"),
+                **adoption.marks(manifest["metadata"]),
+            }
+        }
+        problem = "another operator or a webhook has left it out or changed it"
+        try:
+            response = self._api.request("PATCH", paths.object_path(manifest), patch, self._query, MERGE_PATCH)
+        except ApiError as e:
+            problem = e.message
+        else:
+            if self._is_labeled(response):
+                self._add(written.adopted, name)
+                if not self._dry_run:
+                    self._add(written.versions, observed_version(response))
+                return
+        self._add(
+            written.postponed,
+            f"{name}: it belongs to this job, but lacks the label {LABEL_JOB_UID}={self._uid}: {problem}; label it, or "
+            "delete it to have it created again",
+        )
 
     def _is_labeled(self, present: Resource) -> bool:
         return (present["metadata"].get("labels") or {}).get(LABEL_JOB_UID) == self._uid

@@ -33,6 +33,8 @@ class ApplyResult:
 
     created: list[str] = field(default_factory=list)
     """Objects that were created or replaced."""
+    adopted: list[str] = field(default_factory=list)
+    """Objects of the job that another operator had created, and that have this operator's labels now."""
     deleted: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     """Objects that Kubernetes refuses permanently, each with its message."""
@@ -54,7 +56,7 @@ class ApplyResult:
 
     @property
     def changed(self) -> bool:
-        return bool(self.created or self.deleted)
+        return bool(self.created or self.adopted or self.deleted)
 
     @property
     def incomplete(self) -> bool:

@@ -76,6 +76,7 @@ REASON_OOM = "OOMKilled"
 
 # Event reasons that are not also condition reasons
 EVENT_CREATED = "SuccessfulCreatePod"
+EVENT_ADOPTED = "Adopted"
 EVENT_NOT_TERMINATED = "PodNotTerminated"
 EVENT_FORCE_DELETED = "PodForceDeleted"
 EVENT_NOT_CREATED = "FailedCreatePod"

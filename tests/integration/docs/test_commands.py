@@ -68,6 +68,9 @@ RUN_BY = {
     r"make chaos( .*)?": "tests/e2e/test_chaos.py::test_a_short_run_finds_no_violation",
     r"make (image|deploy|undeploy)|kubectl apply --server-side -k deploy/kustomize/default": DEPLOYED,
     r"make image BASE_IMAGE=\S+": BASE,
+    r"kubectl (create clusterrole(binding)?|delete clusterrolebinding,clusterrole) dljob-adoption.*": (
+        "tests/integration/rights/test_missing_rights.py::test_a_pod_of_another_operator_needs_the_permission_of_the_migration_guide"
+    ),
     r"make deploy OVERLAY=namespaced": (
         "tests/e2e/test_deployment.py::test_a_job_beside_it_runs_and_one_elsewhere_is_left_alone"
     ),

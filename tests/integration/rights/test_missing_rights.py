@@ -89,3 +89,27 @@ def test_it_is_not_ready_before_it_may_see_pods(start: Start) -> None:
     with start(Right("", "pods", "list")) as operator, pytest.raises(OperatorError, match="not ready"):
         operator.until(lambda: 'cannot list resource "pods"' in operator.log, "the denial is logged")
         operator.process.wait_ready(0.5)
+
+
+def test_a_pod_of_another_operator_needs_the_permission_of_the_migration_guide(start: Start) -> None:
+    with start() as operator:
+        operator.process.wait_ready()
+        path = mxjob(operator)
+        (pod, *_) = operator.until(lambda: operator.owned("pods", path), "the job has pods")
+        name, label = pod["metadata"]["name"], "dljob.operator/job-uid"
+        pods = f"/api/v1/namespaces/{operator.watched}/pods"
+        operator.patch(f"{pods}/{name}", {"metadata": {"labels": {label: None}}})
+        rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}
+        reason = operator.until(
+            lambda: (found := operator.status(path).get("reason", "")) and RULE.search(found) and found, "it is missed"
+        )
+        assert yaml.safe_load(RULE.findall(reason)[0]) == rule
+        assert f"Pod/{name}: it belongs to this job, but lacks the label {label}=" in reason
+        add(operator, RULE.findall(reason)[0])
+        uid = operator.get(path)["metadata"]["uid"]  # type: ignore[index]
+        operator.until(
+            lambda: operator.get(f"{pods}/{name}")["metadata"]["labels"].get(label) == uid,  # type: ignore[index]
+            "the pod has the label",
+        )
+        operator.until(lambda: not RULE.search(operator.status(path)["reason"]), "and it is reported no more")
+        assert operator.get(f"{pods}/{name}")["metadata"]["uid"] == pod["metadata"]["uid"]  # type: ignore[index]

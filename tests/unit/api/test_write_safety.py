@@ -87,7 +87,9 @@ class Cluster(RestClient):
             place[keys[-1]] = change["value"]
         if isinstance(body, dict):
             found |= {key: value for key, value in body.items() if key != "metadata"}
-            found["metadata"] |= body.get("metadata") or {}
+            for name, value in (body.get("metadata") or {}).items():
+                before = found["metadata"].get(name)
+                found["metadata"][name] = {**before, **value} if isinstance(before, dict) else value
         return self._put(path, present, found, dry)
 
     def _put(self, path: str, present: Resource, body: Resource, dry: bool) -> Resource:
@@ -95,7 +97,8 @@ class Cluster(RestClient):
         given = body["metadata"]
         if (given.get("resourceVersion", version), given.get("uid", uid)) != (version, uid):
             raise CONFLICT
-        made = {**body, "metadata": {**present["metadata"], "resourceVersion": str(int(version) + 1)}}
+        marks = {name: given[name] for name in ("labels", "annotations") if name in given}
+        made = {**body, "metadata": {**present["metadata"], **marks, "resourceVersion": str(int(version) + 1)}}
         if not dry:
             self.objects[path.removesuffix("/status")] = made
         return made
@@ -430,19 +433,39 @@ def test_an_owner_that_cannot_be_read_is_asked_for_again(error: ApiError) -> Non
     assert outcome.requeue_after is not None
 
 
-def test_an_object_of_the_job_without_its_label_is_reported() -> None:
-    """Nothing would ever see it: the cache and the reads select by this label."""
-    resource = new_job().resource()
+def without_label(resource: Resource) -> Resource:
+    """The job's first pod, as another operator would have created it."""
     observe()
     first = Cluster(resource)
     run(first, resource)
     pod = next(each for each in first.objects.values() if each["kind"] == "Pod")
     del pod["metadata"]["labels"]["dljob.operator/job-uid"]
-    cluster = Cluster(resource, pod)
+    return pod
+
+
+def test_an_object_of_the_job_without_its_label_that_cannot_be_changed_is_reported() -> None:
+    """Nothing would ever see it: the cache and the reads select by this label."""
+    resource = new_job().resource()
+    cluster = Cluster(resource, without_label(resource))
+    cluster.before["PATCH"] = [ApiError(403, "Forbidden", 'pods is forbidden: cannot patch resource "pods"')]
     outcome = run(cluster, resource)
     status = cluster.objects[_path(resource)]["status"]
     assert "lacks the label" in status["reason"]
+    assert "cannot patch" in status["reason"]
     assert status["state"] != "Failed"
+    assert outcome.requeue_after is not None
+
+
+def test_an_object_of_the_job_without_its_label_gets_it() -> None:
+    """The plan takes the pod for a missing one, so this reconcile does not write its status."""
+    resource = new_job().resource()
+    pod = without_label(resource)
+    cluster = Cluster(resource, pod)
+    outcome = run(cluster, resource)
+    assert cluster.objects[_path(pod)]["metadata"]["labels"]["dljob.operator/job-uid"] == UID
+    assert cluster.objects[_path(pod)]["spec"] == pod["spec"]
+    assert "status" not in cluster.objects[_path(resource)]
+    assert cluster.events == ["Adopted"]
     assert outcome.requeue_after is not None
 
 

@@ -151,6 +151,60 @@ def test_a_name_that_is_taken(found: Any, field: str, text: str) -> None:
     assert (written.created, written.incomplete) == ([], True)
 
 
+MARKS = {
+    "labels": {**LABELS, "dljob.operator/replica-type": "worker", "dljob.operator/attempt": "0"},
+    "annotations": {"dljob.operator/spec-hash": "4f"},
+}
+
+
+def unmarked(name: str, **metadata: Any) -> dict[str, Any]:
+    """A pod of the job that another operator has created."""
+    return present(name, labels={"training.kubeflow.org/job-name": "digits"}, resourceVersion="5", **metadata)
+
+
+def intended(kind: str, name: str) -> dict[str, Any]:
+    made = manifest(kind, name)
+    labels = {**MARKS["labels"], "of-the-template": "yes"}
+    made["metadata"] |= {"labels": labels, "annotations": {**MARKS["annotations"], "of-the-template": "yes"}}
+    return made
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_an_object_that_another_operator_has_created_is_adopted(dry_run: bool) -> None:
+    """Only the marks of this operator change, and only of the object that was read."""
+    adopted = present("a", labels=MARKS["labels"], resourceVersion="6")
+    api = Api(POST_a=EXISTS, GET_a=unmarked("a"), PATCH_a=adopted)
+    written = Writer(api, JOB, dry_run).objects(Plan(pods=(intended("Pod", "a"),)))
+    assert api.methods() == ["POST a", "GET a", "PATCH a"]
+    assert api.bodies[-1] == {"metadata": {"uid": "uid of a", "resourceVersion": "5", **MARKS}}
+    assert api.types[-1] == "application/merge-patch+json"
+    assert api.queries[-1] == {**STRICT, **({"dryRun": "All"} if dry_run else {})}
+    assert (written.adopted, written.changed, written.incomplete) == (["Pod/a"], True, False)
+    assert written.versions == ([] if dry_run else [("uid of a", "6")])
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (ApiError(403, "Forbidden", 'cannot patch resource "pods"'), 'job-uid=job-1: cannot patch resource "pods"'),
+        (ApiError(409, "Conflict", "the object has been modified"), "job-uid=job-1: the object has been modified"),
+        (unmarked("a"), "job-uid=job-1: another operator or a webhook has left it out or changed it"),
+    ],
+)
+def test_what_cannot_be_adopted_is_reported(answer: Any, text: str) -> None:
+    api = Api(POST_a=EXISTS, GET_a=unmarked("a"), PATCH_a=answer)
+    written = Writer(api, JOB).objects(Plan(pods=(intended("Pod", "a"),)))
+    assert (written.adopted, written.versions, len(written.postponed)) == ([], [], 1)
+    assert text in written.postponed[0]
+
+
+def test_an_object_that_the_pods_can_do_without_is_adopted_too() -> None:
+    adopted = present("a", labels=LABELS, resourceVersion="6")
+    api = Api(POST_a=EXISTS, GET_a=unmarked("a"), PATCH_a=adopted)
+    written = Writer(api, JOB).objects(Plan(ensured_objects=(intended("Service", "a"),)))
+    assert (api.methods(), written.adopted) == (["POST a", "GET a", "PATCH a"], ["Service/a"])
+
+
 def test_another_conflict_is_not_taken_for_a_name() -> None:
     api = Api(POST_a=ApiError(409, "Conflict", "the quota has changed"))
     written = Writer(api, JOB).objects(Plan(pods=(manifest("Pod", "a"),)))

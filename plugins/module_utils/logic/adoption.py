@@ -1,0 +1,33 @@
+"""Jobs that ran under another operator: their pods and Services go on under this one.
+
+training-operator v1 names the objects of a job as this operator does, and makes the job their controller. They lack the
+labels of this operator, which finds them when a name is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote
+
+_LABELS = (c.LABEL_MANAGED_BY, c.LABEL_JOB_UID, c.LABEL_REPLICA_TYPE, c.LABEL_REPLICA_INDEX, c.LABEL_ATTEMPT)
+_ANNOTATIONS = (c.ANNOTATION_SPEC_HASH, c.ANNOTATION_LIFETIME)
+SHOWN = 5
+"""Names in the Event."""
+
+
+def marks(metadata: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """The labels and annotations by which this operator knows an object with the intended ``metadata``."""
+    return {
+        field: {name: value for name, value in (metadata.get(field) or {}).items() if name in names}
+        for field, names in (("labels", _LABELS), ("annotations", _ANNOTATIONS))
+    }
+
+
+def event(adopted: Sequence[str]) -> EventNote:
+    """The Event for the objects ``adopted``, each ``<kind>/<name>``."""
+    names = sorted(adopted)
+    shown = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+    return EventNote("Normal", c.EVENT_ADOPTED, f"Adopted {len(names)} objects of another operator: {shown}")

@@ -1,0 +1,114 @@
+"""Jobs that run under the real training-operator go on under this one with the same pods, and back again.
+
+As docs/migration.md has it: one operator stops, the other one starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench import tools
+from bench.peers import training_operator
+from bench.peers.base import Peer, Running, free_port
+from devtools.demo.operator_process import OperatorProcess
+from kubernetes import client
+from support.builders import paddlejob, pytorchjob, tfjob, xgboostjob
+from support.live_jobs import RELEASE, SHELL_IMAGE, UNTIL_RELEASED, Cluster, Job, until
+
+pytestmark = [pytest.mark.exclusive, pytest.mark.full]
+
+
+def until_released(manifest: dict[str, Any], name: str) -> dict[str, Any]:
+    """The job, whose processes all wait until the test lets them exit."""
+    manifest["metadata"] = {"name": name}
+    (field,) = (key for key in manifest["spec"] if key.endswith("ReplicaSpecs"))
+    for replica in manifest["spec"][field].values():
+        (container,) = replica["template"]["spec"]["containers"]
+        container.update(image=SHELL_IMAGE, command=["sh", "-c", UNTIL_RELEASED])
+        container.pop("args", None)
+    return manifest
+
+
+def condition(status: dict[str, Any], type_: str) -> bool:
+    return any(c["type"] == type_ and c["status"] == "True" for c in status.get("conditions") or ())
+
+
+def pods_of(here: Cluster, name: str) -> dict[str, str]:
+    """Name and uid of the pods, by the label that both operators set."""
+    found = here.core.list_namespaced_pod(here.namespace, label_selector=f"training.kubeflow.org/job-name={name}")
+    return {pod.metadata.name: pod.metadata.uid for pod in found.items}
+
+
+def release(here: Cluster, job: Job, container: str) -> None:
+    for name in pods_of(here, job.name):
+        here.run(name, "touch", RELEASE, container=container)
+
+
+@pytest.fixture
+def predecessor(cluster: Path, crds: None, api: client.ApiClient) -> Iterator[Peer]:
+    """training-operator, with its own definitions of the kinds; this operator's are applied again afterwards."""
+    program = tools.training_operator() / "training-operator"
+
+    def command(kubeconfig: Path, scratch: Path) -> list[str]:
+        return [
+            str(program), f"--health-probe-bind-address=127.0.0.1:{free_port()}",
+            f"--metrics-bind-address=127.0.0.1:{free_port()}", f"--webhook-server-port={free_port()}",
+            f"--pytorch-init-container-image={SHELL_IMAGE}",
+        ]  # fmt: skip
+
+    default = training_operator.DEFAULT
+    training_operator.prepare(cluster)
+    try:
+        yield Peer("before", default.title, command, default.ready, environment=default.environment)
+    finally:
+        assert default.clean_up is not None
+        default.clean_up()
+        client.CoreV1Api(api).delete_namespace(training_operator.NAMESPACE)
+        client.AdmissionregistrationV1Api(api).delete_validating_webhook_configuration(training_operator.WEBHOOK)
+
+
+def test_jobs_go_on_with_the_same_pods_and_back_again(
+    cluster: Path, own: Cluster, namespace: str, predecessor: Peer, tmp_path: Path
+) -> None:
+    made = {
+        "pytorch": pytorchjob(master=1, worker=2),
+        "tensorflow": tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=2),
+        "xgboost": xgboostjob(worker=1),
+        "paddle": paddlejob(worker=2),
+    }
+    jobs: dict[str, Job] = {}
+    pods: dict[str, dict[str, str]] = {}
+    with Running(predecessor, cluster, tmp_path) as before:
+        before.wait_ready()
+        for framework, manifest in made.items():
+            for name in (f"{framework}-stays", f"{framework}-returns"):
+                jobs[name] = own.create(until_released(manifest, name))
+        for name, job in jobs.items():
+            job.wait(lambda status: condition(status, "Running"), f"{name} runs under training-operator")
+            pods[name] = pods_of(own, name)
+        assert all(pods.values())
+
+    arguments = ("--install-crds", "--namespace", namespace)
+    with OperatorProcess(cluster, tmp_path / "ours.log", arguments) as ours:
+        ours.wait_ready()
+        for name, job in jobs.items():
+            own.wait_event(name, "Normal", "Adopted")
+            status = job.wait(lambda status: status.get("phase") == "Running", f"{name} runs under this operator")
+            assert condition(status, "Running")
+            assert pods_of(own, name) == pods[name]
+        for framework in made:
+            name = f"{framework}-stays"
+            release(own, jobs[name], framework)
+            assert condition(jobs[name].wait_end(), "Succeeded"), name
+
+    with Running(predecessor, cluster, tmp_path) as after:
+        after.wait_ready()
+        for framework in made:
+            name = f"{framework}-returns"
+            assert pods_of(own, name) == pods[name]
+            release(own, jobs[name], framework)
+            jobs[name].wait(lambda status: condition(status, "Succeeded"), f"{name} ends under training-operator")
+        until(lambda: all(condition(job.status, "Succeeded") for job in jobs.values()))
