@@ -1,0 +1,48 @@
+"""The helpers of the end-to-end tests, where the cluster does not answer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from support import live_jobs
+from support.live_jobs import Cluster
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    """Its kubectl writes a line for each call, and then runs what the test has put into ``kubectl.sh``."""
+    entry = {"name": "a", "cluster": {"server": "http://127.0.0.1:1"}, "user": {}}
+    kinds = {"clusters": [entry], "users": [entry], "contexts": [{"name": "a", "context": {"cluster": "a"}}]}
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "a", **kinds}))
+    program = tmp_path / "bin" / "kubectl"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$*" >> {tmp_path}/calls\nexec sh {tmp_path}/kubectl.sh\n')
+    program.chmod(0o755)
+    return Cluster(kubeconfig, "lab")
+
+
+def test_a_command_that_gets_no_answer_is_run_again(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kubelet that did not answer stopped a whole test run."""
+    monkeypatch.setattr(live_jobs, "EXEC_TIMEOUT", 0.3)
+    (tmp_path / "kubectl.sh").write_text(f"[ $(wc -l < {tmp_path}/calls) = 2 ] || exec sleep 60\n")
+    cluster.run("pod", "touch", "/tmp/file", container="main")
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert len(calls) == 2
+    assert calls[0].endswith("-n lab exec pod -c main -- touch /tmp/file")
+    with pytest.raises(subprocess.TimeoutExpired):
+        cluster.run("pod", "touch", "/tmp/file", container="main")
+
+
+def test_a_command_that_fails_or_prints_something_fails_the_test(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "kubectl.sh").write_text("echo no such file >&2; exit 1\n")
+    with pytest.raises(AssertionError, match="no such file"):
+        cluster.run("pod", "touch", "/none/file", container="main")
+    (tmp_path / "kubectl.sh").write_text("echo surprise\n")
+    with pytest.raises(AssertionError, match="surprise"):
+        cluster.run("pod", "touch", "/tmp/file", container="main")
