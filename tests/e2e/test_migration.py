@@ -56,7 +56,6 @@ def predecessor(cluster: Path, crds: None, api: client.ApiClient) -> Iterator[Pe
         return [
             str(program), f"--health-probe-bind-address=127.0.0.1:{free_port()}",
             f"--metrics-bind-address=127.0.0.1:{free_port()}", f"--webhook-server-port={free_port()}",
-            f"--pytorch-init-container-image={SHELL_IMAGE}",
         ]  # fmt: skip
 
     default = training_operator.DEFAULT
@@ -74,7 +73,8 @@ def test_jobs_go_on_with_the_same_pods_and_back_again(
     cluster: Path, own: Cluster, namespace: str, predecessor: Peer, tmp_path: Path
 ) -> None:
     made = {
-        "pytorch": pytorchjob(master=1, worker=2),
+        # a worker would wait in an init container, whose image is not here
+        "pytorch": pytorchjob(master=1),
         "tensorflow": tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=2),
         "xgboost": xgboostjob(worker=1),
         "paddle": paddlejob(worker=2),
