@@ -24,7 +24,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ApplyResult, ObservedVersion
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
 
 Resource = Mapping[str, Any]
@@ -136,7 +135,7 @@ class Writer:
                 written.refused,
                 f"{name}: an object of that name exists and does not belong to this job; rename the job or delete it",
             )
-        elif not self._is_labeled(present):
+        elif adoption.missing_labels(present["metadata"], self._uid):
             self._adopt(manifest, present, name, written)
         else:
             return str(present["metadata"]["uid"])
@@ -161,19 +160,17 @@ class Writer:
         except ApiError as e:
             problem = e.message
         else:
-            if self._is_labeled(response):
+            if not adoption.missing_labels(response["metadata"], self._uid):
                 self._add(written.adopted, name)
                 if not self._dry_run:
                     self._add(written.versions, observed_version(response))
                 return
+        labels = " and ".join(adoption.missing_labels(metadata, self._uid))
         self._add(
             written.postponed,
-            f"{name}: it belongs to this job, but lacks the label {LABEL_JOB_UID}={self._uid}: {problem}; label it, or "
-            "delete it to have it created again",
+            f"{name}: it belongs to this job, but lacks the label {labels}: {problem}; label it, or delete it to have "
+            "it created again",
         )
-
-    def _is_labeled(self, present: Resource) -> bool:
-        return (present["metadata"].get("labels") or {}).get(LABEL_JOB_UID) == self._uid
 
     def _delete(self, deletion: Deletion, written: ApplyResult, budget: Budget | None = None) -> None:
         if budget is not None and not budget.take():

@@ -26,6 +26,16 @@ def marks(metadata: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     }
 
 
+def missing_labels(metadata: Mapping[str, Any], uid: str) -> list[str]:
+    """Those of the labels ``<name>=<value>`` that an object with this ``metadata`` lacks to be found as the job's.
+
+    Engines watch by the first, and reads without an engine select by the second.
+    """
+    found = metadata.get("labels") or {}
+    needed = {c.LABEL_MANAGED_BY: c.MANAGER, c.LABEL_JOB_UID: uid}
+    return [f"{name}={value}" for name, value in needed.items() if found.get(name) != value]
+
+
 def event(adopted: Sequence[str]) -> EventNote:
     """The Event for the objects ``adopted``, each ``<kind>/<name>``."""
     names = sorted(adopted)

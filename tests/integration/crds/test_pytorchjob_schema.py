@@ -102,7 +102,7 @@ def test_good(validation_error: Callable[[Job], str], job: Job) -> None:
         (written(0, 2, elasticPolicy={"metrics": [{}]}), "metrics[0].type: Required value"),
         (
             written(0, 2, elasticPolicy={"metrics": [{"type": "cpu"}]}),
-            'supported values: "Resource", "ContainerResource"',
+            "metrics[0].type: Unsupported value",
         ),
     ],
 )

@@ -96,7 +96,7 @@ def test_a_pod_of_another_operator_needs_the_permission_of_the_migration_guide(s
         operator.process.wait_ready()
         path = mxjob(operator)
         (pod, *_) = operator.until(lambda: operator.owned("pods", path), "the job has pods")
-        name, label = pod["metadata"]["name"], "dljob.operator/job-uid"
+        name, label = pod["metadata"]["name"], "app.kubernetes.io/managed-by"
         pods = f"/api/v1/namespaces/{operator.watched}/pods"
         operator.patch(f"{pods}/{name}", {"metadata": {"labels": {label: None}}})
         rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}
@@ -106,9 +106,8 @@ def test_a_pod_of_another_operator_needs_the_permission_of_the_migration_guide(s
         assert yaml.safe_load(RULE.findall(reason)[0]) == rule
         assert f"Pod/{name}: it belongs to this job, but lacks the label {label}=" in reason
         add(operator, RULE.findall(reason)[0])
-        uid = operator.get(path)["metadata"]["uid"]  # type: ignore[index]
         operator.until(
-            lambda: operator.get(f"{pods}/{name}")["metadata"]["labels"].get(label) == uid,  # type: ignore[index]
+            lambda: operator.get(f"{pods}/{name}")["metadata"]["labels"].get(label) == "dljob-operator",  # type: ignore[index]
             "the pod has the label",
         )
         operator.until(lambda: not RULE.search(operator.status(path)["reason"]), "and it is reported no more")

@@ -129,7 +129,7 @@ def test_it_is_deferred_only_once(engine: None) -> None:
 
 def test_it_is_not_deferred_by_a_reconcile_that_creates_nothing(engine: None) -> None:
     """The cache does not yet contain the pods of the earlier reconcile."""
-    labels = {"dljob.operator/job-uid": UID}
+    labels = {"app.kubernetes.io/managed-by": "dljob-operator", "dljob.operator/job-uid": UID}
     ours = {"metadata": {"uid": "pod", "labels": labels, "ownerReferences": [{"uid": UID, "controller": True}]}}
     taken = ApiError(409, "AlreadyExists", "is there")
     api = Api({"Pod": taken, "Service": taken}, ours)

@@ -24,7 +24,8 @@ JOB = {
     "metadata": {"name": "digits", "namespace": "lab", "uid": "job-1", "resourceVersion": "41"},
 }
 OWNER = {"apiVersion": "kubeflow.org/v1", "kind": "MXJob", "name": "digits", "uid": "job-1", "controller": True}
-LABELS = {"dljob.operator/job-uid": "job-1"}
+LABELS = {"app.kubernetes.io/managed-by": "dljob-operator", "dljob.operator/job-uid": "job-1"}
+MANAGED_BY = "app.kubernetes.io/managed-by=dljob-operator"
 EXISTS = ApiError(409, "AlreadyExists", "it exists")
 INVALID, DENIED, AWAY = ApiError(422, "Invalid", "bad"), ApiError(403, "Forbidden", "quota"), ApiError(500, "", "away")
 STRICT = {"fieldManager": "dljob-operator", "fieldValidation": "Strict"}
@@ -138,8 +139,13 @@ def test_objects_that_the_job_has_already_are_no_change_and_its_pods_follow() ->
         (present("a", ownerReferences=[]), "refused", "Pod/a: an object of that name exists and does not belong"),
         (present("a", deletionTimestamp="2026-01-02T03:04:05Z"), "waiting", "Pod/a"),
         (present("a", ownerReferences=[{**OWNER, "uid": "job-0"}]), "predecessors", "Pod/a"),
-        (present("a", labels=None), "postponed", "lacks the label dljob.operator/job-uid=job-1"),
-        (present("a", labels={"dljob.operator/job-uid": "job-0"}), "postponed", "lacks the label"),
+        (present("a", labels=None), "postponed", f"{MANAGED_BY} and dljob.operator/job-uid=job-1"),
+        (
+            present("a", labels={**LABELS, "dljob.operator/job-uid": "job-0"}),
+            "postponed",
+            "dljob.operator/job-uid=job-1",
+        ),
+        (present("a", labels={"dljob.operator/job-uid": "job-1"}), "postponed", f"lacks the label {MANAGED_BY}: "),
         (AWAY, "postponed", "Pod/a: away"),
     ],
 )
