@@ -406,6 +406,7 @@ def down(settings: Settings) -> None:
 
 def _delete_containers(session: Session, engine: Engine) -> None:
     settings = session.settings
+    registry.collect_garbage(settings, engine)
     kindcluster.delete(open_kind(session, engine))
     engine.run("rm", "--force", "--volumes", settings.registry, check=False)
     engine.run("network", "rm", settings.network, check=False)

@@ -27,10 +27,12 @@ from devtools.cluster.state import StateFile
 PREFERRED_PORT = 5001
 """Preferred port on the host; another one is used if it is taken."""
 STORAGE = "/var/lib/registry"
+CONFIG = "/etc/dljob-registry.yaml"
 HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")
 PART = r"[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*"
 REPOSITORY = re.compile(f"{PART}(/{PART})*")
 TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
+_GARBAGE_TIMEOUT = 120.0
 DOMAIN = re.compile(r"^(?P<host>localhost|[^/]*[.:][^/]*)/(?P<rest>.+)$")
 
 
@@ -174,15 +176,15 @@ def start(settings: Settings, engine: Engine, port: int, address: str) -> None:
     arguments = [
         "run", "--detach", "--name", settings.registry, "--restart", "always", "--network", settings.network,
         "--publish", f"127.0.0.1:{port}:{REGISTRY_PORT}", "--volume", f"{storage}:{STORAGE}",
-        "--volume", f"{config}:/etc/dljob-registry.yaml:ro", "--user", f"{os.getuid()}:{os.getgid()}",
+        "--volume", f"{config}:{CONFIG}:ro", "--user", f"{os.getuid()}:{os.getgid()}",
     ]  # fmt: skip
     if address:
         # a fixed address keeps Docker from giving the node another one after a restart
         arguments += ["--ip", address]
     command = (
-        ["/etc/dljob-registry.yaml"]
+        [CONFIG]
         if image != versions.OFFICIAL_REGISTRY_IMAGE
-        else ["serve", "/etc/dljob-registry.yaml"]
+        else ["serve", CONFIG]
     )
     engine.run(*arguments, image, *command)
     deadline = time.monotonic() + 30
@@ -193,6 +195,17 @@ def start(settings: Settings, engine: Engine, port: int, address: str) -> None:
                 f"the registry does not answer on 127.0.0.1:{port}:\n{shell.tail(logs.stdout + logs.stderr)}"
             )
         time.sleep(0.1)
+
+
+def collect_garbage(settings: Settings, engine: Engine) -> None:
+    """Remove what no tag names any more from the running registry: earlier builds of images that were pushed again.
+
+    The content is kept between clusters, and every new build would make it grow. Nothing may be pushed meanwhile.
+    """
+    image = engine.run("inspect", "--format", "{{.Config.Image}}", settings.registry, check=False).stdout.strip()
+    program = "registry" if image == versions.OFFICIAL_REGISTRY_IMAGE else "docker-registry"
+    command = [program, "garbage-collect", "--delete-untagged", CONFIG]
+    engine.run("exec", settings.registry, *command, check=False, timeout=_GARBAGE_TIMEOUT)
 
 
 def push(settings: Settings, engine: Engine, port: int, images: list[str]) -> list[ImageName]:
