@@ -38,6 +38,10 @@ OUTCOMES = {
     "paddle-digits.yaml": Outcome(log=("worker", r"final: test_accuracy=0\.9[5-9]\d* processes=2 epochs=10")),
     "policy-backoff.yaml": Outcome("Failed", failure={"reason": "BackoffLimitExceeded"}),
     "policy-deadline.yaml": Outcome("Failed", failure={"reason": "DeadlineExceeded"}),
+    "policy-failure-rules.yaml": Outcome(
+        "Failed",
+        failure={"pod": "policy-failure-rules-worker-0", "exitCode": 42, "reason": "PodFailurePolicy"},
+    ),
     "policy-suspend.yaml": Outcome(suspended=True),
     "policy-ttl.yaml": Outcome(gone=True),
     "tensorflow-chief-evaluator.yaml": Outcome(log=("evaluator", r'"task": ?\{"type": ?"evaluator", ?"index": ?0\}')),

@@ -228,6 +228,16 @@ def replicas(rng: random.Random, manifest: Resource) -> None:
         rng.choice(found)["replicas"] = wanted
 
 
+FAILURE_POLICIES: tuple[Any, ...] = (
+    {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [1, 137]}}]},
+    {"rules": [{"action": "RestartJob", "onTerminationReasons": {"operator": "In", "values": ["OOMKilled"]}}]},
+    {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}, {"action": "Restart"}]},
+    {"rules": [{"action": "{{ x }}", "onExitCodes": {"containerName": "none", "operator": "In", "values": [0]}}]},
+    {"rules": [[]]},
+    {},
+)
+
+
 def run_policy(rng: random.Random, manifest: Resource) -> None:
     spec = manifest.get("spec")
     if not isinstance(spec, dict):
@@ -242,6 +252,8 @@ def run_policy(rng: random.Random, manifest: Resource) -> None:
                 ("suspend", (True, False)),
                 ("cleanPodPolicy", ("All", "Running", "None", "all", "")),
                 ("restartScope", ("Job", "Replica")),
+                ("maxRestartsPerReplica", (0, 2)),
+                ("podFailurePolicy", FAILURE_POLICIES),
                 ("managedBy", ("kueue.x-k8s.io/multikueue", "dljob.operator/dljob-operator", "other")),
                 ("schedulingPolicy", ({"minAvailable": 5}, {"queue": "{{ q }}", "minResources": {"cpu": "1"}})),
             )

@@ -68,15 +68,24 @@ def always_needed(flavor: Flavor) -> list[ReplicaType]:
     return [] if locally(flavor) else [type_ for type_ in flavor.types if flavor.least(type_)]
 
 
-def restarts_as_one(condition: str, unless: Sequence[str]) -> Rule:
-    """The rule that restartScope Job excludes restartPolicy Always, of which ``condition`` is the absence."""
-    return rule(
-        condition,
-        unless=[*unless, f"!({_AS_ONE})"],
-        message="restartPolicy Always would begin a job of runPolicy.restartScope Job anew even after success: "
-        "use OnFailure or ExitCode",
-        field=".runPolicy",
-    )
+def never_always(condition: str, unless: Sequence[str]) -> list[Rule]:
+    """The rules of what excludes restartPolicy Always, of which ``condition`` is the absence."""
+    return [
+        rule(
+            condition,
+            unless=[*unless, f"!({_AS_ONE})"],
+            message="restartPolicy Always would begin a job of runPolicy.restartScope Job anew even after success: "
+            "use OnFailure or ExitCode",
+            field=".runPolicy",
+        ),
+        rule(
+            condition,
+            unless=[*unless, "!has(self.runPolicy)", "!has(self.runPolicy.podFailurePolicy)"],
+            message="with runPolicy.podFailurePolicy the kubelet restarts no container, which restartPolicy Always "
+            "needs: use OnFailure or ExitCode",
+            field=".runPolicy",
+        ),
+    ]
 
 
 def no_such_chief(field: str) -> str:

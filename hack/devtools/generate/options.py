@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_LOCAL
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Elastic
 
+from devtools.generate.failure_policy import RUN_POLICY_RULES, pod_failure_policy
 from devtools.generate.layout import chief_decides, listed, quoted
 from devtools.generate.model import Flavor, Framework
 from devtools.generate.openapi import Rule, Schema, boolean, integer, mapping, record, rule, string
@@ -168,6 +169,11 @@ def _run_policy() -> Schema:
                 "Number of restarts, summed over all replicas, after which the job fails. Default: no limit.",
                 minimum=0,
             ),
+            "maxRestartsPerReplica": integer(
+                "Number of restarts of one replica after which the job fails. Default: no limit.",
+                minimum=0,
+            ),
+            "podFailurePolicy": pod_failure_policy(),
             "pendingTimeoutSeconds": integer(
                 "Seconds that a pod of the job may be pending, since its creation or since its init containers have "
                 "ended, before the job fails. Default: no limit.",
@@ -192,6 +198,7 @@ def _run_policy() -> Schema:
             ),
             "schedulingPolicy": _scheduling_policy(),
         },
+        rules=RUN_POLICY_RULES,
     )
 
 

@@ -16,9 +16,9 @@ from devtools.generate.layout import (
     count,
     listed,
     locally,
+    never_always,
     no_such_chief,
     or_local,
-    restarts_as_one,
 )
 from devtools.generate.model import Flavor, Framework
 from devtools.generate.openapi import Rule, Schema, array, integer, record, rule, string
@@ -141,7 +141,7 @@ class ReplicaList:
     def rules(self) -> list[Rule]:
         found = [self._needs(type_) for type_ in self.flavor.types if self.flavor.least(type_)]
         if self.field:
-            found += [*self._needs_any(), *self._needs_chief(), self._restarts_as_one()]
+            found += [*self._needs_any(), *self._needs_chief(), *self._never_always()]
         return found
 
     def _needs(self, type_: ReplicaType) -> Rule:
@@ -184,10 +184,10 @@ class ReplicaList:
                 field=".terminationPolicy.chief",
             )
 
-    def _restarts_as_one(self) -> Rule:
+    def _never_always(self) -> list[Rule]:
         policy = "r.template.spec.restartPolicy"
         without = f"!has(r.template) || !has(r.template.spec) || !has({policy}) || {policy} != 'Always'"
-        return restarts_as_one(f"{self._list}.all(r, {without})", self.unless)
+        return never_always(f"{self._list}.all(r, {without})", self.unless)
 
     def counts(self, type_: str) -> str:
         return f"{self._list}.filter(r, r.{self._type} == '{type_.upper()}').map(r, r.replicas)"

@@ -16,10 +16,10 @@ from devtools.generate.layout import (
     count,
     listed,
     locally,
+    never_always,
     no_such_chief,
     or_local,
     quoted,
-    restarts_as_one,
 )
 from devtools.generate.model import Flavor, Framework
 from devtools.generate.openapi import Rule, Schema, mapping, record, rule, string
@@ -92,7 +92,7 @@ class ReplicaMap:
 
     def rules(self) -> list[Rule]:
         chief = [self._needs_chief()] if chief_decides(self.framework) else []
-        return [*self._bounds(), *self._needs_success_target(), *chief, self._restarts_as_one()]
+        return [*self._bounds(), *self._needs_success_target(), *chief, *self._never_always()]
 
     def _bounds(self) -> Iterator[Rule]:
         local, hint = locally(self.flavor), or_local(self.flavor)
@@ -157,9 +157,9 @@ class ReplicaMap:
             field=".terminationPolicy.chief",
         )
 
-    def _restarts_as_one(self) -> Rule:
+    def _never_always(self) -> list[Rule]:
         policy = f"{self._map}[k].restartPolicy"
-        return restarts_as_one(f"{self._map}.all(k, !has({policy}) || {policy} != 'Always')", self.unless)
+        return never_always(f"{self._map}.all(k, !has({policy}) || {policy} != 'Always')", self.unless)
 
     def counts(self, type_: str) -> str:
         return f"{self._map}.filter(k, k.lowerAscii() == '{type_.lower()}').map(k, {self._map}[k].replicas)"

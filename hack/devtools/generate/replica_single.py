@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ReplicaType
 
-from devtools.generate.layout import CHIEF, NO_CHIEF, chief_decides, count, no_such_chief, restarts_as_one
+from devtools.generate.layout import CHIEF, NO_CHIEF, chief_decides, count, never_always, no_such_chief
 from devtools.generate.model import Flavor, Framework
 from devtools.generate.openapi import Rule, Schema, record, rule
 from devtools.generate.template import template
@@ -43,7 +43,7 @@ class ReplicaSingle:
     def rules(self) -> list[Rule]:
         policy = f"self.{self.field}.template.spec.restartPolicy"
         lacks = [f"!has({policy.rsplit('.', depth)[0]})" for depth in (2, 1, 0)]
-        found = [restarts_as_one(f"{' || '.join(lacks)} || {policy} != 'Always'", self.unless)]
+        found = never_always(f"{' || '.join(lacks)} || {policy} != 'Always'", self.unless)
         if chief_decides(self.framework):
             found.append(
                 rule(

@@ -79,10 +79,18 @@ def status() -> Schema:
             "lastReconcileTime": time("Time of the last reconcile that changed something."),
             "observedGeneration": integer("The metadata.generation that the operator has observed.", format="int64"),
             "attempt": integer(
-                "How often all replicas were restarted together (runPolicy.restartScope Job).", minimum=0
+                "How often all replicas were restarted together (runPolicy.restartScope Job, or a rule of "
+                "runPolicy.podFailurePolicy with the action RestartJob).",
+                minimum=0,
             ),
             "retries": mapping(
                 "Number of restarts of each replica.",
+                integer("Number of restarts."),
+                most=100_000,
+            ),
+            "ignoredRetries": mapping(
+                "Number of restarts of each replica that rules of runPolicy.podFailurePolicy with the action Ignore "
+                "exclude from retries.",
                 integer("Number of restarts."),
                 most=100_000,
             ),

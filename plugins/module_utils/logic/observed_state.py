@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
+    ContainerFailure,
     Observed,
     OwnedObject,
     PodState,
@@ -86,6 +87,8 @@ def _pod(pod: Resource, container: str) -> PodState:
         waiting=_waiting(statuses, status),
         pending_since=_pending_since(metadata, status, phase),
         disrupted=_has_condition(status, "DisruptionTarget"),
+        conditions=tuple((str(x.get("type")), str(x.get("status"))) for x in status.get("conditions") or ()),
+        failed_containers=tuple(_failures(statuses)),
     )
 
 
@@ -110,6 +113,13 @@ def _main_container(statuses: list[Resource], container: str, phase: str) -> Res
 def _restarts(statuses: list[Resource], container: str) -> int:
     """How often the kubelet restarted the framework's container. Restarts of a sidecar are no failures of the job."""
     return next((s.get("restartCount") or 0 for s in statuses if s.get("name") == container), 0)
+
+
+def _failures(statuses: list[Resource]) -> Iterator[ContainerFailure]:
+    for one in statuses:
+        ended = (one.get("state") or {}).get("terminated") or {}
+        if ended.get("exitCode"):
+            yield ContainerFailure(one.get("name") or "", int(ended["exitCode"]), ended.get("reason") or "")
 
 
 def _is_active(status: Resource, phase: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, pod_defaults
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, parse_failure_policy, pod_defaults
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.validate import validation_errors
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
@@ -363,17 +363,17 @@ def _run_policy(options: Mapping[str, Any], flavor: ApiFlavor, framework: Framew
         errors.append(f"{path}.restartScope: {scope!r} is none of {', '.join(RESTART_SCOPES)}")
         scope = RESTART_SCOPE_REPLICA
 
-    def seconds(name: str, least: int) -> int | None:
+    def number(name: str, least: int) -> int | None:
         value = policy.get(name)
         return None if value is None else _integer(value, f"{path}.{name}", Bounds(least, least, 2**31 - 1), errors)
 
-    force_delete_after = seconds("forceDeleteAfterSeconds", 0)
+    force_delete_after = number("forceDeleteAfterSeconds", 0)
     return RunPolicy(
         clean_pod_policy=clean,
-        ttl_seconds_after_finished=seconds("ttlSecondsAfterFinished", 0),
-        active_deadline_seconds=seconds("activeDeadlineSeconds", 1),
-        backoff_limit=seconds("backoffLimit", 0),
-        pending_timeout_seconds=seconds("pendingTimeoutSeconds", 1),
+        ttl_seconds_after_finished=number("ttlSecondsAfterFinished", 0),
+        active_deadline_seconds=number("activeDeadlineSeconds", 1),
+        backoff_limit=number("backoffLimit", 0),
+        pending_timeout_seconds=number("pendingTimeoutSeconds", 1),
         force_delete_after_seconds=(
             framework.force_delete_after_seconds if force_delete_after is None else force_delete_after
         ),
@@ -382,4 +382,6 @@ def _run_policy(options: Mapping[str, Any], flavor: ApiFlavor, framework: Framew
         scheduler_name=_text(options.get("schedulerName"), "spec.schedulerName", errors),
         priority_class=_text(scheduling.get("priorityClass"), f"{path}.schedulingPolicy.priorityClass", errors),
         restart_scope=scope,
+        max_restarts_per_replica=number("maxRestartsPerReplica", 0),
+        failure_rules=parse_failure_policy.parse(policy.get("podFailurePolicy"), errors),
     )

@@ -24,8 +24,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     failure,
     force_delete,
     pending,
-    replicas,
+    replica_limit,
     restart_all,
+    restart_job,
     slices,
     start_order,
     termination,
@@ -45,7 +46,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed, Plan, PodState
 
 IMMEDIATE = 0.0
 """Seconds until the next look where a step of this one has to be through first."""
@@ -144,14 +145,18 @@ def _active(
 ) -> Plan:
     hashes = {group.type: spec_hash(job, group) for group in job.groups}
     changed = report.forget_progress(_fingerprint(hashes))
+    as_one = restart_all.applies_to(job)
+    attempt = 0 if changed else restart_all.attempt_of(job.status)
+    if not as_one:
+        attempt = restart_job.current_attempt(observed, hashes, attempt)
+        hashes = restart_job.hashes_of(hashes, attempt)
     current = _of_this_spec(job, observed, hashes)
     report.taken_up(min((pod.created for pod in current.pods if pod.created), default=""))
     if changed:
         report.respecified()
     retries = {} if changed else failure.retries_of(job)
+    ignored = {} if changed else failure.retries_of(job, "ignoredRetries")
     completed = {} if changed else _completed_of(job)
-    as_one = restart_all.applies_to(job)
-    attempt = restart_all.attempt_of(job.status) if as_one and not changed else 0
     if as_one:
         attempt = restart_all.current_attempt(current, attempt)
         current = restart_all.of_this_attempt(current, attempt)
@@ -162,10 +167,11 @@ def _active(
     if succeeded(job, current, completed):
         report.succeeded()
         report.replicas(replica_statuses.settled(job, replica_statuses.count(job, current, completed)))
-        report.progress(retries, completed, attempt)
+        report.progress(retries, completed, attempt, ignored)
         return _end(job, framework, observed, report)
-    policy = restart_all if as_one else replicas
-    actions = policy.next_actions(job, observed, Progress(hashes, retries, completed, attempt), surroundings.now)
+    policy = restart_all if as_one else restart_job
+    progress = Progress(hashes, retries, completed, attempt, ignored)
+    actions = policy.next_actions(job, observed, progress, surroundings.now)
     held_back = start_order.waiting_types(job, framework, current, completed)
     if held_back:
         starts = tuple(start for start in actions.starts if start.group.type not in held_back)
@@ -174,6 +180,7 @@ def _active(
     job_failure = (
         failure.find_failure(job, current, completed)
         or failure.over_backoff_limit(job, actions.retries, current.pods)
+        or replica_limit.over_limit(job, actions.retries, current.pods)
         or pending.find_timeout(job, current, surroundings.now)
         or _overdue(job, left)
     )
@@ -181,15 +188,15 @@ def _active(
         completed, attempt = {}, actions.begins
     counts = replica_statuses.count(job, current, completed)
     report.replicas(counts)
-    report.progress(actions.retries, completed, attempt)
+    report.progress(actions.retries, completed, attempt, actions.ignored)
     if job_failure:
         report.failed(job_failure)
         return _end(job, framework, observed, report)
 
     if actions.begins:
-        report.restarting_all([failure.describe(p) for p in actions.restarted if failure.has_failed(p)])
+        report.restarting_all([failure.explain(job, p) for p in _causes(job, actions.restarted)])
     elif actions.restarted:
-        report.restarting(actions.restarted, [failure.describe(p) for p in actions.restarted])
+        report.restarting(actions.restarted, [failure.explain(job, p) for p in actions.restarted])
     _report_phase(job, current, report, counts, anew=bool(actions.begins) or (as_one and changed))
     forced = force_delete.due(job, observed.pods, surroundings.now)
     if not forced:  # else the state of their nodes decides what to report
@@ -291,6 +298,11 @@ def _report_phase(job: DLJob, current: Observed, report: StatusBuilder, counts: 
     held_up = next((f"{p.name}: {p.waiting}" for p in current.pods if p.waiting and not p.deleting), "")
     lost = "; ".join(failure.describe(p).message for p in failure.lost_pods(job, current))
     report.waiting(held_up or (lost and f"the others go on: {lost}"))
+
+
+def _causes(job: DLJob, pods: Sequence[PodState]) -> list[PodState]:
+    """Those of the pods for which all replicas restart that have failed or that a rule is about."""
+    return [pod for pod in pods if failure.has_failed(pod) or failure.action_for(job, pod)]
 
 
 def _report_stuck(job: DLJob, observed: Observed, report: StatusBuilder, now: datetime) -> None:

@@ -77,7 +77,9 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
 
 def _pod_restart_policy(job: DLJob, group: ReplicaGroup) -> str:
     """The pod's restartPolicy: Never where the operator, not the kubelet, decides about restarts."""
-    ours = group.restart_policy == c.RESTART_EXIT_CODE or job.run_policy.restart_scope == c.RESTART_SCOPE_JOB
+    policy = job.run_policy
+    as_one = policy.restart_scope == c.RESTART_SCOPE_JOB
+    ours = group.restart_policy == c.RESTART_EXIT_CODE or as_one or bool(policy.failure_rules)
     return c.RESTART_NEVER if ours else group.restart_policy
 
 

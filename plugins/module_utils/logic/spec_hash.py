@@ -6,7 +6,11 @@ import hashlib
 import json
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import RESTART_SCOPE_JOB
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
+    RESTART_ALWAYS,
+    RESTART_ON_FAILURE,
+    RESTART_SCOPE_JOB,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 
 
@@ -28,6 +32,8 @@ def spec_hash(job: DLJob, group: ReplicaGroup) -> str:
     }
     if job.run_policy.restart_scope == RESTART_SCOPE_JOB:  # the kubelet then does not restart containers in place
         source["restart_scope"] = True
+    elif job.run_policy.failure_rules and group.restart_policy in (RESTART_ON_FAILURE, RESTART_ALWAYS):
+        source["failure_policy"] = True  # nor then: its restarts would bypass the rules
     if group.is_completed:
         source["standard"] = True  # the same container may run its own program or the pod hook's
     if job.options:  # only if there are any, so that pods without options keep their hash

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, quantities
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, parse_failure_policy, quantities
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import (
     build_cluster_spec,
     for_replica,
@@ -34,6 +34,7 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 def validation_errors(job: DLJob, framework: Framework) -> list[str]:
     """All errors of ``job``; empty for a valid one."""
     found = [*_counts(job, framework), *_names(job), *_restarts(job), *_templates(job, framework)]
+    found += parse_failure_policy.conflicts(job)
     if found:
         return found  # the following checks need a job that passes these
     cluster = build_cluster_spec(job, framework)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_TARGET, ApiFlavor
+from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import FailureRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,9 @@ class RunPolicy:
     force_delete_after_seconds: int | None = None
     restart_scope: str = "Replica"
     """Replica: a failed replica restarts alone; Job: all replicas restart with it."""
+    max_restarts_per_replica: int | None = None
+    failure_rules: tuple[FailureRule, ...] = ()
+    """The rules of podFailurePolicy; with any, the kubelet restarts no container of the job."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,15 @@ class Termination:
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerFailure:
+    """A container, or init container, that is terminated with an exit code other than 0."""
+
+    name: str
+    code: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class PodState:
     """A pod that the job owns."""
 
@@ -60,6 +69,10 @@ class PodState:
     its last init container. "" where it has started, and while an init container runs."""
     disrupted: bool
     """Whether the cluster ended the pod (preemption, eviction, node loss), not the program."""
+    conditions: tuple[tuple[str, str], ...] = ()
+    """The type and the status of each condition."""
+    failed_containers: tuple[ContainerFailure, ...] = ()
+    """Containers first, then init containers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -48,10 +49,9 @@ def check_deleted(planned: Planned, state: State) -> None:
         return
     if restart_all.applies_to(planned.job):
         return  # check_status compares its attempt with its count
-    retries = status.get("retries", {})
     for pod in planned.observed.pods:
         if pod.name in deleted and _is_current(planned, pod) and has_failed(pod) and not pod.disrupted:
-            counted = retries.get(f"{pod.type}-{pod.index}", 0)
+            counted = _failures(status).get(f"{pod.type}-{pod.index}", 0)
             require(counted > pod.attempt, f"{pod.name} is deleted, and its failure is not counted")
 
 
@@ -110,7 +110,7 @@ def _check_completed(planned: Planned, old: Status, new: Status) -> None:
 
 
 def _check_retries(planned: Planned, old: Status, new: Status) -> None:
-    before, after = old.get("retries", {}), new.get("retries", {})
+    before, after = _failures(old), _failures(new)
     for replica in {*before, *after}:
         increase = after.get(replica, 0) - before.get(replica, 0)
         require(increase >= 0, f"the retries of {replica} decrease: {before} to {after}")
@@ -123,6 +123,14 @@ def _check_retries(planned: Planned, old: Status, new: Status) -> None:
         ]
         counted = [pod.attempt + 1 for pod in failed if _is_current(planned, pod)]
         require(after[replica] in counted, f"the retries of {replica} become {after[replica]}, its failures {counted}")
+
+
+def _failures(status: Status) -> dict[str, int]:
+    """The recorded failures of each replica, with those that a rule of podFailurePolicy ignores for the limits."""
+    counts: Counter[str] = Counter()
+    for field in ("retries", "ignoredRetries"):
+        counts.update(status.get(field, {}))
+    return dict(counts)
 
 
 def _check_attempt(planned: Planned, old: Status, new: Status) -> None:

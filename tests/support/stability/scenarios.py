@@ -103,6 +103,12 @@ def _mx(flavor: str, policy: str, **run_policy: Any) -> Resource:
     return (made.run_policy(**run_policy) if run_policy else made).resource()
 
 
+RULES = [
+    {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [137]}},
+    {"action": "Restart", "onExitCodes": {"operator": "In", "values": [1]}},
+]
+
+
 def _elastic(worker: int, **fields: Any) -> Resource:
     return pytorchjob(worker=worker, elasticPolicy={"minReplicas": 1, "maxReplicas": 2}, **fields)
 
@@ -162,6 +168,7 @@ def _families() -> Mapping[str, tuple[Framework, Mapping[str, Resource]]]:
                 "v1alpha1, on failure": _mx("v1alpha1", "OnFailure"),
                 "v1alpha1, never, backoff 1": _mx("v1alpha1", "Never", backoffLimit=1, cleanPodPolicy="All"),
                 "v1alpha1, whole job": _mx("v1alpha1", "Never", restartScope="Job"),
+                "v1, rules": _mx("v1", "Never", cleanPodPolicy="Running", podFailurePolicy={"rules": RULES}),
                 "mpba": _mx("mpba", "Never"),
             },
         ),

@@ -11,11 +11,16 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.exit
     ExitCodeClass,
     classify_exit_code,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.pod_failure import Match, first_match
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import has_succeeded
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FAILS_BY_TARGET
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
+from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import (
+    ACTION_COUNT,
+    ACTION_FAIL_JOB,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,25 @@ def has_failed(pod: PodState) -> bool:
     return pod.terminated and pod.restart_policy == c.RESTART_NEVER and pod.ended is not None and pod.ended.code != 0
 
 
+def rule_for(job: DLJob, pod: PodState) -> Match | None:
+    """The rule of the job's podFailurePolicy that decides about ``pod``; ``None`` without a failure or such a rule.
+
+    A pod that is being deleted has failed if the cluster takes it away: it leaves no other trace.
+    """
+    if not job.run_policy.failure_rules:
+        return None
+    is_taken = pod.disrupted and pod.phase != "Succeeded" and not (pod.ended is not None and pod.ended.code == 0)
+    if not (is_taken if pod.deleting else has_failed(pod)):
+        return None
+    return first_match(job.run_policy.failure_rules, pod)
+
+
+def action_for(job: DLJob, pod: PodState) -> str:
+    """The action of that rule, "" without one."""
+    match = rule_for(job, pod)
+    return match.action if match else ""
+
+
 def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int]] | None = None) -> Failure | None:
     """The failure that ends ``job``, or ``None`` while it can still succeed.
 
@@ -49,6 +73,11 @@ def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int
     job fails once all its replicas have ended without success of the job. ``completed`` are the replicas that have
     succeeded.
     """
+    for pod in observed.pods:
+        match = rule_for(job, pod)
+        is_completed = pod.index in (completed or {}).get(pod.type, ())
+        if match and match.action == ACTION_FAIL_JOB and not is_completed:
+            return _failure_by_rule(pod, match)
     for group in job.groups:
         if group.type == job.elastic_type:
             continue
@@ -72,7 +101,11 @@ def lost_pods(job: DLJob, observed: Observed) -> list[PodState]:
 
 
 def is_fatal(job: DLJob, group: ReplicaGroup, pod: PodState) -> bool:
-    """Whether ``pod`` has failed permanently, by the restart policy of its ``group`` and the flavor's ``fails_by``."""
+    """Whether ``pod`` has failed permanently: by a rule of the job's podFailurePolicy, or else by the restart policy of
+    its ``group`` and the flavor's ``fails_by``."""
+    action = action_for(job, pod)
+    if action not in ("", ACTION_COUNT):
+        return action == ACTION_FAIL_JOB
     if job.flavor.fails_by == FAILS_BY_TARGET:
         # the replicas of a local job are independent, so the result of each counts
         is_target = group.type == job.success_target.type and (
@@ -116,14 +149,39 @@ def describe(pod: PodState) -> Failure:
     )
 
 
+def explain(job: DLJob, pod: PodState) -> Failure:
+    """:func:`describe`, with the rule of podFailurePolicy that decides about ``pod``."""
+    match = rule_for(job, pod)
+    return _failure_by_rule(pod, match) if match else describe(pod)
+
+
+def _failure_by_rule(pod: PodState, match: Match) -> Failure:
+    rule = f"for which spec.runPolicy.podFailurePolicy.rules[{match.index}] has the action {match.action}"
+    if match.container is None:
+        type_, status = match.condition or ("", "")
+        condition = type_ if status == "True" else f"{type_}={status}"
+        end = (
+            f", and its container {pod.container} exited with {pod.ended.code}" if pod.ended and pod.ended.code else ""
+        )
+        message = f"pod {pod.name} has the condition {condition}{end}, {rule}"
+        code = pod.ended.code if end and pod.ended else None
+        container, log = pod.container if end else "", pod.message
+    else:
+        container, code = match.container.name, match.container.code
+        reason = f" ({match.container.reason})" if match.container.reason else ""
+        message = f"container {container} of pod {pod.name} exited with {code}{reason}, {rule}"
+        log = pod.ended.message if pod.ended and container == pod.container else pod.message
+    return _with_log_tail(Failure(c.REASON_FAILURE_POLICY, message, pod.name, container, code, log))
+
+
 def _with_log_tail(failure: Failure) -> Failure:
     tail = log_tail(failure.log, IN_SENTENCE)
     return dataclasses.replace(failure, message=f"{failure.message}: {tail}") if tail else failure
 
 
-def retries_of(job: DLJob) -> dict[str, int]:
+def retries_of(job: DLJob, field: str = "retries") -> dict[str, int]:
     """Number of replacement pods by ``<type>-<index>``. The status stores it, because it must outlive the pods."""
-    retries = job.status.get("retries")
+    retries = job.status.get(field)
     return {str(k): v for k, v in retries.items() if isinstance(v, int)} if isinstance(retries, Mapping) else {}
 
 

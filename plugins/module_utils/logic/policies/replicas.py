@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import restart
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed, is_fatal
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import (
+    action_for,
+    has_failed,
+    is_fatal,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.pod_failure import COUNTED
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed, PodState
+from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import ACTION_IGNORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,8 @@ class Progress:
     """Indexes of the replicas that have succeeded, by lower-case type."""
     attempt: int = 0
     """The current attempt where all replicas restart together."""
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    """Failures that a rule of podFailurePolicy excluded from ``retries``, by :func:`key`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +45,8 @@ class PodToCreate:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaActions:
-    """The next steps. ``retries`` is the complete new count. ``restarted`` has the failed pods that it newly counts,
-    and the disrupted pods, which it does not count."""
+    """The next steps. ``retries`` and ``ignored`` are the complete new counts. ``restarted`` has the failed pods that
+    they newly count, and the disrupted pods, which they do not count."""
 
     starts: tuple[PodToCreate, ...]
     deletions: tuple[Deletion, ...]
@@ -47,6 +55,7 @@ class ReplicaActions:
     wait: float | None
     begins: int = 0
     """The new attempt where all replicas restart together and their completion is reset; 0 where they do not."""
+    ignored: Mapping[str, int] = field(default_factory=dict)
 
 
 def key(type_: str, index: int) -> str:
@@ -59,11 +68,12 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
 
     A replica gets no new pod while its old one exists, even if that is terminating: two pods of one rank would have the
     same DNS name. One reconcile counts a failed pod in the status and a later one deletes it, so that the count is
-    correct whatever fails in between.
+    correct whatever fails in between. The attempt of a pod is the number of failures before it, whether counted for the
+    limits or ignored.
     """
     starts: list[PodToCreate] = []
     deletions: list[Deletion] = []
-    counts = dict(progress.retries)
+    counts, ignored = dict(progress.retries), dict(progress.ignored)
     restarted: list[PodState] = []
     waits: list[float] = []
     by_replica: dict[str, list[PodState]] = {}
@@ -75,25 +85,32 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
         pods = by_replica.pop(name, [])
         if not pods:
             if index not in progress.completed.get(group.type.lower(), ()):
-                starts.append(PodToCreate(group, index, counts.get(name, 0)))
+                starts.append(PodToCreate(group, index, counts.get(name, 0) + ignored.get(name, 0)))
             continue
         current, *others = sorted(pods, key=lambda p: (not p.deleting, p.attempt), reverse=True)
         deletions.extend(delete(p) for p in others if not p.deleting)
+        action = action_for(job, current) if current.spec_hash == progress.hashes[group.type] else ""
+        failures = counts.get(name, 0) + ignored.get(name, 0)
         if current.deleting:
+            is_completed = index in progress.completed.get(group.type.lower(), ())
+            if action in COUNTED and failures <= current.attempt and not is_completed:
+                counts[name] = counts.get(name, 0) + current.attempt + 1 - failures
+                restarted.append(current)
             continue
         if current.spec_hash != progress.hashes[group.type]:
             deletions.append(delete(current))
         elif group.type == job.elastic_type and is_fatal(job, group, current):
             continue  # it failed permanently; keep it for its log
-        elif has_failed(current) and current.disrupted:
+        elif has_failed(current) and current.disrupted and action not in COUNTED:
             # the cluster ended it: no delay, and backoffLimit does not count it
             restarted.append(current)
             deletions.append(delete(current))
         elif has_failed(current):
             wait = restart.remaining_delay(current, now)
-            if counts.get(name, 0) <= current.attempt:
+            if failures <= current.attempt:
                 # based on the pod's attempt, so that counting again from a stale cache gives the same number
-                counts[name] = current.attempt + 1
+                counter = ignored if action == ACTION_IGNORE else counts
+                counter[name] = counter.get(name, 0) + current.attempt + 1 - failures
                 restarted.append(current)
                 waits.append(wait)
             elif wait > 0:
@@ -102,7 +119,8 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
                 deletions.append(delete(current))
     # pods of replicas that the job no longer has
     deletions.extend(delete(p) for pods in by_replica.values() for p in pods if not p.deleting)
-    return ReplicaActions(tuple(starts), tuple(deletions), counts, tuple(restarted), min(waits, default=None))
+    wait_for = min(waits, default=None)
+    return ReplicaActions(tuple(starts), tuple(deletions), counts, tuple(restarted), wait_for, ignored=ignored)
 
 
 def delete(pod: PodState) -> Deletion:

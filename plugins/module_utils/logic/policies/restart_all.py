@@ -8,12 +8,13 @@ of the previous attempt is gone: an old process could register with the new sche
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import restart
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import action_for, has_failed
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.pod_failure import COUNTED
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import (
     PodToCreate,
     Progress,
@@ -22,7 +23,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.repl
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed, PodState
 
 KEY = "job"
 """Key in the status' ``retries`` for the number of restarts because of an error."""
@@ -35,7 +36,7 @@ def applies_to(job: DLJob) -> bool:
 def attempt_of(status: Mapping[str, Any]) -> int:
     """The current attempt of a job with that status; 0 is the first."""
     attempt = status.get("attempt")
-    return attempt if isinstance(attempt, int) else 0
+    return max(attempt, 0) if isinstance(attempt, int) else 0
 
 
 def current_attempt(current: Observed, recorded: int) -> int:
@@ -55,9 +56,10 @@ def of_this_attempt(observed: Observed, attempt: int) -> Observed:
 def next_actions(job: DLJob, observed: Observed, progress: Progress, now: datetime) -> ReplicaActions:
     """Like :func:`.replicas.next_actions`, for all replicas of the job together.
 
-    A disrupted or deleted pod is not an error and does not count for backoffLimit. One reconcile writes the new attempt
-    into the status, and the next one deletes the pods of the previous attempt. It keeps failed pods until the restart
-    delay has passed, because the delay starts when their containers ended.
+    A disrupted or deleted pod is not an error and does not count for backoffLimit, unless a rule of podFailurePolicy
+    says otherwise. One reconcile writes the new attempt into the status, and the next one deletes the pods of the
+    previous attempt. It keeps failed pods until the restart delay has passed, because the delay starts when their
+    containers ended.
     """
     sizes = {group.type.lower(): group.replicas for group in job.groups}
     wanted = {type_.lower(): value for type_, value in progress.hashes.items()}
@@ -80,15 +82,28 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     # a missing pod was deleted if the job was Running, otherwise it was not created yet
     lost = bool(missing) and not stale and job.status.get("phase") == c.PHASE_RUNNING
     if ended or lost:
-        has_error = any(has_failed(p) and not p.disrupted and not p.deleting for p in ended)
+        has_error = any(_is_error(job, p) for p in ended)
         retries = dict(progress.retries)
         counts = {**retries, KEY: retries.get(KEY, 0) + 1} if has_error else retries
         return ReplicaActions((), (), counts, ended, 0.0, begins=progress.attempt + 1)
 
-    waits = [restart.remaining_delay(p, now) for p in stale if _delays_restart(p)]
-    wait = max(waits, default=0.0)
-    deletions = tuple(delete(p) for p in stale if not p.deleting and not (wait > 0 and _delays_restart(p)))
+    deletions, wait = deletions_of(stale, now)
     return ReplicaActions(tuple(missing) if not stale else (), deletions, dict(progress.retries), (), wait or None)
+
+
+def deletions_of(stale: Sequence[PodState], now: datetime) -> tuple[tuple[Deletion, ...], float]:
+    """The deletions of the pods of earlier attempts, and the seconds until those that it leaves may be deleted.
+
+    It leaves the pods that have failed until the longest restart delay of one of them has passed.
+    """
+    wait = max((restart.remaining_delay(p, now) for p in stale if _delays_restart(p)), default=0.0)
+    return tuple(delete(p) for p in stale if not p.deleting and not (wait > 0 and _delays_restart(p))), wait
+
+
+def _is_error(job: DLJob, pod: PodState) -> bool:
+    """Whether the end of ``pod`` counts for backoffLimit."""
+    action = action_for(job, pod)
+    return action in COUNTED if action else _delays_restart(pod)
 
 
 def _delays_restart(pod: PodState) -> bool:

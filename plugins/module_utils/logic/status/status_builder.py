@@ -99,7 +99,7 @@ class StatusBuilder:
         self._fields["specHash"] = spec_hash
         if known in (None, spec_hash):
             return False
-        for name in ("retries", "completed", "attempt"):
+        for name in ("retries", "ignoredRetries", "completed", "attempt"):
             self._fields.pop(name, None)
         return True
 
@@ -200,9 +200,20 @@ class StatusBuilder:
         self._fields["replicaStatuses"] = replica_statuses.render(self._job, counts)
         self._fields["replicas"] = replica_statuses.summary(self._job, counts)
 
-    def progress(self, retries: Mapping[str, int], completed: completed_.Completed, attempt: int = 0) -> None:
+    def progress(
+        self,
+        retries: Mapping[str, int],
+        completed: completed_.Completed,
+        attempt: int = 0,
+        ignored: Mapping[str, int] | None = None,
+    ) -> None:
         """Store what must outlive the pods; ``attempt`` is that of the whole job."""
-        progress = (("retries", dict(retries)), ("completed", completed_.write(completed)), ("attempt", attempt))
+        progress = (
+            ("retries", dict(retries)),
+            ("ignoredRetries", dict(ignored or {})),
+            ("completed", completed_.write(completed)),
+            ("attempt", attempt),
+        )
         for name, value in progress:
             if value:
                 self._fields[name] = value

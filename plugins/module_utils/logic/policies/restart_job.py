@@ -1,0 +1,83 @@
+"""The action RestartJob of podFailurePolicy: the failure restarts all replicas of a job that otherwise restarts single
+ones (``restartScope: Replica``).
+
+The attempts of such a job are in the spec hash of its pods, because their label has the attempts of the replica. As
+under ``restartScope: Job``, no pod is created before the last pod of the previous attempt is gone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from datetime import datetime
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import replicas
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import action_for
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import Progress, ReplicaActions
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.restart_all import KEY, deletions_of
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
+from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import ACTION_RESTART_JOB
+
+MOST_DIGITS = 9
+"""Of an attempt; the annotation of a pod is input."""
+
+
+def hashes_of(hashes: Mapping[str, str], attempt: int) -> dict[str, str]:
+    """The spec hashes of the pods of ``attempt``; the first attempt has those of the spec."""
+    return {type_: f"{value}-{attempt}" if attempt else value for type_, value in hashes.items()}
+
+
+def attempt_of(pod: PodState, hashes: Mapping[str, str]) -> int | None:
+    """The attempt of a pod of the spec with these ``hashes``, ``None`` for a pod of another spec."""
+    wanted = next((value for type_, value in hashes.items() if type_.lower() == pod.type), None)
+    spec, _, attempt = pod.spec_hash.partition("-")
+    if spec != wanted or (attempt and not (attempt.isdecimal() and len(attempt) <= MOST_DIGITS)):
+        return None
+    return int(attempt or 0)
+
+
+def current_attempt(observed: Observed, hashes: Mapping[str, str], recorded: int) -> int:
+    """The attempt of the newest pods, or the ``recorded`` one if that is newer, as in :mod:`.restart_all`."""
+    # most jobs never restart, and may have thousands of pods
+    found = (attempt_of(pod, hashes) for pod in observed.pods if "-" in pod.spec_hash and not pod.deleting)
+    return max([recorded, *(attempt for attempt in found if attempt is not None)])
+
+
+def next_actions(job: DLJob, observed: Observed, progress: Progress, now: datetime) -> ReplicaActions:
+    """Like :func:`.replicas.next_actions`, unless a rule restarts the job or it is restarting.
+
+    ``progress.hashes`` are those of the current attempt, see :func:`hashes_of`.
+    """
+    wanted = {type_.lower(): value for type_, value in progress.hashes.items()}
+    sizes = {group.type.lower(): group.replicas for group in job.groups}
+    causes = tuple(
+        pod
+        for pod in observed.pods
+        if job.run_policy.failure_rules
+        and pod.spec_hash == wanted.get(pod.type)
+        and pod.index < sizes[pod.type]
+        and pod.index not in progress.completed.get(pod.type, ())
+        and action_for(job, pod) == ACTION_RESTART_JOB
+    )
+    if causes:
+        counts = {**progress.retries, KEY: progress.retries.get(KEY, 0) + 1}
+        return ReplicaActions((), (), counts, causes, 0.0, begins=progress.attempt + 1, ignored=progress.ignored)
+    actions = replicas.next_actions(job, observed, progress, now)
+    if not progress.attempt:
+        return actions
+    spec = {type_: value.partition("-")[0] for type_, value in progress.hashes.items()}
+    attempts = {pod.uid: attempt_of(pod, spec) for pod in observed.pods}
+    previous = [
+        # the delay grows with the attempts of the job too
+        dataclasses.replace(pod, attempt=max(pod.attempt, attempt))
+        for pod in observed.pods
+        if (attempt := attempts[pod.uid]) is not None and attempt < progress.attempt
+    ]
+    if not previous:
+        return actions
+    deletions, wait = deletions_of(previous, now)
+    uids = {pod.uid for pod in previous}
+    others = tuple(one for one in actions.deletions if one.uid not in uids)
+    waits = [one for one in (actions.wait, wait or None) if one is not None]
+    return dataclasses.replace(actions, starts=(), deletions=(*others, *deletions), wait=min(waits, default=None))
