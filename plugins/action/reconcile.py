@@ -14,6 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.batch import re
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Frameworks
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient, connect
 from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
 from ansible_collections.dljob.operator.plugins.module_utils.logic.framework_loader import Read
@@ -29,6 +30,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
     CLOUDS,
     CONFIG_MAP,
     FORCE_DELETE_VARIABLE,
+    FRAMEWORKS_VARIABLE,
     MAX_REPLICAS,
     MAX_REPLICAS_VARIABLE,
     TERMINATION_MESSAGE_POLICIES,
@@ -36,13 +38,14 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
-from ansible_collections.dljob.operator.plugins.plugin_utils.framework import build_framework
+from ansible_collections.dljob.operator.plugins.plugin_utils.framework import build_framework, build_frameworks
 from ansible_collections.dljob.operator.plugins.plugin_utils.reconcile_result import task_result
 
 Value = TypeVar("Value")
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
-    "framework": {"type": "dict", "required": True},
+    "framework": {"type": "dict"},
+    "frameworks": {"type": "list", "elements": "path"},
     "jobs": {"type": "list", "elements": "dict"},
     "cluster_domain": {"type": "str", "default": CLUSTER_DOMAIN},
     "config_map": {"type": "str", "default": CONFIG_MAP},
@@ -67,8 +70,9 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
         self._task.args = to_builtin(self._task.args)
-        _, arguments = self.validate_argument_spec(ARGUMENTS)
-        framework = _framework(arguments, self._read)
+        which = [["framework", "frameworks"]]
+        _, arguments = self.validate_argument_spec(ARGUMENTS, mutually_exclusive=which, required_one_of=which)
+        frameworks = _frameworks(arguments, self._read)
         jobs = arguments["jobs"]
         work_source = worker_protocol.current()
         if jobs is None and work_source is not None and variables.get(worker_protocol.WORKER_VAR):
@@ -76,7 +80,9 @@ class ActionModule(ActionBase):
                 return {**result, **self._serve(work_source, client, arguments)}
         jobs = list(_handed_over(variables)) if jobs is None else jobs
         if not jobs:  # an engine that warms up, in a process that forks: no connection yet
-            declaration = {"arguments": to_builtin(arguments), "files": dict(framework.files)}
+            # a worker reads those of DLJobs itself
+            files = dict(frameworks.files) if isinstance(frameworks, Framework) else {}
+            declaration = {"arguments": to_builtin(arguments), "files": files}
             return {
                 **result,
                 "changed": False,
@@ -85,7 +91,7 @@ class ActionModule(ActionBase):
         with connect(arguments["kubeconfig"], arguments["context"]) as client:
             reader = Reader(client, cache_snapshot.current(), cache_snapshot.cluster_info())
             context = Context(client, reader, _settings(arguments), self._task.check_mode)
-            ((outcomes, _),) = reconcile_all(context, jobs, framework)
+            ((outcomes, _),) = reconcile_all(context, jobs, frameworks)
         return {**result, **task_result(outcomes, self._task.diff)}
 
     def _serve(
@@ -96,17 +102,17 @@ class ActionModule(ActionBase):
     ) -> dict[str, Any]:
         """Reconcile batch after batch over the same connections; ``own`` are the arguments of this worker's role."""
         changed = False
-        frameworks: dict[str, Framework] = {}
+        by_target: dict[str, Frameworks] = {}
         for batch in work_source.work():
             arguments = own
             read: Read = self._read
             if batch.declaration is not None:
                 arguments, read = batch.declaration.arguments, batch.declaration.files.__getitem__
-            framework = frameworks.get(batch.target) or _framework(arguments, read)
-            frameworks[batch.target] = framework
+            frameworks = by_target.get(batch.target) or _frameworks(arguments, read)
+            by_target[batch.target] = frameworks
             reader = Reader(client, batch.owned, batch.cluster_info)
             context = Context(client, reader, _settings(arguments), is_contended=batch.is_contended)
-            for outcomes, is_last in reconcile_all(context, batch.jobs, framework, REPORT_EVERY):
+            for outcomes, is_last in reconcile_all(context, batch.jobs, frameworks, REPORT_EVERY):
                 done = task_result(outcomes)
                 changed = changed or done["changed"]
                 (work_source.report_final if is_last else work_source.report_partial)(done)
@@ -120,20 +126,36 @@ class ActionModule(ActionBase):
             raise InvalidFramework(f"the file {name!r}: {e}") from e
 
 
+def _frameworks(arguments: Mapping[str, Any], read: Read) -> Frameworks:
+    if arguments.get("framework") is not None:
+        return _framework(arguments, read)
+    more = filter(None, os.environ.get(FRAMEWORKS_VARIABLE, "").split(os.pathsep))
+    try:
+        found = build_frameworks([*(arguments["frameworks"] or ()), *more])
+    except InvalidFramework as e:
+        raise AnsibleActionFail(f"frameworks: {e}") from e
+    return {name: _configured(framework) for name, framework in found.items()}
+
+
 def _framework(arguments: Mapping[str, Any], read: Read) -> Framework:
     try:
-        return dataclasses.replace(
-            build_framework(arguments["framework"], read),
-            max_replicas=_variable(MAX_REPLICAS_VARIABLE, operator_defaults.positive, str(MAX_REPLICAS)),
-            force_delete_after_seconds=_variable(FORCE_DELETE_VARIABLE, operator_defaults.force_delete_after),
-            termination_message_policy=_variable(
-                TERMINATION_MESSAGE_POLICY_VARIABLE,
-                operator_defaults.termination_message_policy,
-                TERMINATION_MESSAGE_POLICIES[0],
-            ),
-        )
+        return _configured(build_framework(arguments["framework"], read))
     except InvalidFramework as e:
         raise AnsibleActionFail(f"framework: {e}") from e
+
+
+def _configured(framework: Framework) -> Framework:
+    """The framework with what the administrator has set."""
+    return dataclasses.replace(
+        framework,
+        max_replicas=_variable(MAX_REPLICAS_VARIABLE, operator_defaults.positive, str(MAX_REPLICAS)),
+        force_delete_after_seconds=_variable(FORCE_DELETE_VARIABLE, operator_defaults.force_delete_after),
+        termination_message_policy=_variable(
+            TERMINATION_MESSAGE_POLICY_VARIABLE,
+            operator_defaults.termination_message_policy,
+            TERMINATION_MESSAGE_POLICIES[0],
+        ),
+    )
 
 
 def _variable(name: str, read: Callable[[str], Value], default: str = "") -> Value:

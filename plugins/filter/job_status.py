@@ -158,7 +158,7 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.dljob.operator.plugins.module_utils.builtin_types import to_builtin
-from ansible_collections.dljob.operator.plugins.module_utils.logic import aggregate, clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic import aggregate, any_framework, clock
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework, InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.plugin_utils.framework import build_framework, declaration_of
@@ -166,7 +166,8 @@ from ansible_collections.dljob.operator.plugins.plugin_utils.framework import bu
 
 def job_status(pods: Any, job: Any, framework: Any, now: Any = None) -> dict[str, Any]:
     try:
-        return aggregate.job_status(_job(job), _framework(framework), _pods(pods), _time(now))
+        resource = _job(job)
+        return aggregate.job_status(resource, _framework(framework, resource), _pods(pods), _time(now))
     except InvalidFramework as e:
         raise AnsibleFilterError(f"job_status: framework: {e}") from e
     except InvalidJob as e:
@@ -199,7 +200,7 @@ def _job(given: Any) -> dict[str, Any]:
     return dict(to_builtin(given))
 
 
-def _framework(given: Any) -> Framework:
+def _framework(given: Any, job: Mapping[str, Any]) -> Framework:
     if not isinstance(given, (Mapping, str)) or not given:
         raise AnsibleFilterError(
             "job_status: framework must be the declaration of a framework, such as mxnet_framework of "
@@ -208,6 +209,9 @@ def _framework(given: Any) -> Framework:
     declared = declaration_of(to_builtin(given)) if isinstance(given, str) else to_builtin(given)
     # Neither the environment of the processes nor the text of a program that the role brings is part of the status.
     relevant = {key: value for key, value in declared.items() if key != "environment"}
+    if any_framework.is_any(job):
+        declared_for_any = any_framework.declared_for_any(relevant)
+        return any_framework.adapt(build_framework(declared_for_any, read=lambda name: ""))
     return build_framework(relevant, read=lambda name: "")
 
 

@@ -23,6 +23,7 @@ EXAMPLES = r"""
     that: cluster | dljob.operator.pytorch_validation == []
   vars:
     cluster:
+      job: {kind: PyTorchJob}
       replicas:
         Worker: [{host: digits-worker-0, port: 23456, rank: 0}]
       spec: {elasticPolicy: {minReplicas: 1, maxReplicas: 3}}
@@ -51,4 +52,4 @@ class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("pytorch_validation", ("replicas", "spec"), _errors)
+        return cluster_filter("pytorch_validation", ("job", "replicas", "spec"), _errors)

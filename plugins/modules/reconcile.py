@@ -5,12 +5,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: reconcile
-short_description: Reconcile distributed training jobs of one framework
+short_description: Reconcile distributed training jobs
 version_added: 0.1.0
 description:
   - Compares each job with the pods and Services that it owns, creates and deletes objects where they differ, and writes
     the job's status and Events, all in one task.
-  - A role declares its framework as data and passes the declaration in O(framework).
+  - A role declares its framework as data and passes the declaration in O(framework). For jobs of the kind DLJob, which
+    name their framework, O(frameworks) takes its place.
   - A reconcile takes one step. The next one follows after RV(dljob.requeue_after), or when an owned pod changes, which
     an engine watches.
   - An invalid job does not fail the task. The job's state, reason and Events report the errors.
@@ -22,8 +23,8 @@ options:
       - The declaration of the framework. The task fails on an unknown key, at any depth, and names it.
       - In this collection C(make generate) writes the CRDs, C(watches.yaml), the RBAC rules and the other files of the
         role from it. The keys that only the generator reads have no effect on a reconcile.
+      - Exactly one of O(framework) and O(frameworks) is required.
     type: dict
-    required: true
     suboptions:
       name:
         description: Name of the framework, for messages.
@@ -385,6 +386,17 @@ options:
             type: str
             choices: [named, all]
             default: named
+  frameworks:
+    description:
+      - Reconciles DLJobs, each with the framework that its C(spec.framework) names. The task loads the frameworks of
+        all roles of this collection, of the roles in these folders, and of those in E(DLJOB_FRAMEWORKS), which
+        separates folders by a colon.
+      - A folder is that of a role, or one that has such folders. C(vars/main.yml) of a role declares its framework as
+        for O(framework); it may lack C(kinds). It is read as it is, without templates. Filters that its hooks name
+        may be in C(filter_plugins) of the role.
+      - The task fails if a folder has no such role, or two roles declare frameworks of one name.
+    type: list
+    elements: path
   jobs:
     description:
       - The jobs, as the API server returns them.
@@ -472,6 +484,10 @@ EXAMPLES = r"""
           port_fields: [echoPort]
           exit_codes: {retryable: [130, 137, 138, 143]}
           labels: {echo_job: "{job}", task_index: "{index}"}
+
+- name: Reconcile DLJobs of the frameworks of this collection, and of one more
+  dljob.operator.reconcile:
+    frameworks: [/opt/frameworks/echo]
 
 - name: Reconcile a given job once, without an engine
   dljob.operator.reconcile:

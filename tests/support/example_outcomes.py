@@ -23,6 +23,7 @@ class Outcome:
 
 OUTCOMES = {
     "caffe2-none.yaml": Outcome(log=("worker", r"final: test_accuracy=0\.[89]\d* shards=1 epochs=5 backend=none")),
+    "dljob-digits.yaml": Outcome(log=("master", r"final: test_accuracy=0\.9[5-9]\d* processes=3 epochs=20")),
     "failure-report.yaml": Outcome(
         "Failed",
         failure={"pod": "failure-report-worker-0", "container": "mxnet", "exitCode": 3, "reason": "Error"},

@@ -52,6 +52,7 @@ RESOURCES = {
     ("kubeflow.org/v1", "JAXJob"): Plural("kubeflow.org", "v1", "jaxjobs"),
     ("kubeflow.org/v1", "PaddleJob"): Plural("kubeflow.org", "v1", "paddlejobs"),
     ("kubeflow.org/v1", "XGBoostJob"): Plural("kubeflow.org", "v1", "xgboostjobs"),
+    ("dljob.operator/v1", "DLJob"): Plural("dljob.operator", "v1", "dljobs"),
 }
 WATCHED = tuple({(p.group, p.plural): p for p in RESOURCES.values()}.values())
 """Each resource once, in its last version: two versions of it are the same objects."""
@@ -128,6 +129,8 @@ class Layout:
     """The field with the replicas."""
     type_field: str = ""
     """The field of an entry with its replica type, in the list layouts."""
+    count: str = "replicas"
+    """The field of an entry with the number of replicas."""
 
     def manifest(self, spec: Any) -> dict[str, Any]:
         return {"apiVersion": self.api_version, "kind": self.kind, "spec": spec}
@@ -144,6 +147,7 @@ PYTORCH = Layout("kubeflow.org/v1", "PyTorchJob", "pytorch", "pytorchReplicaSpec
 JAX = Layout("kubeflow.org/v1", "JAXJob", "jax", "jaxReplicaSpecs")
 PADDLE = Layout("kubeflow.org/v1", "PaddleJob", "paddle", "paddleReplicaSpecs")
 XGBOOST = Layout("kubeflow.org/v1", "XGBoostJob", "xgboost", "xgbReplicaSpecs")
+ANY = Layout("dljob.operator/v1", "DLJob", "pytorch", "replicas", count="count")
 CAFFE2 = Layout("kubeflow.org/v1alpha1", "Caffe2Job", "caffe2", "replicaSpecs")
 
 Types = Mapping[str, tuple[int, Ending]]
@@ -158,7 +162,7 @@ def by_type(layout: Layout, types: Types, policy: str = "ExitCode", **more: Any)
 
     def build(source: random.Random) -> dict[str, Any]:
         replicas = {
-            name: {"replicas": count, "restartPolicy": policy, "template": template(layout.container, ending, source)}
+            name: {layout.count: count, "restartPolicy": policy, "template": template(layout.container, ending, source)}
             for name, (count, ending) in types.items()
         }
         return layout.manifest({layout.replicas: replicas, **more})
@@ -303,6 +307,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("PyTorchJob, failed", by_type(PYTORCH, {"Master": (1, _PERMANENT), "Worker": (1, FOREVER)}), FAILED),
     Shape("JAXJob, restarted as a whole", by_type(JAX, {"Worker": (3, _RETRIED)}, runPolicy={"restartScope": "Job"})),
     Shape("PaddleJob, parameter servers", by_type(PADDLE, {"Master": (2, LAST), "Worker": (2, _RETRIED)})),
+    Shape("DLJob, retried", by_type(ANY, {"Master": (1, LAST), "Worker": (2, _RETRIED)}, framework="pytorch")),
     Shape("XGBoostJob, retried", by_type(XGBOOST, {"Master": (1, LAST), "Worker": (2, _RETRIED)})),
 )
 
@@ -328,7 +333,7 @@ def replica_entries(manifest: Mapping[str, Any]) -> Iterator[tuple[tuple[str | i
         yield from ((("spec", index), entry) for index, entry in enumerate(spec))
         return
     for field, replicas in spec.items():
-        if not field.lower().endswith("replicaspecs"):
+        if not (field.lower().endswith("replicaspecs") or field == ANY.replicas):
             continue
         if isinstance(replicas, list):
             yield from ((("spec", field, index), entry) for index, entry in enumerate(replicas))
@@ -342,15 +347,17 @@ def edit(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The JSON patch that changes the number of the workers by one, which restarts all replicas."""
     entries = list(replica_entries(manifest))
     path, entry = entries[-1]
-    current = int(entry.get("replicas", 1))
+    field = ANY.count if ANY.count in entry else "replicas"
+    current = int(entry.get(field, 1))
     pointer = "/".join(str(part) for part in path)
-    return [{"op": "add", "path": f"/{pointer}/replicas", "value": current + 1 if current == 1 else current - 1}]
+    return [{"op": "add", "path": f"/{pointer}/{field}", "value": current + 1 if current == 1 else current - 1}]
 
 
 def can_edit(manifest: Mapping[str, Any]) -> bool:
     """Whether the last entry may have one replica more or less."""
     entries: Sequence[tuple[tuple[str | int, ...], Mapping[str, Any]]] = list(replica_entries(manifest))
-    count = int(entries[-1][1].get("replicas", 1))
+    last = entries[-1][1]
+    count = int(last.get(ANY.count) or last.get("replicas", 1))
     return len(entries) > 1 or count > 2
 
 

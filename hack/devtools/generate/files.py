@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from devtools.generate import definition, model, rbac, role_files, watches
+from devtools.generate import any_framework, definition, model, rbac, role_files, watches
 from devtools.generate.model import Framework
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -41,12 +41,14 @@ def frameworks(root: Path) -> list[Framework]:
 
 def of_tree(root: Path) -> Wanted:
     """The files of this collection."""
-    found = frameworks(root)
+    declared = frameworks(root)
+    # last: it stands for all of them
+    found = [*declared, any_framework.framework(declared)]
     base = root / "deploy" / "kustomize" / "base" / "cluster_role.yaml"
     common = yaml.safe_load((root / role_files.COMMON_SPECS).read_text(encoding="utf-8"))
     author = str(yaml.safe_load((root / "roles" / "dljob" / "meta" / "main.yml").read_text())["galaxy_info"]["author"])
     wanted = Wanted()
-    for framework in found:
+    for framework in declared:
         role = root / "roles" / framework.name
         wanted.texts |= {role / path: text for path, text in role_files.texts(framework, common).items()}
         wanted.texts[role / "meta" / "main.yml"] = role_files.metadata(framework, author)
@@ -105,4 +107,5 @@ def _definitions(wanted: Wanted, root: Path, found: Sequence[Framework], source:
         for kind in framework.kinds:
             document = definition.definition(framework, kind)
             path = root / "crds" / f"{document['metadata']['name']}.yaml"
-            wanted.texts[path] = definition.render(document, source or f"roles/{framework.name}/vars/main.yml")
+            declaration = f"roles/{framework.name}/vars/main.yml" if framework.flavors else _SOURCE
+            wanted.texts[path] = definition.render(document, source or declaration)

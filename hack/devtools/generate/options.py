@@ -29,7 +29,7 @@ def options(framework: Framework, flavors: Sequence[Flavor]) -> dict[str, Schema
         **({"successPolicy": _success_policy(policies)} if policies else {}),
         "cleanPodPolicy": string("Deprecated: use runPolicy.cleanPodPolicy.", choices=CLEAN),
         "cleanupPodPolicy": string("Deprecated: use runPolicy.cleanPodPolicy.", choices=CLEAN),
-        "runPolicy": _run_policy(),
+        "runPolicy": run_policy(),
     }
 
 
@@ -91,6 +91,14 @@ def runtime_id(field: str) -> Schema:
     )
 
 
+MANAGED_BY_RULE = rule(
+    "(has(self.runPolicy) && has(self.runPolicy.managedBy) ? self.runPolicy.managedBy : '') == "
+    "(has(oldSelf.runPolicy) && has(oldSelf.runPolicy.managedBy) ? oldSelf.runPolicy.managedBy : '')",
+    message="runPolicy.managedBy is immutable: delete the job and create a new one",
+    field=".runPolicy",
+)
+"""The rule of a spec that has :func:`run_policy`."""
+
 OPTION_RULES: Sequence[Rule] = (
     rule(
         "[has(self.cleanPodPolicy), has(self.cleanupPodPolicy), "
@@ -99,12 +107,7 @@ OPTION_RULES: Sequence[Rule] = (
         "remove the others",
         field=".cleanPodPolicy",
     ),
-    rule(
-        "(has(self.runPolicy) && has(self.runPolicy.managedBy) ? self.runPolicy.managedBy : '') == "
-        "(has(oldSelf.runPolicy) && has(oldSelf.runPolicy.managedBy) ? oldSelf.runPolicy.managedBy : '')",
-        message="runPolicy.managedBy is immutable: delete the job and create a new one",
-        field=".runPolicy",
-    ),
+    MANAGED_BY_RULE,
 )
 """Rules of a spec that has :func:`options`."""
 
@@ -148,7 +151,8 @@ def elastic_rule(elastic: Elastic) -> Rule:
     )
 
 
-def _run_policy() -> Schema:
+def run_policy() -> Schema:
+    """The field runPolicy, the same in all kinds that have one."""
     return record(
         "Deadline, retries and suspension of the job, and cleanup after its end.",
         {

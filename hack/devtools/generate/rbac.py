@@ -136,7 +136,8 @@ def _resources(frameworks: Iterable[Framework], *, only_mortal: bool = False) ->
     found: dict[str, set[str]] = {}
     for framework in frameworks:
         for kind in framework.kinds:
-            if not (only_mortal and framework.flavors_of(kind)[0].is_bare):
+            flavors = framework.flavors_of(kind)
+            if not (only_mortal and flavors and flavors[0].is_bare):
                 found.setdefault(kind.group, set()).add(f"{kind.name.lower()}s")
     return {group: sorted(names) for group, names in sorted(found.items())}
 

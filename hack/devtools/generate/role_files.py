@@ -24,6 +24,9 @@ _TASKS = """\
 COMMON_SPECS = Path("roles") / "dljob" / "meta" / "argument_specs.yml"
 """The arguments of the role that all others import, which they take as well."""
 
+_OF_THE_COMMON_ROLE = ("dljob_framework", "dljob_frameworks")
+"""Arguments that the roles pass to it themselves."""
+
 _Dumper = dumper(lambda text: '"' if text == "" or text[0].isdigit() else None, short=90)
 
 
@@ -63,7 +66,7 @@ def _arguments(framework: Framework, common: Mapping[str, Any]) -> dict[str, Any
             "An engine passes the jobs (C(dljob_batch), or C(ansible_operator_meta) with the variable of the kind). "
             "The playbook C(dljob.operator.reconcile) passes one in O(dljob_jobs).",
         ],
-        "options": {name: option for name, option in options.items() if name != "dljob_framework"},
+        "options": {name: option for name, option in options.items() if name not in _OF_THE_COMMON_ROLE},
     }
 
 

@@ -14,7 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.framework im
     NAMES_JOB,
 )
 
-from devtools.generate import cel
+from devtools.generate import any_framework, cel
 from devtools.generate.layout import Layout, listed
 from devtools.generate.model import Flavor, Framework, Own
 from devtools.generate.openapi import Rule, Schema, record, rule, string
@@ -41,6 +41,8 @@ _LAYOUT_TEXTS = {LAYOUT_LIST: "a list", LAYOUT_MAP: "a map", LAYOUT_SINGLE: "one
 
 def schema(framework: Framework, kind: Kind) -> Schema:
     """The schema of the objects of a kind."""
+    if kind.group == any_framework.GROUP:
+        return any_framework.schema(framework.description)
     flavors = framework.flavors_of(kind)
     layouts = _layouts(framework, kind, flavors)
     if flavors[0].is_bare:

@@ -29,6 +29,8 @@ class Shape:
     """The field with the replica type in a list's entry; "" where the replicas are a map, or a single entry."""
     single: bool = False
     """Whether the replicas are a single entry without a type."""
+    count_field: str = "replicas"
+    """The field of an entry with the number of replicas."""
     extra: tuple[tuple[str, Any], ...] = ()
     """Further fields of the spec."""
 
@@ -50,6 +52,9 @@ _MX_LIST = Shape("mxnet", "replicaSpecs", (("SCHEDULER", 1), ("SERVER", 1), ("WO
 SHAPES: Mapping[tuple[str, str], Shape] = {
     ("kubeflow.org/v1alpha1", "Caffe2Job"): Shape(
         "caffe2", "replicaSpecs", (("", 1),), "worker", single=True, extra=(("backendSpecs", {"backendType": "none"}),)
+    ),
+    ("dljob.operator/v1", "DLJob"): Shape(
+        "jax", "replicas", (("Worker", 2),), "Worker", count_field="count", extra=(("framework", "jax"),)
     ),
     ("fioravanzo.org/v1alpha1", "MXJob"): Shape(
         "mxnet", "replicaSpecs", _MX_LIST.types, "SCHEDULER", "mxReplicaType", extra=(("jobMode", "dist"),)
@@ -115,7 +120,7 @@ def small_job(
     else:
         policy = shape.retry_policy
         replicas = {
-            type_: {"replicas": n, "restartPolicy": policy, "template": template()} for type_, n in shape.types
+            type_: {shape.count_field: n, "restartPolicy": policy, "template": template()} for type_, n in shape.types
         }  # fmt: skip
     spec: Any = {**copy.deepcopy(dict(shape.extra)), shape.field: replicas} if shape.field else replicas
     if run_policy and isinstance(spec, dict):

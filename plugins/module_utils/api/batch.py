@@ -1,4 +1,4 @@
-"""Reconciles of several jobs of one framework, a few at a time."""
+"""Reconciles of several jobs of one kind, a few at a time."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
-from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, Resource, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import (
+    Frameworks,
+    Outcome,
+    Resource,
+    reconcile,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 
 PARALLEL_JOBS = 4
@@ -19,7 +23,7 @@ several at a time besides."""
 
 
 def reconcile_all(
-    context: Context, jobs: Sequence[Resource], framework: Framework, every: float | None = None
+    context: Context, jobs: Sequence[Resource], frameworks: Frameworks, every: float | None = None
 ) -> Iterator[tuple[list[Outcome], bool]]:
     """The outcomes of ``jobs``, and whether they are the last: all at once, or ``every`` so many seconds what there is.
 
@@ -27,10 +31,10 @@ def reconcile_all(
     same batch.
     """
     if len(jobs) == 1:
-        yield [_reconcile(context, jobs[0], framework)], True
+        yield [_reconcile(context, jobs[0], frameworks)], True
         return
     with ThreadPoolExecutor(min(PARALLEL_JOBS, len(jobs))) as pool:
-        pending = [pool.submit(_reconcile, context, job, framework) for job in jobs]
+        pending = [pool.submit(_reconcile, context, job, frameworks) for job in jobs]
         try:
             while pending:
                 done = wait(pending, every).done
@@ -43,9 +47,9 @@ def reconcile_all(
                 future.cancel()
 
 
-def _reconcile(context: Context, job: Resource, framework: Framework) -> Outcome:
+def _reconcile(context: Context, job: Resource, frameworks: Frameworks) -> Outcome:
     try:
-        return reconcile(context, job, framework)
+        return reconcile(context, job, frameworks)
     except ApiError as e:
         return Outcome(job, Plan(), False, False, rbac.explain_denial(e.summary), None)
     except Exception as e:

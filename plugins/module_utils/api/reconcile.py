@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import nodes, r
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
-from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption
+from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption, any_framework
 from ansible_collections.dljob.operator.plugins.module_utils.logic import conclude as conclude_
 from ansible_collections.dljob.operator.plugins.module_utils.logic import plan as plan_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.resolve import (
@@ -48,6 +48,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Observed, Plan
 
 Resource = Mapping[str, Any]
+Frameworks = Framework | Mapping[str, Framework]
+"""The framework of the jobs, or for DLJobs those among which each job chooses, by name (:mod:`.any_framework`)."""
 
 CONFLICT_REQUEUE = 0.5
 """Seconds until the next reconcile of a job that changed between its read and its status write."""
@@ -118,7 +120,7 @@ class Committed:
     gone: bool = False
 
 
-def reconcile(context: Context, resource: Resource, framework: Framework) -> Outcome:
+def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> Outcome:
     """Bring the cluster one step closer to the spec of ``resource``.
 
     Raises :class:`ApiError` where the API server does not answer the reads.
@@ -128,7 +130,7 @@ def reconcile(context: Context, resource: Resource, framework: Framework) -> Out
     now = context.clock()
     writer = Writer(context.client, resource, context.dry_run)
 
-    parsed = parse(resource, framework)
+    parsed = parse(resource, frameworks)
     observed = read(context, parsed)
     planned = plan(context, parsed, observed, now)
     if planned.presumes_deleted_pods and is_cache_behind(context, parsed, observed):
@@ -148,10 +150,17 @@ def reconcile(context: Context, resource: Resource, framework: Framework) -> Out
     return _outcome(parsed, resolution, result, concluded, committed)
 
 
-def parse(resource: Resource, framework: Framework) -> Parsed:
+def parse(resource: Resource, frameworks: Frameworks) -> Parsed:
     """Any API flavor becomes one DLJob."""
+    if isinstance(frameworks, Framework):
+        try:
+            return Parsed(resource, frameworks, parse_job(resource, frameworks))
+        except InvalidJob as e:
+            return Parsed(resource, frameworks, None, tuple(e.problems))
+    framework = next(iter(frameworks.values()))  # of a job of an unknown framework only the pods are read
     try:
-        return Parsed(resource, framework, parse_job(resource, framework))
+        framework = any_framework.choose(resource, frameworks)
+        return Parsed(resource, framework, any_framework.parse_any(resource, framework))
     except InvalidJob as e:
         return Parsed(resource, framework, None, tuple(e.problems))
 

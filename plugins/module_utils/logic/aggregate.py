@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
@@ -42,12 +43,14 @@ class AmbiguousJob(ValueError):
 
 
 def job_status(resource: Resource, framework: Framework, pods: Sequence[Resource], now: datetime) -> dict[str, Any]:
-    """The status of the job ``resource`` at ``now``, computed from those of ``pods`` that belong to it.
+    """The status of the job ``resource`` at ``now``, computed from those of ``pods`` that belong to it. The
+    ``framework`` of a DLJob is an adapted one (:mod:`.any_framework`).
 
     Raises :class:`InvalidJob` or :class:`AmbiguousJob`.
     """
     uid = uid_of(resource, framework, pods)
-    job = parse_job({**resource, "metadata": {**resource["metadata"], "uid": uid}}, framework)
+    parse = any_framework.parse_any if any_framework.is_any(resource) else parse_job
+    job = parse({**resource, "metadata": {**resource["metadata"], "uid": uid}}, framework)
     owner = Owner(job.namespace, uid)
     # a manifest may lack the namespace, so the pods are taken for those of the job's
     owned = [_with_owner(pod, owner) for pod in pods if belongs(pod, uid)]

@@ -31,6 +31,9 @@ TERMINATION_MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
 TERMINATION_MESSAGE_POLICY_VARIABLE = "DLJOB_TERMINATION_MESSAGE_POLICY"
 """The environment variable by which an engine passes another of these to the runs."""
 
+FRAMEWORKS_VARIABLE = "DLJOB_FRAMEWORKS"
+"""The environment variable with folders of roles whose frameworks DLJobs may name, besides those of this collection."""
+
 CLOUDS = ("gke", "azure")
 CLOUD_VARIABLE = "DLJOB_CLOUD"
 """The clouds whose GPU drivers the operator can mount without that ConfigMap."""

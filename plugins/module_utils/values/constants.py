@@ -47,6 +47,9 @@ CONDITION_SUSPENDED = "Suspended"
 CONDITION_SUCCEEDED = "Succeeded"
 CONDITION_FAILED = "Failed"
 
+KIND_ANY = "DLJob"
+"""The kind whose jobs name their framework."""
+
 SERVICE_TYPES = ("ClusterIP", "NodePort", "LoadBalancer")
 
 # restart policies: this operator implements ExitCode, Kubernetes implements the others

@@ -132,6 +132,8 @@ def unschedulable(manifest: Mapping[str, Any]) -> Resource:
     made = copy.deepcopy(dict(manifest))
     for template in _templates(made["spec"]):
         template["spec"]["nodeSelector"] = {"rights-test": "nowhere"}
+    if made["kind"] == "DLJob":  # its replicas may have an image instead of a template
+        made["spec"]["schedulerName"] = "rights-test"
     return made
 
 

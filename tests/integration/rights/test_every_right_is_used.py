@@ -24,7 +24,7 @@ from support.builders import MXNET, pytorchjob
 from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.kube import KubeApi
 
-JOBS = ("caffe2jobs", "jaxjobs", "mxjobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs")
+JOBS = ("caffe2jobs", "dljobs", "jaxjobs", "mxjobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs")
 NOT_ASKED_FOR = {
     # OpenShift's admission asks for them when an account sets blockOwnerDeletion; that the operator sets it is asserted
     # below
@@ -32,7 +32,7 @@ NOT_ASKED_FOR = {
     for group, job in [
         ("kubeflow.org", "caffe2jobs"), ("kubeflow.org", "jaxjobs"), ("kubeflow.org", "mxjobs"),
         ("kubeflow.org", "paddlejobs"), ("kubeflow.org", "pytorchjobs"), ("kubeflow.org", "tfjobs"), ("kubeflow.org", "xgboostjobs"),
-        ("fioravanzo.org", "mxjobs"), ("mpba.fbk.eu", "mxjobs"), ("tensorflow.org", "tfjobs"),
+        ("fioravanzo.org", "mxjobs"), ("mpba.fbk.eu", "mxjobs"), ("tensorflow.org", "tfjobs"), ("dljob.operator", "dljobs"),
     ]
 }  # fmt: skip
 ROUTES = "routes.route.openshift.io"

@@ -43,7 +43,9 @@ def test_the_task_imports_the_reconcile_unchecked() -> None:
 def test_a_role_takes_what_the_common_role_takes() -> None:
     specified = made("meta/argument_specs.yml")["argument_specs"]["main"]
     common = COMMON["argument_specs"]["main"]["options"]
-    assert specified["options"] == {name: option for name, option in common.items() if name != "dljob_framework"}
+    assert specified["options"] == {
+        name: option for name, option in common.items() if name not in ("dljob_framework", "dljob_frameworks")
+    }
     assert specified["short_description"] == "Reconciles Echo jobs"
     assert specified["description"][0].startswith("Reconciles jobs of the kind EchoJob, in every API flavor. ")
 

@@ -25,7 +25,7 @@ def test_a_small_job_has_the_pods_of_its_shape(kind: JobKind) -> None:
     replicas = spec[shape.field] if shape.field else spec
     listed = replicas if isinstance(replicas, list) else list(replicas.values())
     entries = [replicas] if shape.single else listed
-    assert sum(entry["replicas"] for entry in entries) == shape.pods <= 3
+    assert sum(entry[shape.count_field] for entry in entries) == shape.pods <= 3
     assert shape.field == "" or shape.field in kind.schema["properties"]["spec"]["properties"]
     names = {c["name"] for entry in entries for c in entry["template"]["spec"]["containers"]}
     assert names == {shape.container}

@@ -23,6 +23,9 @@ def validate(cluster: Cluster) -> Iterator[str]:
     metrics = policy.get("metrics") if isinstance(policy, Mapping) else None
     if metrics is None:
         return
+    if cluster["job"]["kind"] == c.KIND_ANY:
+        yield f"{_PATH}: a {c.KIND_ANY} has no scale subresource, which this needs: remove it, or use a PyTorchJob"
+        return
     if not isinstance(metrics, list):
         yield f"{_PATH} must be a list of metrics of autoscaling/v2"
         return
