@@ -51,6 +51,7 @@ RUN_BY = {
     r"make run|\.venv/bin/dljob-operator run --install-crds|dljob-operator run": (
         "tests/integration/engine/test_cli.py::test_it_installs_its_kinds_is_ready_runs_and_ends_well"
     ),
+    r"dljob-operator convert( --to kubeflow\.org/v1 FILE\.\.\.)?": "tests/unit/runner/test_convert.py::test_the_command",
     r"dljob-operator run --metrics-bind-address :8080": (
         "tests/integration/engine/test_cli.py::test_it_installs_its_kinds_is_ready_runs_and_ends_well"
     ),

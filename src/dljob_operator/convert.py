@@ -1,0 +1,114 @@
+"""`dljob-operator convert`: converts manifests of jobs, without a cluster, by the logic of the collection."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import yaml
+
+TARGETS = ("kubeflow.org/v1", "dljob", "trainjob")
+
+HELP = """\
+Converts the jobs in the files and prints the manifests. What is lost is printed to stderr with the field and the
+reason, and then the exit code is 1; of other differences there are notes. Objects that are no jobs are printed
+unchanged, comments are lost. For `-` it reads the standard input."""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser of `dljob-operator`."""
+    parser = commands.add_parser(
+        "convert", help="convert manifests of jobs to another API flavor, or to Kubeflow Trainer v2", description=HELP
+    )
+    parser.set_defaults(do=run, log_level="warning", log_format="text")
+    parser.add_argument(
+        "--to",
+        required=True,
+        choices=TARGETS,
+        help="kubeflow.org/v1; dljob: DLJob of this operator; trainjob: TrainJob of Kubeflow Trainer v2",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a YAML file with one or more objects, or -")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Convert `options.files`. Return 1 if something is lost. Raises ValueError for a file that is no YAML."""
+    return convert_files(options.files, options.to, sys.stdout, sys.stderr)
+
+
+def convert_files(files: Sequence[str], to: str, out: TextIO, errors: TextIO) -> int:
+    """Write the converted objects to `out` and the report to `errors`, and return the exit code."""
+    # only here: no other command needs the logic of the collection
+    from ansible_collections.dljob.operator.plugins.module_utils.logic.convert import convert as logic
+
+    root = Path(logic.__file__).resolve().parents[4]
+    frameworks = [logic.declared(declaration) for declaration in _declarations(root / "roles")]
+    lost = False
+    for name, manifest in (found for file in files for found in _objects(file)):
+        if not logic.is_job(manifest, frameworks):
+            _note(errors, name, manifest, "no job: unchanged")
+            _write(out, manifest)
+            continue
+        try:
+            conversion = logic.convert(manifest, to, frameworks)
+        except logic.NotConvertible as error:
+            lost = True
+            _note(errors, name, manifest, f"not converted: {error}")
+            continue
+        for loss in conversion.report.losses:
+            lost = True
+            _note(errors, name, manifest, f"lost: {loss}")
+        for note in conversion.report.notes:
+            _note(errors, name, manifest, f"note: {note}")
+        _write(out, conversion.manifest)
+    return int(lost)
+
+
+def _declarations(roles: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted(roles.glob("*/vars/main.yml")):
+        role = path.parents[1].name
+        yield yaml.safe_load(path.read_text(encoding="utf-8"))[f"{role}_framework"]
+
+
+def _objects(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        documents = list(yaml.safe_load_all(text))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ValueError(f"{file}: {error}") from error
+    for number, document in enumerate(documents):
+        if document is None:
+            continue
+        if not isinstance(document, dict):
+            raise ValueError(f"{file}: document {number + 1} is no object: it needs apiVersion, kind and metadata")
+        items = document.get("items")
+        if document.get("kind") == "List" and isinstance(items, list):
+            yield from ((file, item) for item in items if isinstance(item, dict))
+        else:
+            yield file, document
+
+
+def _note(errors: TextIO, file: str, manifest: dict[str, Any], text: str) -> None:
+    metadata = manifest.get("metadata")
+    name = metadata.get("name") or metadata.get("generateName") if isinstance(metadata, dict) else None
+    print(f"{file}: {manifest.get('kind')} {name or '(no name)'}: {text}", file=errors)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes no anchors: they would connect parts that the source did not connect."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _string)
+
+
+def _write(out: TextIO, manifest: dict[str, Any]) -> None:
+    out.write("---\n" + yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110))

@@ -1,0 +1,414 @@
+"""Conversion of manifests: every job of examples/, of tests/manifests and of the upstream manifests, to each target."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
+from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.convert import convert, declared, is_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.model import (
+    TARGETS,
+    Conversion,
+    NotConvertible,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import PodContext, build_pod
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from devtools.images.manifests import folders
+from support.builders import (
+    CAFFE2,
+    JAX,
+    MXNET,
+    PADDLE,
+    PYTORCH,
+    ROOT,
+    TENSORFLOW,
+    UID,
+    XGBOOST,
+    Resource,
+    mxjob,
+    pytorchjob,
+    tfjob,
+)
+
+V1, DLJOB, TRAINJOB = TARGETS
+FRAMEWORKS = {f.name: f for f in (MXNET, TENSORFLOW, PYTORCH, JAX, PADDLE, XGBOOST, CAFFE2)}
+DECLARED = [
+    declared(yaml.safe_load((ROOT / f"roles/{name}/vars/main.yml").read_text())[f"{name}_framework"])
+    for name in FRAMEWORKS
+]
+NO = "not converted"
+
+# by file: what is lost on the way to kubeflow.org/v1, to a DLJob and to a TrainJob
+NO_RUNTIME = ([], [], NO)
+ONLY_DLJOB = (NO, [], NO)
+WITHOUT_SERVERS = (["spec.replicaSpecs[2]"], ["spec.replicaSpecs[2]"], NO)
+EXPECTED: dict[str, tuple[Any, Any, Any]] = {
+    # examples
+    "caffe2-digits-nfs.yaml": ONLY_DLJOB,
+    "caffe2-digits-redis.yaml": ONLY_DLJOB,
+    "caffe2-none.yaml": ONLY_DLJOB,
+    "dljob-digits.yaml": (NO, NO, NO),
+    "failure-report.yaml": NO_RUNTIME,
+    "jax-digits.yaml": ([], [], []),
+    "mxnet-cleanup.yaml": NO_RUNTIME,
+    "mxnet-digits-v1alpha1.yaml": NO_RUNTIME,
+    "mxnet-digits.yaml": NO_RUNTIME,
+    "mxnet-gpu-shared-volume.yaml": NO_RUNTIME,
+    "mxnet-list.yaml": NO_RUNTIME,
+    "mxnet-local.yaml": ONLY_DLJOB,
+    "mxnet-restart-job.yaml": NO_RUNTIME,
+    "paddle-digits.yaml": NO_RUNTIME,
+    "policy-backoff.yaml": NO_RUNTIME,
+    "policy-deadline.yaml": NO_RUNTIME,
+    "policy-failure-rules.yaml": NO_RUNTIME,
+    "policy-suspend.yaml": NO_RUNTIME,
+    "policy-ttl.yaml": NO_RUNTIME,
+    "pytorch-digits.yaml": ([], [], ["spec.pytorchReplicaSpecs.Master.template.spec.containers.command"]),
+    "pytorch-elastic.yaml": ([], [], ["spec.elasticPolicy"]),
+    "tensorflow-accelerators.yaml": NO_RUNTIME,
+    "tensorflow-chief-evaluator.yaml": NO_RUNTIME,
+    "tensorflow-digits-v1alpha1.yaml": WITHOUT_SERVERS,
+    "tensorflow-digits.yaml": NO_RUNTIME,
+    "tensorflow-tensorboard.yaml": NO_RUNTIME,
+    "xgboost-digits.yaml": ([], [], ["spec.xgbReplicaSpecs.Master.template.spec.containers"]),
+    # the manifests of the early operators
+    "caffe2-redis.yaml": ONLY_DLJOB,
+    "dl-operator-mxjob.yaml": NO_RUNTIME,
+    "mx_job_dist.yaml": NO_RUNTIME,
+    "mxjob-cifar-gpu.yaml": NO_RUNTIME,
+    "mxjob-linear-dist.yaml": NO_RUNTIME,
+    "tf-smoke-gpu.yaml": NO_RUNTIME,
+    "tf-tensorboard-azure.yaml": NO_RUNTIME,
+    "tf-tensorboard-gke.yaml": NO_RUNTIME,
+    "tf_job.yaml": WITHOUT_SERVERS,
+}
+
+
+def jobs_in(path: Path) -> list[Resource]:
+    return [d for d in yaml.safe_load_all(path.read_text(encoding="utf-8")) if d and is_job(d, DECLARED)]
+
+
+FILES = sorted([*(ROOT / "examples").glob("*.yaml"), *(path for f in folders() for path in f.glob("*.yaml"))])
+SOURCES = [pytest.param(path, job, id=f"{path.parent.name}/{path.name}") for path in FILES for job in jobs_in(path)]
+
+
+def converted(job: Resource, to: str) -> Conversion | None:
+    try:
+        return convert(job, to, DECLARED)
+    except NotConvertible as e:
+        assert ": " in str(e)
+        return None
+
+
+def parsed(manifest: Any) -> DLJob:
+    """The converted job, as the API server would store it."""
+    made = {**manifest, "metadata": {**manifest["metadata"], "uid": UID, "namespace": "default", "generation": 1}}
+    if made["kind"] == "DLJob":
+        adapted = {name: any_framework.adapt(framework) for name, framework in FRAMEWORKS.items()}
+        return any_framework.parse_any(made, any_framework.choose(made, adapted))
+    framework = next(f for f in FRAMEWORKS.values() if made["kind"] in f.kinds)
+    return parse_job(made, framework)
+
+
+def test_each_job_has_a_row() -> None:
+    assert sorted({path.name for path in FILES if jobs_in(path)}) == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize("to", TARGETS)
+@pytest.mark.parametrize(("path", "job"), SOURCES)
+def test_what_is_lost(path: Path, job: Resource, to: str) -> None:
+    before = copy.deepcopy(job)
+    found = converted(job, to)
+    expected = EXPECTED[path.name][TARGETS.index(to)]
+    assert (sorted({loss.field for loss in found.report.losses}) if found else NO) == expected
+    assert job == before
+
+
+@pytest.mark.parametrize("to", [V1, DLJOB])
+@pytest.mark.parametrize(("path", "job"), SOURCES)
+def test_the_converted_job_has_the_same_replicas(path: Path, job: Resource, to: str) -> None:
+    found = converted(job, to)
+    if found is None or found.report.losses:
+        return
+    source, target = parsed(job), parsed(found.manifest)
+    assert [(g.type, g.replicas) for g in target.groups] == [(g.type, g.replicas) for g in source.groups]
+    assert [g.containers for g in target.groups] == [g.containers for g in source.groups]
+    assert target.success_target == source.success_target
+    assert (target.succeeds_by, target.mode, target.elastic_type) == (
+        source.succeeds_by,
+        source.mode,
+        source.elastic_type,
+    )
+    assert target.run_policy == source.run_policy
+    assert (target.options, target.object_options) == (source.options, source.object_options)
+
+
+def pods_of(manifest: Any) -> list[Any]:
+    job = parsed(manifest)
+    (framework,) = (f for f in FRAMEWORKS.values() if f.container in job.groups[0].containers)
+    context = PodContext(framework, build_cluster_spec(job, framework), {g.type: "hash" for g in job.groups})
+    pods = [copy.deepcopy(dict(build_pod(job, PodToCreate(g, i, 0), context))) for g, i in job.tasks()]
+    for pod in pods:
+        del pod["metadata"]["ownerReferences"]
+        pod["metadata"]["labels"].pop("dljob.operator/framework", None)
+        pod["spec"].pop("subdomain")
+        pod["spec"].pop("dnsConfig", None)
+    return pods
+
+
+@pytest.mark.parametrize(("path", "job"), [s for s in SOURCES if s.values[1]["apiVersion"] == V1])  # type: ignore[index]
+def test_a_dljob_has_the_pods_of_the_v1_job(path: Path, job: Resource) -> None:
+    found = converted(job, DLJOB)
+    assert found is not None
+    assert pods_of(found.manifest) == pods_of(job)
+
+
+@pytest.mark.parametrize(("path", "job"), [s for s in SOURCES if s.values[1]["apiVersion"] == V1])  # type: ignore[index]
+def test_a_v1_job_stays_as_it_is(path: Path, job: Resource) -> None:
+    found = converted(job, V1)
+    assert found is not None
+    assert pods_of(found.manifest) == pods_of(job)
+    again = converted(found.manifest, V1)
+    assert again is not None
+    assert again.manifest == found.manifest
+
+
+# --- fields of the list layouts
+
+
+def to_v1(job: Resource) -> Conversion:
+    return convert(job, V1, DECLARED)
+
+
+def notes(conversion: Conversion) -> list[str]:
+    return [str(note) for note in conversion.report.notes]
+
+
+def test_restart_policies_of_a_list() -> None:
+    made = to_v1(mxjob().v1alpha1().servers(1).workers(2).restart("Never").resource())
+    replicas = made.manifest["spec"]["mxReplicaSpecs"]
+    assert {t: r["restartPolicy"] for t, r in replicas.items()} == {
+        "Scheduler": "ExitCode",
+        "Server": "OnFailure",
+        "Worker": "OnFailure",
+    }
+    assert all("restartPolicy" not in r["template"]["spec"] for r in replicas.values())
+    (note,) = notes(made)
+    assert note.startswith("spec.replicaSpecs[0]: restartPolicy becomes ExitCode, with which exit codes from 128 on")
+    assert "Here only 130, 137, 138, 143 are." in note
+
+
+def test_always_stays() -> None:
+    made = to_v1(mxjob().v1alpha1().workers(1).restart("Always", "Worker").resource())
+    assert made.manifest["spec"]["mxReplicaSpecs"]["Worker"]["restartPolicy"] == "Always"
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, "Running"),
+        ({"cleanupPodPolicy": "All"}, "All"),
+        ({"cleanPodPolicy": "None"}, "None"),
+        ({"runPolicy": {"cleanPodPolicy": "All", "backoffLimit": 2}}, "All"),
+    ],
+)
+def test_the_clean_pod_policy(spec: Any, expected: str) -> None:
+    policy = to_v1(mxjob().v1alpha1().workers(1).option(**spec).resource()).manifest["spec"]["runPolicy"]
+    assert policy == {**spec.get("runPolicy", {}), "cleanPodPolicy": expected}
+
+
+def test_the_port() -> None:
+    job = mxjob().v1alpha1().workers(1).entry("Scheduler", PsRootPort=9000).resource()
+    made = to_v1(job).manifest
+    (container,) = made["spec"]["mxReplicaSpecs"]["Scheduler"]["template"]["spec"]["containers"]
+    assert container["ports"] == [{"name": "mxjob-port", "containerPort": 9000}]
+    assert parsed(made).groups[0].port == 9000
+
+
+def test_the_runtime_id_is_lost() -> None:
+    made = to_v1(mxjob().v1alpha1().workers(1).option(RuntimeId="ab12").resource())
+    assert [loss.field for loss in made.report.losses] == ["spec.RuntimeId"]
+    assert "RuntimeId" not in made.manifest["spec"]
+
+
+def test_metadata() -> None:
+    job = mxjob().v1alpha1().workers(1).status(state="Running").resource()
+    job["metadata"] |= {"labels": {"a": "b"}, "annotations": {"c": "d"}}
+    made = to_v1(job).manifest
+    assert made["metadata"] == {
+        "name": "digits",
+        "namespace": "default",
+        "labels": {"a": "b"},
+        "annotations": {"c": "d"},
+    }
+    assert set(made) == {"apiVersion", "kind", "metadata", "spec"}
+
+
+def test_a_name_that_the_target_refuses() -> None:
+    job = tfjob(master=1)
+    del job["spec"]["RuntimeId"]
+    job["metadata"]["name"] = "1st"
+    (loss,) = to_v1(job).report.losses
+    assert (loss.field, "must start with a letter" in loss.reason) == ("metadata.name", True)
+
+
+def test_an_invalid_job() -> None:
+    with pytest.raises(NotConvertible, match="Scheduler replicas"):
+        to_v1(mxjob().v1().without("Scheduler").workers(1).resource())
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        ({"apiVersion": "kubeflow.org/v1", "kind": "MPIJob"}, "kind: kubeflow.org/v1 MPIJob is no job that can be"),
+        ({"apiVersion": "dljob.operator/v1", "kind": "DLJob"}, "kind: dljob.operator/v1 DLJob is no job that can be"),
+    ],
+)
+def test_a_kind_that_is_no_source(manifest: Resource, message: str) -> None:
+    with pytest.raises(NotConvertible, match=message):
+        convert(manifest, TRAINJOB, DECLARED)
+
+
+# --- DLJob
+
+
+def test_the_short_form_and_a_template() -> None:
+    job = pytorchjob(1, 1, nprocPerNode="2", runPolicy={"backoffLimit": 3})
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["hostNetwork"] = True
+    made = convert(job, DLJOB, DECLARED).manifest
+    assert made["spec"] == {
+        "framework": "pytorch",
+        "replicas": {
+            "Master": {"count": 1, "image": "train:1"},
+            "Worker": {"count": 1, "template": job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]},
+        },
+        "options": {"nprocPerNode": "2"},
+        "runPolicy": {"backoffLimit": 3},
+    }
+
+
+def test_an_autoscaler_is_lost() -> None:
+    policy = {"minReplicas": 1, "maxReplicas": 3}
+    job = pytorchjob(worker=2, elasticPolicy={**policy, "metrics": [{"type": "Resource"}]})
+    made = convert(job, DLJOB, DECLARED)
+    assert [loss.field for loss in made.report.losses] == ["spec.elasticPolicy.metrics"]
+    assert made.manifest["spec"]["options"] == {"elasticPolicy": policy}
+
+
+# --- TrainJob
+
+
+def trainjob(**container: Any) -> Resource:
+    """Two equal nodes that torchrun starts."""
+    job = pytorchjob(1, 1)
+    for replicas in job["spec"]["pytorchReplicaSpecs"].values():
+        replicas["template"]["spec"]["containers"][0] |= {"command": ["torchrun", "train.py"], **container}
+    return job
+
+
+def test_a_trainjob() -> None:
+    env = [{"name": "A", "value": "b"}]
+    job = trainjob(args=["--epochs=3"], env=env, resources={"limits": {"cpu": 1}})
+    job["spec"] |= {"nprocPerNode": "2", "runPolicy": {"suspend": True, "activeDeadlineSeconds": 60}}
+    made = convert(job, TRAINJOB, DECLARED)
+    assert made.report.losses == []
+    assert made.manifest == {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "example-job", "namespace": "default"},
+        "spec": {
+            "runtimeRef": {"name": "torch-distributed"},
+            "trainer": {
+                "numNodes": 2,
+                "image": "train:1",
+                "command": ["torchrun", "train.py"],
+                "args": ["--epochs=3"],
+                "env": env,
+                "resourcesPerNode": {"limits": {"cpu": 1}},
+                "numProcPerNode": 2,
+            },
+            "suspend": True,
+            "activeDeadlineSeconds": 60,
+        },
+    }
+
+
+def test_what_becomes_a_patch_of_the_runtime() -> None:
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    job = trainjob(volumeMounts=mounts)
+    volumes = [{"name": "data", "emptyDir": {}}]
+    for replicas in job["spec"]["pytorchReplicaSpecs"].values():
+        replicas["template"]["spec"] |= {"volumes": volumes, "nodeSelector": {"gpu": "a"}}
+        replicas["template"]["metadata"] = {"labels": {"a": "b"}}
+    made = convert(job, TRAINJOB, DECLARED)
+    assert made.report.losses == []
+    (patch,) = made.manifest["spec"]["runtimePatches"]
+    (replicated,) = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    assert (patch["manager"], replicated["name"]) == ("dljob.operator/convert", "node")
+    assert replicated["template"]["spec"]["template"] == {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {
+            "volumes": volumes,
+            "nodeSelector": {"gpu": "a"},
+            "containers": [{"name": "node", "volumeMounts": mounts}],
+        },
+    }
+
+
+def changed(change: Any) -> Resource:
+    job = trainjob()
+    change(job["spec"])
+    return job
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (lambda s: s.update(runPolicy={"backoffLimit": 1}), "spec.runPolicy.backoffLimit"),
+        (lambda s: s.update(runPolicy={"ttlSecondsAfterFinished": 1}), "spec.runPolicy.ttlSecondsAfterFinished"),
+        (lambda s: s.update(schedulerName="volcano"), "spec.schedulerName"),
+        (lambda s: s.update(nprocPerNode="gpu"), "spec.nprocPerNode"),
+        (
+            lambda s: s["pytorchReplicaSpecs"]["Worker"].update(restartPolicy="ExitCode"),
+            "spec.pytorchReplicaSpecs.Worker.restartPolicy",
+        ),
+        (
+            lambda s: s["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0].update(image="other:1"),
+            "spec.pytorchReplicaSpecs.Worker.template",
+        ),
+        (
+            lambda s: (
+                s["pytorchReplicaSpecs"].pop("Worker")
+                and s["pytorchReplicaSpecs"]["Master"]["template"]["spec"].update(hostNetwork=True)
+            ),
+            "spec.pytorchReplicaSpecs.Master.template.spec.hostNetwork",
+        ),
+        (
+            lambda s: (
+                s["pytorchReplicaSpecs"].pop("Worker")
+                and s["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"].append(
+                    {"name": "proxy", "image": "proxy:1"}
+                )
+            ),
+            "spec.pytorchReplicaSpecs.Master.template.spec.containers",
+        ),
+        (
+            lambda s: (
+                s["pytorchReplicaSpecs"].pop("Worker")
+                and s["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0].update(workingDir="/a")
+            ),
+            "spec.pytorchReplicaSpecs.Master.template.spec.containers.workingDir",
+        ),
+    ],
+)
+def test_what_a_trainjob_lacks(change: Any, field: str) -> None:
+    losses = convert(changed(change), TRAINJOB, DECLARED).report.losses
+    assert [loss.field for loss in losses] == [field]
+    assert all(loss.reason for loss in losses)
