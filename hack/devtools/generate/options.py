@@ -11,6 +11,7 @@ from devtools.generate.failure_policy import RUN_POLICY_RULES, pod_failure_polic
 from devtools.generate.layout import chief_decides, listed, quoted
 from devtools.generate.model import Flavor, Framework
 from devtools.generate.openapi import Rule, Schema, boolean, integer, mapping, record, rule, string
+from devtools.generate.startup_policy import startup_policy
 from devtools.generate.template import LABEL
 
 CLEAN = ["All", "Running", "None"]
@@ -200,6 +201,7 @@ def run_policy() -> Schema:
                 "Controller of the job. This operator ignores jobs of kueue.x-k8s.io/multikueue. Immutable.",
                 choices=_MANAGERS,
             ),
+            "startupPolicy": startup_policy(),
             "schedulingPolicy": _scheduling_policy(),
         },
         rules=RUN_POLICY_RULES,

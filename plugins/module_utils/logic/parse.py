@@ -6,11 +6,17 @@ The parser checks everything again that the CRD's schema already checks, because
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, parse_failure_policy, pod_defaults
+from ansible_collections.dljob.operator.plugins.module_utils.logic import (
+    naming,
+    parse_failure_policy,
+    parse_startup_policy,
+    pod_defaults,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.validate import validation_errors
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
@@ -98,7 +104,12 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         mode=mode,
         groups=groups,
         success_target=target,
-        run_policy=_run_policy(options, flavor, framework, errors),
+        run_policy=dataclasses.replace(
+            _run_policy(options, flavor, framework, errors),
+            starts_after=parse_startup_policy.parse(
+                as_mapping(options.get("runPolicy")).get("startupPolicy"), [g.type for g in groups], framework, errors
+            ),
+        ),
         flavor=flavor,
         options=_passed(options, flavor.spec_fields),
         object_options=_passed(options, flavor.object_fields),

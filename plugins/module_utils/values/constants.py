@@ -50,6 +50,10 @@ CONDITION_FAILED = "Failed"
 KIND_ANY = "DLJob"
 """The kind whose jobs name their framework."""
 
+ORDER_ANY = "AnyOrder"
+ORDER_IN_ORDER = "InOrder"
+STARTUP_ORDERS = (ORDER_ANY, ORDER_IN_ORDER)
+
 SERVICE_TYPES = ("ClusterIP", "NodePort", "LoadBalancer")
 
 # restart policies: this operator implements ExitCode, Kubernetes implements the others

@@ -43,6 +43,7 @@ SUCCEEDS_BY_ALL = "all"
 SUCCEEDS_BY_ANY = "any"
 
 AFTER_READY = "ready"
+AFTER_RUNNING = "running"
 AFTER_COMPLETED = "completed"
 
 FAILS_BY_TARGET = "target"

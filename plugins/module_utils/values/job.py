@@ -50,6 +50,9 @@ class RunPolicy:
     max_restarts_per_replica: int | None = None
     failure_rules: tuple[FailureRule, ...] = ()
     """The rules of podFailurePolicy; with any, the kubelet restarts no container of the job."""
+    starts_after: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What startupPolicy adds to the framework's order: by type, the other types that it waits for, each with the state
+    that all its replicas must have reached (ready, running or completed)."""
 
 
 @dataclass(frozen=True, slots=True)

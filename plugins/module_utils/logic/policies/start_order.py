@@ -1,28 +1,49 @@
-"""Start order: which replica types wait until other types are ready or have completed (``starts_after``)."""
+"""Start order: which replica types wait until other types are ready, run or have completed.
+
+The framework's declaration (``starts_after``) and the job's ``runPolicy.startupPolicy`` say so; both apply.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import AFTER_COMPLETED, Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
+    AFTER_COMPLETED,
+    AFTER_READY,
+    AFTER_RUNNING,
+    Framework,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
+
+_STATES = {AFTER_READY: "ready", AFTER_RUNNING: "running", AFTER_COMPLETED: "completed"}
 
 
 def waiting_types(
     job: DLJob, framework: Framework, current: Observed, completed: Mapping[str, set[int]]
-) -> frozenset[str]:
-    """The types of ``job`` of which no pod may be created yet.
+) -> dict[str, str]:
+    """The types of ``job`` of which no pod may be created yet, each with what it waits for, as a sentence.
 
     ``current`` has the pods of the current spec and attempt, ``completed`` the indexes of the replicas that have
     succeeded, by lower-case type. Types that the job does not have delay nothing. Existing pods stay, even if a replica
     of an earlier type is no longer ready.
     """
-    return frozenset(
-        type_.name
-        for type_ in framework.replica_types
-        if any(not _has_reached(job, other, state, current, completed) for other, state in type_.starts_after.items())
-    )
+    found: dict[str, str] = {}
+    for type_, other, state in _dependencies(job, framework):
+        if type_ not in found and not _has_reached(job, other, state, current, completed):
+            found[type_] = f"{type_} starts once all replicas of {other} are {_STATES[state]}"
+    return found
+
+
+def reason(waiting: Mapping[str, str], job: DLJob) -> str:
+    """The sentence for the status: about the first waiting type that has replicas, "" without one."""
+    return next((text for type_, text in waiting.items() if (group := job.group(type_)) and group.replicas), "")
+
+
+def _dependencies(job: DLJob, framework: Framework) -> Iterator[tuple[str, str, str]]:
+    for type_ in framework.replica_types:
+        for others in (type_.starts_after, job.run_policy.starts_after.get(type_.name, {})):
+            yield from ((type_.name, other, state) for other, state in others.items())
 
 
 def _has_reached(job: DLJob, type_: str, state: str, current: Observed, completed: Mapping[str, set[int]]) -> bool:
@@ -30,6 +51,11 @@ def _has_reached(job: DLJob, type_: str, state: str, current: Observed, complete
     if group is None:
         return True
     reached = set(completed.get(type_.lower(), ()))
-    if state != AFTER_COMPLETED:
-        reached |= {pod.index for pod in current.pods_of(type_) if pod.is_ready and not pod.deleting}
+    reached |= {pod.index for pod in current.pods_of(type_) if _is_in(pod, state) and not pod.deleting}
     return reached.issuperset(range(group.replicas))
+
+
+def _is_in(pod: PodState, state: str) -> bool:
+    if state == AFTER_COMPLETED:
+        return False
+    return pod.is_ready if state == AFTER_READY else pod.phase == "Running"

@@ -86,6 +86,10 @@ class StatusBuilder:
         return self._fields.get("state")
 
     @property
+    def reason(self) -> str:
+        return str(self._fields.get("reason") or "")
+
+    @property
     def conditions(self) -> Sequence[Mapping[str, Any]]:
         return list(self._fields["conditions"])
 
