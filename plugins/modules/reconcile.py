@@ -49,17 +49,26 @@ options:
         description:
           - Name of the container that runs the training. Every replica's template must have one of that name, and its
             exit code is the replica's.
+          - With V({first}) it is the first container of each template, whatever its name.
         type: str
         required: true
       replica_types:
         description:
           - The replica types. Each key is the canonical spelling of a type, which the status uses; jobs may write it in
             any case. The order of the types is the order of the ranks.
-          - "A value is a mapping with four optional keys. C(minimum) (default 0) and C(maximum) (default no limit) are
+          - "A value is a mapping with these optional keys. C(minimum) (default 0) and C(maximum) (default no limit) are
             the bounds of the number of replicas. C(long_running) (default V(false)) is true where the processes run
             until they are terminated. C(starts_after) maps other types to C(ready) or C(completed): the first pod of
             this type is created when all replicas of those types have reached that state. The minimum does not apply
             to local jobs."
+          - "C(starts_after_if) maps fields of C(spec), which are among O(framework.fields), to the values with which
+            C(starts_after) applies; by default it always does. C(default_restart_policy) replaces the flavor's for this
+            type."
+          - "C(resizable) (default V(false)) is true where the other replicas learn of a change of the type's number
+            while they run, as from a ConfigMap: it then restarts none of them."
+          - "C(batch_job) (default V(false)) is true where a C(batch/v1) Job runs the type's only replica. The Job is
+            named C(<job>-<type>), without an index, and restarts its pods by C(backoffLimit); its failure fails the
+            job. The type's C(maximum) is 1, and O(framework.owns) lists C(Job)."
           - Once a job has succeeded, replicas of types that are not C(long_running) have 10 s to exit before
             C(cleanPodPolicy) V(Running) deletes running pods.
         type: dict
@@ -123,7 +132,8 @@ options:
           objects:
             description:
               - Returns a list of manifests of the objects that the job owns besides its pods and their Services. Its
-                input is the cluster spec without C(task).
+                input is the cluster spec without C(task), for a job that runs with C(running), which has the indexes of
+                the running replicas by type.
               - The operator adds namespace, owner reference and labels. It creates a missing object again, replaces one
                 of other content, except those with C(immutable) set to true and kinds that allow no change, and deletes
                 one that the hook no longer returns.
@@ -131,6 +141,9 @@ options:
                 the first kind exist before the pods, and are deleted by the cleanup after the training. Those of the
                 second kind outlive the training; if Kubernetes rejects one while the job runs, the job continues and
                 reports it.
+              - The operator does not watch Secrets. It creates one before it creates pods, and never changes it. With the
+                annotation C(dljob.operator/generate) set to C(ssh-key-pair), it generates the entries C(ssh-privatekey)
+                and C(ssh-publickey) of a Secret of the type C(kubernetes.io/ssh-auth) when it creates that.
               - A Route is created only where the cluster serves C(route.openshift.io/v1) and the Python package
                 C(openshift) is installed.
             type: str
@@ -168,8 +181,9 @@ options:
         default: {}
       owns:
         description:
-          - The kinds of objects that the hook C(objects) may return. Engines watch them, and the operator's ClusterRole
-            permits them. An immutable ConfigMap needs no entry.
+          - The kinds of objects that the hook C(objects) may return, and C(Job) where a batch Job runs a replica.
+            Engines watch them, except Secrets and Routes, and the operator's ClusterRole permits them. An immutable
+            ConfigMap needs no entry.
         type: list
         elements: str
         choices:
@@ -296,6 +310,13 @@ options:
             type: str
             choices: [runtime-id, job]
             default: runtime-id
+          service:
+            description:
+              - V(runtime-id) names the headless Service of all replicas C(<kind>-<runtime id>).
+              - V(job) names it C(<job>). The job then has no other Service.
+            type: str
+            choices: [runtime-id, job]
+            default: runtime-id
           status:
             description:
               - Format of C(status.replicaStatuses) and C(status.state). Environment filters get it as C(form).
@@ -322,6 +343,11 @@ options:
             type: str
             choices: [Always, OnFailure, Never, ExitCode]
             default: OnFailure
+          restart_policies:
+            description: The restart policies that an entry may have.
+            type: list
+            elements: str
+            default: [Always, OnFailure, Never, ExitCode]
           default_clean_pod_policy:
             description: Which pods of a finished job are deleted, where the job has no C(cleanPodPolicy).
             type: str
@@ -381,6 +407,13 @@ options:
                 given (with or without one of those settings) and their type is the one of the success target.
             type: dict
             default:
+          managers:
+            description:
+              - Values of C(spec.runPolicy.managedBy) that name the operator which this one replaces. A job with one of
+                them is reconciled.
+            type: list
+            elements: str
+            default: [kubeflow.org/training-operator]
           environment_in:
             description: V(named), only the framework's container gets the environment. V(all), every container does.
             type: str

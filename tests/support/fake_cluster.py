@@ -16,12 +16,14 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH
+from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Plan
 
+from support import batch_controller
 from support.builders import MXNET, NOW, MXJob, Resource
 from support.fake_api_server import FakeApiServer
 
@@ -112,8 +114,10 @@ class FakeCluster:
 
     def step(self, status_gets_lost: bool = False) -> Plan:
         """One reconcile. With ``status_gets_lost`` the operator crashes before the status write."""
+        self._run_batch_jobs()
         done = self.planned()
         self.carry_out(done, status_gets_lost)
+        self._run_batch_jobs()
         return done
 
     def carry_out(self, done: Plan, status_gets_lost: bool = False, read: str = "") -> None:
@@ -254,6 +258,13 @@ class FakeCluster:
 
     # --- implementation
 
+    def _run_batch_jobs(self) -> None:
+        """The controller of batch Jobs and the garbage collector do their parts."""
+        if any(type_.batch_job for type_ in self.framework.replica_types):
+            batch_controller.work(self.api, self._namespace)
+            while self.api.collect_garbage():
+                pass
+
     def _create(self, manifest: Mapping[str, Any]) -> bool:
         """Whether the object is new; one of that name may exist if the job owns it."""
         name, kind = manifest["metadata"]["name"], manifest["kind"]
@@ -275,7 +286,8 @@ class FakeCluster:
     def _delete(self, deletion: Deletion) -> None:
         path = f"{paths.collection(deletion.api_version, deletion.kind, self._namespace)}/{deletion.name}"
         try:
-            self.api.request("DELETE", path, {"preconditions": {"uid": deletion.uid}})
+            options = delete_options(deletion.uid, OWNED_KINDS[deletion.kind].propagation)
+            self.api.request("DELETE", path, options)
         except ApiError as e:
             if e.status not in (404, 409):
                 raise
@@ -294,11 +306,17 @@ class FakeCluster:
         return True
 
     def _check_ranks(self) -> None:
-        ranks = [_replica(p) for p in self.pods.values()]
+        # a batch Job keeps its failed pods
+        ranks = [
+            _replica(p)
+            for p in self.pods.values()
+            if p["status"]["phase"] != "Failed" or p["metadata"]["ownerReferences"][0]["kind"] != "Job"
+        ]
         assert len(ranks) == len(set(ranks)), f"two pods of one rank: {sorted(self.pods)}"
 
     def _set(self, pod: Resource, phase: str, state: Mapping[str, Any]) -> None:
-        status = {"name": self.framework.container, "restartCount": 0, "state": dict(state)}
+        container = self.framework.container_of([one["name"] for one in pod["spec"]["containers"]])
+        status = {"name": container, "restartCount": 0, "state": dict(state)}
         before = pod["status"].get("containerStatuses")
         if before:
             status = {**before[0], **status, "restartCount": before[0]["restartCount"]}

@@ -15,7 +15,6 @@ from devtools.generate.startup_policy import startup_policy
 from devtools.generate.template import LABEL
 
 CLEAN = ["All", "Running", "None"]
-_MANAGERS = ["kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue", "dljob.operator/dljob-operator"]
 
 
 def options(framework: Framework, flavors: Sequence[Flavor]) -> dict[str, Schema]:
@@ -30,7 +29,7 @@ def options(framework: Framework, flavors: Sequence[Flavor]) -> dict[str, Schema
         **({"successPolicy": _success_policy(policies)} if policies else {}),
         "cleanPodPolicy": string("Deprecated: use runPolicy.cleanPodPolicy.", choices=CLEAN),
         "cleanupPodPolicy": string("Deprecated: use runPolicy.cleanPodPolicy.", choices=CLEAN),
-        "runPolicy": run_policy(),
+        "runPolicy": run_policy(list(dict.fromkeys(name for flavor in flavors for name in flavor.api.managers))),
     }
 
 
@@ -152,8 +151,8 @@ def elastic_rule(elastic: Elastic) -> Rule:
     )
 
 
-def run_policy() -> Schema:
-    """The field runPolicy, the same in all kinds that have one."""
+def run_policy(managers: Sequence[str] = ("kubeflow.org/training-operator",)) -> Schema:
+    """The field runPolicy, the same in all kinds that have one. ``managers`` are further values of managedBy."""
     return record(
         "Deadline, retries and suspension of the job, and cleanup after its end.",
         {
@@ -199,7 +198,7 @@ def run_policy() -> Schema:
             ),
             "managedBy": string(
                 "Controller of the job. This operator ignores jobs of kueue.x-k8s.io/multikueue. Immutable.",
-                choices=_MANAGERS,
+                choices=[*managers, "kueue.x-k8s.io/multikueue", "dljob.operator/dljob-operator"],
             ),
             "startupPolicy": startup_policy(),
             "schedulingPolicy": _scheduling_policy(),

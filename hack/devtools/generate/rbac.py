@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import yaml
-from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS, REPLACE
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import NEVER, OWNED_KINDS, REPLACE
 
 from devtools.generate.block_style import dumper
 from devtools.generate.model import Framework
@@ -79,6 +79,8 @@ def _owned(frameworks: Sequence[Framework]) -> str:
             verbs += ["list", "watch"]
             # what every job owns is never replaced, except by a hook that declares it
             verbs += ["update"] if kind.update == REPLACE and kind.kind in declared else []
+        elif kind.update == NEVER:
+            verbs.remove("delete")  # the garbage collector does, with the job
         else:
             verbs += ["patch"]  # by the client of its own, see api/routes.py
         text += f"  # {kind.why}\n"

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ExitCodes, ReplicaType
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
+    ApiFlavor,
+    ExitCodes,
+    ReplicaType,
+)
 
 from devtools.generate.layout import (
     CHIEF,
@@ -42,6 +46,12 @@ class ReplicaMap:
 
     def schema(self) -> Schema:
         api = self.flavor.api
+        defaults = {type_.default_restart_policy or api.default_restart_policy for type_ in self.flavor.types}
+        default = (
+            defaults.pop()
+            if len(defaults) == 1
+            else listed([f"{t.default_restart_policy or api.default_restart_policy} for {t.name}" for t in self.flavor.types], "and")
+        )
         names = [type_.name for type_ in self.flavor.types]
         known = quoted([name.lower() for name in names])
         unknown = f"self.filter(k, !(k.lowerAscii() in {known}))"
@@ -52,10 +62,9 @@ class ReplicaMap:
                 {
                     "replicas": count(),
                     "restartPolicy": string(
-                        "Restart policy of the replicas; overrides the template's. Always restarts a terminated "
-                        f"replica, OnFailure a failed one, ExitCode one with a retryable exit code "
-                        f"({_codes(api.exit_codes)}), Never none. Default: {api.default_restart_policy}.",
-                        choices=["Always", "OnFailure", "Never", "ExitCode"],
+                        f"Restart policy of the replicas; overrides the template's. {_policies(api)}. "
+                        f"Default: {default}.",
+                        choices=list(api.restart_policies),
                     ),
                     **{name: schema for added in self.flavor.replica_fields.values() for name, schema in added.items()},
                     "template": template(self.framework.container, optional=bool(self.flavor.template_optional)),
@@ -166,10 +175,32 @@ class ReplicaMap:
 
     def longest(self) -> str:
         at = f"self.spec.{self.field}"
+        alone = [type_.name.lower() for type_ in self.flavor.types if type_.batch_job]
+        if alone:  # their names have no index
+            index = f"1 + string({at}[k].replicas > 1 ? {at}[k].replicas - 1 : 0).size()"
+            return f"{at}.map(k, 1 + k.size() + (k.lowerAscii() in {quoted(alone)} ? 0 : {index})).max()"
         return f"{at}.map(k, 2 + k.size() + string({at}[k].replicas > 1 ? {at}[k].replicas - 1 : 0).size()).max()"
 
     def pod_name(self) -> str:
         return "<job>-<type>-<index>"
+
+
+def _policies(api: ApiFlavor) -> str:
+    """What the restart policies mean, as a sentence has them."""
+    meanings = {
+        "Always": "a terminated",
+        "OnFailure": "a failed",
+        "ExitCode": "one with a retryable exit code",
+        "Never": "none",
+    }
+    codes = f" ({_codes(api.exit_codes)})"
+    policies = [policy for policy in meanings if policy in api.restart_policies]
+    parts = []
+    for number, policy in enumerate(policies):
+        noun = ("one" if number else "replica") if meanings[policy].startswith("a ") else ""
+        verb = "" if number else "restarts "
+        parts.append(f"{policy} {verb}{meanings[policy]} {noun}".rstrip() + (codes if policy == "ExitCode" else ""))
+    return ", ".join(parts)
 
 
 def _codes(codes: ExitCodes) -> str:

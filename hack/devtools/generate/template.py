@@ -6,6 +6,8 @@ newer fields. The API server validates the pods that are created from the templa
 
 from __future__ import annotations
 
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FIRST_CONTAINER
+
 from devtools.generate.openapi import Rule, Schema, array, record, rule, string
 
 CONTAINERS = 64
@@ -14,6 +16,8 @@ LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 def needs_container(container: str) -> Rule:
     """The rule that a list of containers has one named ``container``."""
+    if container == FIRST_CONTAINER:
+        return rule("self.size() > 0", message="is empty: add the container that runs the training")
     return rule(
         f"self.exists(c, c.name == '{container}')",
         computed=f"'requires a container named {container}, which runs the training, and "
@@ -33,7 +37,7 @@ def template(container: str, *, optional: bool = False) -> Schema:
                 "A PodSpec. Fields that are not listed here are preserved.",
                 {
                     "containers": array(
-                        f"The pod's containers. The one named {container} runs the training and its exit code is the "
+                        f"The pod's containers. The {_which(container)} runs the training and its exit code is the "
                         "replica's; the others are sidecars.",
                         _container(container),
                         most=CONTAINERS,
@@ -52,12 +56,18 @@ def template(container: str, *, optional: bool = False) -> Schema:
     )
 
 
+def _which(container: str) -> str:
+    return "first" if container == FIRST_CONTAINER else f"one named {container}"
+
+
 def _container(name: str) -> Schema:
     return record(
         "A Container. Fields that are not listed here are preserved.",
         {
             "name": string(
-                f"Name of the container, {name} for the one that runs the training.",
+                "Name of the container."
+                if name == FIRST_CONTAINER
+                else f"Name of the container, {name} for the one that runs the training.",
                 maxLength=63,
                 rules=[
                     rule(

@@ -183,7 +183,7 @@ def is_cache_behind(context: Context, parsed: Parsed, observed: Observed) -> boo
 
 def _owned_kinds(job: DLJob, framework: Framework) -> list[str]:
     """What such a job may own; of the rarer kinds only those that its framework ever creates."""
-    if framework.hooks.objects:
+    if framework.hooks.objects or any(type_.batch_job for type_ in framework.replica_types):
         return list(dict.fromkeys((*OF_EVERY_JOB, *(kind for kind in framework.owns if OWNED_KINDS[kind].watched))))
     return ["Pod", "Service", *["ConfigMap"] * shared_env_configmap.may_share(job)]
 

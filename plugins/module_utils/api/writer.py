@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from ansible_collections.dljob.operator.plugins.module_utils.api import paths
+from ansible_collections.dljob.operator.plugins.module_utils.api import generated, paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption
@@ -21,7 +21,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.connection i
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote, event_of
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
-from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import NEVER, OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ApplyResult, ObservedVersion
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
@@ -82,7 +82,7 @@ class Writer:
         path = paths.collection(manifest["apiVersion"], manifest["kind"], self._namespace)
         try:
             began = time.monotonic()
-            response = self._api.request("POST", path, manifest, self._query)
+            response = self._api.request("POST", path, generated.complete(manifest), self._query)
             self._api.executor.window.measured(time.monotonic() - began)
         except ApiError as e:
             if e.reason == "AlreadyExists":
@@ -99,7 +99,7 @@ class Writer:
         """Create the object, or replace it where it exists and belongs to the job."""
         result = ApplyResult()
         uid = self._create(manifest, result)
-        if uid is not None:
+        if uid is not None and OWNED_KINDS[manifest["kind"]].update != NEVER:
             name = f"{manifest['kind']}/{manifest['metadata']['name']}"
             # the uid is a precondition: the API server answers 409 where another object has the name meanwhile
             body = {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
@@ -178,7 +178,10 @@ class Writer:
             return
         name = f"{deletion.kind}/{deletion.name}"
         path = f"{paths.collection(deletion.api_version, deletion.kind, self._namespace)}/{deletion.name}"
-        options = delete_options(deletion.uid or None, force=bool(deletion.lost_node), dry_run=self._dry_run)
+        propagation = OWNED_KINDS[deletion.kind].propagation
+        options = delete_options(
+            deletion.uid or None, propagation, force=bool(deletion.lost_node), dry_run=self._dry_run
+        )
         try:
             response = self._api.request("DELETE", path, options)
         except ApiError as e:

@@ -74,9 +74,20 @@ def job_status(resource: Resource, framework: Framework, pods: Sequence[Resource
 def belongs(pod: Resource, uid: str) -> bool:
     """Whether ``pod`` belongs to the job ``uid``: by its owner references, by its label only where it has none."""
     metadata = as_mapping(pod.get("metadata"))
-    if metadata.get("ownerReferences"):
+    if metadata.get("ownerReferences") and not _is_of_batch_job(metadata):
         return is_owned_by(pod, Owner(str(metadata.get("namespace")), uid))
     return bool(uid) and as_mapping(metadata.get("labels")).get(c.LABEL_JOB_UID) == uid
+
+
+def _is_of_batch_job(metadata: Mapping[str, Any]) -> bool:
+    """Whether a batch/v1 Job runs the pod, which owns it in place of the job."""
+    references = metadata.get("ownerReferences")
+    listed = references if isinstance(references, list) else ()
+    return any(
+        (as_mapping(one).get("apiVersion"), as_mapping(one).get("kind")) == ("batch/v1", "Job")
+        and as_mapping(one).get("controller") is True
+        for one in listed
+    )
 
 
 def uid_of(resource: Resource, framework: Framework, pods: Iterable[Resource]) -> str:

@@ -14,6 +14,8 @@ Shape::
 ``fields`` that the job has, ``fields`` of a template those of the declared ``replica_fields`` that its replica spec
 has; their values are not validated. ``containers`` are the names of the containers of the job's own template. ``files``
 are the texts of the role's files.
+The ``objects`` hook of a running job also gets ``running``, by type the indexes of the replicas that run
+(``{"Worker": [0, 2]}``).
 ``attempt`` counts how often all replicas restarted together (``restartScope: Job``).
 Ranks number all replicas, in the order in which the framework declares its types. ``task`` is the replica for which a
 hook computes an environment or a pod; hooks for the whole job get none.

@@ -19,7 +19,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values import framework as f
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import GRPC_SERVER_FILE
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_DISTRIBUTED, MODE_LOCAL
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
+    MODE_DISTRIBUTED,
+    MODE_LOCAL,
+    RESTART_POLICIES,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 
 _KEYS = frozenset(
@@ -33,6 +37,7 @@ _KEYS = frozenset(
 _CHOICES: Mapping[str, Sequence[str]] = {
     "replicas_layout": f.LAYOUTS,
     "names": (f.NAMES_RUNTIME_ID, f.NAMES_JOB),
+    "service": (f.SERVICE_RUNTIME_ID, f.SERVICE_JOB),
     "status": (f.STATUS_V1ALPHA1, f.STATUS_V1),
     "fails_by": (f.FAILS_BY_TARGET, f.FAILS_BY_ANY),
     "environment_in": ("named", "all"),
@@ -71,6 +76,10 @@ def framework(
         _choice("success_target", name, names)
     kinds = declaration.kinds(declared)
     flavors = declaration.flavors(declared, kinds)
+    owns = _owns(declared.get("owns") or ())
+    for type_ in types:
+        if type_.batch_job and "Job" not in owns:
+            raise InvalidFramework(f"replica_types.{type_.name}: a batch Job runs it: add Job to owns")
     _sequence("permissions", declared.get("permissions") or ())
     return f.Framework(
         name=declared["name"],
@@ -84,7 +93,7 @@ def framework(
         modes=_modes([("modes", declared), *((f"{flavor.path}.modes", flavor.keys) for flavor in flavors)]),
         flavors=tuple(_flavor(flavor.keys, flavor.path, names) for flavor in flavors),
         hooks=_hooks(_mapping("hooks", declared.get("hooks") or {}), filters or {}),
-        owns=_owns(declared.get("owns") or ()),
+        owns=owns,
         files={name: read(name) for name in _texts("files", declared.get("files") or ())},
         operator_files=_operator_files(_mapping("operator_files", declared.get("operator_files") or {})),
     )
@@ -121,12 +130,33 @@ def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
             raise InvalidFramework(f"{where}.{key}: {value!r} is not a number of replicas")
     if most is not None and least > most:
         raise InvalidFramework(f"{where}: the minimum {least} is above the maximum {most}")
-    if not isinstance(bounds.get("long_running", False), bool):
-        raise InvalidFramework(f"{where}.long_running: {bounds['long_running']!r} is neither true nor false")
+    for key in ("long_running", "batch_job", "resizable"):
+        if not isinstance(bounds.get(key, False), bool):
+            raise InvalidFramework(f"{where}.{key}: {bounds[key]!r} is neither true nor false")
     after = _mapping(f"{where}.starts_after", bounds.get("starts_after") or {})
     for type_, state in after.items():
         _choice(f"{where}.starts_after.{type_}", state, (f.AFTER_READY, f.AFTER_COMPLETED))
-    return f.ReplicaType(name, least, most, bounds.get("long_running", False), after)
+    asked = _mapping(f"{where}.starts_after_if", bounds.get("starts_after_if") or {})
+    for field_name, value in asked.items():
+        _text(f"{where}.starts_after_if.{field_name}", value)
+    if asked and not after:
+        raise InvalidFramework(f"{where}.starts_after_if is of no effect without starts_after: add it there")
+    if bounds.get("batch_job") and most != 1:
+        raise InvalidFramework(f"{where}: a batch Job runs one replica: give the type a maximum of 1")
+    policy = bounds.get("default_restart_policy") or ""
+    if policy:
+        _choice(f"{where}.default_restart_policy", policy, RESTART_POLICIES)
+    return f.ReplicaType(
+        name=name,
+        minimum=least,
+        maximum=most,
+        long_running=bounds.get("long_running", False),
+        starts_after=after,
+        starts_after_if=asked,
+        batch_job=bounds.get("batch_job", False),
+        resizable=bounds.get("resizable", False),
+        default_restart_policy=policy,
+    )
 
 
 def _check_start_order(types: Sequence[f.ReplicaType]) -> None:
@@ -168,9 +198,13 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.
         "spec_fields",
         "object_fields",
         "template_optional",
+        "restart_policies",
+        "managers",
     ):
         if key in values:
             values[key] = _texts(f"{where}.{key}", values[key])
+    for policy in values.get("restart_policies") or ():
+        _choice(f"{where}.restart_policies", policy, RESTART_POLICIES)
     if not values.get("runtime_id_fields", True):
         raise InvalidFramework(f"{where}.runtime_id_fields is empty: messages need a name for it")
     values["replica_fields"] = {

@@ -7,7 +7,7 @@ import string
 from collections.abc import Iterable
 
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import NAME_LIMIT
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, SERVICE_JOB
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 
 _ALPHABET = string.digits + string.ascii_lowercase
@@ -36,6 +36,9 @@ def host_name(job: DLJob, type_: str, index: int) -> str:
     """The pod's hostname. It is the same for every attempt, so that the other replicas can reconnect to it."""
     stem = job.name if job.flavor.names == NAMES_JOB else None
     kind = type_.lower()
+    group = job.group(type_)
+    if stem and group is not None and group.batch_job:
+        return f"{stem}-{kind}"  # there is only one, and clients look for its Job under this name
     return f"{stem}-{kind}-{index}" if stem else f"{kind}-{job.runtime_id}-{index}"
 
 
@@ -53,7 +56,7 @@ def pod_name(job: DLJob, type_: str, index: int) -> str:
 
 def service_name(job: DLJob) -> str:
     """The name of the job's headless Service, which is the subdomain of its pods."""
-    return f"{job.kind.lower()}-{job.runtime_id}"
+    return job.name if job.flavor.service == SERVICE_JOB else f"{job.kind.lower()}-{job.runtime_id}"
 
 
 def address(job: DLJob, type_: str, index: int) -> str:

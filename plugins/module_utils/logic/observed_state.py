@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FIRST_CONTAINER
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
     ContainerFailure,
     Observed,
@@ -27,11 +29,20 @@ def build_observed_state(
 ) -> Observed:
     """The state of those objects that the job ``owner`` controls; ``container`` is the framework's container name.
 
-    ``others`` are objects by kind: the items of the API's lists have no kind.
+    ``others`` are objects by kind: the items of the API's lists have no kind. The pods of a batch Job that runs a
+    replica belong to that Job.
     """
     everything = {**(others or {}), "Service": [s for s in services if is_owned_by(s, owner)]}
+    pods = list(pods)
     return Observed(
-        pods=tuple(_pod(p, container) for p in pods if is_owned_by(p, owner)),
+        pods=(
+            *(_pod(p, container) for p in pods if is_owned_by(p, owner)),
+            *(
+                _replica_of_batch_job(resource, pods, owner, container)
+                for resource in everything.get(batch_job.KIND, ())
+                if is_owned_by(resource, owner) and batch_job.runs_replica(resource)
+            ),
+        ),
         services={s["metadata"]["name"]: s["metadata"].get("uid", "") for s in everything["Service"]},
         owned_objects={
             (kind, x["metadata"]["name"]): _owned_object(x["metadata"])
@@ -40,6 +51,12 @@ def build_observed_state(
             if is_owned_by(x, owner)
         },
     )
+
+
+def _replica_of_batch_job(resource: Resource, pods: Iterable[Resource], owner: Owner, container: str) -> PodState:
+    job = Owner(owner.namespace, resource["metadata"].get("uid", ""))
+    found = [_pod(pod, container) for pod in pods if is_owned_by(pod, job)]
+    return batch_job.state(resource, _pod({"metadata": resource["metadata"]}, container), found)
 
 
 def _owned_object(metadata: Mapping[str, Any]) -> OwnedObject:
@@ -57,6 +74,8 @@ def _pod(pod: Resource, container: str) -> PodState:
     annotations = metadata.get("annotations") or {}
     spec = pod.get("spec") or {}
     status = pod.get("status") or {}
+    if container == FIRST_CONTAINER:
+        container = next((one.get("name", "") for one in spec.get("containers") or ()), "")
     statuses = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
     phase = status.get("phase") or "Pending"
     main = _main_container(statuses, container, phase)

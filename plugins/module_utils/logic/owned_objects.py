@@ -60,6 +60,12 @@ def _owned(job: DLJob, manifest: Manifest, owns: Collection[str]) -> Manifest:
     annotations = {c.ANNOTATION_LIFETIME: c.LIFETIME_PODS, **(given.get("annotations") or {})}
     if annotations[c.ANNOTATION_LIFETIME] not in c.LIFETIMES:
         raise InvalidFramework(f"hooks.objects: {c.ANNOTATION_LIFETIME} of {kind} must be {' or '.join(c.LIFETIMES)}")
+    generated = annotations.get(c.ANNOTATION_GENERATE)
+    if generated is not None and (kind != "Secret" or generated not in c.GENERATED):
+        raise InvalidFramework(
+            f"hooks.objects: {c.ANNOTATION_GENERATE} must be {' or '.join(c.GENERATED)}, on a Secret, not "
+            f"{generated!r} on {kind}"
+        )
     text = json.dumps(manifest, sort_keys=True, default=str)
     ours = metadata(job, given["name"])
     return {
@@ -113,7 +119,16 @@ def _is_watched(manifest: Manifest) -> bool:
 
 def unwatched(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:
     """Those of a kind that no engine watches, because not every cluster serves it: Routes."""
-    return tuple(m for m in manifests if not _is_watched(m))
+    return tuple(m for m in manifests if not _is_watched(m) and OWNED_KINDS[m["kind"]].update != NEVER)
+
+
+def made_with_pods(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:
+    """Those of a kind that no engine watches, because nobody should read all of them: Secrets.
+
+    They are created with every plan that creates pods. The writer then finds that the job has one already, or that the
+    name belongs to somebody else, before a pod can mount it.
+    """
+    return tuple(m for m in manifests if not _is_watched(m) and OWNED_KINDS[m["kind"]].update == NEVER)
 
 
 def surplus(manifests: Collection[Manifest], observed: Observed) -> tuple[Deletion, ...]:

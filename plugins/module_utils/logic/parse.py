@@ -22,7 +22,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.validate impo
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     CLEAN_POLICIES,
     MODE_DISTRIBUTED,
-    RESTART_POLICIES,
     RESTART_SCOPE_REPLICA,
     RESTART_SCOPES,
 )
@@ -33,6 +32,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.framework im
     SUCCEEDS_BY_ALL,
     ApiFlavor,
     Framework,
+    ReplicaType,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import (
     DLJob,
@@ -212,7 +212,7 @@ def _group(path: str, spelling: str, entry: Any, parsing: Parsing) -> ReplicaGro
         errors.append(f"{path}.template is missing: describe the pod there")
         return None
     port = _named_port(template, f"{path}.template", port, parsing)
-    policy = _restart_policy(path, entry, template, flavor, errors)
+    policy = _restart_policy(path, entry, template, parsing, type_)
     return ReplicaGroup(
         type=type_.name,
         replicas=replicas,
@@ -222,6 +222,8 @@ def _group(path: str, spelling: str, entry: Any, parsing: Parsing) -> ReplicaGro
         path=path,
         containers=_container_names(template),
         fields=_passed(entry, flavor.replica_fields.get(type_.name, ())),
+        batch_job=type_.batch_job,
+        resizable=type_.resizable,
     )
 
 
@@ -231,22 +233,24 @@ def _container_names(template: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _restart_policy(
-    path: str, entry: Mapping[str, Any], template: Mapping[str, Any], flavor: ApiFlavor, errors: list[str]
+    path: str, entry: Mapping[str, Any], template: Mapping[str, Any], parsing: Parsing, type_: ReplicaType
 ) -> str:
     """v1 has it in the entries of its map and ignores the template's, like training-operator; older flavors use it."""
+    flavor = parsing.flavor
+    default = type_.default_restart_policy or flavor.default_restart_policy
     own = entry.get("restartPolicy")
     if flavor.replicas_layout != LAYOUT_MAP and own is None:
         own = as_mapping(template.get("spec")).get("restartPolicy")
-    policy = own or flavor.default_restart_policy
-    if policy not in RESTART_POLICIES:
-        errors.append(f"{path}.restartPolicy: {policy!r} is none of {', '.join(RESTART_POLICIES)}")
-        return flavor.default_restart_policy
+    policy = own or default
+    if policy not in flavor.restart_policies:
+        parsing.errors.append(f"{path}.restartPolicy: {policy!r} is none of {', '.join(flavor.restart_policies)}")
+        return default
     return str(policy)
 
 
 def _named_port(template: Mapping[str, Any], path: str, default: int, parsing: Parsing) -> int:
     """The containerPort of the flavor's name of the framework's container in the template, like in v1."""
-    container, name = parsing.framework.container, parsing.flavor.port_name
+    container, name = parsing.framework.container_of(_container_names(template)), parsing.flavor.port_name
     containers = as_mapping(template.get("spec")).get("containers")
     for candidate in containers if name and isinstance(containers, list) else ():
         ports = as_mapping(candidate).get("ports")

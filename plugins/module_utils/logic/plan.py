@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import owned_objects
+from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
@@ -65,7 +65,7 @@ def plan(
     job: DLJob, framework: Framework, observed: Observed, now: datetime, settings: PlanSettings = PlanSettings()
 ) -> Plan:
     """What to do for ``job`` at ``now``. With nothing to do the plan is empty: no write, no event."""
-    if job.run_policy.managed_by not in c.MANAGED_BY_US:
+    if job.run_policy.managed_by not in (*c.MANAGED_BY_US, *job.flavor.managers):
         return Plan()
     whole = _plan(job, framework, observed, Surroundings(now, settings))
     return slices.cut_deletions(whole, settings.largest_slice)
@@ -127,7 +127,7 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
     report.suspended()
     report.phase(c.PHASE_CREATING)
     report.replicas(replica_statuses.count(job, Observed(), {}))
-    gone = tuple(Deletion("Pod", p.name, p.uid) for p in observed.pods if not p.deleting)
+    gone = tuple(batch_job.deletion(p) for p in observed.pods if not p.deleting)
     surplus = owned_objects.surplus(owned_objects.at_rest(_hook_objects(job, framework)), observed)
     return Plan(deletions=(*gone, *surplus), status=report.status(), events=report.events)
 
@@ -208,13 +208,13 @@ def _active(
     cluster = build_cluster_spec(job, framework, attempt)
     shared, config_maps = shared_env_configmap.due(job, framework.hooks.environment, cluster, observed, bool(starts))
     context = PodContext(framework, cluster, hashes, surroundings.settings.cluster_domain, shared)
-    pods = tuple(build_pod(job, start, context) for start in starts)
+    pods = tuple(_build_replica(job, start, context) for start in starts)
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
-    objects = owned_objects.build(job, framework, cluster)
+    objects = owned_objects.build(job, framework, {**cluster, "running": replica_statuses.running(job, current)})
     missing = owned_objects.missing(objects, observed)
     # an object that the training does not need must exist at its start too, so that its errors are seen then
     needed = missing if not observed.pods else tuple(x for x in missing if not owned_objects.lives_with_job(x))
-    made_first = (*needed, *config_maps) if pods else ()
+    made_first = (*owned_objects.made_with_pods(objects), *needed, *config_maps) if pods else ()
     later = tuple(x for x in (*missing, *config_maps) if not any(x is y for y in made_first))
     surplus = owned_objects.surplus(objects, observed)
     if pods and not is_partial:
@@ -246,6 +246,12 @@ def _active(
         is_partial=is_partial,
         presumes_deleted_pods=bool(actions.begins) and not actions.restarted,
     )
+
+
+def _build_replica(job: DLJob, start: PodToCreate, context: PodContext) -> Mapping[str, Any]:
+    """The pod of a replica, or the Job that runs it."""
+    pod = build_pod(job, start, context)
+    return batch_job.wrap(job, pod) if start.group.batch_job else pod
 
 
 def _end(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder) -> Plan:

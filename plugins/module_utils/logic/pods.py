@@ -119,8 +119,9 @@ def _configure_containers(
     spec: dict[str, Any], job: DLJob, group: ReplicaGroup, replica: Cluster, context: PodContext
 ) -> None:
     environment = context.framework.hooks.environment(replica)
+    main = context.framework.container_of([str(container.get("name")) for container in spec["containers"]])
     for container in spec["containers"]:
-        named = container.get("name") == context.framework.container
+        named = container.get("name") == main
         if named or job.flavor.environment_in == "all":
             own = container.get("env") or []
             taken = [e.get("name") for e in own]

@@ -8,14 +8,14 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import owner_reference
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, SERVICE_JOB
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 
 
 def build_services(job: DLJob) -> tuple[Mapping[str, Any], ...]:
     """All Services of ``job``. Their number does not depend on the number of replicas."""
     all_replicas = _headless(job, naming.service_name(job), {c.LABEL_JOB_UID: job.uid})
-    if job.flavor.names != NAMES_JOB:
+    if job.flavor.names != NAMES_JOB or job.flavor.service == SERVICE_JOB:
         return (all_replicas,)
     target = {
         c.LABEL_JOB_UID: job.uid,

@@ -27,8 +27,10 @@ def spec_hash(job: DLJob, group: ReplicaGroup) -> str:
         "template": group.template,
         "mode": job.mode,
         "runtime_id": job.runtime_id,  # part of the DNS names of the replicas
-        # the other replicas do not know the members of an elastic type, so that its number may change
-        "cluster": [[g.type, None if g.type == job.elastic_type else g.replicas, g.port] for g in job.groups],
+        # the other replicas do not know the members of an elastic type, or learn of them, so that its number may change
+        "cluster": [
+            [g.type, None if g.resizable or g.type == job.elastic_type else g.replicas, g.port] for g in job.groups
+        ],
     }
     if job.run_policy.restart_scope == RESTART_SCOPE_JOB:  # the kubelet then does not restart containers in place
         source["restart_scope"] = True

@@ -130,9 +130,11 @@ def _templates(job: DLJob, framework: Framework) -> Iterator[str]:
                     yield f"{path}.spec.containers[{number}].{field} must be a list of maps"
         yield from quantities.malformed(spec, f"{path}.spec")
         names = [str(c.get("name")) for c in containers or ()]
-        if framework.container not in names:
+        wanted = framework.container_of(names)
+        if wanted not in names:
+            which = f"a container named {wanted!r}" if wanted else "a container"
             yield (
-                f"{path}.spec.containers: a container named {framework.container!r} is required, "
+                f"{path}.spec.containers: {which} is required, "
                 f"the one that runs {framework.name}; there are: {', '.join(names) or 'none'}"
             )
 

@@ -12,6 +12,8 @@ from typing import Any
 
 REPLACE = "replace"
 """An object whose content differs is replaced in place, by PUT."""
+FOREGROUND, BACKGROUND = "Foreground", "Background"
+"""Whether a deleted object stays until what it owns is gone."""
 NEVER = "never"
 """An existing object is left as it is, because Kubernetes or its use allows no change."""
 
@@ -31,6 +33,8 @@ class OwnedKind:
     cached: Mapping[str, Any] | None = None
     """The fields, besides the identity, that an engine's cache keeps: name to ``True`` (all of it) or to the fields
     below it, of each element where it is a list. ``None``: no engine watches the kind."""
+    propagation: str = BACKGROUND
+    """How one is deleted. Foreground where another object of its name could otherwise have pods beside the old ones."""
     of_every_job: bool = False
     """Whether jobs of every framework may own one, without a declaration."""
 
@@ -75,7 +79,8 @@ _ALL = (
         cached=_EXISTENCE,
         of_every_job=True,
     ),
-    OwnedKind("Secret", "v1", "secrets", "credentials that the replicas share", NEVER, _EXISTENCE),
+    # not watched: the operator needs no right to list Secrets, and none to read one that it has not tried to create
+    OwnedKind("Secret", "v1", "secrets", "credentials that the replicas share", NEVER),
     OwnedKind("ServiceAccount", "v1", "serviceaccounts", "the identity of a launcher", NEVER, _EXISTENCE),
     OwnedKind(
         "Role",
@@ -93,7 +98,7 @@ _ALL = (
         _EXISTENCE,
     ),
     OwnedKind("Deployment", "apps/v1", "deployments", "programs that outlive the training", cached=_EXISTENCE),
-    OwnedKind("Job", "batch/v1", "jobs", "a launcher", NEVER, {"status": True}),
+    OwnedKind("Job", "batch/v1", "jobs", "a launcher", NEVER, {"status": True}, propagation=FOREGROUND),
     OwnedKind(
         "HorizontalPodAutoscaler",
         "autoscaling/v2",

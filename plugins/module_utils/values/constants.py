@@ -29,6 +29,12 @@ LIFETIME_JOB = "job"
 LIFETIME_ACTIVE = "active"
 LIFETIMES = (LIFETIME_PODS, LIFETIME_JOB, LIFETIME_ACTIVE)
 
+ANNOTATION_GENERATE = "dljob.operator/generate"
+"""Annotation of a Secret that a framework's hook returned without data: what the operator generates when it creates it,
+once. A hook is a pure function, and the plan is too, so neither can make a key."""
+GENERATE_SSH_KEY_PAIR = "ssh-key-pair"
+GENERATED = (GENERATE_SSH_KEY_PAIR,)
+
 NAME_LIMIT = 63
 """Longest label value, pod hostname and Service name (RFC 1123/1035)."""
 
@@ -92,8 +98,9 @@ EVENT_NOT_CREATED = "FailedCreatePod"
 EVENT_OBJECT_FAILED = "FailedPage"
 """Of an object that the training does not need, as TensorBoard: the published name is older than other such objects."""
 
-MANAGED_BY_US = (None, "", "kubeflow.org/training-operator", "dljob.operator/dljob-operator")
-"""Values of runPolicy.managedBy for which this operator reconciles the job; it ignores jobs with any other value."""
+MANAGED_BY_US = (None, "", "dljob.operator/dljob-operator")
+"""Values of runPolicy.managedBy for which this operator reconciles the job, besides the flavor's ``managers``; it
+ignores jobs with any other value."""
 
 MODE_LOCAL = "local"
 MODE_DISTRIBUTED = "dist"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
     MAX_REPLICAS,
     TERMINATION_MESSAGE_POLICIES,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import RESTART_POLICIES
 
 Cluster = Mapping[str, Any]
 """A job's cluster spec as plain data (:mod:`..logic.cluster_spec`), the argument of every hook."""
@@ -46,6 +47,12 @@ AFTER_READY = "ready"
 AFTER_RUNNING = "running"
 AFTER_COMPLETED = "completed"
 
+SERVICE_RUNTIME_ID = "runtime-id"
+SERVICE_JOB = "job"
+
+FIRST_CONTAINER = "{first}"
+"""A framework's ``container`` where the first container of a template runs it, whatever its name."""
+
 FAILS_BY_TARGET = "target"
 FAILS_BY_ANY = "any"
 
@@ -62,6 +69,14 @@ class ReplicaType:
     starts_after: Mapping[str, str] = field(default_factory=dict)
     """By type, the state that all its replicas must have reached before the first pod of this type is created: ready or
     completed."""
+    starts_after_if: Mapping[str, str] = field(default_factory=dict)
+    """Fields of the spec, and the value that each must have for ``starts_after`` to apply; empty: it always does."""
+    batch_job: bool = False
+    """Whether a batch/v1 Job, ``<job>-<type>``, runs its only replica, and restarts it. Clients look for that Job."""
+    resizable: bool = False
+    """Whether a change of its number restarts no other replica, because the others learn of it while they run."""
+    default_restart_policy: str = ""
+    """Instead of the flavor's; "" for that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +127,9 @@ class ApiFlavor:
     """Name of the containerPort that the operator adds where the template has none of that name; "" adds none."""
     names: str = NAMES_RUNTIME_ID
     """How pods are named: runtime-id ``<type>-<runtime id>-<index>-<hash>`` or job ``<job>-<type>-<index>``."""
+    service: str = SERVICE_RUNTIME_ID
+    """How the headless Service is named: runtime-id ``<kind>-<runtime id>`` or job ``<job>``, which then is the job's
+    only Service."""
     status: str = STATUS_V1ALPHA1
     status_type_field: str = "replica_type"
     """Key of the replica type in a v1alpha1 replica status."""
@@ -119,6 +137,8 @@ class ApiFlavor:
     """target: only the success target's exit fails the job, and all other replicas restart; any: each replica's restart
     policy decides whether its exit fails the job."""
     default_restart_policy: str = "OnFailure"
+    restart_policies: tuple[str, ...] = RESTART_POLICIES
+    """The restart policies that a replica may have."""
     default_clean_pod_policy: str = "Running"
     exit_codes: ExitCodes = ExitCodes(frozenset(range(128, 256)))
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -139,6 +159,8 @@ class ApiFlavor:
     """Maps each value of the spec's successPolicy to the replica type of which then all replicas must succeed."""
     elastic: Elastic | None = None
     """Which replicas may be elastic; ``None`` where none may."""
+    managers: tuple[str, ...] = ("kubeflow.org/training-operator",)
+    """Names in runPolicy.managedBy of the operator that this one replaces."""
     environment_in: str = "named"
     """named: only the framework's container gets the environment; all: every container of the pod."""
 
@@ -161,6 +183,7 @@ class Framework:
     name: str
     kinds: tuple[str, ...]
     container: str
+    """Name of the container that runs the framework, or ``FIRST_CONTAINER``."""
     replica_types: tuple[ReplicaType, ...]
     success_target: tuple[str, ...]
     """Types whose replica 0 decides the outcome; the first of them that the job has is used."""
@@ -184,6 +207,10 @@ class Framework:
     """The administrator's default for the field of that name in a job's runPolicy; ``None``: no deletion by force."""
     termination_message_policy: str = TERMINATION_MESSAGE_POLICIES[0]
     """The administrator's choice for the containers whose template has none."""
+
+    def container_of(self, names: Sequence[str]) -> str:
+        """Which of a template's containers runs the framework; it may lack it."""
+        return self.container if self.container != FIRST_CONTAINER else next(iter(names), "")
 
     def type_named(self, spelling: str) -> ReplicaType | None:
         """The replica type of that name, in any case; ``None`` where the framework has no such type."""

@@ -27,6 +27,10 @@ class ReplicaGroup:
     """Names of the containers of the user's own template."""
     fields: Mapping[str, Any] = field(default_factory=dict)
     """The fields of the replica spec that the flavor passes to the hooks, unvalidated."""
+    batch_job: bool = False
+    """Whether a batch/v1 Job runs its replica."""
+    resizable: bool = False
+    """Whether the other replicas learn of a change of its number while they run."""
     is_completed: bool = False
     """Whether the pod hook supplies a container that the template may lack; ``template`` then has it."""
 

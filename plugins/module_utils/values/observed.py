@@ -29,10 +29,22 @@ class ContainerFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class PodState:
-    """A pod that the job owns."""
+class BatchJobRef:
+    """A batch/v1 Job that the job owns and that runs a replica."""
 
     name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodState:
+    """A pod that the job owns, or a replica that a batch/v1 Job runs, with that Job's newest pod.
+
+    Of the latter the Job has the phase, the deletion and the last word on failures: it restarts its pods by itself.
+    """
+
+    name: str
+    """Of the Job, as long as it has no pod; so is ``uid``."""
     uid: str
     type: str
     """Replica type in lower case, the value of the label."""
@@ -73,6 +85,8 @@ class PodState:
     """The type and the status of each condition."""
     failed_containers: tuple[ContainerFailure, ...] = ()
     """Containers first, then init containers."""
+    batch_job: BatchJobRef | None = None
+    """The Job that runs the replica; ``None`` where the job owns the pod itself."""
 
 
 @dataclass(frozen=True, slots=True)

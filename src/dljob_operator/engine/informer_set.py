@@ -44,6 +44,7 @@ from dljob_operator.watches import GVK, Watch
 
 _LOG = logging.getLogger(__name__)
 _JOBS_PER_PAGE = 50  # a job may have 1.5 MB, and takes several times that memory while a page is decoded
+_POD, _BATCH_JOB = "Pod", "Job"  # the pods of a batch Job that runs a replica belong to that Job
 MANAGED = f"{LABEL_MANAGED_BY}={MANAGER}"
 _CACHE_TIMEOUT = 5.0  # seconds to wait until the cache has observed the writes of a run
 
@@ -187,18 +188,27 @@ class InformerSet:
     def view(self, objs: Sequence[Object]) -> CacheView:
         """Return what a run for the jobs `objs` gets of the cache."""
         owned = {
-            uid_of(obj): {
-                name: [
-                    owned
-                    for informer in informers
-                    for owned in informer.store.owned(uid_of(obj))
-                    if is_in_namespace_of(owned, obj)
-                ]
-                for name, informers in self._owned.items()
-            }
-            for obj in objs
+            uid_of(obj): {name: self._owned_by(name, uid_of(obj), obj) for name in self._owned} for obj in objs
         }
+        for obj in objs:
+            found = owned[uid_of(obj)]
+            for batch_job in found.get(_BATCH_JOB, ()):
+                found[_POD] += self._owned_by(_POD, uid_of(batch_job), obj)
         return CacheView(owned, self._cluster_info.snapshot())
+
+    def _owned_by(self, name: str, uid: str, job: Object) -> list[Object]:
+        """Return the objects of the kind `name` that `uid` controls, in the namespace of `job`."""
+        return [
+            obj for one in self._owned[name] for obj in one.store.owned(uid) if is_in_namespace_of(obj, job)
+        ]
+
+    def _job_of(self, owner: str) -> str:
+        """Return the UID of the job that owns the batch Job `owner`, or `owner` itself where that is no such Job."""
+        for informer in self._owned.get(_BATCH_JOB, ()):
+            batch_job = informer.store.get(owner)
+            if batch_job is not None:
+                return owner_uid(batch_job) or owner
+        return owner
 
     def wait_for(self, wrote: Collection[Written]) -> None:
         """Wait until the cache has observed what a run wrote, so that the next run does not use older state."""
@@ -269,7 +279,7 @@ class InformerSet:
         # of a job that has lost the object too: somebody may have removed its owner reference
         for owner in dict.fromkeys(owner_uid(obj) for obj in (change.old, change.new) if obj is not None):
             if owner is not None:
-                self._owned_by_changed(owner, kind, change)
+                self._owned_by_changed(self._job_of(owner), kind, change)
 
     def _owned_by_changed(self, owner: str, kind: OwnedKind, change: Change) -> None:
         for target, watched in self._kinds.items():

@@ -107,6 +107,33 @@ def test_a_change_of_an_owned_object_concerns_its_job() -> None:
     ]
 
 
+def test_a_pod_of_a_batch_job_concerns_the_job_that_owns_that() -> None:
+    fed = Fed(Watch(ECHO, vars={"dljob_owns": ["Job"]}))
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.feed("jobs", "ADDED", pod("1", "launcher"))
+    fed.events.taken()
+    fed.feed("pods", "ADDED", pod("launcher-uid", "launcher-x"))
+    fed.feed("pods", "ADDED", pod("unknown-uid", "other"))
+    assert [(key, given["cause"]) for key, _, given in fed.events.taken()] == [("1", ("launcher-x-uid", "5"))]
+    fed.feed("pods", "ADDED", pod("1", "worker"))
+    (snapshot,) = (fed.set.view([job("1")]).snapshot or {}).values()
+    assert [one["metadata"]["name"] for one in snapshot["Pod"]] == ["worker", "launcher-x"]
+
+
+def test_a_batch_job_of_another_namespace_brings_no_pods() -> None:
+    """Its owner reference is forged."""
+    fed = Fed(Watch(ECHO, vars={"dljob_owns": ["Job"]}))
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    forged, launched = pod("1", "launcher"), pod("launcher-uid", "launcher-x")
+    for obj in (forged, launched):
+        obj["metadata"]["namespace"] = "elsewhere"
+    fed.feed("jobs", "ADDED", forged)
+    fed.events.taken()
+    fed.feed("pods", "ADDED", launched)
+    assert fed.events.taken() == []
+    assert (fed.set.view([job("1")]).snapshot or {})["1"]["Pod"] == []
+
+
 @pytest.mark.parametrize(("owner", "concerned"), [("", ["1"]), ("2", ["1", "2"]), ("unknown", ["1"])])
 def test_an_object_that_gets_another_owner_concerns_the_job_that_has_lost_it(owner: str, concerned: list[str]) -> None:
     """Otherwise that job would wait for the pod without a reason."""

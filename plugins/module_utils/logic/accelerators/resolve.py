@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators import limits
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.inject import inject
+from ansible_collections.dljob.operator.plugins.module_utils.logic.batch_job import pod_of, with_pod
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
     ALPHA_GPU,
     ClusterInfo,
@@ -49,13 +50,13 @@ def resolve_accelerators(
         planned,
         auxiliary_objects=_with_files(planned.auxiliary_objects, framework, cluster_info.programs),
         ensured_objects=_with_files(planned.ensured_objects, framework, cluster_info.programs),
-        pods=tuple(inject(pod, cluster_info) for pod in planned.pods),
+        pods=tuple(with_pod(one, inject(pod_of(one), cluster_info)) for one in planned.pods),
     )
     return Resolution(resolved, warnings=warnings)
 
 
 def _requested(planned: Plan) -> frozenset[str]:
-    return frozenset().union(*(limits.of_pod(pod["spec"]) for pod in planned.pods))
+    return frozenset().union(*(limits.of_pod(pod_of(one)["spec"]) for one in planned.pods))
 
 
 def _problems(planned: Plan, cluster_info: ClusterInfo) -> list[str]:

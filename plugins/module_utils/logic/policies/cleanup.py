@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, owned_objects
+from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, clock, owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.owned_objects import Key
@@ -46,7 +46,7 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) 
         return ()
     outdated = _Outdated(job)
     pods = tuple(
-        Deletion("Pod", p.name, p.uid)
+        batch_job.deletion(p)
         for p in observed.pods
         if not p.deleting and (policy == CLEAN_ALL or (p.is_active and not outdated.has(p)))
     )

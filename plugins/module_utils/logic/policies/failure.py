@@ -119,6 +119,8 @@ def is_fatal(job: DLJob, group: ReplicaGroup, pod: PodState) -> bool:
         return False
     if not has_failed(pod):
         return False
+    if pod.batch_job is not None:
+        return True  # the Job has used up its retries
     if group.restart_policy == c.RESTART_EXIT_CODE:
         if pod.disrupted or pod.ended is None:
             return False

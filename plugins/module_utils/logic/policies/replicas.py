@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.batch_job import deletion as delete
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import restart
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import (
     action_for,
@@ -121,8 +122,3 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     deletions.extend(delete(p) for pods in by_replica.values() for p in pods if not p.deleting)
     wait_for = min(waits, default=None)
     return ReplicaActions(tuple(starts), tuple(deletions), counts, tuple(restarted), wait_for, ignored=ignored)
-
-
-def delete(pod: PodState) -> Deletion:
-    """The deletion of this pod, by uid, not of a newer pod of its name."""
-    return Deletion("Pod", pod.name, pod.uid)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.batch_job import deletion as delete
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import restart
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import action_for, has_failed
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.pod_failure import COUNTED
@@ -19,7 +20,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.repl
     PodToCreate,
     Progress,
     ReplicaActions,
-    delete,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob

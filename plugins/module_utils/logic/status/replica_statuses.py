@@ -39,6 +39,15 @@ def count(job: DLJob, observed: Observed, completed: dict[str, set[int]]) -> dic
     return counts
 
 
+def running(job: DLJob, observed: Observed) -> dict[str, list[int]]:
+    """By type the indexes of the replicas that run, for the ``objects`` hook."""
+    found: dict[str, list[int]] = {}
+    for group in job.groups:
+        up = {p.index for p in observed.pods_of(group.type) if not p.deleting and state_of(p) == RUNNING}
+        found[group.type] = sorted(index for index in up if index < group.replicas)
+    return found
+
+
 def render(job: DLJob, counts: dict[str, Counter[str]]) -> Any:
     """``replicaStatuses`` in the flavor's format: v1alpha1's list, v1's map, or the only entry (caffe2-operator)."""
     if job.flavor.status == STATUS_V1 and job.flavor.replicas_layout == LAYOUT_SINGLE:

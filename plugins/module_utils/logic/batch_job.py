@@ -1,0 +1,133 @@
+"""Replicas that a batch/v1 Job runs: the Job's manifest, and the state of such a replica.
+
+Kubernetes then creates and restarts the replica's pod. The operator creates the Job in place of the pod, deletes it in
+place of the pod, and takes its end for the replica's. What differs from a pod of the operator's own:
+
+- The Job's ``backoffLimit`` counts the failures of the replica, so a failed Job is final whatever the restart policy.
+- The pod has a name with a random suffix. Its hostname is the Job's name, by which the other replicas reach it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
+    BatchJobRef,
+    Deletion,
+    PodState,
+)
+
+KIND = "Job"
+Manifest = Mapping[str, Any]
+
+
+def wrap(job: DLJob, pod: Manifest) -> Manifest:
+    """The Job that runs ``pod``, a replica's Pod manifest.
+
+    It gets no ``ttlSecondsAfterFinished``: the operator deletes the whole job when that time is over, not a part of it.
+    """
+    metadata = pod["metadata"]
+    limits = {
+        "backoffLimit": job.run_policy.backoff_limit,
+        "activeDeadlineSeconds": job.run_policy.active_deadline_seconds,
+    }
+    template = {name: metadata[name] for name in ("labels", "annotations", "finalizers") if name in metadata}
+    return {
+        "apiVersion": OWNED_KINDS[KIND].api_version,
+        "kind": KIND,
+        "metadata": {
+            **{name: metadata[name] for name in ("name", "namespace", "labels", "ownerReferences")},
+            "annotations": {
+                name: text for name, text in metadata["annotations"].items() if name == c.ANNOTATION_SPEC_HASH
+            },
+        },
+        "spec": {
+            **{name: value for name, value in limits.items() if value is not None},
+            # a pod that terminates has the hostname still, and its processes run
+            "podReplacementPolicy": "Failed",
+            "template": {"metadata": template, "spec": pod["spec"]},
+        },
+    }
+
+
+def pod_of(manifest: Manifest) -> Manifest:
+    """The Pod, or the template of the Job's pods, with ``metadata`` and ``spec``."""
+    template: Manifest = manifest["spec"]["template"] if manifest["kind"] == KIND else manifest
+    return template
+
+
+def with_pod(manifest: Manifest, pod: Manifest) -> Manifest:
+    """``manifest`` with ``pod`` in place of :func:`pod_of`."""
+    return {**manifest, "spec": {**manifest["spec"], "template": pod}} if manifest["kind"] == KIND else pod
+
+
+def runs_replica(resource: Manifest) -> bool:
+    """Whether that Job is one of :func:`wrap`, not one that a framework's hook returned."""
+    labels = resource["metadata"].get("labels") or {}
+    return c.LABEL_REPLICA_TYPE in labels and c.LABEL_ATTEMPT in labels
+
+
+def state(resource: Manifest, own: PodState, pods: Iterable[PodState]) -> PodState:
+    """The state of the replica that the Job ``resource`` runs.
+
+    ``own`` is the Job's metadata as a pod's, ``pods`` are the pods that the Job controls.
+    """
+    newest = max(pods, key=lambda pod: (not pod.deleting, pod.created, pod.name), default=None)
+    ref = BatchJobRef(own.name, own.uid)
+    finished = _finished(resource)
+    failed = finished is not None and finished.get("type") == "Failed"
+    shown = newest or dataclasses.replace(own, pending_since=own.created)
+    has_exited = shown.ended is not None and shown.ended.code == 0 and shown.terminated
+    if finished is not None:
+        phase = "Failed" if failed else "Succeeded"
+    else:
+        # between two pods the replica waits for the next one
+        phase = "Running" if shown.phase == "Running" and not shown.deleting else "Pending"
+    return dataclasses.replace(
+        shown,
+        type=own.type,
+        index=own.index,
+        attempt=own.attempt,
+        phase=phase,
+        created=own.created,
+        deleting=own.deleting,
+        spec_hash=own.spec_hash,
+        restarts=0,  # the Job counts them
+        # a nonzero exit counts once the Job has failed by it; 0 does at once, as a sidecar may run on
+        terminated=shown.terminated and (finished is not None or has_exited),
+        ended=None if failed and has_exited else shown.ended,
+        is_ready=shown.is_ready and not shown.deleting,
+        is_active=finished is None and not (has_exited and not shown.is_active),
+        reason=_reason(finished, shown) if failed and finished is not None else "",
+        message=str(finished.get("message") or "") if failed and finished is not None else "",
+        waiting="" if finished is not None else shown.waiting,
+        pending_since="" if finished is not None else shown.pending_since,
+        disrupted=finished is None and shown.disrupted,
+        batch_job=ref,
+    )
+
+
+def _finished(resource: Manifest) -> Manifest | None:
+    """The condition that ended the Job, ``None`` while it runs."""
+    conditions = (resource.get("status") or {}).get("conditions") or ()
+    return next(
+        (one for one in conditions if one.get("type") in ("Complete", "Failed") and one.get("status") == "True"), None
+    )
+
+
+def _reason(condition: Manifest, pod: PodState) -> str:
+    """The Job's reason, with that of its last pod where the cluster ended it: ``BackoffLimitExceeded/Evicted``."""
+    reason = str(condition.get("reason") or "Error")
+    return f"{reason}/{pod.reason}" if reason == c.REASON_BACKOFF and pod.reason else reason
+
+
+def deletion(pod: PodState) -> Deletion:
+    """The deletion of a replica's pod, or of the Job that runs it, by uid, not of a newer object of its name."""
+    if pod.batch_job is None:
+        return Deletion("Pod", pod.name, pod.uid)
+    return Deletion(KIND, pod.batch_job.name, pod.batch_job.uid, OWNED_KINDS[KIND].api_version)

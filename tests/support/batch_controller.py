@@ -1,0 +1,59 @@
+"""Kubernetes' controller of batch/v1 Jobs, as far as a Job with one pod at a time needs it, on a fake API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.fake_api_server import FakeApiServer
+
+DEFAULT_BACKOFF_LIMIT = 6
+JOBS = "/apis/batch/v1/namespaces/{}/jobs"
+PODS = "/api/v1/namespaces/{}/pods"
+
+
+def work(server: FakeApiServer, namespace: str = "default") -> None:
+    """Create the pod of each Job that has none, and report the Jobs that have ended."""
+    for job in list(server.objects.get((namespace, "jobs"), {}).values()):
+        if job["metadata"].get("deletionTimestamp") or _conditions(job):
+            continue
+        phases = [pod["status"]["phase"] for pod in _pods(server, namespace, job)]
+        failed = phases.count("Failed")
+        if "Succeeded" in phases:
+            _finish(server, namespace, job, {"type": "Complete", "status": "True"})
+        elif failed > job["spec"].get("backoffLimit", DEFAULT_BACKOFF_LIMIT):
+            text = "Job has reached the specified backoff limit"
+            condition = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": text}
+            _finish(server, namespace, job, condition)
+        elif failed == len(phases):
+            _create(server, namespace, job, failed)
+
+
+def _conditions(job: Any) -> list[Any]:
+    return list((job.get("status") or {}).get("conditions") or ())
+
+
+def _pods(server: FakeApiServer, namespace: str, job: Any) -> list[Any]:
+    uid = job["metadata"]["uid"]
+    pods = server.objects.get((namespace, "pods"), {}).values()
+    return [pod for pod in pods if any(one["uid"] == uid for one in pod["metadata"].get("ownerReferences") or ())]
+
+
+def _finish(server: FakeApiServer, namespace: str, job: Any, condition: Any) -> None:
+    path = f"{JOBS.format(namespace)}/{job['metadata']['name']}/status"
+    server.request("PUT", path, {**job, "status": {"conditions": [condition]}})
+
+
+def _create(server: FakeApiServer, namespace: str, job: Any, number: int) -> None:
+    owner = {name: job["metadata"][name] for name in ("name", "uid")}
+    template = job["spec"]["template"]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            **template["metadata"],
+            "name": f"{job['metadata']['name']}-{job['metadata']['uid'][-1]}{number}",
+            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "controller": True, **owner}],
+        },
+        "spec": template["spec"],
+    }
+    server.request("POST", PODS.format(namespace), pod)
