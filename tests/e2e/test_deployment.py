@@ -74,7 +74,7 @@ def left_of_it(kubectl: Kubectl, what: str) -> list[str]:
     kinds = "namespaces,clusterroles,clusterrolebindings,customresourcedefinitions"
     names = kubectl.run("get", kinds, "-o", "name").split()
     # Kubernetes binds the admin rules of CRDs to no account; our objects bear our names
-    return [n for n in names if what in n or re.search(r"(mx|tf|caffe2|pytorch|jax|paddle|xgboost)jobs\.", n)]
+    return [n for n in names if what in n or re.search(r"(mx|tf|caffe2|pytorch|jax|paddle|xgboost|mpi)jobs\.", n)]
 
 
 @pytest.fixture(scope="class")

@@ -15,6 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.c
     caffe2_environment,
     caffe2_validation,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mpi import mpi_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mxnet import mxnet_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.paddle import paddle_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.pytorch import (
@@ -24,6 +25,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.p
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tensorflow import tensorflow_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.xgboost import xgboost_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks import (
+    mpi,
     pytorch_autoscaler,
     tensorflow_parameter_server,
     tensorflow_tensorboard,
@@ -107,6 +109,15 @@ PYTORCH: Framework = framework_loader.framework(
 )
 PADDLE: Framework = framework_loader.framework(declaration("paddle"), {"environment": paddle_environment})
 JAX: Framework = declared_entirely("jax")
+MPI: Framework = framework_loader.framework(
+    declaration("mpi"),
+    {
+        "environment": mpi_environment,
+        "validate": mpi.validate,
+        "pod": mpi.pod_defaults,
+        "objects": mpi.objects,
+    },
+)
 XGBOOST: Framework = framework_loader.framework(declaration("xgboost"), {"environment": xgboost_environment})
 
 ECHO_DECLARATION: Mapping[str, Any] = {
@@ -368,6 +379,21 @@ def pytorchjob(master: int = 0, worker: int = 0, **spec: Any) -> Resource:
 
 def jaxjob(worker: int = 1, **spec: Any) -> Resource:
     return _v1_job("JAXJob", "jaxReplicaSpecs", "jax", {"Worker": worker}, spec)
+
+
+def mpijob(worker: int | None = 2, name: str = "pi", **spec: Any) -> Resource:
+    """An MPIJob of v2beta1; without an entry for workers where ``worker`` is ``None``."""
+    launcher = {"spec": {"containers": [{"name": "launcher", "image": "mpi:1", "command": ["mpirun", "train"]}]}}
+    replicas: Resource = {"Launcher": {"template": launcher}}
+    if worker is not None:
+        template = {"spec": {"containers": [{"name": "worker", "image": "mpi:1"}]}}
+        replicas["Worker"] = {"replicas": worker, "template": template}
+    return {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": name, "namespace": "default", "uid": UID, "generation": 1},
+        "spec": {"mpiReplicaSpecs": copy.deepcopy(replicas), **spec},
+    }
 
 
 def paddlejob(master: int = 0, worker: int = 0, **spec: Any) -> Resource:

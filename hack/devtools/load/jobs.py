@@ -33,6 +33,8 @@ class Shape:
     """The field of an entry with the number of replicas."""
     extra: tuple[tuple[str, Any], ...] = ()
     """Further fields of the spec."""
+    policies: tuple[str, ...] = ()
+    """The restart policies that the kind has, where it lacks the operator's own."""
 
     @property
     def pods(self) -> int:
@@ -43,7 +45,7 @@ class Shape:
         """The restart policy with which a pod that failed with a retryable exit code gets a successor: ``ExitCode`` in
         v1, where it is the operator's own; ``Never`` in a list's template, where the kubelet restarts nothing; "" where
         a failure ends the job."""
-        if self.single:
+        if self.single or self.policies:
             return ""
         return "Never" if self.type_field else "ExitCode"
 
@@ -60,6 +62,9 @@ SHAPES: Mapping[tuple[str, str], Shape] = {
         "mxnet", "replicaSpecs", _MX_LIST.types, "SCHEDULER", "mxReplicaType", extra=(("jobMode", "dist"),)
     ),
     ("kubeflow.org/v1", "JAXJob"): Shape("jax", "jaxReplicaSpecs", (("Worker", 2),), "Worker"),
+    ("kubeflow.org/v2beta1", "MPIJob"): Shape(
+        "mpi", "mpiReplicaSpecs", (("Launcher", 1), ("Worker", 1)), "Launcher", policies=("Never", "OnFailure")
+    ),
     ("kubeflow.org/v1", "MXJob"): Shape(
         "mxnet", "mxReplicaSpecs", (("Scheduler", 1), ("Server", 1), ("Worker", 1)), "Scheduler",
         extra=(("jobMode", "MXTrain"),),
@@ -118,7 +123,7 @@ def small_job(
     elif shape.type_field:
         replicas = [{shape.type_field: type_, "replicas": n, "template": template()} for type_, n in shape.types]
     else:
-        policy = shape.retry_policy
+        policy = shape.retry_policy or "Never"
         replicas = {
             type_: {shape.count_field: n, "restartPolicy": policy, "template": template()} for type_, n in shape.types
         }  # fmt: skip

@@ -54,7 +54,7 @@ def make(sources: Sources) -> dict[str, Any]:
             "links": [{"name": key.capitalize(), "url": url} for key, url in sources.urls.items()],
             "keywords": [
                 *("deep learning", "training", "Ansible"),
-                *("MXNet", "TensorFlow", "Caffe2", "PyTorch", "JAX", "PaddlePaddle", "XGBoost"),
+                *("MXNet", "TensorFlow", "Caffe2", "PyTorch", "JAX", "PaddlePaddle", "XGBoost", "MPI"),
             ],
             "icon": [{"base64data": sources.icon, "mediatype": "image/svg+xml"}],
             "installModes": [{"type": mode, "supported": True} for mode in INSTALL_MODES],

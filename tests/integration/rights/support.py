@@ -91,8 +91,11 @@ class Operator:
         group, _, resource = kind.rpartition("/")
         base = f"/apis/{group}" if group else "/api/v1"
         uid = (self.get(path) or {"metadata": {"uid": "gone"}})["metadata"]["uid"]
+        owners = {uid}
+        if kind == "pods":  # of a launcher too, which a batch Job runs
+            owners |= {one["metadata"]["uid"] for one in self.owned("batch/v1/jobs", path)}
         listed = self.kube.get(f"{base}/namespaces/{self.watched}/{resource}")["items"]
-        return [o for o in listed if any(r["uid"] == uid for r in o["metadata"].get("ownerReferences", ()))]
+        return [o for o in listed if any(r["uid"] in owners for r in o["metadata"].get("ownerReferences", ()))]
 
     def succeed(self, path: str, type_: str = "") -> None:
         """Let every pod of the job, or of one type of its replicas, have ended well, as a kubelet would report it."""

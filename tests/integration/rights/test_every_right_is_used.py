@@ -24,13 +24,13 @@ from support.builders import MXNET, pytorchjob
 from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.kube import KubeApi
 
-JOBS = ("caffe2jobs", "dljobs", "jaxjobs", "mxjobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs")
+JOBS = ("caffe2jobs", "dljobs", "jaxjobs", "mpijobs", "mxjobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs")
 NOT_ASKED_FOR = {
     # OpenShift's admission asks for them when an account sets blockOwnerDeletion; that the operator sets it is asserted
     # below
     Right(group, f"{job}/finalizers", "update")
     for group, job in [
-        ("kubeflow.org", "caffe2jobs"), ("kubeflow.org", "jaxjobs"), ("kubeflow.org", "mxjobs"),
+        ("kubeflow.org", "caffe2jobs"), ("kubeflow.org", "jaxjobs"), ("kubeflow.org", "mpijobs"), ("kubeflow.org", "mxjobs"),
         ("kubeflow.org", "paddlejobs"), ("kubeflow.org", "pytorchjobs"), ("kubeflow.org", "tfjobs"), ("kubeflow.org", "xgboostjobs"),
         ("fioravanzo.org", "mxjobs"), ("mpba.fbk.eu", "mxjobs"), ("tensorflow.org", "tfjobs"), ("dljob.operator", "dljobs"),
     ]
@@ -189,6 +189,21 @@ def large(operator: Operator) -> None:
     operator.until(lambda: not operator.owned("configmaps", path), "nothing is left to read")
 
 
+def launched(operator: Operator) -> None:
+    """The list of hosts of an MPIJob follows its workers."""
+    (example,) = (one for one in csv.examples(sources.read()) if one["kind"] == "MPIJob")
+    path = operator.create(example, "launched")
+    operator.until(lambda: operator.owned("batch/v1/jobs", path), "it has a launcher")
+    assert operator.owned("secrets", path)
+    operator.patch(path, {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}})
+
+    def hosts() -> str:
+        (config,) = operator.owned("configmaps", path)
+        return str(config["data"]["hostfile"])
+
+    operator.until(lambda: hosts().count("slots") == 3, "it has a third host")
+
+
 def test_every_right_is_used(start: Start, openshift: None) -> None:
     roles = granted(rules_of("ClusterRole"))
     with start() as operator:
@@ -196,13 +211,15 @@ def test_every_right_is_used(start: Start, openshift: None) -> None:
         recorder = operator.recorder
         # an answer that was lost: whose is the object that has the name?
         recorder.lost = {right for right in roles if right.verb == "create" and right.resource in
-                         ("pods", "services", "configmaps", "deployments", "horizontalpodautoscalers")}  # fmt: skip
+                         ("pods", "services", "configmaps", "deployments", "horizontalpodautoscalers",
+                          "secrets", "jobs")}  # fmt: skip
         # a status that cannot be written twice in a row is one Event, counted up
         recorder.broken[Right("kubeflow.org", "caffe2jobs/status", "patch")] = 2
         tensorboard(operator)
         autoscaler(operator)
         stops(operator)
         large(operator)
+        launched(operator)
         every = csv.examples(sources.read())
         jobs = {f"ends-{number}": one for number, one in enumerate(every)}
         paths = {name: ends_and_goes(operator, one, name) for name, one in jobs.items()}

@@ -1,0 +1,59 @@
+"""Filter for the environment of an MPIJob's launcher and workers."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: mpi_environment
+short_description: Environment variables of the launcher or of a worker of an MPIJob
+version_added: 0.2.0
+description:
+  - Computes the variables by which C(mpirun) of Open MPI, Intel MPI or MPICH finds the hostfile, and C(K_MPI_JOB_ROLE).
+  - A worker has only the latter, because its processes get their variables from C(mpirun).
+positional: _input
+options:
+  _input:
+    description:
+      - The cluster spec for one replica, as M(dljob.operator.reconcile) passes it to environment filters. The filter
+        reads C(mpiImplementation), C(slotsPerWorker) and C(runLauncherAsWorker) of its C(spec).
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show the environment of a launcher of MPICH
+  ansible.builtin.debug:
+    msg: "{{ cluster | dljob.operator.mpi_environment }}"
+  vars:
+    cluster:
+      job: {name: pi, namespace: default, form: v1}
+      replicas:
+        Launcher: [{host: pi-launcher, port: 2222, rank: 0}]
+        Worker: [{host: pi-worker-0, port: 2222, rank: 1}]
+      templates: {}
+      spec: {mpiImplementation: MPICH, runLauncherAsWorker: true}
+      total: 2
+      task: {type: Launcher, index: 0, rank: 0}
+"""
+
+RETURN = r"""
+_value:
+  description: Variable name to value.
+  type: dict
+  sample:
+    K_MPI_JOB_ROLE: launcher
+    HYDRA_HOST_FILE: /etc/mpi/hostfile
+    HYDRA_LAUNCH_EXTRA_ARGS: -o ConnectionAttempts=10
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mpi import mpi_environment
+from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+
+
+class FilterModule:
+    """Ansible's entry point."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return cluster_filter("mpi_environment", ("spec", "task"), mpi_environment)

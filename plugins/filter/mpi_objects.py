@@ -1,0 +1,60 @@
+"""Filter for the objects that an MPIJob owns besides its pods, its Service and its launcher."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: mpi_objects
+short_description: Manifests of the SSH Secret and of the ConfigMap of an MPIJob
+version_added: 0.2.0
+description:
+  - Computes the Secret C(<job>-ssh), without data. Its annotation C(dljob.operator/generate) has the operator generate a
+    key pair when it creates the Secret.
+  - Computes the ConfigMap C(<job>-config) with C(hostfile), which has all hosts, and C(discover_hosts.sh), which prints
+    those that run.
+positional: _input
+options:
+  _input:
+    description:
+      - The cluster spec of a job, as M(dljob.operator.reconcile) passes it to the hook C(objects). The filter reads
+        C(mpiImplementation), C(slotsPerWorker) and C(runLauncherAsWorker) of its C(spec).
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show the hostfile
+  ansible.builtin.debug:
+    msg: "{{ (cluster | dljob.operator.mpi_objects)[1].data.hostfile }}"
+  vars:
+    cluster:
+      job: {name: pi, namespace: default, form: v1}
+      replicas:
+        Launcher: [{host: pi-launcher, port: 2222, rank: 0}]
+        Worker: [{host: pi-worker-0, port: 2222, rank: 1}]
+      running: {Launcher: [], Worker: [0]}
+      spec: {slotsPerWorker: 2}
+"""
+
+RETURN = r"""
+_value:
+  description: The Secret and the ConfigMap. The operator adds namespace, owner, its labels and a hash.
+  type: list
+  elements: dict
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.mpi import objects
+from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+
+
+def _objects(cluster: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return list(objects(cluster))
+
+
+class FilterModule:
+    """Ansible's entry point."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return cluster_filter("mpi_objects", ("job", "replicas", "spec"), _objects)

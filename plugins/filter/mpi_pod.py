@@ -1,0 +1,53 @@
+"""Filter for the defaults of the pods of an MPIJob."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: mpi_pod
+short_description: Defaults of the pod template of an MPIJob's launcher or worker
+version_added: 0.2.0
+description:
+  - Computes the mounts of the SSH keys, in the launcher also that of the hostfile, for the first container of the
+    template.
+  - A worker whose first container has neither C(command) nor C(args) runs C(/usr/sbin/sshd -De).
+positional: _input
+options:
+  _input:
+    description:
+      - The cluster spec for one replica, as M(dljob.operator.reconcile) passes it to the hook C(pod). The filter reads
+        C(sshAuthMountPath) and C(runLauncherAsWorker) of its C(spec).
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show the mounts of a worker
+  ansible.builtin.debug:
+    msg: "{{ (cluster | dljob.operator.mpi_pod).spec.containers[0].volumeMounts }}"
+  vars:
+    cluster:
+      job: {name: pi, namespace: default, form: v1}
+      templates:
+        Worker: {annotations: {}, containers: [worker], fields: {}}
+      spec: {sshAuthMountPath: /home/mpiuser/.ssh}
+      task: {type: Worker, index: 0, rank: 1}
+"""
+
+RETURN = r"""
+_value:
+  description: A partial PodTemplateSpec. The job's own template takes precedence.
+  type: dict
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.mpi import pod_defaults
+from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+
+
+class FilterModule:
+    """Ansible's entry point."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return cluster_filter("mpi_pod", ("job", "templates", "spec", "task"), pod_defaults)

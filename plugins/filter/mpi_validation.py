@@ -1,0 +1,54 @@
+"""Filter that validates an MPIJob's own fields."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: mpi_validation
+short_description: Errors in the own fields of an MPIJob
+version_added: 0.2.0
+description:
+  - Validates C(slotsPerWorker), C(runLauncherAsWorker), C(sshAuthMountPath), C(launcherCreationPolicy) and
+    C(mpiImplementation), and that an entry for workers has a replica.
+positional: _input
+options:
+  _input:
+    description: The cluster spec of a job, as M(dljob.operator.reconcile) passes it to the hook C(validate).
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show what is wrong
+  ansible.builtin.debug:
+    msg: "{{ cluster | dljob.operator.mpi_validation }}"
+  vars:
+    cluster:
+      replicas:
+        Launcher: [{host: pi-launcher, port: 2222, rank: 0}]
+      spec: {slotsPerWorker: 0}
+"""
+
+RETURN = r"""
+_value:
+  description: One sentence per error, with the field and the fix. Empty for a valid job.
+  type: list
+  elements: str
+  sample: ["spec.slotsPerWorker is 0: it must be a whole number of at least 1"]
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.mpi import validate
+from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
+
+
+def _validation(cluster: Mapping[str, Any]) -> list[str]:
+    return list(validate(cluster))
+
+
+class FilterModule:
+    """Ansible's entry point."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return cluster_filter("mpi_validation", ("replicas", "spec"), _validation)

@@ -1,0 +1,264 @@
+"""The life cycle of MPIJobs: a batch Job runs the launcher, and its end is the job's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.builders import MPI, Resource, mpijob
+from support.fake_cluster import FakeCluster, is_quiet
+
+
+def played(job: Resource) -> FakeCluster:
+    fake_cluster = FakeCluster(job, MPI)
+    fake_cluster.start()
+    return fake_cluster
+
+
+def with_policy(type_: str, policy: str, **spec: Any) -> Resource:
+    job = mpijob(**spec)
+    job["spec"]["mpiReplicaSpecs"][type_]["restartPolicy"] = policy
+    return job
+
+
+def hosts(fake_cluster: FakeCluster) -> str:
+    text: str = fake_cluster.others["ConfigMap"]["pi-config"]["data"]["discover_hosts.sh"]
+    return text.replace(".pi.default.svc", "")
+
+
+def test_what_a_job_consists_of() -> None:
+    fake_cluster = FakeCluster(mpijob(), MPI)
+    fake_cluster.settle()
+    assert set(fake_cluster.services) == {"pi"}
+    assert {kind: set(found) for kind, found in fake_cluster.others.items() if found} == {
+        "ConfigMap": {"pi-config"},
+        "Secret": {"pi-ssh"},
+        "Job": {"pi-launcher"},
+    }
+    assert fake_cluster.replicas() == ["launcher-0", "worker-0", "worker-1"]
+    for kind, name in (("ConfigMap", "pi-config"), ("Secret", "pi-ssh"), ("Job", "pi-launcher")):
+        (owner,) = fake_cluster.others[kind][name]["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"], owner["controller"]) == ("MPIJob", "pi", True)
+
+
+def test_the_launchers_job_has_the_limits_but_no_time_to_live() -> None:
+    policy = {"backoffLimit": 3, "activeDeadlineSeconds": 60, "ttlSecondsAfterFinished": 5, "cleanPodPolicy": "All"}
+    fake_cluster = FakeCluster(mpijob(runPolicy=policy), MPI)
+    fake_cluster.settle()
+    spec = dict(fake_cluster.others["Job"]["pi-launcher"]["spec"])
+    template = spec.pop("template")
+    assert spec == {"backoffLimit": 3, "activeDeadlineSeconds": 60, "podReplacementPolicy": "Failed"}
+    assert template["spec"]["restartPolicy"] == "OnFailure"
+    assert template["spec"]["hostname"] == "pi-launcher"
+
+
+def test_running_is_the_launcher_and_all_workers() -> None:
+    fake_cluster = FakeCluster(mpijob(), MPI)
+    fake_cluster.settle()
+    fake_cluster.run("launcher", 0)
+    fake_cluster.run("worker", 0)
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Created"
+    assert fake_cluster.status["replicaStatuses"]["Launcher"]["active"] == 1
+    fake_cluster.run_all()
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Running"
+    assert fake_cluster.status["conditions"][-1]["reason"] == "MPIJobRunning"
+
+
+def test_a_settled_job_writes_nothing() -> None:
+    assert is_quiet(played(mpijob()).planned())
+
+
+@pytest.mark.parametrize(
+    ("policy", "left", "launcher"),
+    [
+        (None, ["launcher-0", "worker-0", "worker-1"], True),
+        ("None", ["launcher-0", "worker-0", "worker-1"], True),
+        ("Running", ["launcher-0"], True),
+        ("All", [], False),
+    ],
+)
+def test_success_and_cleanup(policy: str | None, left: list[str], launcher: bool) -> None:
+    """mpi-operator's All keeps the launcher."""
+    fake_cluster = played(mpijob(runPolicy={"cleanPodPolicy": policy} if policy else {}))
+    fake_cluster.exit("launcher", 0, 0)
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Succeeded"
+    assert fake_cluster.status["completionTime"]
+    assert fake_cluster.replicas() == left
+    assert ("pi-launcher" in fake_cluster.others["Job"]) == launcher
+    assert fake_cluster.conditions == [("Created", "True"), ("Running", "False"), ("Succeeded", "True")]
+    assert not any(one.get("active") for one in fake_cluster.status["replicaStatuses"].values())
+
+
+def test_the_launcher_is_tried_again_by_its_job() -> None:
+    fake_cluster = played(with_policy("Launcher", "Never", runPolicy={"backoffLimit": 1}))
+    fake_cluster.exit("launcher", 0, 7, message="no route")
+    fake_cluster.step()
+    assert fake_cluster.status["state"] == "Running"
+    second = max(pod for pod in fake_cluster.pods if pod.startswith("pi-launcher"))
+    fake_cluster._run(fake_cluster.pods[second])
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Running"
+    fake_cluster._set(fake_cluster.pods[second], "Failed", _terminated(7, "no route"))
+    fake_cluster.settle()
+    failure = fake_cluster.status["failure"]
+    assert fake_cluster.status["state"] == "Failed"
+    assert (failure["reason"], failure["exitCode"], failure["pod"]) == ("BackoffLimitExceeded", 7, second)
+    assert "no route" in failure["message"]
+
+
+def _terminated(code: int, message: str) -> Any:
+    return {"terminated": {"exitCode": code, "reason": "Error", "finishedAt": "2026-01-02T12:00:00Z", "message": message}}
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_a_failed_job_of_the_launcher_is_final(policy: str) -> None:
+    """Whatever the restart policy: the Job has used it up."""
+    fake_cluster = played(
+        with_policy("Launcher", policy, runPolicy={"backoffLimit": 0, "cleanPodPolicy": "Running"})
+    )
+    fake_cluster._set(fake_cluster.pod("launcher", 0), "Failed", _terminated(1, ""))
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Failed"
+    assert fake_cluster.status["completionTime"]
+    assert fake_cluster.replicas() == ["launcher-0"]
+
+
+def test_an_evicted_launcher() -> None:
+    fake_cluster = played(mpijob(runPolicy={"backoffLimit": 0, "cleanPodPolicy": "All"}))
+    fake_cluster.evict("launcher", 0)
+    fake_cluster.settle()
+    assert fake_cluster.status["failure"]["reason"] == "BackoffLimitExceeded/Evicted"
+    assert fake_cluster.status["completionTime"]
+    assert fake_cluster.replicas() == []
+
+
+def test_an_evicted_launcher_with_retries_left() -> None:
+    fake_cluster = played(mpijob())
+    fake_cluster.evict("launcher", 0)
+    fake_cluster.step()
+    assert len([pod for pod in fake_cluster.pods if pod.startswith("pi-launcher")]) == 2
+    fake_cluster.run_all()
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Running"
+
+
+def test_an_evicted_worker_ends_the_job_with_all_that_follows() -> None:
+    """mpi-operator reports Failed without a completion time and cleans nothing up."""
+    fake_cluster = played(mpijob(runPolicy={"cleanPodPolicy": "Running"}))
+    fake_cluster.evict("worker", 1)
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Failed"
+    assert fake_cluster.status["failure"]["reason"] == "Evicted"
+    assert fake_cluster.status["completionTime"]
+    assert fake_cluster.replicas() == ["worker-1"]
+    assert not fake_cluster.others["Job"]
+
+
+def test_a_worker_that_may_restart_is_replaced() -> None:
+    fake_cluster = played(with_policy("Worker", "OnFailure"))
+    fake_cluster.evict("worker", 1)
+    fake_cluster.settle()
+    fake_cluster.run_all()
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Running"
+    assert fake_cluster.replicas() == ["launcher-0", "worker-0", "worker-1"]
+
+
+def test_the_time_to_live_ends_the_whole_job() -> None:
+    """mpi-operator deletes only the launcher."""
+    fake_cluster = played(mpijob(runPolicy={"ttlSecondsAfterFinished": 30}))
+    fake_cluster.exit("launcher", 0, 0)
+    fake_cluster.settle()
+    assert not fake_cluster.planned().delete_job
+    fake_cluster.advance(31)
+    assert fake_cluster.planned().delete_job
+
+
+def test_suspend_and_resume() -> None:
+    fake_cluster = played(mpijob())
+    before = fake_cluster.others["Job"]["pi-launcher"]["metadata"]["uid"]
+    fake_cluster.edit(lambda spec: spec.setdefault("runPolicy", {}).update(suspend=True))
+    fake_cluster.settle()
+    assert fake_cluster.replicas() == []
+    assert not fake_cluster.others["Job"]
+    assert fake_cluster.status["state"] == "Suspended"
+    assert not any(one.get("active") for one in fake_cluster.status["replicaStatuses"].values())
+    fake_cluster.edit(lambda spec: spec["runPolicy"].update(suspend=False))
+    fake_cluster.start()
+    assert fake_cluster.status["state"] == "Running"
+    assert fake_cluster.others["Job"]["pi-launcher"]["metadata"]["uid"] != before
+    reasons = {one["type"]: one["reason"] for one in fake_cluster.status["conditions"]}
+    assert reasons["Suspended"] == "MPIJobResumed"
+
+
+def test_a_new_launcher_waits_for_the_end_of_the_old_one() -> None:
+    """They have one hostname."""
+    fake_cluster = played(mpijob())
+    fake_cluster.edit(lambda spec: spec.update(slotsPerWorker=2))
+    fake_cluster.step()
+    fake_cluster.step()
+    old = fake_cluster.others["Job"]["pi-launcher"]["metadata"]
+    assert old["deletionTimestamp"]
+    fake_cluster.settle()
+    assert fake_cluster.others["Job"]["pi-launcher"]["metadata"]["uid"] != old["uid"]
+    assert fake_cluster.replicas() == ["launcher-0", "worker-0", "worker-1"]
+
+
+@pytest.mark.parametrize("policy", ["AtStartup", "WaitForWorkersReady"])
+def test_when_the_launcher_is_created(policy: str) -> None:
+    fake_cluster = FakeCluster(mpijob(launcherCreationPolicy=policy), MPI)
+    fake_cluster.settle()
+    waits = policy != "AtStartup"
+    assert ("pi-launcher" in fake_cluster.others["Job"]) != waits
+    fake_cluster.run("worker", 0)
+    fake_cluster.settle()
+    assert ("pi-launcher" in fake_cluster.others["Job"]) != waits
+    fake_cluster.run("worker", 1)
+    fake_cluster.settle()
+    assert "pi-launcher" in fake_cluster.others["Job"]
+
+
+def test_the_hosts_follow_the_workers() -> None:
+    fake_cluster = FakeCluster(mpijob(), MPI)
+    fake_cluster.settle()
+    assert hosts(fake_cluster) == "#!/bin/sh\n"
+    fake_cluster.run("worker", 1)
+    fake_cluster.settle()
+    assert hosts(fake_cluster) == "#!/bin/sh\necho pi-worker-1\n"
+    fake_cluster.run_all()
+    fake_cluster.settle()
+    assert hosts(fake_cluster) == "#!/bin/sh\necho pi-worker-0\necho pi-worker-1\n"
+
+
+def test_more_workers_restart_nothing() -> None:
+    fake_cluster = played(mpijob())
+    before = {name: pod["metadata"]["uid"] for name, pod in fake_cluster.pods.items()}
+    fake_cluster.edit(lambda spec: spec["mpiReplicaSpecs"]["Worker"].update(replicas=3))
+    fake_cluster.start()
+    assert {name: fake_cluster.pods[name]["metadata"]["uid"] for name in before} == before
+    assert hosts(fake_cluster).count("echo") == 3
+    assert fake_cluster.others["ConfigMap"]["pi-config"]["data"]["hostfile"].count("slots") == 3
+    fake_cluster.edit(lambda spec: spec["mpiReplicaSpecs"]["Worker"].update(replicas=1))
+    fake_cluster.settle()
+    assert fake_cluster.replicas() == ["launcher-0", "worker-0"]
+    assert fake_cluster.status["state"] == "Running"
+
+
+def test_the_deadline() -> None:
+    fake_cluster = played(mpijob(runPolicy={"activeDeadlineSeconds": 60, "cleanPodPolicy": "Running"}))
+    fake_cluster.advance(61)
+    fake_cluster.settle()
+    assert fake_cluster.status["failure"]["reason"] == "DeadlineExceeded"
+    assert fake_cluster.replicas() == []
+
+
+def test_mpi_operators_name_for_itself() -> None:
+    fake_cluster = FakeCluster(mpijob(runPolicy={"managedBy": "kubeflow.org/mpi-operator"}), MPI)
+    fake_cluster.settle()
+    assert fake_cluster.replicas()
+    foreign = FakeCluster(mpijob(runPolicy={"managedBy": "kueue.x-k8s.io/multikueue"}), MPI)
+    foreign.settle()
+    assert not foreign.replicas()
