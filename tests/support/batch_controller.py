@@ -11,8 +11,9 @@ JOBS = "/apis/batch/v1/namespaces/{}/jobs"
 PODS = "/api/v1/namespaces/{}/pods"
 
 
-def work(server: FakeApiServer, namespace: str = "default") -> None:
-    """Create the pod of each Job that has none, and report the Jobs that have ended."""
+def work(server: FakeApiServer, namespace: str = "default") -> bool:
+    """Create the pod of each Job that has none, and report the Jobs that have ended; whether there was something."""
+    written = len(server.watch_events)
     for job in list(server.objects.get((namespace, "jobs"), {}).values()):
         if job["metadata"].get("deletionTimestamp") or _conditions(job):
             continue
@@ -26,6 +27,7 @@ def work(server: FakeApiServer, namespace: str = "default") -> None:
             _finish(server, namespace, job, condition)
         elif failed == len(phases):
             _create(server, namespace, job, failed)
+    return len(server.watch_events) > written
 
 
 def _conditions(job: Any) -> list[Any]:

@@ -4,7 +4,7 @@
 Each process computes gradients on its share of the data, and MPI adds them up in every step (Allreduce), so that all
 processes have the same weights. Rank 0 tests the result:
 
-    final: test_accuracy=0.9694 processes=2 epochs=30
+    final: test_accuracy=0.9749 processes=2 epochs=30
 
 Exit status: 0 done, 1 failed, 2 bad arguments, 143 and 130 terminated and interrupted.
 """

@@ -33,8 +33,8 @@ class Shape:
     """The field of an entry with the number of replicas."""
     extra: tuple[tuple[str, Any], ...] = ()
     """Further fields of the spec."""
-    policies: tuple[str, ...] = ()
-    """The restart policies that the kind has, where it lacks the operator's own."""
+    has_batch_job: bool = False
+    """Whether a batch Job runs its success target; the kind then has no restart policy of the operator's own."""
 
     @property
     def pods(self) -> int:
@@ -45,7 +45,7 @@ class Shape:
         """The restart policy with which a pod that failed with a retryable exit code gets a successor: ``ExitCode`` in
         v1, where it is the operator's own; ``Never`` in a list's template, where the kubelet restarts nothing; "" where
         a failure ends the job."""
-        if self.single or self.policies:
+        if self.single or self.has_batch_job:
             return ""
         return "Never" if self.type_field else "ExitCode"
 
@@ -63,7 +63,7 @@ SHAPES: Mapping[tuple[str, str], Shape] = {
     ),
     ("kubeflow.org/v1", "JAXJob"): Shape("jax", "jaxReplicaSpecs", (("Worker", 2),), "Worker"),
     ("kubeflow.org/v2beta1", "MPIJob"): Shape(
-        "mpi", "mpiReplicaSpecs", (("Launcher", 1), ("Worker", 1)), "Launcher", policies=("Never", "OnFailure")
+        "mpi", "mpiReplicaSpecs", (("Launcher", 1), ("Worker", 1)), "Launcher", has_batch_job=True
     ),
     ("kubeflow.org/v1", "MXJob"): Shape(
         "mxnet", "mxReplicaSpecs", (("Scheduler", 1), ("Server", 1), ("Worker", 1)), "Scheduler",

@@ -24,7 +24,7 @@ from devtools.load.ground import clear, prepared
 from devtools.load.log import Log
 from devtools.load.operator import Operator
 from devtools.soak import report, samples
-from devtools.soak.mix import job
+from devtools.soak.mix import fitting, job
 from devtools.soak.run import Soak, Stalled
 from devtools.termination import ends_main_thread
 
@@ -72,7 +72,7 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
                 try:
                     soak.run(
                         options.jobs,
-                        lambda number: job(ground.kinds, number, ground.nodes),
+                        lambda number: job(fitting(ground.kinds), number, ground.nodes),
                         options.in_flight,
                         options.limit,
                     )

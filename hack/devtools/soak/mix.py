@@ -73,6 +73,12 @@ class SoakJob:
         return type_ == self.shape.success.lower() and labels.get(INDEX) == "0"
 
 
+def fitting(kinds: Sequence[JobKind]) -> tuple[JobKind, ...]:
+    """Those of which the operator alone sets the pace: the launcher of an MPIJob, which a batch Job runs, gets its pod from
+    Kubernetes' own controller, and after a failure only seconds later."""
+    return tuple(kind for kind in kinds if not shape_of(kind.api_version, kind.kind).has_batch_job)
+
+
 def job(kinds: Sequence[JobKind], number: int, nodes: int) -> SoakJob:
     """The job of that number."""
     turn, position = divmod(number, len(kinds))

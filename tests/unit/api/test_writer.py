@@ -265,6 +265,23 @@ def test_a_deletion_has_its_options(deletion: Deletion, dry_run: bool, options: 
     assert written.versions == ([] if dry_run else [("uid of a", "7")])
 
 
+def test_a_batch_job_stays_until_its_pods_are_gone() -> None:
+    """They have the hostname of the next Job's pods."""
+    api = Api()
+    Writer(api, JOB).objects(Plan(deletions=(Deletion("Job", "a", "u", "batch/v1"),)))
+    assert api.requests == [("DELETE", "/apis/batch/v1/namespaces/lab/jobs/a")]
+    assert api.bodies[0]["propagationPolicy"] == "Foreground"
+
+
+@pytest.mark.parametrize("kind", ["Secret", "Job", "ServiceAccount"])
+def test_what_allows_no_change_is_not_replaced(kind: str) -> None:
+    """A cache that is behind may lack it."""
+    api = Api(POST_a=EXISTS, GET_a=present("a"))
+    written = Writer(api, JOB).objects(Plan(ensured_objects=(manifest(kind, "a"),)))
+    assert api.methods() == ["POST a", "GET a"]
+    assert (written.created, written.optional_failures) == ([], [])
+
+
 @pytest.mark.parametrize("answer", [{"kind": "Status", "metadata": {"uid": "x", "resourceVersion": "7"}}, {}])
 def test_an_object_that_is_gone_at_once_has_no_version(answer: Mapping[str, Any]) -> None:
     written = Writer(Api(DELETE_a=answer), JOB).objects(Plan(deletions=(Deletion("Pod", "a", "u"),)))

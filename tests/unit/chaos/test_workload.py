@@ -27,7 +27,8 @@ def served() -> set[tuple[str, str, str]]:
 def test_every_kind_and_version_of_the_operator_has_a_job() -> None:
     made = {(*job.manifest["apiVersion"].split("/"), job.manifest["kind"]) for job in ALL}
     assert made == {(*api_version.split("/"), kind) for api_version, kind in RESOURCES}
-    assert served() - made <= {("kubeflow.org", "v1", "Caffe2Job")}
+    # Kubernetes itself retries the launcher of an MPIJob, with delays that are longer than a round's time of settling
+    assert served() - made <= {("kubeflow.org", "v1", "Caffe2Job"), ("kubeflow.org", "v2beta1", "MPIJob")}
 
 
 def test_each_resource_is_watched_once() -> None:

@@ -25,6 +25,7 @@ from support.builders import (
     CAFFE2,
     ECHO_DECLARATION,
     JAX,
+    MPI,
     MXNET,
     PADDLE,
     PYTORCH,
@@ -38,6 +39,7 @@ from support.builders import (
     echojob,
     jaxjob,
     manifest_of,
+    mpijob,
     mxjob,
     paddlejob,
     pod_of,
@@ -460,6 +462,16 @@ def test_the_operators_own_status_after_an_edit(
     agrees(change(FakeCluster(*JOBS[job])), monkeypatch)
 
 
+def test_the_pods_of_a_batch_job() -> None:
+    """They belong to that Job; the job's label says whose they are."""
+    fake_cluster = FakeCluster(mpijob(), MPI)
+    fake_cluster.start()
+    assert status_for(fake_cluster)["state"] == "Running"
+    assert status_for(fake_cluster)["replicaStatuses"]["Launcher"]["active"] == 1
+    fake_cluster.exit("launcher", 0, 0)
+    assert status_for(fake_cluster)["state"] == "Succeeded"
+
+
 # --- input that is wrong
 
 
@@ -494,7 +506,7 @@ def test_a_job_that_is_none(job: Any) -> None:
         ({}, "framework must be the declaration of a framework"),
         (
             "theano",
-            "framework: there is no role 'theano' .* one of caffe2, jax, mxnet, paddle, pytorch, tensorflow, xgboost",
+            "framework: there is no role 'theano' .* one of caffe2, jax, mpi, mxnet, paddle, pytorch, tensorflow, xgboost",
         ),
         ("../roles/mxnet", "framework: there is no role"),
         ({"name": "echo"}, "framework: the framework lacks 'container'"),

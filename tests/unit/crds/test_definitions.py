@@ -38,6 +38,7 @@ def test_a_file_per_group() -> None:
     assert versions("pytorchjobs.kubeflow.org.yaml") == {"v1": True}
     assert versions("jaxjobs.kubeflow.org.yaml") == {"v1": True}
     assert versions("paddlejobs.kubeflow.org.yaml") == {"v1": True}
+    assert versions("mpijobs.kubeflow.org.yaml") == {"v2beta1": True}
     assert versions("xgboostjobs.kubeflow.org.yaml") == {"v1": True}
     assert versions("mxjobs.fioravanzo.org.yaml") == {"v1alpha1": True}
     assert versions("mxjobs.mpba.fbk.eu.yaml") == {"v1": True}

@@ -126,7 +126,7 @@ def test_a_cluster_role_without_the_marks(tree: Path, capsys: pytest.CaptureFixt
 
 
 def test_permissions_become_an_optional_component(tree: Path) -> None:
-    rule = {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create"]}
+    rule = {"apiGroups": ["policy"], "resources": ["budgets"], "verbs": ["create"]}
     declare(tree, "mxnet", {"permissions": [rule]})
     assert run(tree) == 0
     folder = tree / KUSTOMIZE / "components" / "mxnet-permissions"
@@ -136,7 +136,7 @@ def test_permissions_become_an_optional_component(tree: Path) -> None:
     assert component["patches"] == [{"target": {"kind": "ClusterRole", "name": "dljob-operator"}, "path": "rules.yaml"}]
     link = tree / CHART / "files" / "kustomize" / "components" / "mxnet-permissions" / "rules.yaml"
     assert link.is_symlink() and link.resolve() == (folder / "rules.yaml").resolve()
-    assert "batch" not in (tree / KUSTOMIZE / "base" / "cluster_role.yaml").read_text()
+    assert "budgets" not in (tree / KUSTOMIZE / "base" / "cluster_role.yaml").read_text()
     assert run(tree, "--check") == 0
     declare(tree, "mxnet", {"permissions": []})
     assert run(tree) == 0

@@ -26,7 +26,19 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ApplyResult
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
-from support.builders import CAFFE2, MXNET, TENSORFLOW, Resource, caffe2job, mxjob, role_file, tf_template, tfjob
+from support.builders import (
+    CAFFE2,
+    MPI,
+    MXNET,
+    TENSORFLOW,
+    Resource,
+    caffe2job,
+    mpijob,
+    mxjob,
+    role_file,
+    tf_template,
+    tfjob,
+)
 from support.fake_cluster import FakeCluster
 
 CONFIG = OperatorConfig({ALPHA_GPU: Accelerator((HostVolume("libs", "/nvidia", "/usr/lib/nvidia"),))})
@@ -114,6 +126,16 @@ def test_in_every_framework_only_requesting_replicas_are_changed(
         if "libs" in volumes(_pod(fake_cluster, replica))
     }
     assert with_it == {type_}
+
+
+def test_the_launcher_of_a_batch_job_too() -> None:
+    job = mpijob(runLauncherAsWorker=True)
+    for replicas in job["spec"]["mpiReplicaSpecs"].values():
+        replicas["template"]["spec"]["containers"][0] |= gpu()
+    fake_cluster = cluster(job, ClusterInfo(CONFIG), MPI)
+    fake_cluster.start()
+    for type_ in ("launcher", "worker"):
+        assert "libs" in volumes(fake_cluster.pod(type_, 0))
 
 
 def test_a_changed_configuration_applies_to_new_pods_only() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -19,7 +20,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.c
     caffe2_environment,
     caffe2_validation,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mpi import mpi_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mxnet import mxnet_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks import mpi
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.paddle import paddle_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.pytorch import (
     pytorch_environment,
@@ -135,6 +138,23 @@ def test_the_pytorch_filters_example_is_a_cluster() -> None:
     assert list(pytorch_validation(task["vars"]["cluster"])) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "compute"),
+    [
+        ("environment", mpi_environment),
+        ("validation", lambda cluster: list(mpi.validate(cluster))),
+        ("pod", mpi.pod_defaults),
+        ("objects", mpi.objects),
+    ],
+)
+def test_the_mpi_filters_examples_are_clusters(name: str, compute: Callable[[Any], Any]) -> None:
+    documented = constants(f"plugins/filter/mpi_{name}.py")
+    (task,) = documented["EXAMPLES"]
+    result = compute(task["vars"]["cluster"])
+    assert result
+    assert documented["RETURN"]["_value"].get("sample", result) == result
+
+
 def test_the_paddle_filters_example_is_a_cluster() -> None:
     documented = constants("plugins/filter/paddle_environment.py")
     (task,) = documented["EXAMPLES"]
@@ -177,7 +197,7 @@ def test_every_owned_kind() -> None:
     assert ["Pod", *FRAMEWORK["owns"]["choices"]] == list(OWNED_KINDS)
 
 
-@pytest.mark.parametrize("name", ["mxnet", "caffe2", "jax", "paddle", "pytorch", "tensorflow", "xgboost"])
+@pytest.mark.parametrize("name", ["mxnet", "caffe2", "jax", "mpi", "paddle", "pytorch", "tensorflow", "xgboost"])
 def test_a_role_declares_nothing_that_is_not_documented(name: str) -> None:
     declared = declaration(name)
     assert set(declared) <= set(FRAMEWORK) | set(() if "flavors" in declared else FLAVOR_OPTIONS)

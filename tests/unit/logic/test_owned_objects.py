@@ -14,6 +14,7 @@ from support.builders import ECHO_DECLARATION, UID, echojob
 from support.fake_cluster import FakeCluster
 
 LIFETIME = "dljob.operator/lifetime"
+GENERATE = "dljob.operator/generate"
 
 
 def hosts(cluster: Any, **more: Any) -> dict[str, Any]:
@@ -145,6 +146,10 @@ def test_one_that_the_hook_no_longer_returns_is_deleted() -> None:
         (
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "annotations": {LIFETIME: "day"}}},
             "lifetime of ConfigMap must be pods or job",
+        ),
+        (
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "annotations": {GENERATE: "ssh-key-pair"}}},
+            "dljob.operator/generate must be ssh-key-pair, on a Secret, not 'ssh-key-pair' on ConfigMap",
         ),
     ],
 )

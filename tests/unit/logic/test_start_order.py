@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.builders import echo_framework, echojob
+from support.builders import ECHO_DECLARATION, echo_framework, echojob
 from support.fake_cluster import FakeCluster
 
 
@@ -34,6 +34,16 @@ def test_until_the_others_have_completed() -> None:
     assert created(cluster) == []
     cluster.exit("leader", 0, 0)
     assert created(cluster) == ["hello-follower-0", "hello-follower-1"]
+
+
+@pytest.mark.parametrize(("order", "waits"), [("InTurn", True), ("AtOnce", False), (None, False)])
+def test_only_for_jobs_that_ask_for_it(order: str | None, waits: bool) -> None:
+    after = {"starts_after": {"Leader": "ready"}, "starts_after_if": {"order": "InTurn"}}
+    types = {"Leader": {"minimum": 1, "maximum": 1}, "Follower": after}
+    flavor = {**ECHO_DECLARATION["flavors"][0], "fields": {"order": {"type": "string", "x-dljob-affects": "objects"}}}
+    framework = echo_framework(replica_types=types, success_target=["Follower"], flavors=[flavor])
+    cluster = FakeCluster(echojob(1, **({"order": order} if order else {})), framework)
+    assert created(cluster) == [*([] if waits else ["hello-follower-0"]), "hello-leader-0"]
 
 
 def test_those_that_run_stay_when_the_others_are_no_longer_ready() -> None:

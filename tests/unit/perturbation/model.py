@@ -21,6 +21,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from support import batch_controller
 from support.builders import NOW
 from support.fake_api_server import FakeApiServer, FakeRestClient, Fault, Key, Resource, Response, WatchEvent
 
@@ -29,10 +30,10 @@ from dljob_operator.engine.predicates import Change
 
 EXECUTOR = BoundedExecutor(1)
 """One thread, so that requests have one order."""
-PODS = ("default", "pods")
+PODS, BATCH_JOBS = ("default", "pods"), ("default", "jobs")
 WATCHED = {kind.plural: kind.kind for kind in OWNED_KINDS.values() if kind.watched}
 TRANSFORMS = {kind.plural: transforms.owned(kind.cached or {}) for kind in OWNED_KINDS.values()}
-TARGETS = ("chief", "master", "scheduler")
+TARGETS = ("chief", "launcher", "master", "scheduler")
 MOST_STEPS = 250
 ERROR_REQUEUE = 1.0
 """Seconds until a job whose reconcile failed is reconciled again."""
@@ -191,6 +192,7 @@ class World:
         before = len(self.server.watch_events)
         acted = (
             self._kubelet_starts_and_stops()
+            or batch_controller.work(self.server)
             or self._user_acts()
             or self.server.collect_garbage()
             or self._containers_exit()
@@ -286,9 +288,14 @@ class World:
     def _context(self, uid: str) -> Context:
         owned: dict[str, list[Resource]] = {kind: [] for kind in WATCHED.values()}
         for (key, _), resource in self.cache.objects.items():
-            if key[1] in WATCHED and predicates.owner_uid(resource) == uid:
+            if key[1] in WATCHED and predicates.owner_uid(resource) in (uid, *self._batch_jobs(uid)):
                 owned[WATCHED[key[1]]].append(resource)
         return Context(self.client, Reader(self.client, {uid: owned}, self.scenario.info), clock=lambda: self.now)
+
+    def _batch_jobs(self, uid: str) -> list[str]:
+        """The UIDs of the batch Jobs that the cache has of the job: as the engine, it finds their pods through them."""
+        found = [resource for (key, _), resource in self.cache.objects.items() if key == BATCH_JOBS]
+        return [predicates.uid_of(one) for one in found if predicates.owner_uid(one) == uid]
 
     # --- the cluster
 
@@ -336,7 +343,7 @@ class World:
     def _set_container(self, pod: Resource, phase: str, state: Resource, last: Resource | None = None) -> None:
         before = (pod["status"].get("containerStatuses") or [{"restartCount": 0}])[0]
         status = {
-            "name": self.scenario.framework.container,
+            "name": self.scenario.framework.container_of([one["name"] for one in pod["spec"]["containers"]]),
             "state": state,
             "restartCount": before["restartCount"] + bool(last),
         }
@@ -429,6 +436,7 @@ class World:
     def _check_rest(self) -> None:
         job = self.job
         owners = {job["metadata"]["uid"]} if job else set()
+        owners |= {one["metadata"]["uid"] for one in self.server.objects.get(BATCH_JOBS, {}).values()}
         orphans = [name for name, pod in self.pods.items() if predicates.owner_uid(pod) not in owners]
         assert not orphans, f"pods without their job: {orphans}"
         written = len(self.server.watch_events)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from devtools.load.kinds import read_kinds
-from devtools.soak.mix import ATTEMPT, CYCLE, INDEX, PERMANENT, RETRYABLE, TYPE, Life, job
+from devtools.soak.mix import ATTEMPT, CYCLE, INDEX, PERMANENT, RETRYABLE, TYPE, Life, fitting, job
 
-KINDS = read_kinds()
+KINDS = fitting(read_kinds())
 JOBS = [job(KINDS, number, 10) for number in range(len(KINDS) * len(CYCLE) * 2)]
 
 
@@ -19,6 +19,10 @@ def test_each_kind_gets_each_life_that_it_can_have() -> None:
     assert lives.pop("kubeflow.org/v1alpha1 Caffe2Job") == set(Life) - {Life.RETRY}
     assert lives.pop("mpba.fbk.eu/v1 MXJob") == set(Life) - {Life.SUSPEND}
     assert all(found == set(Life) for found in lives.values())
+
+
+def test_kinds_with_a_batch_job_are_left_out() -> None:
+    assert {kind.kind for kind in read_kinds()} - {kind.kind for kind in KINDS} == {"MPIJob"}
 
 
 def test_half_of_the_jobs_expire_where_the_kind_can_say_so() -> None:
