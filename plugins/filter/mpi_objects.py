@@ -7,8 +7,8 @@ name: mpi_objects
 short_description: Manifests of the SSH Secret and of the ConfigMap of an MPIJob
 version_added: 0.2.0
 description:
-  - Computes the Secret C(<job>-ssh), without data. Its annotation C(dljob.operator/generate) has the operator generate a
-    key pair when it creates the Secret.
+  - Computes the Secret C(<job>-ssh), without data. By its annotation C(dljob.operator/generate) the operator generates
+    a key pair when it creates the Secret.
   - Computes the ConfigMap C(<job>-config) with C(hostfile), which has all hosts, and C(discover_hosts.sh), which prints
     those that run.
 positional: _input

@@ -132,8 +132,8 @@ options:
           objects:
             description:
               - Returns a list of manifests of the objects that the job owns besides its pods and their Services. Its
-                input is the cluster spec without C(task), for a job that runs with C(running), which has the indexes of
-                the running replicas by type.
+                input is the cluster spec without C(task). While the job runs, that has C(running), the indexes of the
+                running replicas by type.
               - The operator adds namespace, owner reference and labels. It creates a missing object again, replaces one
                 of other content, except those with C(immutable) set to true and kinds that allow no change, and deletes
                 one that the hook no longer returns.
@@ -141,9 +141,9 @@ options:
                 the first kind exist before the pods, and are deleted by the cleanup after the training. Those of the
                 second kind outlive the training; if Kubernetes rejects one while the job runs, the job continues and
                 reports it.
-              - The operator does not watch Secrets. It creates one before it creates pods, and never changes it. With the
-                annotation C(dljob.operator/generate) set to C(ssh-key-pair), it generates the entries C(ssh-privatekey)
-                and C(ssh-publickey) of a Secret of the type C(kubernetes.io/ssh-auth) when it creates that.
+              - The operator does not watch Secrets. It creates one before it creates pods, and never changes it. Where
+                its annotation C(dljob.operator/generate) is C(ssh-key-pair), the operator generates the entries
+                C(ssh-privatekey) and C(ssh-publickey) when it creates a Secret of the type C(kubernetes.io/ssh-auth).
               - A Route is created only where the cluster serves C(route.openshift.io/v1) and the Python package
                 C(openshift) is installed.
             type: str

@@ -46,12 +46,6 @@ class ReplicaMap:
 
     def schema(self) -> Schema:
         api = self.flavor.api
-        defaults = {type_.default_restart_policy or api.default_restart_policy for type_ in self.flavor.types}
-        default = (
-            defaults.pop()
-            if len(defaults) == 1
-            else listed([f"{t.default_restart_policy or api.default_restart_policy} for {t.name}" for t in self.flavor.types], "and")
-        )
         names = [type_.name for type_ in self.flavor.types]
         known = quoted([name.lower() for name in names])
         unknown = f"self.filter(k, !(k.lowerAscii() in {known}))"
@@ -63,7 +57,7 @@ class ReplicaMap:
                     "replicas": count(),
                     "restartPolicy": string(
                         f"Restart policy of the replicas; overrides the template's. {_policies(api)}. "
-                        f"Default: {default}.",
+                        f"Default: {self._default_policy()}.",
                         choices=list(api.restart_policies),
                     ),
                     **{name: schema for added in self.flavor.replica_fields.values() for name, schema in added.items()},
@@ -84,6 +78,14 @@ class ReplicaMap:
                 *self._containers(),
             ],
         )
+
+    def _default_policy(self) -> str:
+        """The default restart policy, by type where the types differ."""
+        general = self.flavor.api.default_restart_policy
+        by_type = {type_.name: type_.default_restart_policy or general for type_ in self.flavor.types}
+        if len(set(by_type.values())) == 1:
+            return next(iter(by_type.values()))
+        return listed([f"{policy} for {name}" for name, policy in by_type.items()], "and")
 
     def _containers(self) -> Iterator[Rule]:
         """The rule of a complete template, for the types that need one."""
@@ -188,19 +190,14 @@ class ReplicaMap:
 def _policies(api: ApiFlavor) -> str:
     """What the restart policies mean, as a sentence has them."""
     meanings = {
-        "Always": "a terminated",
-        "OnFailure": "a failed",
-        "ExitCode": "one with a retryable exit code",
+        "Always": "a terminated {}",
+        "OnFailure": "a failed {}",
+        "ExitCode": f"one with a retryable exit code ({_codes(api.exit_codes)})",
         "Never": "none",
     }
-    codes = f" ({_codes(api.exit_codes)})"
-    policies = [policy for policy in meanings if policy in api.restart_policies]
-    parts = []
-    for number, policy in enumerate(policies):
-        noun = ("one" if number else "replica") if meanings[policy].startswith("a ") else ""
-        verb = "" if number else "restarts "
-        parts.append(f"{policy} {verb}{meanings[policy]} {noun}".rstrip() + (codes if policy == "ExitCode" else ""))
-    return ", ".join(parts)
+    first, *others = [(policy, text) for policy, text in meanings.items() if policy in api.restart_policies]
+    parts = [f"{first[0]} restarts {first[1].format('replica')}"]
+    return ", ".join([*parts, *(f"{policy} {text.format('one')}" for policy, text in others)])
 
 
 def _codes(codes: ExitCodes) -> str:

@@ -74,8 +74,11 @@ class SoakJob:
 
 
 def fitting(kinds: Sequence[JobKind]) -> tuple[JobKind, ...]:
-    """Those of which the operator alone sets the pace: the launcher of an MPIJob, which a batch Job runs, gets its pod from
-    Kubernetes' own controller, and after a failure only seconds later."""
+    """Those of which the operator alone sets the pace.
+
+    The launcher of an MPIJob, which a batch Job runs, gets its pod from Kubernetes' own controller, and after a failure
+    only seconds later.
+    """
     return tuple(kind for kind in kinds if not shape_of(kind.api_version, kind.kind).has_batch_job)
 
 

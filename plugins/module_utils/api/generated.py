@@ -1,6 +1,7 @@
 """The data of Secrets that the operator generates: the one part of an object that no pure function can compute.
 
-The writer calls this when it creates the object, so no plan, diff or log has the data, and an existing Secret keeps its.
+The writer calls this when it creates the object, so no plan, diff or log has the data, and an existing Secret keeps
+its own.
 """
 
 from __future__ import annotations

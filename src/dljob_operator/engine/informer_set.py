@@ -187,9 +187,7 @@ class InformerSet:
 
     def view(self, objs: Sequence[Object]) -> CacheView:
         """Return what a run for the jobs `objs` gets of the cache."""
-        owned = {
-            uid_of(obj): {name: self._owned_by(name, uid_of(obj), obj) for name in self._owned} for obj in objs
-        }
+        owned = {uid_of(obj): {name: self._owned_by(name, uid_of(obj), obj) for name in self._owned} for obj in objs}
         for obj in objs:
             found = owned[uid_of(obj)]
             for batch_job in found.get(_BATCH_JOB, ()):
@@ -198,9 +196,7 @@ class InformerSet:
 
     def _owned_by(self, name: str, uid: str, job: Object) -> list[Object]:
         """Return the objects of the kind `name` that `uid` controls, in the namespace of `job`."""
-        return [
-            obj for one in self._owned[name] for obj in one.store.owned(uid) if is_in_namespace_of(obj, job)
-        ]
+        return [obj for one in self._owned[name] for obj in one.store.owned(uid) if is_in_namespace_of(obj, job)]
 
     def _job_of(self, owner: str) -> str:
         """Return the UID of the job that owns the batch Job `owner`, or `owner` itself where that is no such Job."""

@@ -8,12 +8,12 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import has_succeeded, is_done
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FIRST_CONTAINER
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import BatchJobRef, Deletion, PodState
 from support.builders import MPI, UID, Resource, manifest_of, mpijob, stamp
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 
 OWNER = Owner("default", UID)
 COMPLETE = {"type": "Complete", "status": "True"}
@@ -104,7 +104,9 @@ def test_a_job_that_failed_beside_a_pod_that_exited_with_0() -> None:
 
 
 def test_the_cause_of_the_last_pods_end() -> None:
-    evicted = pod("a", "Failed", ended(137), reason="Evicted", conditions=[{"type": "DisruptionTarget", "status": "True"}])
+    evicted = pod(
+        "a", "Failed", ended(137), reason="Evicted", conditions=[{"type": "DisruptionTarget", "status": "True"}]
+    )
     found = observed(job(LIMIT), evicted)
     assert found.reason == "BackoffLimitExceeded/Evicted"
     assert not found.disrupted, "the Job has tried again as often as it may"

@@ -22,7 +22,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.c
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mpi import mpi_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mxnet import mxnet_environment
-from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks import mpi
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.paddle import paddle_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.pytorch import (
     pytorch_environment,
@@ -30,6 +29,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.p
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.xgboost import xgboost_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.families import FAMILIES
+from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks import mpi
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CLOUDS, CONFIG_MAP
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import GPU

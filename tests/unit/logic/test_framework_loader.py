@@ -88,8 +88,14 @@ def test_exit_codes(declared: list[Any], codes: set[int]) -> None:
             {"replica_types": {"Leader": {"long_running": "yes"}}},
             "replica_types.Leader.long_running: 'yes' is neither true nor false",
         ),
-        ({"replica_types": {"Leader": {"batch_job": 1}}}, "replica_types.Leader.batch_job: 1 is neither true nor false"),
-        ({"replica_types": {"Leader": {"resizable": 1}}}, "replica_types.Leader.resizable: 1 is neither true nor false"),
+        (
+            {"replica_types": {"Leader": {"batch_job": 1}}},
+            "replica_types.Leader.batch_job: 1 is neither true nor false",
+        ),
+        (
+            {"replica_types": {"Leader": {"resizable": 1}}},
+            "replica_types.Leader.resizable: 1 is neither true nor false",
+        ),
         (
             {"replica_types": {"Leader": {"batch_job": True}}},
             "replica_types.Leader: a batch Job runs one replica: give the type a maximum of 1",

@@ -148,7 +148,11 @@ def test_one_that_the_hook_no_longer_returns_is_deleted() -> None:
             "lifetime of ConfigMap must be pods or job",
         ),
         (
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "annotations": {GENERATE: "ssh-key-pair"}}},
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "x", "annotations": {GENERATE: "ssh-key-pair"}},
+            },
             "dljob.operator/generate must be ssh-key-pair, on a Secret, not 'ssh-key-pair' on ConfigMap",
         ),
     ],

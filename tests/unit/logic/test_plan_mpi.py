@@ -110,15 +110,15 @@ def test_the_launcher_is_tried_again_by_its_job() -> None:
 
 
 def _terminated(code: int, message: str) -> Any:
-    return {"terminated": {"exitCode": code, "reason": "Error", "finishedAt": "2026-01-02T12:00:00Z", "message": message}}
+    return {
+        "terminated": {"exitCode": code, "reason": "Error", "finishedAt": "2026-01-02T12:00:00Z", "message": message}
+    }
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 def test_a_failed_job_of_the_launcher_is_final(policy: str) -> None:
     """Whatever the restart policy: the Job has used it up."""
-    fake_cluster = played(
-        with_policy("Launcher", policy, runPolicy={"backoffLimit": 0, "cleanPodPolicy": "Running"})
-    )
+    fake_cluster = played(with_policy("Launcher", policy, runPolicy={"backoffLimit": 0, "cleanPodPolicy": "Running"}))
     fake_cluster._set(fake_cluster.pod("launcher", 0), "Failed", _terminated(1, ""))
     fake_cluster.settle()
     assert fake_cluster.status["state"] == "Failed"

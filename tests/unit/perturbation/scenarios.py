@@ -307,7 +307,9 @@ def scenarios() -> list[Scenario]:
         Scenario(
             "mpi-launcher-fails",
             MPI,
-            with_policy(mpijob(1, runPolicy={"backoffLimit": 0, "cleanPodPolicy": "Running"}), "mpiReplicaSpecs", "Never"),
+            with_policy(
+                mpijob(1, runPolicy={"backoffLimit": 0, "cleanPodPolicy": "Running"}), "mpiReplicaSpecs", "Never"
+            ),
             exits(launcher=1),
         ),
         Scenario(
