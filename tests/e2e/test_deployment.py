@@ -114,7 +114,10 @@ class TestKustomize:
             ("patch", "mxjobs.kubeflow.org", True),  # the bridge's annotation
             ("update", "mxjobs.kubeflow.org", False),
             ("create", "mxjobs.kubeflow.org", False),
-            ("get", "secrets", False),
+            ("get", "secrets", True),  # whose is the one that has the name of an MPIJob's?
+            ("list", "secrets", False),
+            ("update", "secrets", False),
+            ("delete", "secrets", False),
             ("create", "pods/exec", False),
             ("update", "customresourcedefinitions.apiextensions.k8s.io", False),
             ("bind", "clusterroles.rbac.authorization.k8s.io", False),

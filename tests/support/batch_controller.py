@@ -53,7 +53,7 @@ def _create(server: FakeApiServer, namespace: str, job: Any, number: int) -> Non
         "kind": "Pod",
         "metadata": {
             **template["metadata"],
-            "name": f"{job['metadata']['name']}-{job['metadata']['uid'][-1]}{number}",
+            "name": f"{job['metadata']['name']}-{number}",  # random in Kubernetes
             "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "controller": True, **owner}],
         },
         "spec": template["spec"],

@@ -92,6 +92,19 @@ def test_success_and_cleanup(policy: str | None, left: list[str], launcher: bool
     assert not any(one.get("active") for one in fake_cluster.status["replicaStatuses"].values())
 
 
+def test_a_sidecar_that_outlives_the_launcher_is_cleaned_up() -> None:
+    job = mpijob(runPolicy={"cleanPodPolicy": "Running"})
+    containers = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+    containers.append({"name": "proxy", "image": "p"})
+    fake_cluster = played(job)
+    pod = fake_cluster.pod("launcher", 0)
+    fake_cluster._set(pod, "Running", _terminated(0, ""))
+    pod["status"]["containerStatuses"].append({"name": "proxy", "state": {"running": {}}})
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Succeeded"
+    assert not fake_cluster.others["Job"]
+
+
 def test_the_launcher_is_tried_again_by_its_job() -> None:
     fake_cluster = played(with_policy("Launcher", "Never", runPolicy={"backoffLimit": 1}))
     fake_cluster.exit("launcher", 0, 7, message="no route")

@@ -67,10 +67,15 @@ class _Outdated:
 
     def __init__(self, job: DLJob) -> None:
         failure = as_mapping(job.status.get("failure"))
-        self._failed = failure.get("pod") if failure.get("exitCode") is not None else None
+        self._culprit = str(failure.get("pod") or "")
+        self._failed = self._culprit if failure.get("exitCode") is not None else None
         self._completed = completed_.read(job.status.get("completed"))  # once: it grows with the replicas
 
     def has(self, pod: PodState) -> bool:
+        if pod.batch_job is not None and (pod.ended is None or pod.ended.code != 0):
+            # a pod that failed may be seen before the end of its Job; its name is the Job's with a suffix
+            is_culprit = self._culprit == pod.batch_job.name or self._culprit.startswith(f"{pod.batch_job.name}-")
+            return is_culprit or pod.index in self._completed.get(pod.type, ())
         if pod.ended is not None:
             return False
         return pod.name == self._failed or pod.index in self._completed.get(pod.type, ())
