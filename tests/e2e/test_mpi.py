@@ -1,0 +1,72 @@
+"""MPIJobs with Kubernetes' own controller of Jobs: the launcher's life, its failure, and a Secret of somebody else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubernetes import client
+from support.live_jobs import UNTIL_ENDED, UNTIL_RELEASED, Cluster, shell_template
+
+
+def mpijob(name: str, launcher: str, workers: int = 1, **run_policy: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": name},
+        "spec": {
+            "sshAuthMountPath": "/keys",
+            "runPolicy": run_policy,
+            "mpiReplicaSpecs": {
+                "Launcher": {"restartPolicy": "Never", "template": shell_template(launcher, None, "main")},
+                "Worker": {"replicas": workers, "template": shell_template(UNTIL_ENDED, None, "sshd")},
+            },
+        },
+    }
+
+
+def launchers(here: Cluster) -> list[str]:
+    """The batch Jobs of the namespace."""
+    batch = client.BatchV1Api(here.core.api_client)
+    return [one.metadata.name for one in batch.list_namespaced_job(here.namespace).items]
+
+
+def test_a_job_that_is_resumed_grows_and_is_cleaned_up(here: Cluster) -> None:
+    script = f"cat /etc/mpi/hostfile; ls /keys; {UNTIL_RELEASED}"
+    job = here.create(mpijob("grows", script, suspend=True, cleanPodPolicy="All"))
+    job.wait(lambda s: s.get("state") == "Suspended", "its rest")
+    assert (job.pods(), launchers(here)) == ([], [])
+    job.patch({"spec": {"runPolicy": {"suspend": False}}})
+    job.wait_running()
+    pod = job.pod("launcher")
+    assert pod["metadata"]["ownerReferences"][0]["kind"] == "Job"
+    address = f"grows-worker-0.grows.{here.namespace}.svc slots=1"
+    seen = here.wait_log(pod["metadata"]["name"], "id_rsa.pub", "main")
+    assert seen.split("\n")[:3] == [address, "authorized_keys", "id_rsa"]
+    job.patch({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 2}}}})
+    job.wait(lambda s: s.get("replicas") == "3/3", "another worker")
+    assert job.pod("launcher")["metadata"]["uid"] == pod["metadata"]["uid"]
+    job.release("launcher")
+    assert job.wait_end()["state"] == "Succeeded"
+    here.wait_pods(job.uid, lambda pods: not pods, "no pod left")
+    assert launchers(here) == []
+
+
+def test_a_launcher_that_fails(here: Cluster) -> None:
+    job = here.create(mpijob("fails", "echo no route; exit 3", backoffLimit=0, cleanPodPolicy="Running"))
+    failure = job.wait_end()["failure"]
+    assert (failure["container"], failure["exitCode"], failure["reason"]) == ("main", 3, "BackoffLimitExceeded")
+    assert "no route" in failure["message"]
+    (left,) = here.wait_pods(job.uid, lambda pods: len(pods) == 1, "the launcher with its log")
+    assert left["metadata"]["name"] == failure["pod"]
+    assert here.log(failure["pod"], "main") == "no route\n"
+
+
+def test_a_secret_of_somebody_else_is_left_alone(here: Cluster) -> None:
+    theirs = client.V1Secret(metadata={"name": "waits-ssh"}, string_data={"ssh-privatekey": "theirs"})
+    before = here.core.create_namespaced_secret(here.namespace, theirs)
+    status = here.create(mpijob("waits", UNTIL_ENDED)).wait_end()
+    assert status["failure"]["reason"] == "RefusedByKubernetes"
+    assert "Secret/waits-ssh: an object of that name exists and does not belong to this job" in status["reason"]
+    after = here.core.read_namespaced_secret("waits-ssh", here.namespace)
+    assert after.metadata.resource_version == before.metadata.resource_version
+    assert launchers(here) == []
