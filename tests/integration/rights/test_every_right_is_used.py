@@ -190,7 +190,7 @@ def large(operator: Operator) -> None:
 
 
 def launched(operator: Operator) -> None:
-    """The list of hosts of an MPIJob follows its workers."""
+    """The list of hosts of an MPIJob follows its workers, and its launcher goes when it is suspended."""
     (example,) = (one for one in csv.examples(sources.read()) if one["kind"] == "MPIJob")
     path = operator.create(example, "launched")
     operator.until(lambda: operator.owned("batch/v1/jobs", path), "it has a launcher")
@@ -202,6 +202,8 @@ def launched(operator: Operator) -> None:
         return str(config["data"]["hostfile"])
 
     operator.until(lambda: hosts().count("slots") == 3, "it has a third host")
+    operator.patch(path, {"spec": {"runPolicy": {"suspend": True}}})
+    operator.until(lambda: not operator.owned("batch/v1/jobs", path), "it has no launcher")
 
 
 def test_every_right_is_used(start: Start, openshift: None) -> None:
