@@ -78,8 +78,14 @@ class BridgeController:
         self._informers = InformerSet(watches, api, settings, self._requeues)
         # Nothing serves these metrics: ansible-operator has its own. It also requeues jobs after their period.
         self._concluder = Concluder(self._requeues, EventRecorder(api), Metrics())
-        work = Work(self._requeues.get, self._requeue_all, self._requeues.failed, self._requeues.close)
-        self._workers = Workers(settings.max_concurrent, work, self._informers, runner)
+        work = Work(
+            self._requeues.get,
+            self._requeue_all,
+            self._requeues.failed,
+            self._requeues.close,
+            threads=settings.max_concurrent,
+        )
+        self._workers = Workers([work], self._informers, runner)
 
     def start(self) -> None:
         self._workers.start()

@@ -11,6 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 
 from dljob_operator import logs
 from dljob_operator.engine import finalizers, transforms
+from dljob_operator.engine.batch import Reported, run_batch
 from dljob_operator.engine.concluder import Concluder
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.informer_set import InformerSet, WatchedKind
@@ -69,9 +70,10 @@ class Controller:
             handle=self._reconcile,
             abandon=lambda key: self._queue.done(key, ok=False),
             close=self._queue.close,
+            threads=self._settings.max_concurrent,
         )
         self._orphans = OrphanCollector(api, self._informers.orphans)
-        self._workers = Workers(self._settings.max_concurrent, work, self._informers, runner)
+        self._workers = Workers([work], self._informers, runner)
         metrics.watch(self._informers.jobs, lambda: self._queue.depth)
 
     def start(self) -> None:
@@ -168,30 +170,18 @@ class Controller:
             request = request_for_one(kind.watch, objs[0], cache, timeout)
         else:
             request = request_for_many(kind.watch, objs, cache, timeout)
-        unreported = {uid_of(obj): obj for obj in objs}
-        request = replace(request, is_contended=self._queue.is_contended(unreported))
-        results = self._runner.results(request)
-        try:
-            for result in results:
-                job_outcomes = outcomes(result, list(unreported), shared=len(objs) > 1)
-                reported = [unreported.pop(uid) for uid in job_outcomes]
-                self._concluder.ran(kind.watch, result)
-                self._informers.wait_for(written(job_outcomes.values()))
-                self._conclude_all(kind, reported, job_outcomes, result)
-        finally:
-            for (
-                _
-            ) in results:  # after an error here, wait for the end of the run: it still writes for jobs without a result
-                pass
+        request = replace(request, is_contended=self._queue.is_contended([uid_of(obj) for obj in objs]))
+        with run_batch(self._runner, request, objs) as reports:
+            for reported in reports:
+                self._concluder.ran(kind.watch, reported.result)
+                self._informers.wait_for(written(outcome for _, outcome in reported.jobs))
+                self._conclude_all(kind, reported)
 
-    def _conclude_all(
-        self, kind: WatchedKind, objs: Sequence[Object], job_outcomes: Mapping[str, JobOutcome], result: RunResult
-    ) -> None:
-        for obj in objs:
-            outcome = job_outcomes[uid_of(obj)]
-            if kind.watch.manage_status and result.ending is not RunOutcome.CANCELLED:
-                self._manage_status(kind, obj, outcome, result.stats)
-            self._concluder.conclude(kind.watch, obj, outcome, result, batch=len(objs))
+    def _conclude_all(self, kind: WatchedKind, reported: Reported) -> None:
+        for obj, outcome in reported.jobs:
+            if kind.watch.manage_status and reported.result.ending is not RunOutcome.CANCELLED:
+                self._manage_status(kind, obj, outcome, reported.result.stats)
+            self._concluder.conclude(kind.watch, obj, outcome, reported.result, batch=len(reported.jobs))
 
     def _manage_status(self, kind: WatchedKind, obj: Object, outcome: JobOutcome, stats: Mapping[str, int]) -> None:
         if kind.resource is None:

@@ -1,11 +1,11 @@
-"""The threads of a controller that take jobs from its queue, and how they end."""
+"""The threads of a controller that take jobs from its queues, and how they end."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,7 +27,7 @@ class Closable(Protocol):
 
 @dataclass(frozen=True)
 class Work:
-    """What the threads do."""
+    """What the threads of one queue do."""
 
     take: Callable[[], list[str] | None]
     """Waits for keys; None ends the thread."""
@@ -36,31 +36,34 @@ class Work:
     """Returns a key to the queue after `handle` has raised an error."""
     close: Callable[[], None]
     """Makes `take` return None in all threads."""
+    threads: int = 1
 
 
 class Workers:
-    """`count` threads that work once the cache of `informers` is filled."""
+    """The threads of several queues, which work once the cache of `informers` is filled."""
 
-    def __init__(self, count: int, work: Work, informers: InformerSet, runner: Closable) -> None:
-        self._work = work
+    def __init__(self, works: Sequence[Work], informers: InformerSet, runner: Closable) -> None:
+        self._works = works
         self._informers = informers
         self._runner = runner
-        self._count = count
         self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
 
     def start(self) -> None:
         """Start the informers and the threads."""
         self._informers.start()
-        for number in range(self._count):
-            thread = threading.Thread(target=self._run, name=f"worker {number}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        for work in self._works:
+            for _ in range(work.threads):
+                name = f"worker {len(self._threads)}"
+                thread = threading.Thread(target=self._run, args=[work], name=name, daemon=True)
+                self._threads.append(thread)
+                thread.start()
 
     def stop(self, grace: float) -> None:
         """Start no more work, wait `grace` seconds for runs in progress, kill the others, and end all threads."""
         self._stopping.set()
-        self._work.close()
+        for work in self._works:
+            work.close()
         self._informers.begin_stop()  # the threads that wait for the first lists have started no run before
         deadline = time.monotonic() + grace
         for thread in self._threads:
@@ -80,11 +83,11 @@ class Workers:
         ended = [thread.name for thread in self._threads if not thread.is_alive()]
         return f"the thread {ended[0]} has ended" if ended else ""
 
-    def _run(self) -> None:
+    def _run(self, work: Work) -> None:
         self._informers.wait_filled()
         while True:
             try:
-                keys = self._work.take()
+                keys = work.take()
             except Exception:
                 # an error of the queue itself: without this thread jobs would wait for ever, unnoticed
                 _LOG.exception("the queue failed with an internal error")
@@ -93,15 +96,15 @@ class Workers:
                 continue
             if keys is None:
                 return
-            self._handle(keys)
+            self._handle(work, keys)
 
-    def _handle(self, keys: list[str]) -> None:
+    def _handle(self, work: Work, keys: list[str]) -> None:
         try:
-            self._work.handle(keys)
+            work.handle(keys)
         except Exception:
             _LOG.exception("reconcile failed with an internal error")
             for key in keys:
                 try:
-                    self._work.abandon(key)
+                    work.abandon(key)
                 except Exception:
                     _LOG.exception("a job could not be returned to the queue", extra=logs.fields(uid=key))

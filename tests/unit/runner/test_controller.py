@@ -20,7 +20,8 @@ from dljob_operator.engine.kube import ApiConnectionError
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.predicates import RECONCILE_PERIOD_ANNOTATION
 from dljob_operator.engine.progress import MARGIN
-from dljob_operator.engine.queue import CONTENTION, WorkQueue
+from dljob_operator.engine.queue import WorkQueue
+from dljob_operator.engine.recent_changes import CONTENTION
 from dljob_operator.engine.settings import Settings
 from dljob_operator.runner import Failure, RunOutcome, RunRequest, RunResult
 from dljob_operator.watches import Finalizer, Watch
@@ -397,7 +398,7 @@ def test_after_an_internal_error_the_jobs_are_reconciled_again(make: Make) -> No
     bench.runner.answer = answer
     bench.add("first", "1")
     bench.add("second", "2")
-    bench.controller._workers._handle(bench.take())
+    bench.controller._workers._handle(bench.controller._workers._works[0], bench.take())
     assert bench.take() == []
     bench.now += 1.0
     assert bench.take() == ["1", "2"]

@@ -6,7 +6,6 @@ import pytest
 
 from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.queue import (
-    CONTENTION,
     FIRST_BACKOFF,
     LONGEST_BACKOFF,
     SETTLE,
@@ -14,6 +13,7 @@ from dljob_operator.engine.queue import (
     NextRun,
     WorkQueue,
 )
+from dljob_operator.engine.recent_changes import CONTENTION
 from dljob_operator.engine.settings import LARGEST_BATCH
 
 G = Flow("g", "default")

@@ -47,8 +47,9 @@ class Pool:
         self.began = threading.Semaphore(0)
         self.release = threading.Event()
         self.abandoned: list[str] = []
-        work = Work(lambda: self.queue.get(lambda _: 1), self.handle, self.abandoned.append, self.queue.close)
-        self.workers = Workers(count, work, cast(InformerSet, self.informers), self)
+        take = lambda: self.queue.get(lambda _: 1)  # noqa: E731
+        work = Work(take, self.handle, self.abandoned.append, self.queue.close, threads=count)
+        self.workers = Workers([work], cast(InformerSet, self.informers), self)
 
     def handle(self, keys: list[str]) -> None:
         self.began.release()
@@ -139,8 +140,7 @@ def test_a_job_that_cannot_be_returned_costs_no_thread() -> None:
     pool.informers.filled.set()
     pool.release.set()
     pool.workers = Workers(
-        1,
-        Work(lambda: pool.queue.get(lambda _: 1), pool.handle, Refusing().append, pool.queue.close),
+        [Work(lambda: pool.queue.get(lambda _: 1), pool.handle, Refusing().append, pool.queue.close)],
         cast(InformerSet, pool.informers),
         pool,
     )

@@ -1,0 +1,99 @@
+"""The jobs that are ready for a worker, in three lines: which of them the next worker takes.
+
+Earlier lines come first, but none is passed over for long; within a line the namespaces take turns. The last line never
+occupies all threads, so a small job does not wait for large ones. The queues of both engines use it.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable
+
+from dljob_operator.engine.fair_queue import FairQueue, Flow
+
+PASSED_OVER = 4
+"""Takes from earlier lines in a row before one from a line that waits."""
+
+
+class Line(enum.IntEnum):
+    """Why a job is ready. Creating pods of a new job precedes status updates, so changed jobs come first."""
+
+    CHANGED = 0
+    """A user has created or changed it."""
+    OWNED = 1
+    """An object that it owns has changed, or its time is due."""
+    CONTINUING = 2
+    """Its last run ended before it had written everything."""
+
+
+class _Queue(FairQueue):
+    """Ready keys, and how often a take has passed over them in favour of an earlier line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passed_over = 0
+
+
+class ReadyLines:
+    """The ready keys for `threads` threads. Not thread-safe: its owner locks."""
+
+    def __init__(self, threads: int) -> None:
+        self._most_continuing = max(1, threads - 1)
+        self._lines = {line: _Queue() for line in Line}
+        self._running_continuing: dict[str, int] = {}
+        """The thread of each run of a continuing job."""
+
+    def __len__(self) -> int:
+        return sum(map(len, self._lines.values()))
+
+    def add(self, key: str, flow: Flow, line: Line) -> None:
+        """Append `key`, which is in no line."""
+        self._lines[line].add(key, flow)
+
+    def move_up(self, key: str, flow: Flow) -> None:
+        """Move `key`, if it is in a later line, to the end of the first."""
+        if self._lines[Line.OWNED].discard(key) or self._lines[Line.CONTINUING].discard(key):
+            self._lines[Line.CHANGED].add(key, flow)
+
+    def discard(self, key: str) -> None:
+        """Remove `key`, if it is in a line."""
+        for line in self._lines.values():
+            line.discard(key)
+
+    def take(
+        self, thread: int, takers: int, limit: Callable[[str], int], may_share: Callable[[str], bool]
+    ) -> list[str] | None:
+        """Remove and return the keys for `thread`: one, or up to `limit(target)` that may share a run; None if none.
+
+        Keys are divided among the `takers`, the threads that wait for work, this one included.
+        """
+        line = self._next_line()
+        if line is None:
+            return None
+        first, flow = self._lines[line].pop()
+        keys = [first]
+        if may_share(first) and (most := limit(flow.target)) > 1:
+            share = min(most, math.ceil((self._lines[line].count(flow.target) + 1) / takers))
+            keys += self._lines[line].pop_more(flow.target, share - 1, may_share)
+        if line is Line.CONTINUING:
+            self._running_continuing[first] = thread
+        return keys
+
+    def returned(self, thread: int, key: str) -> bool:
+        """Note the end of a run; return whether a thread may now take the next continuing job."""
+        if self._running_continuing.get(key) != thread:
+            return False
+        del self._running_continuing[key]
+        return True
+
+    def _next_line(self) -> Line | None:
+        """The first line with keys, or a later one that was passed over for too long."""
+        is_full = len(self._running_continuing) >= self._most_continuing
+        waiting = [line for line in Line if self._lines[line] and not (is_full and line is Line.CONTINUING)]
+        if not waiting:
+            return None
+        chosen = next((line for line in reversed(waiting) if self._lines[line].passed_over >= PASSED_OVER), waiting[0])
+        for line in waiting:
+            self._lines[line].passed_over = 0 if line is chosen else self._lines[line].passed_over + 1
+        return chosen

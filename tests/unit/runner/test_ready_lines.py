@@ -1,0 +1,63 @@
+"""Which ready jobs the next thread takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from dljob_operator.engine.fair_queue import Flow
+from dljob_operator.engine.ready_lines import PASSED_OVER, Line, ReadyLines
+
+G, H = Flow("g", "default"), Flow("h", "default")
+
+
+@pytest.fixture
+def lines() -> ReadyLines:
+    return ReadyLines(threads=3)
+
+
+def take(lines: ReadyLines, *, takers: int = 1, most: int = 25, alone: str = "", thread: int = 1) -> list[str] | None:
+    return lines.take(thread, takers, lambda target: most, lambda key: key != alone)
+
+
+def test_earlier_lines_come_first_but_pass_over_none_for_long(lines: ReadyLines) -> None:
+    for number in range(9):
+        lines.add(f"changed-{number}", G, Line.CHANGED)
+    lines.add("owned", G, Line.OWNED)
+    taken = [take(lines, most=1) for _ in range(PASSED_OVER + 2)]
+    assert taken[PASSED_OVER] == ["owned"]
+    assert [keys[0][:7] for keys in taken if keys and keys != ["owned"]] == ["changed"] * (PASSED_OVER + 1)
+
+
+def test_keys_of_a_target_are_divided_among_the_takers(lines: ReadyLines) -> None:
+    for number in range(5):
+        lines.add(f"g-{number}", G, Line.OWNED)
+    lines.add("h", H, Line.OWNED)
+    assert take(lines, takers=2) == ["g-0", "g-1", "g-2"]
+    assert take(lines, alone="g-3") == ["g-3"]
+    assert take(lines) == ["g-4"]
+    assert len(lines) == 1
+
+
+def test_one_thread_never_continues_a_job(lines: ReadyLines) -> None:
+    for key in ("first", "second", "third"):
+        lines.add(key, G, Line.CONTINUING)
+    assert [take(lines, most=1, thread=number) for number in (1, 2, 3)] == [["first"], ["second"], None]
+    assert not lines.returned(2, "first"), "another thread's run"
+    assert lines.returned(1, "first")
+    assert take(lines, most=1) == ["third"]
+
+
+def test_a_changed_job_moves_up(lines: ReadyLines) -> None:
+    lines.add("changed", G, Line.CHANGED)
+    lines.add("large", G, Line.CONTINUING)
+    lines.add("owned", G, Line.OWNED)
+    lines.move_up("large", G)
+    lines.move_up("not ready", G)
+    assert [take(lines, most=1) for _ in range(4)] == [["changed"], ["large"], ["owned"], None]
+
+
+def test_a_discarded_job_is_not_taken(lines: ReadyLines) -> None:
+    for line in Line:
+        lines.add(line.name, G, line)
+        lines.discard(line.name)
+    assert take(lines) is None
