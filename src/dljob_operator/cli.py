@@ -312,7 +312,7 @@ def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
     runner.start()
     settings = Settings(
         namespaces=_namespaces(options),
-        max_concurrent=2,
+        max_concurrent=options.max_concurrent_reconciles,
         run_timeout=options.run_timeout,
         config_namespaces=accelerators_in,
     )

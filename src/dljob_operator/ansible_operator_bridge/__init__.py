@@ -9,7 +9,9 @@ when the status of a pod changes, so this process watches pods and writes the re
     events          posts the events of a run to ansible-operator's socket
     artifacts       writes the artifacts of a run to disk
     requeue_queue   decides when to write the requeue annotation of which job
-    controller      the controller: caches, snapshots, requeue annotations, and the runs for the shim
+    run_queue       the runs that wait for a long-lived worker, and which of them share a batch
+    worker_runs     gives these runs to the workers, and each shim the outcome of its job
+    controller      the controller: caches, snapshots, requeue annotations, and the other runs for the shim
     split           finds the entries of watches.yaml that ansible-operator cannot load
     server          the socket for the shim
     supervise       runs ansible-operator as a child process

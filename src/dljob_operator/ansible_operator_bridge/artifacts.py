@@ -17,6 +17,11 @@ def write(command: Command, output: str, code: int) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
+def prepare(command: Command) -> None:
+    """Create the folder of all artifacts, in which ansible-operator sets a link after each run. Raises OSError."""
+    command.artifacts.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
 def rotate(command: Command) -> None:
     """Remove the oldest runs until `--rotate-artifacts` of them are left; 0 keeps all. Never raises."""
     if command.rotate < 1:

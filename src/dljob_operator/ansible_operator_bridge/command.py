@@ -6,6 +6,7 @@ Anything else raises UnsupportedRun with the reason, and the real ansible-runner
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import stat
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dljob_operator.variables import RESERVED
+from dljob_operator.variables import RESERVED, object_variable
+from dljob_operator.watches import GVK
 
 _UNSAFE = "__ansible_unsafe"
 _KUBECONFIGS = frozenset({"KUBECONFIG", "K8S_AUTH_KUBECONFIG"})
@@ -40,15 +42,23 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Input:
-    """The input that ansible-operator has written for the run.
-
-    `unsafe` are the names of variables with strings that must not be templated; `job` is the object that the
-    run is for, `name` the variable that holds it; `socket` and `path` are the destination of events ("" for none).
-    """
+class Variables:
+    """Extra variables by name, and the names of those with strings that must not be templated."""
 
     values: Mapping[str, Any]
     unsafe: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Input:
+    """The input that ansible-operator has written for the run.
+
+    `wrapped` are the variables as they were written, with the wrappers of `markUnsafe`; `job` is the object that the
+    run is for, without them, `name` the variable that holds it; `socket` and `path` are the destination of events (""
+    for none).
+    """
+
+    wrapped: Mapping[str, Any]
     name: str
     job: Mapping[str, Any]
     socket: str = ""
@@ -62,18 +72,7 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(argv: Sequence[str], cwd: Path) -> Command:
     """Read a command line. Raises UnsupportedRun for arguments that ansible-operator does not pass by default."""
-    parser = _Parser(add_help=False, allow_abbrev=False)
-    parser.add_argument("action", choices=["run"])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--rotate-artifacts", type=int, default=0)
-    parser.add_argument("-i", "--ident", required=True)
-    parser.add_argument("--role")
-    parser.add_argument("--roles-path", type=Path, default=Path("roles"))
-    parser.add_argument("--hosts", choices=["localhost"], default="localhost")
-    parser.add_argument("--role-skip-facts", action="store_true")
-    parser.add_argument("-p", "--playbook", type=Path)
-    parser.add_argument("-v", action="count", default=0, dest="verbosity")
-    given = parser.parse_args(list(argv))
+    given = _parser().parse_args(list(argv))
     if bool(given.role) == bool(given.playbook):
         raise UnsupportedRun("exactly one of --role and -p is required")
     if "/" in given.ident or given.ident in ("", ".", ".."):
@@ -89,6 +88,22 @@ def parse(argv: Sequence[str], cwd: Path) -> Command:
     )
 
 
+@functools.cache
+def _parser() -> _Parser:
+    parser = _Parser(add_help=False, allow_abbrev=False)
+    parser.add_argument("action", choices=["run"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--rotate-artifacts", type=int, default=0)
+    parser.add_argument("-i", "--ident", required=True)
+    parser.add_argument("--role")
+    parser.add_argument("--roles-path", type=Path, default=Path("roles"))
+    parser.add_argument("--hosts", choices=["localhost"], default="localhost")
+    parser.add_argument("--role-skip-facts", action="store_true")
+    parser.add_argument("-p", "--playbook", type=Path)
+    parser.add_argument("-v", action="count", default=0, dest="verbosity")
+    return parser
+
+
 def read(command: Command) -> Input:
     """Read the input directory. Raises UnsupportedRun for settings that ansible-operator does not write by default."""
     env = command.folder / "env"
@@ -101,32 +116,42 @@ def read(command: Command) -> Input:
     socket = str(settings.get("runner_http_url") or "")
     if socket and not _is_socket(Path(socket)):
         raise UnsupportedRun(f"runner_http_url is no unix socket: {socket}")
-    values, unsafe = {}, set()
-    for name, value in _mapping(env / "extravars").items():
-        values[name], wrapped = _unwrap(value)
-        if wrapped:
-            unsafe.add(name)
-    name, job = _job(values)
-    return Input(values, frozenset(unsafe), name, job, socket, str(settings.get("runner_http_path") or "/"))
+    wrapped = _mapping(env / "extravars")
+    name, job = _job(wrapped, command.folder)
+    return Input(wrapped, name, job, socket, str(settings.get("runner_http_path") or "/"))
 
 
-def variables(given: Input, job: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
+def variables(given: Input, job: Mapping[str, Any], fixed: Mapping[str, Any]) -> Variables:
     """Return the run's variables, with `job` instead of the object in the input.
 
     Keys of the job's spec that begin with `ansible_` or `dljob_` are omitted, as in the embedded engine: as extra
     variables they could change the operator's connection or framework. The variables `fixed` from watches.yaml stay.
     """
-    spec = given.values.get(f"{given.name}_spec")
+    values, unsafe = {}, set()
+    for name, value in given.wrapped.items():
+        values[name], was_wrapped = _unwrap(value)
+        if was_wrapped:
+            unsafe.add(name)
+    spec = values.get(f"{given.name}_spec")
     foreign = {key for key in spec if key.startswith(RESERVED)} if isinstance(spec, Mapping) else set()
-    kept = {name: value for name, value in given.values.items() if name not in foreign - set(fixed)}
+    kept = {name: value for name, value in values.items() if name not in foreign - set(fixed)}
     new_spec = job.get("spec")
-    return {**kept, given.name: job, f"{given.name}_spec": new_spec if isinstance(new_spec, Mapping) else {}}
+    kept |= {given.name: job, f"{given.name}_spec": new_spec if isinstance(new_spec, Mapping) else {}}
+    return Variables(kept, frozenset(unsafe))
 
 
-def _job(values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    for name, value in values.items():
-        if name.startswith("_") and f"{name}_spec" in values and isinstance(value, Mapping) and "metadata" in value:
-            return name, value
+def _job(wrapped: Mapping[str, Any], folder: Path) -> tuple[str, Mapping[str, Any]]:
+    """Find the object, in the variable of the kind that the folder .../<group>/<version>/<kind>/<namespace>/<name> has.
+
+    Keys of a spec are variables too, and may look like the object of another kind. The kind's own variable they cannot
+    replace, since ansible-operator sets it last.
+    """
+    group, _, kind = ("", "", "", *folder.parts)[-5:-2]
+    own = object_variable(GVK(group, "", kind))
+    for name in (own, *wrapped):
+        value = wrapped.get(name)
+        if name.startswith("_") and f"{name}_spec" in wrapped and isinstance(value, Mapping) and "metadata" in value:
+            return name, _unwrap(value)[0]
     raise UnsupportedRun("env/extravars contains no object, so this is no run of ansible-operator")
 
 

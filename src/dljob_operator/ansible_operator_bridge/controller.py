@@ -1,7 +1,8 @@
 """The controller beside ansible-operator: it watches like the embedded engine, but writes requeue annotations.
 
 ansible-operator starts the runs through the shim. They get the cached owned objects and the newest state of their job,
-and use the API connection of this process, not the proxy of ansible-operator.
+and use the API connection of this process, not the proxy of ansible-operator. A run of a role with long-lived workers
+goes to `WorkerRuns`; any other run has a process of its own.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import dataclasses
 import datetime
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER, OWN_PREFIX
@@ -21,18 +22,19 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from dljob_operator import logs
 from dljob_operator.ansible_operator_bridge import artifacts, command, events
 from dljob_operator.ansible_operator_bridge.command import Command, Input, UnsupportedRun
+from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit, newer
 from dljob_operator.ansible_operator_bridge.requeue_queue import RequeueQueue
+from dljob_operator.ansible_operator_bridge.worker_runs import WorkerRuns
 from dljob_operator.engine.concluder import Concluder
 from dljob_operator.engine.controller import Runner
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.events import EventRecorder
-from dljob_operator.engine.informer_set import InformerSet, WatchedKind
+from dljob_operator.engine.informer_set import InformerSet
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.outcome import JobOutcome, outcomes
-from dljob_operator.engine.predicates import object_fields, uid_of, version_of
+from dljob_operator.engine.predicates import object_fields, uid_of
 from dljob_operator.engine.requests import CacheView, target_name
-from dljob_operator.engine.resource_versions import number
 from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.transforms import Object, custom
 from dljob_operator.engine.workers import Work, Workers
@@ -43,14 +45,8 @@ from dljob_operator.watches import Watch
 _LOG = logging.getLogger(__name__)
 REQUEUE_ANNOTATION = f"{OWN_PREFIX}nudged"
 """The requeue annotation: its change, a time and a number, makes ansible-operator reconcile the job."""
-
-
-@dataclasses.dataclass(frozen=True)
-class RunExit:
-    """The exit code of a run, as of ansible-playbook, and its output."""
-
-    code: int
-    output: str
+_WRITERS = 2
+"""Threads that write requeue annotations."""
 
 
 class BridgeController:
@@ -78,14 +74,12 @@ class BridgeController:
         self._informers = InformerSet(watches, api, settings, self._requeues)
         # Nothing serves these metrics: ansible-operator has its own. It also requeues jobs after their period.
         self._concluder = Concluder(self._requeues, EventRecorder(api), Metrics())
-        work = Work(
-            self._requeues.get,
-            self._requeue_all,
-            self._requeues.failed,
-            self._requeues.close,
-            threads=settings.max_concurrent,
+        self._worker_runs = WorkerRuns(self._informers, runner, self._requeues, self._concluder, settings)
+        self._reading = threading.Lock()
+        annotations = Work(
+            self._requeues.get, self._requeue_all, self._requeues.failed, self._requeues.close, threads=_WRITERS
         )
-        self._workers = Workers([work], self._informers, runner)
+        self._workers = Workers([annotations, self._worker_runs.work], self._informers, runner)
 
     def start(self) -> None:
         self._workers.start()
@@ -99,7 +93,14 @@ class BridgeController:
     def prepare(self, argv: Sequence[str], cwd: Path) -> ParsedRun:
         """Parse a run. Raises UnsupportedRun if the real ansible-runner must do it."""
         asked = command.parse(argv, cwd)
-        given = command.read(asked)
+        # one at a time: for a job of 1 MB this takes dozens of times as much memory
+        with self._reading:
+            parsed = self._parsed(asked, command.read(asked))
+            if parsed.is_for_worker:  # which needs the object only, and there may be many of them
+                return dataclasses.replace(parsed, given=dataclasses.replace(parsed.given, wrapped={}))
+            return parsed
+
+    def _parsed(self, asked: Command, given: Input) -> ParsedRun:
         kind = self._informers.kind(f"{given.job.get('apiVersion')} {given.job.get('kind')}")
         if kind is None:
             raise UnsupportedRun(f"watches.yaml has no {given.job.get('apiVersion')} {given.job.get('kind')}")
@@ -112,6 +113,10 @@ class BridgeController:
         """Run it, post its events and write its artifacts; return when ansible-operator may continue."""
         uid = uid_of(dict(parsed.given.job))
         cached = self._informers.wait_filled(self._first_list)
+        if cached and parsed.is_for_worker:
+            return self._worker_runs.run(parsed)
+        if not parsed.given.wrapped:
+            parsed = self._parsed(parsed.asked, command.read(parsed.asked))
         self._requeues.begin(uid)
         try:
             return self._run_begun(parsed, uid, cached)
@@ -121,14 +126,14 @@ class BridgeController:
 
     def _run_begun(self, parsed: ParsedRun, uid: str, cached: bool) -> RunExit:
         asked, given, kind = parsed.asked, parsed.given, parsed.kind
-        job = _newer(custom(dict(given.job)), kind.get(uid))
+        job = newer(custom(dict(given.job)), kind.get(uid))
         cache = self._informers.view([job]) if cached else CacheView()
         fixed = {**kind.watch.vars, **(kind.watch.finalizer.vars if kind.watch.finalizer else {})}
         values = command.variables(given, job, fixed)
         request = RunRequest(
             parsed.target,
-            values,
-            given.unsafe,
+            values.values,
+            values.unsafe,
             cache.snapshot,
             self._settings.run_timeout,
             cluster_info=cache.cluster_info,
@@ -154,7 +159,7 @@ class BridgeController:
                 "cannot write the artifacts of a run", extra=logs.fields(**object_fields(dict(given.job)), error=error)
             )
         if given.socket:
-            events.post_all(given.socket, given.path, result, str(asked.path))
+            events.post_all(given.socket, given.path, events.of_run(result, str(asked.path)))
         return RunExit(code, output)
 
     # Requeue annotations, instead of the runs of the embedded engine
@@ -186,16 +191,6 @@ class BridgeController:
             _LOG.info("requeue annotation written", extra=logs.fields(**object_fields(obj)))
 
 
-@dataclasses.dataclass(frozen=True)
-class ParsedRun:
-    """A parsed run that this process can do."""
-
-    asked: Command
-    given: Input
-    kind: WatchedKind
-    target: str
-
-
 def _target(watch: Watch, path: Path) -> str | None:
     """Return the name of the target of `watch` for the role or playbook at `path`."""
     final = watch.finalizer
@@ -208,23 +203,8 @@ def _target(watch: Watch, path: Path) -> str | None:
     return None
 
 
-def _newer(handed: Object, cached: Object | None) -> Object:
-    """Return the newer version of the object: the cache of ansible-operator may lag behind ours, or ours behind it."""
-    if cached is None:
-        return handed
-    return cached if number(version_of(cached)) > number(version_of(handed)) else handed
-
-
 def _own_requeue(outcome: JobOutcome, result: RunResult) -> JobOutcome:
     """Drop the delay of a requeue_after task, because ansible-operator handles these."""
     if any(task["action"] in REQUEUE_ACTIONS and "period" in task["res"] for task in result.tasks):
         return dataclasses.replace(outcome, requeue_after=None)
     return outcome
-
-
-def request_of(line: Mapping[str, Any]) -> tuple[list[str], Path]:
-    """Parse a request of the shim. Raises UnsupportedRun for anything else."""
-    argv, cwd = line.get("argv"), line.get("cwd")
-    if not isinstance(argv, list) or not isinstance(cwd, str):
-        raise UnsupportedRun("not a request of the shim")
-    return [str(word) for word in argv], Path(cwd)

@@ -15,10 +15,11 @@ import logging
 import os
 import socket
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dljob_operator import logs
+from dljob_operator.engine.outcome import JobOutcome
 from dljob_operator.runner import RunResult
 
 _LOG = logging.getLogger(__name__)
@@ -27,6 +28,9 @@ _TIMEOUT = 20.0
 """Seconds for one event; ansible-operator takes at most 10."""
 
 Event = dict[str, Any]
+_TASK, _ACTION = "Reconcile", "dljob.operator.reconcile"
+"""The only task of a role with long-lived workers, and its action."""
+_COUNTS = ("ok", "changed", "failures", "skipped", "dark", "rescued", "ignored")
 
 
 def of_run(result: RunResult, playbook: str) -> Iterator[Event]:
@@ -54,11 +58,24 @@ def of_run(result: RunResult, playbook: str) -> Iterator[Event]:
             counter += 1
             data = {"playbook": playbook, "task": "", "task_action": "", "host": _HOST, "ignore_errors": False}
             yield _event(counter, "runner_on_failed", {**data, "res": {"msg": failure.message}}, failure.message)
-    stats = {name: {_HOST: count} if count else {} for name, count in result.stats.items()}
-    for name in ("ok", "changed", "failures", "skipped", "dark", "rescued", "ignored"):
-        stats.setdefault(name, {})
-    stats["processed"] = {_HOST: 1}
-    yield _event(counter + 1, "playbook_on_stats", {"playbook": playbook, **stats}, "")
+    yield _stats(counter + 1, playbook, result.stats)
+
+
+def of_job(outcome: JobOutcome, playbook: str) -> Iterator[Event]:
+    """Yield the events of a job's part of a worker's run: those of a run for this job alone, as few as are needed."""
+    counter = 0
+    if not outcome.ok:
+        counter += 1
+        data = {"playbook": playbook, "task": _TASK, "task_action": _ACTION, "host": _HOST, "ignore_errors": False}
+        yield _event(counter, "runner_on_failed", {**data, "res": {"msg": outcome.message}}, outcome.message)
+    counts = {"ok": 1, "changed": int(bool(outcome.wrote))} if outcome.ok else {"failures": 1}
+    yield _stats(counter + 1, playbook, counts)
+
+
+def _stats(counter: int, playbook: str, counts: Mapping[str, int]) -> Event:
+    stats: dict[str, Any] = {name: {} for name in _COUNTS}
+    stats |= {name: {_HOST: count} if count else {} for name, count in counts.items()}
+    return _event(counter, "playbook_on_stats", {"playbook": playbook, **stats, "processed": {_HOST: 1}}, "")
 
 
 def _event(counter: int, name: str, data: Mapping[str, Any], line: str) -> Event:
@@ -110,11 +127,11 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def post_all(path: str, url: str, result: RunResult, playbook: str) -> bool:
+def post_all(path: str, url: str, events: Iterable[Event]) -> bool:
     """Post the events of a run; return whether all were accepted. Without the last one ansible-operator retries."""
     try:
         with EventSocket(path, url) as there:
-            for event in of_run(result, playbook):
+            for event in events:
                 there.post(event)
     except (OSError, http.client.HTTPException) as error:
         _LOG.warning("ansible-operator rejected an event", extra=logs.fields(error=error))

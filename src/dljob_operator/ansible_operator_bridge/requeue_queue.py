@@ -5,27 +5,40 @@ The states of a job are
 
     unknown     no run was seen: ansible-operator will run it, and that run will see all changes so far
     idle        there is nothing to do before a known time, if any
-    annotated   the annotation was written; the next run will see all changes until it starts
+    annotated   the annotation was written, or a run was requested; the next run will see all changes until it starts
     running     changes during the run requeue the job afterwards, except the writes of the run itself
 
 A replica of the operator that is not the leader sees no runs, so it writes no annotations. Events come in bursts, so
 an annotation waits a moment for further ones. ansible-operator retries failed runs.
+
+ansible-operator runs the jobs of a kind in the order of their events. So that the pods of new jobs come before the
+statuses of others, as in the embedded engine, annotations wait while new jobs of their kind do: of these as many come
+before one annotation as takes from an earlier line in `engine.ready_lines`.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from dljob_operator.ansible_operator_bridge.run_queue import Turn
 from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.queue import SETTLE, NextRun
+from dljob_operator.engine.ready_lines import PASSED_OVER, Line
 from dljob_operator.engine.resource_versions import Written
 from dljob_operator.engine.schedule import Schedule
 
 ANNOTATION_TIMEOUT = 60.0
 """Seconds after which an annotation without a following run counts as lost."""
+NEW_JOB_TIMEOUT = 2.0
+"""Seconds after which a new job without a run no longer holds back annotations: ansible-operator may ignore it."""
+LONGEST_HOLD = 10.0
+"""Seconds for which new jobs hold back an annotation at most: more of them may come all the time."""
+HOLD = 0.1
+"""Seconds after which an annotation that was held back has its next turn."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 
 
@@ -34,6 +47,10 @@ class _Job:
     running: int = 0
     annotated_at: float = -math.inf
     problems: int = 0
+    held_since: float = math.inf
+    target: str = ""
+    next_run: NextRun = NextRun.ORDINARY
+    failed: bool = False
     dirty: set[Written | None] = field(default_factory=set)
 
 
@@ -45,6 +62,12 @@ class RequeueQueue:
         self._schedule = Schedule(clock)
         self._changed = self._schedule.changed
         self._jobs: dict[str, _Job] = {}
+        self._new: OrderedDict[str, tuple[float, str]] = OrderedDict()
+        """When the jobs without a run were seen first, and their targets; the oldest come first."""
+        self._waiting: Counter[str] = Counter()
+        """How many jobs without a run each target has."""
+        self._passed_over: Counter[str] = Counter()
+        """How many new jobs of each target had their first run since its last annotation."""
 
     @property
     def depth(self) -> int:
@@ -56,6 +79,13 @@ class RequeueQueue:
         """Handle a change. `urgent` means that the job itself changed, which ansible-operator observes too."""
         with self._changed:
             job = self._jobs.get(key)
+            if job is None and urgent:
+                self._expire_new()
+                if key not in self._new:
+                    self._new[key] = self._clock(), flow.target
+                    self._waiting[flow.target] += 1
+            if job is not None:
+                job.target = flow.target
             if job is None or urgent:
                 return
             if job.running:
@@ -67,14 +97,33 @@ class RequeueQueue:
         """Remove a deleted job."""
         with self._changed:
             self._jobs.pop(key, None)
+            self._forget_new(key)
             self._schedule.discard(key)
+
+    def request(self, key: str, *, reconciled_before: bool = False) -> Turn:
+        """Record that ansible-operator wants a run, which begins later; return when it has its turn.
+
+        `reconciled_before` says that an earlier process may have reconciled the job: after a start all jobs seem new.
+        """
+        with self._changed:
+            self._note_first_run(key)
+            is_first = key not in self._jobs
+            job = self._jobs.setdefault(key, _Job())
+            by_itself = job.annotated_at == -math.inf and not job.failed and not (is_first and reconciled_before)
+            job.annotated_at = self._clock()
+            self._schedule.discard(key)
+            may_share = job.next_run is NextRun.ORDINARY
+            if by_itself:  # neither for an annotation nor to try again: a user has created or changed the job
+                return Turn(Line.CHANGED, may_share)
+            return Turn(Line.CONTINUING if job.next_run is NextRun.CONTINUING else Line.OWNED, may_share)
 
     def begin(self, key: str) -> None:
         """Record the start of a run. The caller takes the snapshot after this call."""
         with self._changed:
+            self._note_first_run(key)
             job = self._jobs.setdefault(key, _Job())
             job.running += 1
-            job.annotated_at, job.problems = -math.inf, 0
+            job.annotated_at, job.held_since, job.problems = -math.inf, math.inf, 0
             self._schedule.discard(key)
 
     def done(
@@ -93,12 +142,13 @@ class RequeueQueue:
                 return None
             job.running = max(0, job.running - 1)
             job.dirty.difference_update(wrote)
+            job.next_run, job.failed = next_run, not ok
             if job.running:
                 return None
             news, job.dirty = bool(job.dirty), set()
             if not ok:
                 return None
-            delay = SETTLE if news else again_after
+            delay = 0.0 if next_run is NextRun.CONTINUING else SETTLE if news else again_after
             if delay is not None:
                 self._annotate_after(key, delay)
             return delay
@@ -132,8 +182,33 @@ class RequeueQueue:
         key = self._schedule.pop()
         if key is None:
             return None
-        self._jobs[key].annotated_at = self._clock()
+        self._expire_new()
+        job, now = self._jobs[key], self._clock()
+        job.held_since = min(job.held_since, now)
+        may_hold = self._waiting[job.target] and self._passed_over[job.target] < PASSED_OVER
+        if may_hold and now - job.held_since < LONGEST_HOLD:
+            self._schedule.set(key, now + HOLD)
+            return None
+        self._passed_over[job.target] = 0
+        job.annotated_at = now
         return [key]
+
+    def _note_first_run(self, key: str) -> None:
+        target = self._forget_new(key)
+        if target is not None:
+            self._passed_over[target] += 1
+
+    def _forget_new(self, key: str) -> str | None:
+        """Return the target of the job, if it was new."""
+        found = self._new.pop(key, None)
+        if found is None:
+            return None
+        self._waiting[found[1]] -= 1
+        return found[1]
+
+    def _expire_new(self) -> None:
+        while self._new and next(iter(self._new.values()))[0] <= self._clock() - NEW_JOB_TIMEOUT:
+            self._forget_new(next(iter(self._new)))
 
     def _annotate_after(self, key: str, delay: float) -> None:
         self._schedule.set(key, min(self._schedule.due(key), self._clock() + delay))

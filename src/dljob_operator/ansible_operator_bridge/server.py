@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import socket
 import socketserver
 import struct
 import threading
-from collections.abc import Mapping
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from dljob_operator import logs
 from dljob_operator.ansible_operator_bridge.command import UnsupportedRun
-from dljob_operator.ansible_operator_bridge.controller import BridgeController, request_of
+from dljob_operator.ansible_operator_bridge.controller import BridgeController
 
 _LOG = logging.getLogger(__name__)
 _PEER = struct.Struct("3i")
-_LONGEST_LINE = 64 * 1024
+_LONGEST_REQUEST = 64 * 1024
 
 
 class ShimServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -56,17 +55,15 @@ class _Handler(socketserver.StreamRequestHandler):
         bridge = cast(ShimServer, self.server).bridge
         try:
             _check_peer(self.connection)
-            parsed = bridge.prepare(*request_of(_mapping(self.rfile.readline(_LONGEST_LINE))))
+            parsed = bridge.prepare(*read_request(self.rfile))
         except UnsupportedRun as error:
             _LOG.debug("run left to the real ansible-runner", extra=logs.fields(reason=error))
-            self._send({"accepted": False, "reason": str(error)})
+            reason = " ".join(str(error).split())
+            self.wfile.write(f"rejected {reason}\n".encode(errors="replace"))
             return
-        self._send({"accepted": True})
+        self.wfile.write(b"accepted\n")
         finished = bridge.run(parsed)
-        self._send({"code": finished.code, "output": finished.output})
-
-    def _send(self, message: Mapping[str, Any]) -> None:
-        self.wfile.write(json.dumps(message).encode() + b"\n")
+        self.wfile.write(f"{finished.code}\n{finished.output}".encode(errors="replace"))
 
 
 def _check_peer(connection: socket.socket) -> None:
@@ -76,11 +73,13 @@ def _check_peer(connection: socket.socket) -> None:
         raise UnsupportedRun(f"user {uid} may not use this socket")
 
 
-def _mapping(line: bytes) -> Mapping[str, Any]:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
+def read_request(stream: BufferedIOBase) -> tuple[list[str], Path]:
+    """Read a request of the shim: its command line and working directory. Raises UnsupportedRun for anything else."""
+    length = stream.readline(16)
+    if not length.strip().isdigit() or int(length) > _LONGEST_REQUEST:
         raise UnsupportedRun("not a request of the shim")
-    return found
+    body = stream.read(int(length))
+    if len(body) < int(length):
+        raise UnsupportedRun("the request of the shim is incomplete")
+    cwd, *argv = [os.fsdecode(word) for word in body.split(b"\0")]
+    return argv, Path(cwd)

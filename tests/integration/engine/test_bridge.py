@@ -23,11 +23,15 @@ from dljob_operator.ansible_operator_bridge.controller import REQUEUE_ANNOTATION
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
 
+LONG_LIVED = {"dljob_batchable": True, "dljob_resident": True}
+
 
 class Served:
     """The process, what its roles wrote down, and what it said."""
 
-    def __init__(self, folder: Path, roles: Path, kubeconfig: Path, namespace: str) -> None:
+    def __init__(
+        self, folder: Path, roles: Path, kubeconfig: Path, namespace: str, *, long_lived: bool = False, runs: int = 2
+    ) -> None:
         self._record = folder / "record"
         self._log = folder / "log"
         watches = folder / "watches.yaml"
@@ -36,7 +40,7 @@ class Served:
             "version": ECHO.version,
             "kind": ECHO.kind,
             "role": str(roles / "roles" / "echo"),
-            "vars": {"record_file": str(self._record)},
+            "vars": {"record_file": str(self._record), **(LONG_LIVED if long_lived else {})},
             "manageStatus": False,
             "snakeCaseParameters": False,
             "markUnsafe": True,
@@ -59,7 +63,8 @@ class Served:
             "--watches-file",
             str(watches),
         ]
-        serve = ["--watches-file", str(watches), "--log-level", "debug", "--", *operator]
+        concurrency = f"--max-concurrent-reconciles={runs}"
+        serve = ["--watches-file", str(watches), "--log-level", "debug", concurrency, "--", *operator]
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "dljob_operator", "serve", *serve], env=environ, stdout=log, stderr=log
@@ -101,11 +106,11 @@ def served(
 @pytest.fixture
 def serve(
     roles: Path, kubeconfig: Path, tmp_path: Path, namespace: str, echojobs: Resource
-) -> Iterator[Callable[[], Served]]:
+) -> Iterator[Callable[..., Served]]:
     made: list[Served] = []
 
-    def start() -> Served:
-        made.append(Served(tmp_path, roles, kubeconfig, namespace))
+    def start(**how: Any) -> Served:
+        made.append(Served(tmp_path, roles, kubeconfig, namespace, **how))
         return made[-1]
 
     yield start
@@ -114,11 +119,13 @@ def serve(
             served.stop()  # killed, it would leave its child behind: in a pod the whole of it goes
 
 
-def test_a_pods_status_is_a_reason_to_run(serve: Callable[[], Served], jobs: Jobs) -> None:
-    served = serve()
+@pytest.mark.parametrize("long_lived", [False, True], ids=["forked", "long-lived"])
+def test_a_pods_status_is_a_reason_to_run(serve: Callable[..., Served], jobs: Jobs, long_lived: bool) -> None:
+    served = serve(long_lived=long_lived)
     owner = jobs.create("a", say="{{ 1 + 1 }}")
     run = served.wait_run("a", 1)
-    assert (run["say"], run["pods"], run["single"]) == ("{{ 1 + 1 }}", {}, {"name": "a", "namespace": jobs.namespace})
+    single = None if long_lived else {"name": "a", "namespace": jobs.namespace}
+    assert (run["say"], run["pods"], run["single"]) == ("{{ 1 + 1 }}", {}, single)
     assert REQUEUE_ANNOTATION not in jobs.get("a")["metadata"].get("annotations", {})
     jobs.create_pod("a-0", owner)
     until(lambda: "a-0" in served.runs("a")[-1]["pods"], "the pod is in a snapshot")
@@ -131,6 +138,38 @@ def test_a_pods_status_is_a_reason_to_run(serve: Callable[[], Served], jobs: Job
     assert served.stop() == 0
     assert "operator: stopped" in served.log
     assert "cold" not in served.log
+    assert ("worker started" in served.log) == long_lived
+
+
+def test_a_slow_job_and_one_that_ends_its_worker_do_not_block_others(
+    serve: Callable[..., Served], jobs: Jobs, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    served = serve(long_lived=True)
+    jobs.create("slow", wait_for=str(gate))
+    served.wait_run("slow", 1)
+    jobs.create("quick")
+    jobs.create("fails", fail="no such data")
+    crashes = jobs.create("crashes", crash=True)
+    served.wait_run("quick", 1)
+    served.wait_run("fails", 2)
+    served.wait_run("crashes", 2)
+    messages = {name: failure_of(jobs, name) for name in ("fails", "crashes")}
+    assert "no such data" in messages["fails"]
+    assert "ended without a result" in messages["crashes"]
+    jobs.delete(crashes["metadata"]["name"])
+    jobs.delete("fails")
+    assert len(served.runs("slow")) == 1
+    jobs.create("requeued", requeue=0.5)
+    served.wait_run("requeued", 2)
+    gate.touch()
+    assert served.stop() == 0
+    assert "cold" not in served.log
+
+
+def failure_of(jobs: Jobs, name: str) -> str:
+    events = until(lambda: [e for e in jobs.events(name) if e["reason"] == "ReconcileFailed"], f"an event of {name}")
+    return str(events[0]["message"])
 
 
 def test_nothing_of_its_own_making_makes_it_run_again(served: tuple[Served, Jobs]) -> None:

@@ -86,7 +86,7 @@ def write(folder: Path, **files: Any) -> Command:
 
 def test_the_object_is_found_by_its_variable(tmp_path: Path) -> None:
     found = command.read(write(tmp_path))
-    assert (found.name, found.job, found.unsafe, found.socket) == ("_g_example_com_xjob", JOB, frozenset(), "")
+    assert (found.name, found.job, found.socket) == ("_g_example_com_xjob", JOB, "")
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,22 @@ def test_a_spec_cannot_set_what_is_the_operators(tmp_path: Path) -> None:
     found = command.read(write(tmp_path, extravars=extravars))
     newer = {**JOB, "spec": {"word": "y"}}
     made = command.variables(found, newer, {"dljob_fixed": 1})
-    assert made == {
+    assert made.unsafe == frozenset()
+    assert made.values == {
         "word": "x",
         "dljob_fixed": 1,
         "ansible_operator_meta": {},
         "_g_example_com_xjob": newer,
         "_g_example_com_xjob_spec": {"word": "y"},
     }
+
+
+def test_a_spec_cannot_pass_for_the_object(tmp_path: Path) -> None:
+    """Keys of a spec are variables too; only that of the kind which ansible-operator runs is the object."""
+    forged = {**JOB, "apiVersion": "a.example.com/v1", "metadata": {"name": "a", "uid": "of somebody else"}}
+    spec = {"_a_example_com_xjob": forged, "_a_example_com_xjob_spec": {}}
+    folder = tmp_path / "g.example.com" / "v1" / "XJob" / "default" / "a"
+    folder.mkdir(parents=True)
+    extravars = {**spec, "_g_example_com_xjob": {**JOB, "spec": spec}, "_g_example_com_xjob_spec": spec}
+    found = command.read(write(folder, extravars=extravars))
+    assert (found.name, found.job["metadata"]) == ("_g_example_com_xjob", JOB["metadata"])

@@ -335,7 +335,7 @@ class TestShimOnly:
                 connection, _ = listening.accept()
                 with connection:
                     connection.recv(65536)
-                    connection.sendall(b'{"accepted": true}\n')
+                    connection.sendall(b"accepted\n")
 
             thread = threading.Thread(target=accept_and_die)
             thread.start()

@@ -1,0 +1,123 @@
+"""The runs of roles with long-lived workers that ansible-operator has started and that wait for a worker.
+
+ansible-operator starts as many runs at a time as it may, first come, first served. `engine.ready_lines` decides which
+of them is next and which share a batch, as in the embedded engine. A job has one run at a time: if the shim was killed,
+ansible-operator starts another one while the first still runs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from dljob_operator.engine.fair_queue import Flow
+from dljob_operator.engine.ready_lines import Line, ReadyLines
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """When a run has its turn: in which line it waits, and whether it may share a batch."""
+
+    line: Line = Line.CHANGED
+    may_share: bool = True
+
+
+@dataclass
+class _Waiting(Generic[T]):
+    flow: Flow
+    turn: Turn
+    requests: list[T]
+
+
+@dataclass
+class _Running(Generic[T]):
+    thread: int
+    requests: list[T]
+
+
+class RunQueue(Generic[T]):
+    """A queue of requests by the key of their job, for `threads` threads. Any thread may call its methods."""
+
+    def __init__(self, threads: int) -> None:
+        self._changed = threading.Condition()
+        self._lines = ReadyLines(threads)
+        self._waiting: dict[str, _Waiting[T]] = {}
+        self._running: dict[str, _Running[T]] = {}
+        self._takers = 0
+        self._closed = False
+
+    def add(self, key: str, flow: Flow, turn: Turn, request: T) -> bool:
+        """Add a request for a run of the job `key`; return False once the queue is closed.
+
+        Requests for the same job that wait together are answered by one run.
+        """
+        with self._changed:
+            if self._closed:
+                return False
+            waiting = self._waiting.get(key)
+            if waiting is not None:
+                waiting.requests.append(request)
+                return True
+            self._waiting[key] = _Waiting(flow, turn, [request])
+            if key not in self._running:
+                self._make_ready(key)
+            return True
+
+    def get(self, limit: Callable[[str], int]) -> list[str] | None:
+        """Wait for jobs and return the keys to run together: one, or up to `limit(target)`; None once it is closed.
+
+        The caller must call `done` for each of them.
+        """
+        with self._changed:
+            self._takers += 1
+            try:
+                while not self._closed:
+                    thread = threading.get_ident()
+                    keys = self._lines.take(thread, self._takers, limit, self._may_share)
+                    if keys is not None:
+                        for key in keys:
+                            self._running[key] = _Running(thread, self._waiting.pop(key).requests)
+                        return keys
+                    self._changed.wait()
+                return None
+            finally:
+                self._takers -= 1
+
+    def requests(self, key: str) -> list[T]:
+        """The requests that the calling thread's run of `key` answers; none if this thread does not run it."""
+        with self._changed:
+            running = self._running.get(key)
+            return list(running.requests) if running is not None and running.thread == threading.get_ident() else []
+
+    def done(self, key: str) -> None:
+        """The calling thread's run of `key` has ended. A second call for the same run has no effect."""
+        with self._changed:
+            running = self._running.get(key)
+            if running is None or running.thread != threading.get_ident():
+                return
+            del self._running[key]
+            if self._lines.returned(threading.get_ident(), key):
+                self._changed.notify_all()
+            if key in self._waiting:
+                self._make_ready(key)
+
+    def close(self) -> list[T]:
+        """Make `get` return None in all threads; return the requests that have not begun."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            left = [request for waiting in self._waiting.values() for request in waiting.requests]
+            self._waiting.clear()
+            return left
+
+    def _make_ready(self, key: str) -> None:
+        waiting = self._waiting[key]
+        self._lines.add(key, waiting.flow, waiting.turn.line)
+        self._changed.notify()
+
+    def _may_share(self, key: str) -> bool:
+        return self._waiting[key].turn.may_share

@@ -1,0 +1,154 @@
+"""Runs of roles with long-lived workers: they wait for a worker, which takes them with others of their kind.
+
+The shim of each ends with its own job, not with the batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from dljob_operator import logs
+from dljob_operator.ansible_operator_bridge import artifacts, events
+from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit, newer
+from dljob_operator.ansible_operator_bridge.requeue_queue import RequeueQueue
+from dljob_operator.ansible_operator_bridge.run_queue import RunQueue
+from dljob_operator.engine.batch import BatchRunner, run_batch
+from dljob_operator.engine.concluder import Concluder
+from dljob_operator.engine.informer_set import InformerSet, WatchedKind, flow_of
+from dljob_operator.engine.outcome import JobOutcome, written
+from dljob_operator.engine.predicates import object_fields, uid_of, version_of
+from dljob_operator.engine.ready_lines import Line
+from dljob_operator.engine.recent_changes import RecentChanges
+from dljob_operator.engine.requests import request_for_many
+from dljob_operator.engine.resource_versions import number
+from dljob_operator.engine.settings import Settings
+from dljob_operator.engine.transforms import Object, custom
+from dljob_operator.engine.workers import Work
+from dljob_operator.runner import RunOutcome
+
+_LOG = logging.getLogger(__name__)
+_STOPPED = JobOutcome(False, "the operator is stopping")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Ended:
+    """How a run of a long-lived worker ended for one job. A `cancelled` one is no result: it must be repeated."""
+
+    outcome: JobOutcome
+    cancelled: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class _Requested:
+    """A run that waits for a long-lived worker, or that one does."""
+
+    parsed: ParsedRun
+    job: Object
+    ended: Future[_Ended] = dataclasses.field(default_factory=Future)
+
+
+class WorkerRuns:
+    """The runs of one bridge. Any thread may call `run`; `work` is for the threads that wait for the workers."""
+
+    def __init__(
+        self,
+        informers: InformerSet,
+        runner: BatchRunner,
+        requeues: RequeueQueue,
+        concluder: Concluder,
+        settings: Settings,
+    ) -> None:
+        self._informers = informers
+        self._runner = runner
+        self._requeues = requeues
+        self._concluder = concluder
+        self._settings = settings
+        self._runs: RunQueue[_Requested] = RunQueue(settings.max_concurrent)
+        self._changes = RecentChanges(time.monotonic)
+        self._changes_lock = threading.Lock()
+        self.work = Work(
+            lambda: self._runs.get(self._batch_limit),
+            self._reconcile,
+            self._abandon,
+            self._close,
+            threads=settings.max_concurrent,
+        )
+
+    def run(self, parsed: ParsedRun) -> RunExit:
+        """Wait until a worker has done the run, and post its events; on the thread of the shim's connection."""
+        job = custom(dict(parsed.given.job))
+        uid = uid_of(job)
+        requested = _Requested(parsed, job)
+        turn = self._requeues.request(uid, reconciled_before=bool(job.get("status")))
+        if turn.line is Line.CHANGED:
+            with self._changes_lock:
+                self._changes.note(uid)
+        if not self._runs.add(uid, flow_of(parsed.target, job), turn, requested):
+            requested.ended.set_result(_Ended(_STOPPED, cancelled=True))
+        ended = requested.ended.result()
+        return _report(parsed, ended)
+
+    def _batch_limit(self, target: str) -> int:
+        return self._settings.largest_batch
+
+    def _reconcile(self, keys: Sequence[str]) -> None:
+        """Run the jobs `keys`, all of one kind, in a long-lived worker (on the workers' threads)."""
+        for key in keys:
+            self._requeues.begin(key)
+        requested = [self._runs.requests(key) for key in keys]
+        kind = requested[0][0].parsed.kind
+        jobs = [_newest([one.job for one in each], kind) for each in requested]
+        request = request_for_many(kind.watch, jobs, self._informers.view(jobs), self._settings.run_timeout)
+        with self._changes_lock:
+            request = dataclasses.replace(request, is_contended=self._changes.any_but(keys))
+        with run_batch(self._runner, request, jobs) as reports:
+            for reported in reports:
+                self._concluder.ran(kind.watch, reported.result)
+                self._informers.wait_for(written(outcome for _, outcome in reported.jobs))
+                cancelled = reported.result.ending is RunOutcome.CANCELLED
+                for job, outcome in reported.jobs:
+                    self._concluder.conclude(kind.watch, job, outcome, reported.result, batch=len(reported.jobs))
+                    self._end(uid_of(job), _Ended(outcome, cancelled))
+
+    def _end(self, uid: str, ended: _Ended) -> None:
+        for requested in self._runs.requests(uid):
+            requested.ended.set_result(ended)
+        self._runs.done(uid)
+
+    def _abandon(self, uid: str) -> None:
+        """End a run after an internal error, unless it was concluded before."""
+        if self._runs.requests(uid):
+            self._requeues.done(uid, ok=False)
+            self._end(uid, _Ended(JobOutcome(False, "the operator failed with an internal error, see its log")))
+
+    def _close(self) -> None:
+        for requested in self._runs.close():
+            requested.ended.set_result(_Ended(_STOPPED, cancelled=True))
+
+
+def _report(parsed: ParsedRun, ended: _Ended) -> RunExit:
+    """Post the events of the run; only a failed one leaves more artifacts than their folder."""
+    asked, given, outcome = parsed.asked, parsed.given, ended.outcome
+    found = RunExit(0, "") if outcome.ok else RunExit(2, f"failed: {outcome.message}\n")
+    try:
+        artifacts.prepare(asked)
+        if not outcome.ok:
+            artifacts.rotate(asked)
+            artifacts.write(asked, found.output, found.code)
+    except OSError as error:
+        _LOG.warning(
+            "cannot write the artifacts of a run", extra=logs.fields(**object_fields(dict(given.job)), error=error)
+        )
+    if given.socket and not ended.cancelled:
+        events.post_all(given.socket, given.path, events.of_job(outcome, str(asked.path)))
+    return found
+
+
+def _newest(handed: Sequence[Object], kind: WatchedKind) -> Object:
+    found = max(handed, key=lambda obj: number(version_of(obj)))
+    return newer(found, kind.get(uid_of(found)))

@@ -1,0 +1,303 @@
+"""Runs of roles with long-lived workers: what the bridge hands to the runner, and what ansible-operator gets of it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import WORKER_VAR
+from support.ansible_operator import EventReceiver, run_result
+
+from dljob_operator.ansible_operator_bridge.command import Command, Input
+from dljob_operator.ansible_operator_bridge.controller import BridgeController
+from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit
+from dljob_operator.engine.informer_set import WatchedKind
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi
+from dljob_operator.engine.settings import Settings
+from dljob_operator.runner import Failure, RunOutcome, RunRequest, RunResult
+from dljob_operator.watches import GVK, Watch
+from dljob_operator.watches.model import Finalizer
+
+ECHO = GVK("example.com", "v1", "EchoJob")
+LONG_LIVED = {"dljob_batchable": True, WORKER_VAR: True}
+CRASHED = RunResult(RunOutcome.CRASHED, failures=(Failure("", "the process ended"),))
+Answer = Callable[[RunRequest], list[RunResult]]
+
+
+class NoCluster(KubeApi):
+    """Refuses everything."""
+
+    def __init__(self) -> None:
+        pass
+
+    def get(self, path: str, query: Any = None) -> dict[str, Any]:
+        raise ApiConnectionError("no cluster")
+
+    def request(self, method: str, path: str, body: object = None, **_: Any) -> dict[str, Any]:
+        raise ApiConnectionError("no cluster")
+
+
+def report(*uids: str, ok: bool = True, **more: Any) -> RunResult:
+    jobs = [{"uid": uid, "ok": ok, "message": "" if ok else f"{uid} is broken", **more} for uid in uids]
+    return RunResult(RunOutcome.COMPLETED, reports=({"jobs": jobs, "requeue_after": None},), stats={"ok": 1})
+
+
+class Runs:
+    """A runner whose batches wait until `release` is set, and then end as `answer` says: by default, well."""
+
+    def __init__(self) -> None:
+        self.requests: list[RunRequest] = []
+        self.began = threading.Semaphore(0)
+        self.release = threading.Event()
+        self.closed = False
+        self.answer: Answer = lambda request: [report(*uids_of(request))]
+
+    def run(self, request: RunRequest) -> RunResult:
+        self.requests.append(request)
+        return report()
+
+    def results(self, request: RunRequest) -> Iterator[RunResult]:
+        self.requests.append(request)
+        self.began.release()
+        assert self.release.wait(10)
+        if self.closed:
+            yield RunResult(RunOutcome.CANCELLED, failures=(Failure("", "the operator is stopping"),))
+        else:
+            yield from self.answer(request)
+
+    def close(self) -> None:
+        self.closed = True
+        self.release.set()
+
+
+def uids_of(request: RunRequest) -> list[str]:
+    return [job["metadata"]["uid"] for job in request.values["dljob_batch"]]
+
+
+class Bridge:
+    """A bridge with a filled cache, no cluster, and `threads` workers; shims are threads of a pool."""
+
+    def __init__(self, folder: Path, watch: Watch, threads: int = 1) -> None:
+        self.folder = folder
+        self.runs = Runs()
+        self.controller = BridgeController([watch], NoCluster(), self.runs, Settings(max_concurrent=threads))
+        for informer in self.controller._informers._informers:
+            informer.start = lambda: None  # type: ignore[method-assign]
+            informer.join = lambda timeout=None: None  # type: ignore[method-assign]
+            informer.synced.set()
+            informer.has_synced.set()
+        self.kind = cast(WatchedKind, self.controller._informers.kind(str(watch.gvk)))
+        self.pool = ThreadPoolExecutor(16)
+        self.controller.start()
+
+    def shim(self, uid: str, *, socket: str = "", version: str = "1", **metadata: Any) -> Future[RunExit]:
+        job = {
+            "apiVersion": ECHO.api_version,
+            "kind": ECHO.kind,
+            "metadata": {"name": uid, "namespace": "team", "uid": uid, "resourceVersion": version, **metadata},
+            "spec": {"word": "hello"},
+        }
+        asked = Command(self.folder / uid, f"ident-{uid}", Path("/roles/echo"))
+        given = Input({"_x": job, "_x_spec": job["spec"]}, "_x", job, socket, "/events/")
+        return self.pool.submit(self.controller.run, ParsedRun(asked, given, self.kind, str(ECHO)))
+
+    def wait_queued(self, count: int) -> None:
+        """Wait until that many shims wait for a worker."""
+        never = threading.Event()
+        for _ in range(1000):
+            with self.controller._worker_runs._runs._changed:
+                if sum(len(one.requests) for one in self.controller._worker_runs._runs._waiting.values()) == count:
+                    return
+            never.wait(0.01)
+        raise AssertionError(f"there are no {count} runs that wait")
+
+    def stop(self) -> None:
+        self.controller.stop(0)
+        self.pool.shutdown()
+
+
+@pytest.fixture
+def bridge(tmp_path: Path) -> Iterator[Bridge]:
+    made = Bridge(tmp_path, Watch(ECHO, role=Path("/roles/echo"), vars=LONG_LIVED))
+    yield made
+    made.stop()
+
+
+def batched(bridge: Bridge, *uids: str) -> list[Future[RunExit]]:
+    """Runs that wait together: the only worker has another one."""
+    first = bridge.shim("first")
+    assert bridge.runs.began.acquire(timeout=10)
+    shims = [bridge.shim(uid) for uid in uids]
+    bridge.wait_queued(len(uids))
+    bridge.runs.release.set()
+    assert first.result(10).code == 0
+    return shims
+
+
+def test_a_run_goes_to_a_long_lived_worker(bridge: Bridge) -> None:
+    bridge.runs.release.set()
+    with EventReceiver("unit-bridge-good") as receiver:
+        assert bridge.shim("a", socket=receiver.path).result(10) == RunExit(0, "")
+        assert run_result(receiver.events).ok
+        assert [event["event"] for event in receiver.events] == ["playbook_on_stats"]
+        assert receiver.refused == []
+    (request,) = bridge.runs.requests
+    assert request.long_lived
+    assert uids_of(request) == ["a"]
+    assert [path.name for path in (bridge.folder / "a" / "artifacts").iterdir()] == []
+
+
+def test_runs_that_wait_together_share_a_batch(bridge: Bridge) -> None:
+    for shim in batched(bridge, "a", "b", "c"):
+        assert shim.result(10).code == 0
+    assert [uids_of(request) for request in bridge.runs.requests] == [["first"], ["a", "b", "c"]]
+
+
+def test_a_failed_job_of_a_batch_fails_alone(bridge: Bridge) -> None:
+    def answer(request: RunRequest) -> list[RunResult]:
+        bad = [uid for uid in uids_of(request) if uid == "bad"]
+        partial = report(*bad, ok=False)
+        return [
+            RunResult(partial.ending, reports=partial.reports, is_partial=True),
+            report(*(uid for uid in uids_of(request) if uid != "bad")),
+        ]
+
+    bridge.runs.answer = answer
+    with EventReceiver("unit-bridge-bad") as receiver:
+        first = bridge.shim("first")
+        assert bridge.runs.began.acquire(timeout=10)
+        good, bad = bridge.shim("good"), bridge.shim("bad", socket=receiver.path)
+        bridge.wait_queued(2)
+        bridge.runs.release.set()
+        assert (first.result(10).code, good.result(10).code) == (0, 0)
+        assert bad.result(10) == RunExit(2, "failed: bad is broken\n")
+        result = run_result(receiver.events)
+        assert (result.ok, result.messages) == (False, ["bad is broken"])
+        assert receiver.events[-1]["event_data"]["failures"] == {"localhost": 1}
+    artifacts = bridge.folder / "bad" / "artifacts" / "ident-bad"
+    assert (artifacts / "stdout").read_text() == "failed: bad is broken\n"
+
+
+def test_a_finished_job_does_not_wait_for_the_others_of_its_batch(bridge: Bridge) -> None:
+    slow = threading.Event()
+
+    def answer(request: RunRequest) -> Iterator[RunResult]:
+        if uids_of(request) == ["first"]:
+            yield report("first")
+            return
+        yield RunResult(RunOutcome.COMPLETED, reports=report("quick").reports, is_partial=True)
+        assert slow.wait(10)
+        yield report("slow")
+
+    bridge.runs.answer = cast(Answer, answer)
+    quick, other = batched(bridge, "quick", "slow")
+    assert quick.result(10).code == 0
+    assert not other.done()
+    slow.set()
+    assert other.result(10).code == 0
+
+
+def test_jobs_of_a_crashed_batch_fail_and_then_run_alone(bridge: Bridge) -> None:
+    bridge.runs.answer = lambda request: [CRASHED] if len(uids_of(request)) > 1 else [report(*uids_of(request))]
+    for shim in batched(bridge, "a", "b"):
+        assert shim.result(10) == RunExit(2, "failed: the process ended\n")
+    bridge.runs.release.clear()
+    while bridge.runs.began.acquire(blocking=False):
+        pass
+    for shim in batched(bridge, "a", "b"):
+        assert shim.result(10).code == 0
+    assert [len(uids_of(request)) for request in bridge.runs.requests] == [1, 2, 1, 1, 1]
+
+
+def test_a_repeated_run_waits_for_the_first_and_uses_the_newest_job(bridge: Bridge) -> None:
+    killed = bridge.shim("a", version="5")
+    assert bridge.runs.began.acquire(timeout=10)
+    again = bridge.shim("a", version="6")
+    bridge.wait_queued(1)
+    newest = bridge.shim("a", version="10")
+    bridge.wait_queued(2)
+    assert len(bridge.runs.requests) == 1
+    bridge.runs.release.set()
+    assert [shim.result(10).code for shim in (killed, again, newest)] == [0, 0, 0]
+    versions = [job["metadata"]["resourceVersion"] for r in bridge.runs.requests for job in r.values["dljob_batch"]]
+    assert versions == ["5", "10"]
+
+
+def test_while_a_user_changes_another_job_writes_are_held_back(bridge: Bridge) -> None:
+    shims = batched(bridge, "a")
+    assert shims[0].result(10).code == 0
+    assert [request.is_contended for request in bridge.runs.requests] == [False, True]
+
+
+def test_an_internal_error_ends_the_runs_of_its_batch(bridge: Bridge) -> None:
+    def answer(request: RunRequest) -> list[RunResult]:
+        raise RuntimeError("a bug")
+
+    bridge.runs.answer = answer
+    bridge.runs.release.set()
+    found = bridge.shim("a").result(10)
+    assert found.code == 2
+    assert "internal error" in found.output
+    bridge.runs.answer = lambda request: [report(*uids_of(request))]
+    assert bridge.shim("a").result(10).code == 0
+
+
+def test_the_end_of_the_operator_ends_all_runs_without_a_result(bridge: Bridge) -> None:
+    with EventReceiver("unit-bridge-end") as receiver:
+        begun = bridge.shim("begun", socket=receiver.path)
+        assert bridge.runs.began.acquire(timeout=10)
+        waits = bridge.shim("waits", socket=receiver.path)
+        bridge.wait_queued(1)
+        bridge.controller.stop(0)
+        assert (begun.result(10).code, waits.result(10).code) == (2, 2)
+        assert bridge.shim("late", socket=receiver.path).result(10).code == 2
+        assert receiver.events == [], "without the last event ansible-operator repeats the run"
+
+
+@pytest.mark.parametrize(
+    ("watch", "metadata"),
+    [
+        (Watch(ECHO, role=Path("/roles/echo"), vars={"dljob_batchable": True}), {}),
+        (
+            Watch(ECHO, role=Path("/roles/echo"), vars=LONG_LIVED, finalizer=Finalizer("x/y", vars={"final": True})),
+            {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x/y"]},
+        ),
+    ],
+    ids=["another role", "finalizer"],
+)
+def test_other_runs_have_a_process_of_their_own(tmp_path: Path, watch: Watch, metadata: dict[str, Any]) -> None:
+    bridge = Bridge(tmp_path, watch)
+    bridge.runs.release.set()
+    assert bridge.shim("a", **metadata).result(10).code == 0
+    (request,) = bridge.runs.requests
+    assert not request.long_lived
+    assert "dljob_batch" not in request.values
+    bridge.stop()
+
+
+def test_without_caches_a_run_has_a_process_of_its_own(tmp_path: Path) -> None:
+    """It reads from the API server. Its variables are read again, since a run that waits for a worker keeps none."""
+    role = tmp_path / "roles" / "echo"
+    watch = Watch(ECHO, role=role, vars=LONG_LIVED)
+    runs = Runs()
+    controller = BridgeController([watch], NoCluster(), runs, Settings(max_concurrent=1), first_list=0)
+    folder = tmp_path / ECHO.group / ECHO.version / ECHO.kind / "team" / "a"
+    (folder / "env").mkdir(parents=True)
+    metadata = {"name": "a", "namespace": "team", "uid": "a", "resourceVersion": "1"}
+    job = {"apiVersion": ECHO.api_version, "kind": ECHO.kind, "metadata": metadata, "spec": {}}
+    extravars = {"_example_com_echojob": job, "_example_com_echojob_spec": {}, "word": "hello"}
+    (folder / "env" / "extravars").write_text(json.dumps(extravars))
+    argv = ["run", str(folder), "--role", "echo", "--roles-path", str(role.parent), "-i", "1"]
+    parsed = controller.prepare(argv, tmp_path)
+    assert parsed.is_for_worker
+    assert parsed.given.wrapped == {}
+    assert controller.run(parsed).code == 0
+    (request,) = runs.requests
+    assert not request.long_lived
+    assert request.values["word"] == "hello"
+    assert request.snapshot is None

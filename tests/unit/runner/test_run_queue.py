@@ -1,0 +1,122 @@
+"""Which runs of long-lived workers come next, and which share a batch."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from dljob_operator.ansible_operator_bridge.run_queue import RunQueue, Turn
+from dljob_operator.engine.fair_queue import Flow
+from dljob_operator.engine.ready_lines import Line
+
+G = Flow("g", "default")
+H = Flow("h", "default")
+CHANGED, OWNED, CONTINUING = (Turn(line, may_share=line is not Line.CONTINUING) for line in Line)
+
+
+@pytest.fixture
+def runs() -> RunQueue[str]:
+    return RunQueue(threads=2)
+
+
+def get(runs: RunQueue[str], most: int = 25) -> list[str] | None:
+    return runs.get(lambda target: most)
+
+
+def test_runs_of_one_kind_that_wait_share_a_batch(runs: RunQueue[str]) -> None:
+    for key, flow in (("a", G), ("b", H), ("c", G)):
+        assert runs.add(key, flow, CHANGED, f"run of {key}")
+    assert get(runs) == ["a", "c"]
+    assert (runs.requests("a"), runs.requests("c")) == (["run of a"], ["run of c"])
+    assert get(runs) == ["b"]
+
+
+def test_a_batch_has_a_limit(runs: RunQueue[str]) -> None:
+    for number in range(5):
+        runs.add(str(number), G, CHANGED, "")
+    assert get(runs, 3) == ["0", "1", "2"]
+
+
+def test_runs_are_divided_among_idle_threads(runs: RunQueue[str]) -> None:
+    runs._takers = 1  # another thread waits
+    for number in range(4):
+        runs.add(str(number), G, CHANGED, "")
+    assert get(runs) == ["0", "1"]
+
+
+def test_changed_jobs_come_first_and_namespaces_take_turns(runs: RunQueue[str]) -> None:
+    for key, flow, turn in (
+        ("large", G, CONTINUING),
+        ("owned", G, OWNED),
+        ("a-1", Flow("g", "a"), CHANGED),
+        ("a-2", Flow("g", "a"), CHANGED),
+        ("b-1", Flow("g", "b"), CHANGED),
+    ):
+        runs.add(key, flow, turn, "")
+    assert [get(runs, 1) for _ in range(5)] == [["a-1"], ["b-1"], ["a-2"], ["owned"], ["large"]]
+
+
+def test_large_jobs_leave_a_thread_to_others(runs: RunQueue[str]) -> None:
+    runs.add("large", G, CONTINUING, "")
+    runs.add("larger", G, CONTINUING, "")
+    assert get(runs) == ["large"]
+    assert runs._lines.take(1, 1, lambda _: 25, lambda _: False) is None
+    runs.add("small", G, OWNED, "")
+    assert get(runs) == ["small"]
+    runs.done("large")
+    assert get(runs) == ["larger"]
+
+
+def test_a_run_alone_shares_no_batch(runs: RunQueue[str]) -> None:
+    runs.add("a", G, CHANGED, "")
+    runs.add("alone", G, Turn(Line.CHANGED, may_share=False), "")
+    runs.add("b", G, CHANGED, "")
+    assert [get(runs), get(runs)] == [["a", "b"], ["alone"]]
+
+
+def test_requests_for_one_job_that_wait_have_one_run(runs: RunQueue[str]) -> None:
+    runs.add("a", G, CHANGED, "killed")
+    runs.add("a", G, CHANGED, "again")
+    assert get(runs) == ["a"]
+    assert runs.requests("a") == ["killed", "again"]
+
+
+def test_a_job_has_one_run_at_a_time(runs: RunQueue[str]) -> None:
+    runs.add("a", G, CHANGED, "killed")
+    assert get(runs) == ["a"]
+    runs.add("a", G, CHANGED, "again")
+    runs.add("b", G, CHANGED, "")
+    assert get(runs) == ["b"]
+    assert runs.requests("a") == ["killed"]
+    runs.done("a")
+    assert get(runs) == ["a"]
+    assert runs.requests("a") == ["again"]
+
+
+def test_only_the_thread_of_a_run_ends_it(runs: RunQueue[str]) -> None:
+    runs.add("a", G, CHANGED, "first")
+    get(runs)
+    runs.add("a", G, CHANGED, "second")
+
+    def other() -> None:
+        assert runs.requests("a") == []
+        runs.done("a")
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join(10)
+    assert runs.requests("a") == ["first"]
+
+
+def test_close_wakes_waiting_threads_and_returns_what_has_not_begun(runs: RunQueue[str]) -> None:
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append(get(runs)))
+    runs.add("a", G, CHANGED, "begun")
+    assert get(runs) == ["a"]
+    thread.start()
+    runs.add("a", G, CHANGED, "waits")
+    assert runs.close() == ["waits"]
+    thread.join(10)
+    assert found == [None]
+    assert not runs.add("b", G, CHANGED, "late")
