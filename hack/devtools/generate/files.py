@@ -54,10 +54,12 @@ def of_tree(root: Path) -> Wanted:
         wanted.texts[role / "meta" / "main.yml"] = role_files.metadata(framework, author)
     _definitions(wanted, root, found, "")
     names = sorted(path.name for path in wanted.texts if path.parent == root / "crds")
+    roles = {framework.name: f"dljob.operator.{framework.name}" for framework in found}
     kustomization = _KUSTOMIZATION.format(source=_SOURCE) + "".join(f"  - {name}\n" for name in names)
     wanted.texts |= {
         root / "crds" / "Kustomization": kustomization,
-        root / "watches.yaml": watches.text(found, {f.name: f"dljob.operator.{f.name}" for f in found}, _SOURCE),
+        root / "watches.yaml": watches.text(found, roles, _SOURCE),
+        root / "watches.ansible-operator.yaml": watches.plain_text(found, roles, _SOURCE),
         base: rbac.inserted(base.read_text(encoding="utf-8"), found),
         root / _COMPONENTS / "ansible-operator" / "rules.yaml": rbac.ansible_operator_rules(found),
     }

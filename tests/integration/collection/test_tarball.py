@@ -25,10 +25,11 @@ SHIPPED = {
     "requirements.txt",
     "requirements.yml",
     "roles",
+    "watches.ansible-operator.yaml",
     "watches.yaml",
 }
-LIMIT = 300_000
-"""Maximum size in bytes. The tarball has 110 kB; ten times as much would contain unwanted files."""
+LIMIT = 400_000
+"""Maximum size in bytes. The tarball has 300 kB, and would have much more with unwanted files."""
 
 
 @pytest.fixture(scope="session")

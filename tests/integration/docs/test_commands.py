@@ -82,6 +82,9 @@ RUN_BY = {
     r"dljob-operator serve -- ansible-operator run \.\.\.": (
         "tests/integration/engine/test_bridge.py::test_a_pods_status_is_a_reason_to_run"
     ),
+    r"ansible-operator run --watches-file=watches\.ansible-operator\.yaml": (
+        "tests/unit/generate/test_watches.py::test_ansible_operator_alone_gets_no_kind_of_a_version_twice"
+    ),
     r"kubectl create configmap --from-file": MENTION,
     r"kubectl delete crd": MENTION,
     r"kubectl get pods": MENTION,

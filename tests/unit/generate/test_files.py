@@ -21,7 +21,8 @@ def tree(tmp_path: Path) -> Path:
     """A copy of what is generated and of what it is generated from: tests must not change files of the tree."""
     for name in ("roles", "crds", KUSTOMIZE, f"{CHART}/files"):
         shutil.copytree(ROOT / name, tmp_path / name, symlinks=True)
-    shutil.copyfile(ROOT / "watches.yaml", tmp_path / "watches.yaml")
+    for name in ("watches.yaml", "watches.ansible-operator.yaml"):
+        shutil.copyfile(ROOT / name, tmp_path / name)
     return tmp_path
 
 
@@ -51,6 +52,7 @@ def test_the_files_of_this_tree_are_current(capsys: pytest.CaptureFixture[str]) 
         "crds/mxjobs.kubeflow.org.yaml",
         "crds/Kustomization",
         "watches.yaml",
+        "watches.ansible-operator.yaml",
         "roles/mxnet/tasks/main.yml",
         "roles/pytorch/meta/main.yml",
         "roles/caffe2/meta/argument_specs.yml",
