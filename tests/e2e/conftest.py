@@ -21,7 +21,8 @@ def operator_log(cluster: Path, images: None, tmp_path_factory: pytest.TempPathF
         yield Path(shared)
         return
     log = tmp_path_factory.mktemp("operator") / "operator.log"
-    with OperatorProcess(cluster, log, session.OPERATOR_ARGUMENTS) as process:
+    command = session.operator_command()
+    with OperatorProcess(cluster, log, command=command.words, ready=command.ready) as process:
         process.wait_ready()
         yield log
 

@@ -24,21 +24,30 @@ class OperatorError(Exception):
 class OperatorProcess:
     """A context manager that starts the operator, and on exit stops it and waits for it."""
 
-    def __init__(self, kubeconfig: Path, log: Path, arguments: Sequence[str] = ("--install-crds",)) -> None:
+    def __init__(
+        self,
+        kubeconfig: Path,
+        log: Path,
+        arguments: Sequence[str] = ("--install-crds",),
+        *,
+        command: Sequence[str] = (),
+        ready: str = READY,
+    ) -> None:
+        """``arguments`` are those of ``dljob-operator run``; ``command`` replaces all of it, and ``ready`` the line."""
         self._kubeconfig = kubeconfig
         self._log = log
-        self._arguments = list(arguments)
+        self._command = list(command) or [sys.executable, "-m", "dljob_operator", "run", *arguments]
+        self._ready = ready
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._process: subprocess.Popen[str] | None = None
         self._copier: threading.Thread | None = None
         self.ready_line = ""
 
     def __enter__(self) -> OperatorProcess:
-        command = [sys.executable, "-m", "dljob_operator", "run", *self._arguments]
         environment = {**os.environ, "KUBECONFIG": str(self._kubeconfig)}
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
         self._process = subprocess.Popen(
-            command,
+            self._command,
             env=environment,
             cwd=Path(__file__).resolve().parents[3],
             stdin=subprocess.DEVNULL,
@@ -76,8 +85,8 @@ class OperatorProcess:
             if line is None:
                 raise OperatorError("the operator exited during startup:\n" + tail(seen))
             seen.append(line)
-            if READY in line:
-                self.ready_line = line[line.index(READY) :]
+            if self._ready in line:
+                self.ready_line = line[line.index(self._ready) :]
                 return
 
     def kill(self) -> None:

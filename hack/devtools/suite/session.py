@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +14,25 @@ VARIABLE = "DLJOB_TEST_SESSION"
 LABEL = "dljob-test/operator"
 """Label of a job whose test has a separate operator; the shared operator ignores the job."""
 OPERATOR_ARGUMENTS = ("--install-crds", "--config-namespace", "default", "--selector", f"!{LABEL}")
+ANSIBLE_OPERATOR = "DLJOB_ANSIBLE_OPERATOR"
+"""The environment variable with the path of a real ansible-operator, to be the engine of the shared operator."""
+
+
+@dataclass(frozen=True)
+class OperatorCommand:
+    """How the shared operator is started, and a text that it prints when it is ready."""
+
+    words: tuple[str, ...]
+    ready: str
+
+
+def operator_command(environment: Mapping[str, str] | None = None) -> OperatorCommand:
+    """The embedded engine, or the bridge around the ansible-operator that the environment names."""
+    binary = (os.environ if environment is None else environment).get(ANSIBLE_OPERATOR, "")
+    if binary:
+        program = str(Path(__file__).with_name("ansible_operator.py"))
+        return OperatorCommand((sys.executable, program, binary, *OPERATOR_ARGUMENTS), "Starting workers")
+    return OperatorCommand((sys.executable, "-m", "dljob_operator", "run", *OPERATOR_ARGUMENTS), "ready:")
 
 
 @dataclass(frozen=True)

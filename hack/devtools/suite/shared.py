@@ -10,9 +10,9 @@ from pathlib import Path
 
 from devtools.cluster import lifecycle
 from devtools.cluster.settings import Settings
-from devtools.suite import plan
+from devtools.suite import plan, session
 from devtools.suite.programs import Programs
-from devtools.suite.session import OPERATOR_ARGUMENTS, VARIABLE, Session
+from devtools.suite.session import VARIABLE, Session
 
 
 class Shared:
@@ -74,8 +74,8 @@ class Shared:
         return self._module(plan.IMAGES, "images", "build") or self._share(images=True)
 
     def _operator(self) -> int:
-        command = [sys.executable, "-m", "dljob_operator", "run", *OPERATOR_ARGUMENTS]
-        start = ("background", "start", str(self._operator_folder), "--ready", "ready:", "--", *command)
+        command = session.operator_command()
+        start = ("background", "start", str(self._operator_folder), "--ready", command.ready, "--", *command.words)
         # register the operator before it is ready, so that it is always stopped
         self._share(operator_log=str(self._operator_folder / "log"))
         return self._module(plan.OPERATOR, *start, KUBECONFIG=str(self._settings.kubeconfig))
