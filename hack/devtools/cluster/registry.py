@@ -181,11 +181,7 @@ def start(settings: Settings, engine: Engine, port: int, address: str) -> None:
     if address:
         # a fixed address keeps Docker from giving the node another one after a restart
         arguments += ["--ip", address]
-    command = (
-        [CONFIG]
-        if image != versions.OFFICIAL_REGISTRY_IMAGE
-        else ["serve", CONFIG]
-    )
+    command = [CONFIG] if image != versions.OFFICIAL_REGISTRY_IMAGE else ["serve", CONFIG]
     engine.run(*arguments, image, *command)
     deadline = time.monotonic() + 30
     while not serves(port):  # the registry has no readiness notification

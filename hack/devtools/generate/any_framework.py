@@ -63,7 +63,7 @@ def _spec() -> Schema:
         {
             "framework": string(
                 "Name of the framework, one of those that the operator has loaded: mxnet, tensorflow, pytorch, jax, "
-                "paddle, xgboost, caffe2, or one of its administrator. Immutable.",
+                "paddle, xgboost, mpi, caffe2, or one of its administrator. Immutable.",
                 minLength=1,
                 maxLength=63,
                 rules=[rule("self == oldSelf", message="framework is immutable: delete the job and create a new one")],

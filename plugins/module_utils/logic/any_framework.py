@@ -17,6 +17,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import 
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import KIND_ANY
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
+    FIRST_CONTAINER,
     LAYOUT_MAP,
     NAMES_JOB,
     STATUS_V1,
@@ -149,7 +150,8 @@ def _entry(entry: Any, path: str, framework: Framework, errors: list[str]) -> di
     if "image" not in short:
         errors.append(f"{path} has neither image nor template: give one of them")
     errors.extend(_malformed(entry, path))
-    container = {"name": framework.container, **{name: entry[name] for name in short}}
+    name = framework.name if framework.container == FIRST_CONTAINER else framework.container
+    container = {"name": name, **{name: entry[name] for name in short}}
     return {**made, "template": {"spec": {"containers": [container]}}}
 
 

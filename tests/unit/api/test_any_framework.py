@@ -112,7 +112,16 @@ def declare(folder: Path, **changes: Any) -> Path:
 
 
 def test_those_of_this_collection() -> None:
-    assert sorted(build_frameworks([])) == ["caffe2", "jax", "mxnet", "paddle", "pytorch", "tensorflow", "xgboost"]
+    assert sorted(build_frameworks([])) == [
+        "caffe2",
+        "jax",
+        "mpi",
+        "mxnet",
+        "paddle",
+        "pytorch",
+        "tensorflow",
+        "xgboost",
+    ]
 
 
 @pytest.mark.parametrize("is_role", [True, False])

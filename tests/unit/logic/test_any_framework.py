@@ -15,6 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.framework im
 from support.builders import (
     CAFFE2,
     JAX,
+    MPI,
     MXNET,
     NOW,
     PADDLE,
@@ -26,6 +27,7 @@ from support.builders import (
     caffe2job,
     echo_framework,
     jaxjob,
+    mpijob,
     mxjob,
     observed,
     paddlejob,
@@ -34,7 +36,7 @@ from support.builders import (
     xgboostjob,
 )
 
-OWN = (MXNET, TENSORFLOW, PYTORCH, JAX, PADDLE, XGBOOST, CAFFE2)
+OWN = (MXNET, TENSORFLOW, PYTORCH, JAX, PADDLE, XGBOOST, MPI, CAFFE2)
 ALL = {framework.name: any_framework.adapt(framework) for framework in OWN}
 
 
@@ -95,7 +97,7 @@ def comparable(pod: Any) -> dict[str, Any]:
     return {"metadata": metadata, "spec": spec}
 
 
-@pytest.mark.parametrize("framework", OWN, ids=lambda f: f.name)
+@pytest.mark.parametrize("framework", [f for f in OWN if f is not MPI], ids=lambda f: f.name)
 def test_it_has_the_plan_of_the_frameworks_own_kind(framework: Framework) -> None:
     own = of_own_kind(framework)
     other = as_dljob(own, framework)
@@ -106,6 +108,23 @@ def test_it_has_the_plan_of_the_frameworks_own_kind(framework: Framework) -> Non
     assert [comparable(pod) for pod in made.pods] == [comparable(pod) for pod in expected.pods]
     assert job.succeeds_by == own_job.succeeds_by
     assert job.success_target == own_job.success_target
+
+
+def test_a_job_of_mpi_has_the_objects_of_its_own_kind() -> None:
+    """Its processes run in the first container, whatever its name: the short form makes that one."""
+    own_job = parse_job(mpijob(1, "example-job"), MPI)
+    job = parsed(dljob("mpi", {"Launcher": short(command=["mpirun", "train"]), "Worker": short()}))
+    expected = plan(own_job, MPI, observed(own_job, services=False), NOW)
+    made = plan(job, ALL["mpi"], observed(job, services=False), NOW)
+
+    def names(found: Any) -> list[tuple[str, str]]:
+        return [(one["kind"], one["metadata"]["name"]) for one in (*found.auxiliary_objects, *found.pods)]
+
+    assert names(made) == names(expected)
+    launcher, worker = (pod["spec"].get("template", pod)["spec"]["containers"][0] for pod in made.pods)
+    assert (launcher["name"], worker["name"]) == ("mpi", "mpi")
+    assert launcher["command"] == ["mpirun", "train"]
+    assert worker["command"] == ["/usr/sbin/sshd", "-De"]
 
 
 def test_the_short_form_is_the_frameworks_container() -> None:
@@ -180,8 +199,8 @@ def test_a_list_layout_becomes_a_map() -> None:
 def test_an_unknown_framework(name: Any) -> None:
     job = dljob(name, {"Worker": short()})
     assert errors(job) == [
-        f"spec.framework: {name!r} is no framework of this operator; it has caffe2, jax, mxnet, paddle, pytorch, "
-        "tensorflow, xgboost"
+        f"spec.framework: {name!r} is no framework of this operator; it has caffe2, jax, mpi, mxnet, paddle, "
+        "pytorch, tensorflow, xgboost"
     ]
 
 
@@ -248,6 +267,7 @@ def test_the_options_of_each_framework() -> None:
         "jax": [],
         "paddle": any_framework.option_names(ALL["paddle"]),
         "xgboost": ["terminationPolicy"],
+        "mpi": any_framework.option_names(ALL["mpi"]),
         "caffe2": ["backendSpecs"],
     }
 

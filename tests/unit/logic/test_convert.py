@@ -24,6 +24,7 @@ from devtools.images.manifests import folders
 from support.builders import (
     CAFFE2,
     JAX,
+    MPI,
     MXNET,
     PADDLE,
     PYTORCH,
@@ -38,7 +39,7 @@ from support.builders import (
 )
 
 V1, DLJOB, TRAINJOB = TARGETS
-FRAMEWORKS = {f.name: f for f in (MXNET, TENSORFLOW, PYTORCH, JAX, PADDLE, XGBOOST, CAFFE2)}
+FRAMEWORKS = {f.name: f for f in (MXNET, TENSORFLOW, PYTORCH, JAX, PADDLE, XGBOOST, MPI, CAFFE2)}
 DECLARED = [
     declared(yaml.safe_load((ROOT / f"roles/{name}/vars/main.yml").read_text())[f"{name}_framework"])
     for name in FRAMEWORKS
@@ -57,6 +58,7 @@ EXPECTED: dict[str, tuple[Any, Any, Any]] = {
     "dljob-digits.yaml": (NO, NO, NO),
     "failure-report.yaml": NO_RUNTIME,
     "jax-digits.yaml": ([], [], []),
+    "mpi-digits.yaml": ONLY_DLJOB,
     "mxnet-cleanup.yaml": NO_RUNTIME,
     "mxnet-digits-v1alpha1.yaml": NO_RUNTIME,
     "mxnet-digits.yaml": NO_RUNTIME,

@@ -38,9 +38,9 @@ _CLEAN = ("cleanPodPolicy", "cleanupPodPolicy")
 
 def declared_of(manifest: Manifest, every: Iterable[Declared]) -> Declared | None:
     """The framework whose kind ``manifest`` is, ``None`` for any other object. DLJobs are no source."""
-    group = str(manifest.get("apiVersion") or "").partition("/")[0]
-    kind = manifest.get("kind")
-    return next((d for d in every if any((k.group, k.name) == (group, kind) for k in d.kinds)), None)
+    group, _, version = str(manifest.get("apiVersion") or "").partition("/")
+    wanted = (group, manifest.get("kind"))
+    return next((d for d in every if any((k.group, k.name) == wanted and version in k.versions for k in d.kinds)), None)
 
 
 def is_job(manifest: Manifest, every: Iterable[Declared]) -> bool:
