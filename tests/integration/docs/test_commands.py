@@ -87,7 +87,7 @@ RUN_BY = {
     ),
     r"kubectl create configmap --from-file": MENTION,
     r"kubectl delete crd": MENTION,
-    r"kubectl get pods": MENTION,
+    r"kubectl get pods|kubectl delete pod|kubectl exec": MENTION,
     r"kubectl get --raw /api/v1/namespaces/NAMESPACE/pods/POD:6789/proxy/readyz": MENTION,
     r"kubectl apply": MENTION,
     r"kubectl scale": "tests/e2e/test_pytorch.py::test_a_worker_comes_in_the_middle",
@@ -98,6 +98,8 @@ RUN_BY = {
     r"kubectl apply --server-side --force-conflicts -f crds/": HERE,
     r"kubectl get (mxjobs\.kubeflow\.org|dljobs( -A)?)": HERE,
     r"kubectl (get|describe) mxjobs\.kubeflow\.org NAME( -o yaml)?": HERE,
+    r"kubectl get dljobs\.dljob\.operator": "tests/integration/docs/test_commands.py::test_a_name_without_its_group_may_miss_the_job",
+    r"kubectl get dljob NAME": "tests/integration/crds/test_dljob_schema.py::test_good",
     r"\.venv/bin/ansible-playbook playbooks/reconcile\.yml -e @examples/mxnet-digits\.yaml --check --diff": HERE,
     r"ansible-playbook playbooks/reconcile\.yml": "tests/e2e/test_local.py::test_one_pass_creates_and_a_second_changes_nothing",
     r"ansible-doc -t (module|role) \S+": HERE,
@@ -159,7 +161,8 @@ def test_a_name_without_its_group_may_miss_the_job(
     kubeconfig: Path, tmp_path: Path, namespace: str, crds: None
 ) -> None:
     Cluster(kubeconfig, namespace).create(v1_job("documented"))
-    assert "documented" not in typed_in_a_shell("kubectl get mxjobs", tmp_path, namespace).stdout
+    for command in ("kubectl get mxjobs", "kubectl get dljobs.dljob.operator"):
+        assert "documented" not in typed_in_a_shell(command, tmp_path, namespace).stdout
     for command in ("kubectl get mxjobs.kubeflow.org", "kubectl get dljobs"):
         assert "documented" in typed_in_a_shell(command, tmp_path, namespace).stdout
 
