@@ -55,8 +55,10 @@ CONFLICT_REQUEUE = 0.5
 """Seconds until the next reconcile of a job that changed between its read and its status write."""
 
 CACHE_REQUEUE = 1.0
-ADOPTION_REQUEUE = 1.0
 """Seconds until the next reconcile of a job of which the cache lacks pods; their events trigger it too."""
+
+ADOPTION_REQUEUE = 1.0
+"""Seconds until the next reconcile of a job some of whose objects were adopted; their events trigger it too."""
 
 
 @dataclass(frozen=True)
