@@ -13,7 +13,7 @@ from devtools.generate.model import Framework, Own
 from devtools.generate.openapi import Rule, Schema, array, mapping, record, rule, string
 from devtools.generate.options import MANAGED_BY_RULE, run_policy, runtime_id
 from devtools.generate.status import status
-from devtools.generate.template import CONTAINERS, LABEL
+from devtools.generate.template import CONTAINERS, container
 
 ROLE = "any_framework"
 _AT = "self.spec.replicas"
@@ -142,28 +142,10 @@ def _entry() -> Schema:
 
 
 def _template() -> Schema:
-    container = record(
-        "A Container. Fields that are not listed here are preserved.",
-        {
-            "name": string(
-                "Name of the container; that of the framework runs the training: pytorch, tensorflow.",
-                maxLength=63,
-                rules=[
-                    rule(
-                        f"self.matches('{LABEL}')",
-                        message="name of a container: use lower-case letters, digits and '-', with a letter or digit "
-                        "at both ends",
-                    )
-                ],
-            ),
-            "image": string("Image that the container runs."),
-        },
-        required=["name", "image"],
-        open_=True,
-    )
+    each = container("Name of the container; that of the framework runs the training: pytorch, tensorflow.")
     spec = record(
         "A PodSpec. Fields that are not listed here are preserved.",
-        {"containers": array("The pod's containers.", container, most=CONTAINERS)},
+        {"containers": array("The pod's containers.", each, most=CONTAINERS)},
         required=["containers"],
         open_=True,
     )

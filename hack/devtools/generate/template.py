@@ -61,13 +61,20 @@ def _which(container: str) -> str:
 
 
 def _container(name: str) -> Schema:
+    return container(
+        "Name of the container."
+        if name == FIRST_CONTAINER
+        else f"Name of the container, {name} for the one that runs the training."
+    )
+
+
+def container(about_its_name: str) -> Schema:
+    """A container of a pod template."""
     return record(
         "A Container. Fields that are not listed here are preserved.",
         {
             "name": string(
-                "Name of the container."
-                if name == FIRST_CONTAINER
-                else f"Name of the container, {name} for the one that runs the training.",
+                about_its_name,
                 maxLength=63,
                 rules=[
                     rule(
