@@ -11,16 +11,15 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_
     MOST_REASONS,
     MOST_RULES,
     OPERATORS,
+    REQUIREMENTS,
 )
 
 from devtools.generate.openapi import Rule, Schema, array, integer, record, rule, string
 
-_REQUIREMENTS = ("onExitCodes", "onTerminationReasons", "onPodConditions")
-
 
 def pod_failure_policy() -> Schema:
     """The rules, in the terms of batch/v1."""
-    given = ", ".join(f"has(self.{name})" for name in _REQUIREMENTS)
+    given = ", ".join(f"has(self.{name})" for name in REQUIREMENTS)
     a_rule = record(
         "What follows from the failure of a pod that meets the requirement.",
         {

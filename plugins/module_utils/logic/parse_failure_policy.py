@@ -24,6 +24,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_
     MOST_RULES,
     OPERATOR_IN,
     OPERATORS,
+    REQUIREMENTS,
     FailureRule,
     OnExitCodes,
     OnPodConditions,
@@ -32,7 +33,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_
 )
 
 PATH = "spec.runPolicy.podFailurePolicy"
-_REQUIREMENTS = ("onExitCodes", "onTerminationReasons", "onPodConditions")
 
 
 def parse(policy: Any, errors: list[str]) -> tuple[FailureRule, ...]:
@@ -50,14 +50,14 @@ def parse(policy: Any, errors: list[str]) -> tuple[FailureRule, ...]:
 
 def _rule(rule: Any, path: str, errors: list[str]) -> FailureRule | None:
     if not isinstance(rule, Mapping):
-        errors.append(f"{path} must be a map with action and one of {', '.join(_REQUIREMENTS)}")
+        errors.append(f"{path} must be a map with action and one of {', '.join(REQUIREMENTS)}")
         return None
-    _unknown(rule, ("action", *_REQUIREMENTS), path, errors)
+    _unknown(rule, ("action", *REQUIREMENTS), path, errors)
     action = _choice(rule.get("action"), f"{path}.action", ACTIONS, errors)
-    given = [name for name in _REQUIREMENTS if rule.get(name) is not None]
+    given = [name for name in REQUIREMENTS if rule.get(name) is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none of them"
-        errors.append(f"{path} has {found}: give exactly one of {', '.join(_REQUIREMENTS)}")
+        errors.append(f"{path} has {found}: give exactly one of {', '.join(REQUIREMENTS)}")
         return None
     (name,) = given
     requirement = _requirement(name, rule[name], f"{path}.{name}", errors)

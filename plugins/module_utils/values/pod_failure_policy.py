@@ -11,6 +11,9 @@ ACTION_IGNORE = "Ignore"
 ACTION_COUNT = "Count"
 ACTIONS = (ACTION_FAIL_JOB, ACTION_RESTART, ACTION_RESTART_JOB, ACTION_IGNORE, ACTION_COUNT)
 
+REQUIREMENTS = ("onExitCodes", "onTerminationReasons", "onPodConditions")
+"""Of which a rule has exactly one."""
+
 OPERATOR_IN = "In"
 OPERATOR_NOT_IN = "NotIn"
 OPERATORS = (OPERATOR_IN, OPERATOR_NOT_IN)
