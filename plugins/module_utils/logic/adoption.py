@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import labels
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote
 
@@ -27,13 +28,9 @@ def marks(metadata: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def missing_labels(metadata: Mapping[str, Any], uid: str) -> list[str]:
-    """Those of the labels ``<name>=<value>`` that an object with this ``metadata`` lacks to be found as the job's.
-
-    Engines watch by the first, and reads without an engine select by the second.
-    """
+    """Those of the labels ``<name>=<value>`` that an object with this ``metadata`` lacks to be found as the job's."""
     found = metadata.get("labels") or {}
-    needed = {c.LABEL_MANAGED_BY: c.MANAGER, c.LABEL_JOB_UID: uid}
-    return [f"{name}={value}" for name, value in needed.items() if found.get(name) != value]
+    return [f"{name}={value}" for name, value in labels(uid).items() if found.get(name) != value]
 
 
 def event(adopted: Sequence[str]) -> EventNote:

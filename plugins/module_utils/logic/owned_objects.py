@@ -14,7 +14,7 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import owner_reference
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import labels, owner_reference
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
     NEVER,
     OWNED_KINDS,
@@ -35,7 +35,7 @@ def metadata(job: DLJob, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "namespace": job.namespace,
-        "labels": {c.LABEL_MANAGED_BY: c.MANAGER, c.LABEL_JOB_UID: job.uid},
+        "labels": labels(job.uid),
         "ownerReferences": [owner_reference(job)],
     }
 
@@ -123,7 +123,7 @@ def unwatched(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:
 
 
 def made_with_pods(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:
-    """Those of a kind that no engine watches, because nobody should read all of them: Secrets.
+    """Those of a kind that no engine watches, because the operator may not list it: Secrets.
 
     They are created with every plan that creates pods. The writer then finds that the job has one already, or that the
     name belongs to somebody else, before a pod can mount it.

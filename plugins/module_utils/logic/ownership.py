@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 
 
@@ -19,6 +20,11 @@ def owner_reference(job: DLJob) -> dict[str, Any]:
         "controller": True,
         "blockOwnerDeletion": True,
     }
+
+
+def labels(job_uid: str) -> dict[str, str]:
+    """The labels of every object of a job. Engines watch by the first, reads without an engine select by the other."""
+    return {c.LABEL_MANAGED_BY: c.MANAGER, c.LABEL_JOB_UID: job_uid}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.s
     Shared,
     variables,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import owner_reference
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import labels, owner_reference
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
@@ -93,8 +93,7 @@ def _labels(job: DLJob, pod: PodToCreate, replica: Cluster) -> dict[str, str]:
     return {
         # omit labels that are empty because of a placeholder, keep those declared as ""
         **{name: text for name, text in declared.items() if text or job.flavor.labels[name] == ""},
-        c.LABEL_MANAGED_BY: c.MANAGER,
-        c.LABEL_JOB_UID: job.uid,
+        **labels(job.uid),
         c.LABEL_REPLICA_TYPE: pod.group.type.lower(),
         c.LABEL_REPLICA_INDEX: str(pod.index),
         c.LABEL_ATTEMPT: str(pod.attempt),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import owner_reference
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, SERVICE_JOB
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -30,12 +29,7 @@ def _headless(job: DLJob, name: str, selector: Mapping[str, str]) -> Mapping[str
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {
-            "name": name,
-            "namespace": job.namespace,
-            "labels": {c.LABEL_MANAGED_BY: c.MANAGER, c.LABEL_JOB_UID: job.uid},
-            "ownerReferences": [owner_reference(job)],
-        },
+        "metadata": owned_objects.metadata(job, name),
         "spec": {
             "clusterIP": "None",
             # processes resolve each other's names while they start, so DNS must not wait for readiness

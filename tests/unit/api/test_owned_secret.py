@@ -110,7 +110,7 @@ def test_secrets_are_neither_listed_nor_deleted() -> None:
 @pytest.mark.parametrize(
     "metadata",
     [
-        pytest.param({}, id="nobody's"),
+        pytest.param({}, id="without an owner"),
         pytest.param({"labels": {"dljob.operator/job-uid": UID}}, id="with the job's label"),
         pytest.param(
             {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "x", "controller": True}]},

@@ -115,7 +115,7 @@ def test_what_jobs_own() -> None:
     more = verbs("Service", "Secret", "Job", "Route")
     assert more["services."] == watched | {"update"}
     assert more["jobs.batch"] == watched
-    assert more["secrets."] == {"create", "get"}, "nobody needs to list them"
+    assert more["secrets."] == {"create", "get"}, "the operator needs no list of them"
     assert more["routes.route.openshift.io"] == {"create", "delete", "get", "patch"}
 
 
