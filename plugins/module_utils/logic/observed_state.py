@@ -77,6 +77,7 @@ def _pod(pod: Resource, container: str) -> PodState:
     if container == FIRST_CONTAINER:
         container = next((one.get("name", "") for one in spec.get("containers") or ()), "")
     statuses = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
+    conditions = tuple((x.get("type", ""), x.get("status", "")) for x in status.get("conditions") or ())
     phase = status.get("phase") or "Pending"
     main = _main_container(statuses, container, phase)
     state = main.get("state") or {}
@@ -99,14 +100,14 @@ def _pod(pod: Resource, container: str) -> PodState:
         container=main.get("name") or container,
         ended=_termination(ended) if ended else None,
         terminated="terminated" in state,
-        is_ready=_has_condition(status, "Ready"),
+        is_ready=("Ready", "True") in conditions,
         is_active=_is_active(status, phase),
         reason=status.get("reason") or "",
         message=status.get("message") or "",
         waiting=_waiting(statuses, status),
         pending_since=_pending_since(metadata, status, phase),
-        disrupted=_has_condition(status, "DisruptionTarget"),
-        conditions=tuple((str(x.get("type")), str(x.get("status"))) for x in status.get("conditions") or ()),
+        disrupted=("DisruptionTarget", "True") in conditions,
+        conditions=conditions,
         failed_containers=tuple(_failures(statuses)),
     )
 
