@@ -82,11 +82,11 @@ def _plan(job: DLJob, framework: Framework, observed: Observed, surroundings: Su
     return _active(job, framework, observed, report, surroundings)
 
 
-def _hook_objects(job: DLJob, framework: Framework) -> tuple[Mapping[str, Any], ...]:
-    """The objects that the framework's hook wants for ``job``."""
+def _objects_at_rest(job: DLJob, framework: Framework) -> tuple[Mapping[str, Any], ...]:
+    """The objects that the framework's hook wants for ``job`` while it is suspended, or once it is finished."""
     if framework.hooks.objects is None:
         return ()
-    return owned_objects.build(job, framework, build_cluster_spec(job, framework))
+    return owned_objects.at_rest(owned_objects.build(job, framework, build_cluster_spec(job, framework)))
 
 
 def _finished(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, now: datetime) -> Plan:
@@ -95,7 +95,7 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
     if left is not None and left <= 0:
         return Plan(delete_job=True)
     has_succeeded = outcome(job.status) == c.STATE_SUCCEEDED
-    objects = owned_objects.at_rest(_hook_objects(job, framework))
+    objects = _objects_at_rest(job, framework)
     kept = owned_objects.keys_of_job(objects)
     surplus = owned_objects.surplus(objects, observed)
     wait = cleanup.grace_period(job, framework, observed, report.completed_at, now) if has_succeeded else None
@@ -128,7 +128,7 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
     report.phase(c.PHASE_CREATING)
     report.replicas(replica_statuses.count(job, Observed(), {}))
     gone = tuple(batch_job.deletion(p) for p in observed.pods if not p.deleting)
-    surplus = owned_objects.surplus(owned_objects.at_rest(_hook_objects(job, framework)), observed)
+    surplus = owned_objects.surplus(_objects_at_rest(job, framework), observed)
     return Plan(deletions=(*gone, *surplus), status=report.status(), events=report.events)
 
 
@@ -260,7 +260,7 @@ def _end(job: DLJob, framework: Framework, observed: Observed, report: StatusBui
     What is left is deleted by the next one, which reads the outcome from the status: were the pods deleted first, a
     status write that fails would lose it, and the job would train anew.
     """
-    clean = cleanup.is_clean(job, observed, owned_objects.keys_of_job(_hook_objects(job, framework)))
+    clean = cleanup.is_clean(job, observed, owned_objects.keys_of_job(_objects_at_rest(job, framework)))
     report.phase(_last_phase(report.state) if clean else c.PHASE_CLEANUP)
     ttl = job.run_policy.ttl_seconds_after_finished
     return Plan(status=report.status(), events=report.events, requeue_after=ttl if clean else IMMEDIATE)
