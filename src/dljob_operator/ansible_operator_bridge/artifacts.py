@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
+from dljob_operator import logs
 from dljob_operator.ansible_operator_bridge.command import Command
+from dljob_operator.engine.predicates import object_fields
+from dljob_operator.engine.transforms import Object
+
+_LOG = logging.getLogger(__name__)
+
+
+@contextlib.contextmanager
+def errors_logged(job: Object) -> Iterator[None]:
+    """Log an OSError of the body instead of raising it: a run of `job` counts without its artifacts."""
+    try:
+        yield
+    except OSError as error:
+        _LOG.warning("cannot write the artifacts of a run", extra=logs.fields(**object_fields(job), error=error))
 
 
 def write(command: Command, output: str, code: int) -> None:

@@ -151,13 +151,9 @@ class BridgeController:
         asked, given = parsed.asked, parsed.given
         code = 0 if result.ok else 2
         output = result.output + "".join(f"failed: {failure}\n" for failure in result.failures)
-        try:
+        with artifacts.errors_logged(dict(given.job)):
             artifacts.rotate(asked)
             artifacts.write(asked, output, code)
-        except OSError as error:
-            _LOG.warning(
-                "cannot write the artifacts of a run", extra=logs.fields(**object_fields(dict(given.job)), error=error)
-            )
         if given.socket:
             events.post_all(given.socket, given.path, events.of_run(result, str(asked.path)))
         return RunExit(code, output)

@@ -6,13 +6,11 @@ The shim of each ends with its own job, not with the batch.
 from __future__ import annotations
 
 import dataclasses
-import logging
 import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 
-from dljob_operator import logs
 from dljob_operator.ansible_operator_bridge import artifacts, events
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit, newer
 from dljob_operator.ansible_operator_bridge.requeue_queue import RequeueQueue
@@ -21,7 +19,7 @@ from dljob_operator.engine.batch import BatchRunner, run_batch
 from dljob_operator.engine.concluder import Concluder
 from dljob_operator.engine.informer_set import InformerSet, WatchedKind, flow_of
 from dljob_operator.engine.outcome import JobOutcome, written
-from dljob_operator.engine.predicates import object_fields, uid_of, version_of
+from dljob_operator.engine.predicates import uid_of, version_of
 from dljob_operator.engine.ready_lines import Line
 from dljob_operator.engine.recent_changes import RecentChanges
 from dljob_operator.engine.requests import request_for_many
@@ -31,7 +29,6 @@ from dljob_operator.engine.transforms import Object, custom
 from dljob_operator.engine.workers import Work
 from dljob_operator.runner import RunOutcome
 
-_LOG = logging.getLogger(__name__)
 _STOPPED = JobOutcome(False, "the operator is stopping")
 
 
@@ -135,15 +132,11 @@ def _report(parsed: ParsedRun, ended: _Ended) -> RunExit:
     """Post the events of the run; only a failed one leaves more artifacts than their folder."""
     asked, given, outcome = parsed.asked, parsed.given, ended.outcome
     found = RunExit(0, "") if outcome.ok else RunExit(2, f"failed: {outcome.message}\n")
-    try:
+    with artifacts.errors_logged(dict(given.job)):
         artifacts.prepare(asked)
         if not outcome.ok:
             artifacts.rotate(asked)
             artifacts.write(asked, found.output, found.code)
-    except OSError as error:
-        _LOG.warning(
-            "cannot write the artifacts of a run", extra=logs.fields(**object_fields(dict(given.job)), error=error)
-        )
     if given.socket and not ended.cancelled:
         events.post_all(given.socket, given.path, events.of_job(outcome, str(asked.path)))
     return found
