@@ -37,21 +37,22 @@ from dljob_operator.engine.transforms import Object
 CREATED, DELETED, SUCCEEDED, FAILED, RESTARTED = "created", "deleted", "succeeded", "failed", "restarted"
 _ENDS = {STATE_SUCCEEDED: SUCCEEDED, STATE_FAILED: FAILED}
 
+_ABOUT = {
+    CREATED: "Jobs that were created",
+    DELETED: "Jobs that were deleted",
+    SUCCEEDED: "Jobs that have succeeded",
+    FAILED: "Jobs that have failed",
+    RESTARTED: "Replicas, and whole jobs, that were started again",
+}
 _OWN = {
-    CREATED: ("dljob_jobs_created", "Jobs that were created"),
-    DELETED: ("dljob_jobs_deleted", "Jobs that were deleted"),
-    SUCCEEDED: ("dljob_jobs_succeeded", "Jobs that have succeeded"),
-    FAILED: ("dljob_jobs_failed", "Jobs that have failed"),
-    RESTARTED: ("dljob_job_restarts", "Replicas, and whole jobs, that were started again"),
+    **{event: f"dljob_jobs_{event}" for event in (CREATED, DELETED, SUCCEEDED, FAILED)},
+    RESTARTED: "dljob_job_restarts",
 }
 _TRAINING_OPERATOR = {
-    CREATED: ("training_operator_jobs_created", "Jobs that were created"),
-    DELETED: ("training_operator_jobs_deleted", "Jobs that were deleted"),
-    SUCCEEDED: ("training_operator_jobs_successful", "Jobs that have succeeded"),
-    FAILED: ("training_operator_jobs_failed", "Jobs that have failed"),
-    RESTARTED: ("training_operator_jobs_restarted", "Replicas, and whole jobs, that were started again"),
+    **{event: f"training_operator_jobs_{event}" for event in (CREATED, DELETED, FAILED, RESTARTED)},
+    SUCCEEDED: "training_operator_jobs_successful",
 }
-"""What training-operator names otherwise than this operator."""
+"""The names of the counters of jobs, by event."""
 
 _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Seconds. A run that changes nothing is below the first bucket, one with a thousand replicas near the tenth."""
@@ -75,8 +76,8 @@ class Metrics:
         def counter(name: str, text: str, labels: Iterable[str]) -> Counter:
             return Counter(name, text, labels, registry=self.registry)
 
-        def of_jobs(names: Mapping[str, tuple[str, str]], labels: Iterable[str]) -> dict[str, Counter]:
-            return {event: counter(*text, labels) for event, text in names.items()}
+        def of_jobs(names: Mapping[str, str], labels: Iterable[str]) -> dict[str, Counter]:
+            return {event: counter(name, _ABOUT[event], labels) for event, name in names.items()}
 
         self._jobs = of_jobs(_OWN, ("namespace", "kind"))
         self._frameworks = frameworks
