@@ -109,6 +109,14 @@ def edited(change: Callable[[Any], object]) -> Callable[[World], None]:
     return lambda world: world.edit_job(change)
 
 
+def to_two_workers(types_field: str, pods: int) -> list[Action]:
+    """Of a job that runs; it has so many ``pods`` then."""
+    return [
+        Action(is_running, edited(lambda spec: spec[types_field]["Worker"].update(replicas=2))),
+        Action(number_of_pods(pods), lambda world: None),
+    ]
+
+
 def suspend(value: bool) -> Callable[[World], None]:
     return edited(lambda spec: spec.setdefault("runPolicy", {}).update(suspend=value))
 
@@ -271,10 +279,7 @@ def scenarios() -> list[Scenario]:
             JAX,
             jaxjob(worker=1),
             exits(worker=0),
-            [
-                Action(is_running, edited(lambda spec: spec["jaxReplicaSpecs"]["Worker"].update(replicas=2))),
-                Action(number_of_pods(2), lambda world: None),
-            ],
+            to_two_workers("jaxReplicaSpecs", pods=2),
         ),
         Scenario(
             "xgboost-restart",
@@ -288,10 +293,7 @@ def scenarios() -> list[Scenario]:
             MPI,
             mpijob(1, launcherCreationPolicy="WaitForWorkersReady"),
             exits(launcher=0),
-            [
-                Action(is_running, edited(lambda spec: spec["mpiReplicaSpecs"]["Worker"].update(replicas=2))),
-                Action(number_of_pods(3), lambda world: None),
-            ],
+            to_two_workers("mpiReplicaSpecs", pods=3),
         ),
         Scenario(
             "mpi-suspend",
