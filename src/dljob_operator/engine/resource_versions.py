@@ -9,7 +9,7 @@ from collections.abc import Iterable
 Written = tuple[str, str | None]
 """A write: the UID of the object and its new resource version, None if it was deleted."""
 
-_GONE_KEPT = 20_000
+_GONE_KEPT = 5_000
 
 
 class ResourceVersionTracker:
