@@ -73,7 +73,8 @@ def of_tree(root: Path) -> Wanted:
 def _permissions(wanted: Wanted, root: Path, found: Sequence[Framework]) -> None:
     """An optional component, and the chart's link to it, for each framework with rules of its own."""
     for framework in found:
-        if framework.permissions:
+        # DLJobs own what the jobs of their frameworks own: no component of their own
+        if framework.name != any_framework.ROLE and rbac.optional(framework):
             name = rbac.component(framework)
             folder = root / _COMPONENTS / name
             wanted.texts |= {folder / file: text for file, text in rbac.component_files(framework).items()}

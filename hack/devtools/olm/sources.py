@@ -11,7 +11,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[3]
 _KUSTOMIZE = ROOT / "deploy" / "kustomize"
-_COMPONENT = _KUSTOMIZE / "components" / "ansible-operator"
+_DEFAULT = _KUSTOMIZE / "default"
 
 Manifest = dict[str, Any]
 
@@ -55,7 +55,7 @@ def read(image: str = "") -> Sources:
         min_kube_version=chart["kubeVersion"].removeprefix(">=").removesuffix("-0"),
         definitions=[_yaml(path) for path in definition_files()],
         examples=[d for path in sorted((ROOT / "examples").glob("*.yaml")) for d in _documents(path)],
-        rules=[*_yaml(base / "cluster_role.yaml")["rules"], *_added(_yaml(_COMPONENT / "rules.yaml"))],
+        rules=[*_yaml(base / "cluster_role.yaml")["rules"], *_of_components()],
         own_rules=[rule for role in config for rule in role["rules"]],
         deployment=deployment,
         disruption_budget=_yaml(base / "disruption_budget.yaml"),
@@ -67,12 +67,19 @@ def definition_files() -> list[Path]:
     return sorted((ROOT / "crds").glob("*.yaml"))
 
 
-def _added(patch: list[Manifest]) -> list[Manifest]:
-    """The rules that a patch appends. Raises ValueError for other patch operations, which this does not support."""
-    for step in patch:
-        if (step["op"], step["path"]) != ("add", "/rules/-"):
-            raise ValueError(f"{_COMPONENT}: {step['op']} {step['path']} does not append a rule, and is not supported")
-    return [step["value"] for step in patch]
+def _of_components() -> list[Manifest]:
+    """The rules that the components of the default overlay append.
+
+    Raises ValueError for other patch operations, which this does not support.
+    """
+    steps = []
+    for name in _yaml(_DEFAULT / "kustomization.yaml")["components"]:
+        path = _DEFAULT / name / "rules.yaml"
+        for step in _yaml(path):
+            if (step["op"], step["path"]) != ("add", "/rules/-"):
+                raise ValueError(f"{path}: {step['op']} {step['path']} does not append a rule, and is not supported")
+            steps.append(step["value"])
+    return steps
 
 
 def _yaml(path: Path) -> Any:

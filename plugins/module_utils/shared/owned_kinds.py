@@ -37,6 +37,9 @@ class OwnedKind:
     """How one is deleted. Foreground where another object of its name could otherwise have pods beside the old ones."""
     of_every_job: bool = False
     """Whether jobs of every framework may own one, without a declaration."""
+    sensitive: bool = False
+    """Whether its RBAC rule is part of an optional component of each framework that declares it, because a platform
+    team grants the permission to an operator that needs it only."""
 
     @property
     def group(self) -> str:
@@ -80,7 +83,7 @@ _ALL = (
         of_every_job=True,
     ),
     # not watched: the operator needs no right to list Secrets, and none to read one that it has not tried to create
-    OwnedKind("Secret", "v1", "secrets", "credentials that the replicas share", NEVER),
+    OwnedKind("Secret", "v1", "secrets", "credentials that the replicas share", NEVER, sensitive=True),
     OwnedKind("ServiceAccount", "v1", "serviceaccounts", "the identity of a launcher", NEVER, _EXISTENCE),
     OwnedKind(
         "Role",

@@ -21,16 +21,20 @@ from dljob_operator.engine.kube import KubeApi
 
 ROOT = Path(__file__).resolve().parents[3]
 BASE = ROOT / "deploy" / "kustomize" / "base"
+OPTIONAL = BASE.parent / "components"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 MERGE = "application/merge-patch+json"
 Resource = dict[str, Any]
 
 
 def rules_of(kind: str) -> list[Resource]:
-    """The rules of the ClusterRole or the Role that every installation has."""
+    """The rules of the Role that every installation has, or of the ClusterRole with those of all frameworks."""
     documents = [d for path in sorted(BASE.glob("*role.yaml")) for d in yaml.safe_load_all(path.read_text())]
     (role,) = (document for document in documents if document["kind"] == kind)
-    return list(role["rules"])
+    if kind == "Role":
+        return list(role["rules"])
+    patches = [yaml.safe_load(path.read_text()) for path in sorted(OPTIONAL.glob("*-permissions/rules.yaml"))]
+    return [*role["rules"], *(step["value"] for patch in patches for step in patch)]
 
 
 def granted(rules: Sequence[Mapping[str, Any]]) -> set[Right]:
@@ -124,10 +128,15 @@ class Operator:
             raise AssertionError(f"{error}\n{self.log[-4000:]}") from None
 
 
+def example(api_version: str, kind: str) -> Resource:
+    """The bundle's job of that kind."""
+    wanted = (api_version, kind)
+    return dict(next(one for one in csv.examples(sources.read()) if (one["apiVersion"], one["kind"]) == wanted))
+
+
 def mxjob_example() -> Resource:
     """The bundle's MXJob of kubeflow.org/v1."""
-    wanted = ("kubeflow.org/v1", "MXJob")
-    return dict(next(one for one in csv.examples(sources.read()) if (one["apiVersion"], one["kind"]) == wanted))
+    return example("kubeflow.org/v1", "MXJob")
 
 
 def unschedulable(manifest: Mapping[str, Any]) -> Resource:

@@ -11,13 +11,17 @@ import yaml
 from devtools.demo.operator_process import OperatorError
 from integration.rights.conftest import Start
 from integration.rights.recorder import Right
-from integration.rights.support import RBAC, Operator, mxjob_example
+from integration.rights.support import RBAC, Operator, example, mxjob_example
 
 RULE = re.compile(r"add to the operator's role: (\{.*?\})")
 
 
 def mxjob(operator: Operator) -> str:
     return operator.create(mxjob_example(), "job")
+
+
+def mpijob(operator: Operator) -> str:
+    return operator.create(example("kubeflow.org/v2beta1", "MPIJob"), "job")
 
 
 def with_a_program(operator: Operator) -> str:
@@ -46,6 +50,7 @@ MISSING: list[tuple[Right, Callable[[Operator], str]]] = [
     (Right("", "services", "create"), mxjob),
     (Right("kubeflow.org", "mxjobs/status", "patch"), mxjob),
     (Right("", "configmaps", "get"), with_a_program),
+    (Right("", "secrets", "create"), mpijob),
 ]
 
 

@@ -145,6 +145,16 @@ def test_permissions_become_an_optional_component(tree: Path) -> None:
     assert not list(folder.glob("*")) and not link.is_symlink()
 
 
+def test_secrets_are_in_the_component_of_their_framework_alone(tree: Path) -> None:
+    declare(tree, "mxnet", {"owns": ["Secret"]})
+    assert run(tree) == 0
+    components = tree / KUSTOMIZE / "components"
+    (step,) = read(components / "mxnet-permissions" / "rules.yaml")
+    assert step["value"] == {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "get"]}
+    assert "secrets" not in (tree / KUSTOMIZE / "base" / "cluster_role.yaml").read_text()
+    assert not (components / "any_framework-permissions").exists(), "DLJobs need the one of their framework"
+
+
 def test_a_mistake_is_reported_with_its_file(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     declare(tree, "mxnet", {"nome": "x"})
     assert run(tree) == 1

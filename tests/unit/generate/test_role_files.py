@@ -115,8 +115,16 @@ def test_what_jobs_own() -> None:
     more = verbs("Service", "Secret", "Job", "Route")
     assert more["services."] == watched | {"update"}
     assert more["jobs.batch"] == watched
-    assert more["secrets."] == {"create", "get"}, "the operator needs no list of them"
     assert more["routes.route.openshift.io"] == {"create", "delete", "get", "patch"}
+    assert "secrets." not in more, "an installation without a framework that needs them does not grant them"
+
+
+def test_what_only_some_installations_grant() -> None:
+    rule = {"apiGroups": ["policy"], "resources": ["budgets"], "verbs": ["create"]}
+    owner = dataclasses.replace(FRAMEWORK, owns=("Service", "Secret"), permissions=(rule,))
+    secrets = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "get"]}
+    assert rbac.optional(owner) == [rule, secrets], "no list and no change of Secrets"
+    assert rbac.optional(dataclasses.replace(FRAMEWORK, owns=("Service",), permissions=())) == []
 
 
 def test_what_ansible_operator_may_do_besides() -> None:
