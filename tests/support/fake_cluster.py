@@ -321,7 +321,8 @@ class FakeCluster:
         if before:
             status = {**before[0], **status, "restartCount": before[0]["restartCount"]}
         ready = {"type": "Ready", "status": str("running" in state)}
-        pod["status"] = {"phase": phase, "containerStatuses": [status], "conditions": [ready]}
+        disrupted = [one for one in pod["status"].get("conditions", ()) if one["type"] == "DisruptionTarget"]
+        pod["status"] = {"phase": phase, "containerStatuses": [status], "conditions": [*disrupted, ready]}
 
     @staticmethod
     def _is_terminating(pod: Resource) -> bool:

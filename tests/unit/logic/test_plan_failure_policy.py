@@ -287,6 +287,39 @@ def test_a_drained_pod_counts_once(action: str, retries: dict[str, int] | None) 
     assert len(restarts(fake_cluster)) == int(retries is not None)
 
 
+@pytest.mark.parametrize("action", ["Count", "Restart"])
+def test_a_drained_pod_is_reported_once(action: str) -> None:
+    """Other changes of the status while it terminates do not bring its Event again."""
+    fake_cluster = running(job_with(rule(action, DISRUPTION), restart="OnFailure"))
+    drain(fake_cluster, "worker", 1)
+    fake_cluster.step()
+    assert len(restarts(fake_cluster)) == 1
+    fake_cluster.exit("worker", 0, 0)
+    fake_cluster.step()
+    assert fake_cluster.status["completed"] == {"worker": "0"}
+    assert len(restarts(fake_cluster)) == 1
+
+
+def test_a_drained_pod_of_an_earlier_attempt_does_not_lower_the_count() -> None:
+    """The cache has the pod still, and the status that counts the failures of its successors."""
+    fake_cluster = running(job_with(rule("Count", DISRUPTION), restart="OnFailure"))
+    drain(fake_cluster, "worker", 1)
+    fake_cluster.resource["status"] = {**fake_cluster.status, "retries": {"worker-1": 3}}
+    planned = fake_cluster.planned()
+    assert planned.status is not None
+    assert (planned.status["retries"], planned.events) == ({"worker-1": 3}, ())
+
+
+def test_a_drained_pod_of_a_completed_replica_does_not_count() -> None:
+    """The replica has succeeded in another pod."""
+    fake_cluster = running(job_with(rule("Restart", DISRUPTION), rule("FailJob", DISRUPTION)))
+    fake_cluster.resource["status"] = {**fake_cluster.status, "completed": {"worker": "1"}}
+    drain(fake_cluster, "worker", 1)
+    go_on(fake_cluster)
+    assert (fake_cluster.status["state"], fake_cluster.status.get("retries")) == ("Running", None)
+    assert restarts(fake_cluster) == []
+
+
 def test_a_drain_after_the_replica_has_completed_does_not_count() -> None:
     fake_cluster = running(job_with(rule("Restart", DISRUPTION), rule("FailJob", on_codes(143))))
     fake_cluster.exit("worker", 1, 0)
