@@ -199,7 +199,7 @@ def _active(
         report.restarting(actions.restarted, [failure.explain(job, p) for p in actions.restarted])
     _report_phase(job, current, report, counts, anew=bool(actions.begins) or (as_one and changed))
     if not report.reason:
-        report.waiting(start_order.reason(held_back, job))
+        report.waiting(start_order.reason(held_back, job, current, completed))
     forced = force_delete.due(job, observed.pods, surroundings.now)
     if not forced:  # else the state of their nodes decides what to report
         _report_stuck(job, observed, report, surroundings.now)

@@ -103,6 +103,23 @@ def test_a_pod_that_exists_stays() -> None:
     assert cluster.planned().deletions == ()
 
 
+def test_a_pod_that_exists_is_not_reported_as_waiting() -> None:
+    """Neither while a replica of the earlier type restarts, nor where the policy is added to a running job."""
+    restarting = FakeCluster(job_with())
+    restarting.start()
+    restarting.pod("server", 0)["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    edited = FakeCluster(job_with())
+    edited.start()
+    for cluster, policy in ((restarting, {"startupPolicyOrder": "InOrder"}), (edited, depends(Server="Complete"))):
+        cluster.edit(lambda spec, p=policy: spec["runPolicy"].update(startupPolicy=p))
+        cluster.settle()
+        assert (cluster.status["phase"], cluster.status["reason"]) == ("Running", "")
+        cluster.user_deletes("digits-worker-0")
+        cluster.settle()
+        assert cluster.replicas() == ["scheduler-0", "server-0"]
+        assert str(cluster.status["reason"]).startswith("Worker starts once all replicas of Server are ")
+
+
 def errors(policy: Any) -> list[str]:
     with pytest.raises(InvalidJob) as caught:
         parse_job(mxjob().v1().servers(1).workers(1).run_policy(startupPolicy=policy).resource(), MXNET)

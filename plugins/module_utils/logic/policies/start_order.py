@@ -14,7 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.framework im
     Framework,
     ReplicaType,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 
 _STATES = {AFTER_READY: "ready", AFTER_RUNNING: "running", AFTER_COMPLETED: "completed"}
@@ -36,9 +36,15 @@ def waiting_types(
     return found
 
 
-def reason(waiting: Mapping[str, str], job: DLJob) -> str:
-    """The sentence for the status: about the first waiting type that has replicas, "" without one."""
-    return next((text for type_, text in waiting.items() if (group := job.group(type_)) and group.replicas), "")
+def reason(waiting: Mapping[str, str], job: DLJob, current: Observed, completed: Mapping[str, set[int]]) -> str:
+    """The sentence for the status: about the first waiting type that lacks pods, "" without one."""
+    lacking = (type_ for type_ in waiting if (group := job.group(type_)) and _lacks_pods(group, current, completed))
+    return next((waiting[type_] for type_ in lacking), "")
+
+
+def _lacks_pods(group: ReplicaGroup, current: Observed, completed: Mapping[str, set[int]]) -> bool:
+    present = {pod.index for pod in current.pods_of(group.type) if not pod.deleting}
+    return not present.union(completed.get(group.type.lower(), ())).issuperset(range(group.replicas))
 
 
 def _dependencies(job: DLJob, framework: Framework) -> Iterator[tuple[str, str, str]]:
