@@ -260,10 +260,13 @@ def _end(job: DLJob, framework: Framework, observed: Observed, report: StatusBui
     What is left is deleted by the next one, which reads the outcome from the status: were the pods deleted first, a
     status write that fails would lose it, and the job would train anew.
     """
-    clean = cleanup.is_clean(job, observed, owned_objects.keys_of_job(_objects_at_rest(job, framework)))
+    objects = _objects_at_rest(job, framework)
+    clean = cleanup.is_clean(job, observed, owned_objects.keys_of_job(objects))
     report.phase(_last_phase(report.state) if clean else c.PHASE_CLEANUP)
     ttl = job.run_policy.ttl_seconds_after_finished
-    return Plan(status=report.status(), events=report.events, requeue_after=ttl if clean else IMMEDIATE)
+    # cleanPodPolicy None keeps an autoscaler no longer either
+    rests = clean and not owned_objects.surplus(objects, observed)
+    return Plan(status=report.status(), events=report.events, requeue_after=ttl if rests else IMMEDIATE)
 
 
 def _soonest(wait: float | None, deletions: Sequence[Deletion]) -> float | None:

@@ -67,6 +67,20 @@ def test_a_finished_job_is_scaled_no_more(clean: str) -> None:
     assert owned(cluster) == []
 
 
+@pytest.mark.parametrize("clean", ["None", "Running", "All"])
+@pytest.mark.parametrize("ttl", [{}, {"ttlSecondsAfterFinished": 600}])
+def test_the_reconcile_that_ends_the_job_triggers_the_deletion(clean: str, ttl: dict[str, int]) -> None:
+    """No event of a pod may follow."""
+    cluster = elastic({"minReplicas": 2}, runPolicy={"cleanPodPolicy": clean, **ttl})
+    cluster.start()
+    cluster.exit("worker", 0, 0)
+    cluster.exit("worker", 1, 0)
+    assert cluster.step().requeue_after == 0
+    assert (cluster.status["state"], owned(cluster)) == ("Succeeded", [KEY[1]])
+    cluster.step()
+    assert owned(cluster) == []
+
+
 def test_a_suspended_job_is_not_scaled_until_it_is_resumed() -> None:
     cluster = elastic({"minReplicas": 1})
     cluster.start()
