@@ -77,6 +77,7 @@ def test_owner_labels_hash_and_lifetime_are_added() -> None:
 def test_needed_by_the_pods_and_gone_with_them() -> None:
     cluster = FakeCluster(echojob(1), framework_with(lambda found: [hosts(found)]))
     assert kinds(cluster.planned().auxiliary_objects) == ["ConfigMap"], "before the pods"
+    assert cluster.planned().ensured_objects == (), "once"
     cluster.start()
     assert (cluster.planned().auxiliary_objects, cluster.planned().ensured_objects) == ((), ())
     cluster.others["ConfigMap"].clear()

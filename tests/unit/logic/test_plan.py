@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
@@ -100,11 +102,55 @@ def test_what_keeps_a_pod_from_starting_is_the_reason_as_long_as_it_does() -> No
     assert fake_cluster.status["reason"] == ""
 
 
-def test_many_pods_are_not_all_named_in_the_event() -> None:
-    fake_cluster = FakeCluster(job("v1").workers(50))
+@pytest.mark.parametrize(("workers", "named"), [(4, "{}, {}, {}, {}, {}"), (5, "{}, {}, {}, {}, {}, ...")])
+def test_the_event_names_at_most_five_pods(workers: int, named: str) -> None:
+    fake_cluster = FakeCluster(mxjob().v1().workers(workers))
     fake_cluster.step()
-    assert fake_cluster.events[0].message.endswith(", ...")
-    assert len(fake_cluster.events[0].message) < 200
+    names = named.format("digits-scheduler-0", *(f"digits-worker-{n}" for n in range(4)))
+    assert [e.message for e in fake_cluster.events] == [f"Created {workers + 1} of {workers + 1} pods: {names}"]
+
+
+def gone(fake_cluster: FakeCluster) -> None:
+    fake_cluster.user_deletes("digits-worker-1")
+    fake_cluster.kubelet_deletes()
+
+
+def gone_and_another_terminates(fake_cluster: FakeCluster) -> None:
+    gone(fake_cluster)
+    fake_cluster.user_deletes("digits-worker-0")
+
+
+def replaced_after_an_error(fake_cluster: FakeCluster) -> None:
+    fake_cluster.exit("worker", 1, 137)
+    fake_cluster.settle()
+    fake_cluster.advance(60)
+    fake_cluster.step()
+
+
+@pytest.mark.parametrize(
+    ("phase", "loss", "message"),
+    [
+        ("Running", gone, "1 of 3 pods: digits-worker-1"),
+        ("Creating", gone, "3 of 3 pods: digits-scheduler-0, digits-worker-0, digits-worker-1"),
+        ("Creating", gone_and_another_terminates, "2 of 3 pods: digits-scheduler-0, digits-worker-1"),
+        ("Creating", replaced_after_an_error, "1 of 3 pods: digits-worker-1"),
+    ],
+)
+def test_the_event_on_a_new_pod_names_the_others_until_the_job_runs(
+    phase: str, loss: Callable[[FakeCluster], None], message: str
+) -> None:
+    """The pods of one job may be created by several reconciles."""
+    fake_cluster = FakeCluster(mxjob().v1().workers(2).restart("ExitCode"))
+    fake_cluster.settle()
+    for index in (0, 1):
+        fake_cluster.run("worker", index)
+    if phase == "Running":
+        fake_cluster.run_all()
+    fake_cluster.settle()
+    assert fake_cluster.status["phase"] == phase
+    loss(fake_cluster)
+    fake_cluster.step()
+    assert [e.message for e in fake_cluster.events if e.reason == "SuccessfulCreatePod"][1:] == [f"Created {message}"]
 
 
 @pytest.mark.parametrize("policy", ["All", "Running", "None"])
@@ -255,6 +301,39 @@ def test_a_job_that_ended_under_an_early_operator_is_not_run_again() -> None:
     fake_cluster = FakeCluster(job("v1alpha1").status(**held))
     fake_cluster.settle()
     assert (fake_cluster.created, fake_cluster.outcome) == ([], ("Done", "Succeeded"))
+
+
+# --- restarts
+
+
+def test_a_replica_that_restarted_alone_counts_beside_the_others() -> None:
+    fake_cluster = FakeCluster(mxjob().v1().workers(2).restart("ExitCode"))
+    fake_cluster.start()
+    replaced_after_an_error(fake_cluster)
+    fake_cluster.start()
+    assert (fake_cluster.attempt("worker", 1), fake_cluster.status["replicas"]) == (1, "3/3")
+
+
+def test_pods_of_an_earlier_attempt_of_the_whole_job_do_not_count() -> None:
+    fake_cluster = FakeCluster(mxjob().v1().workers(2).restart("OnFailure").run_policy(restartScope="Job"))
+    fake_cluster.start()
+    fake_cluster.exit("worker", 1, 1)
+    fake_cluster.step()
+    fake_cluster.step()
+    assert (len(fake_cluster.pods), fake_cluster.status["replicas"]) == (3, "0/3")
+
+
+def test_the_hash_of_a_spec_is_the_same_in_all_releases() -> None:
+    """With another one, an upgrade of the operator would restart the replicas of all jobs."""
+    fake_cluster = FakeCluster(mxjob().v1().servers(1).workers(2))
+    fake_cluster.step()
+    assert fake_cluster.status["specHash"] == "68a6fed4a6789d01"
+
+
+def test_completed_replicas_of_a_type_that_the_job_does_not_have_are_dropped() -> None:
+    fake_cluster = FakeCluster(mxjob().v1().workers(2).status(phase="Creating", completed={"server": "0"}))
+    fake_cluster.step()
+    assert "completed" not in fake_cluster.status
 
 
 # --- another framework

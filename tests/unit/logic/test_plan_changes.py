@@ -63,6 +63,18 @@ def test_scaling_restarts_all_replicas(flavor: str, count: int) -> None:
     assert fake_cluster.status["replicas"] == f"{count + 2}/{count + 2}"
 
 
+def test_an_edit_begins_with_the_first_attempt() -> None:
+    """A replica that is new is created at once, beside pods of the old spec that still terminate."""
+    fake_cluster = FakeCluster(job("v1"))
+    fake_cluster.start()
+    fake_cluster.edit(lambda spec: entry(spec, "Worker").update(replicas=3))
+    done = fake_cluster.step()
+    assert [pod["metadata"]["name"] for pod in done.pods] == ["digits-worker-2"]
+    assert "attempt" not in fake_cluster.status
+    fake_cluster.settle()
+    assert fake_cluster.created.count("digits-worker-2") == 1
+
+
 def test_another_runtime_id_is_another_cluster() -> None:
     fake_cluster = FakeCluster(job().option(RuntimeId="old"))
     fake_cluster.start()
@@ -242,6 +254,15 @@ def test_after_the_first_writes(flavor: str) -> None:
     again = fake_cluster.step()
     assert (again.pods, again.services, again.deletions) == ((), (), ())
     assert fake_cluster.status["phase"] == "Creating"
+    (event,) = fake_cluster.events
+    assert event.message == f"Created 4 of 4 pods: {', '.join(fake_cluster.pods)}"
+
+
+def test_the_deadline_counts_from_the_first_pod() -> None:
+    fake_cluster = FakeCluster(job("v1").run_policy(activeDeadlineSeconds=60))
+    fake_cluster.step(status_gets_lost=True)
+    fake_cluster.advance(7)
+    assert fake_cluster.step().requeue_after == 53
 
 
 @pytest.mark.parametrize("flavor", FLAVORS)

@@ -104,6 +104,14 @@ def test_a_worker_more(elastic: dict[str, int] | None, anew: bool) -> None:
     assert (before <= after) is not anew
 
 
+def test_a_worker_that_an_elastic_job_no_longer_has_decides_nothing() -> None:
+    fake_cluster = played(worker=3, elasticPolicy={"minReplicas": 1, "maxReplicas": 3})
+    fake_cluster.edit(lambda spec: spec["pytorchReplicaSpecs"]["Worker"].update(replicas=2))
+    fake_cluster.exit("worker", 2, 0)
+    fake_cluster.settle()
+    assert (fake_cluster.status["state"], fake_cluster.replicas()) == ("Running", ["worker-0", "worker-1"])
+
+
 def test_an_elastic_job_that_shrank_runs_new_workers_when_it_grows() -> None:
     fake_cluster = played(master=1, worker=4, elasticPolicy={"minReplicas": 1, "maxReplicas": 4})
     for index in (2, 3):

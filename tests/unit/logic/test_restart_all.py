@@ -114,6 +114,17 @@ def test_counted_before_anything_is_deleted() -> None:
     assert fake_cluster.status["retries"] == {"job": 1}
 
 
+@pytest.mark.parametrize(("loss", "presumes"), [(take_away, True), (crash, False), (evict, False)])
+def test_only_a_restart_for_missing_pods_presumes_that_they_were_deleted(
+    loss: Callable[[FakeCluster], None], presumes: bool
+) -> None:
+    fake_cluster = running()
+    loss(fake_cluster)
+    assert fake_cluster.planned().presumes_deleted_pods is presumes
+    fake_cluster.step()
+    assert not fake_cluster.planned().presumes_deleted_pods
+
+
 def test_a_count_that_was_not_written_is_counted_once() -> None:
     fake_cluster = running()
     crash(fake_cluster)

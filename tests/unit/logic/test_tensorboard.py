@@ -215,6 +215,18 @@ def test_a_tensorboard_that_kubernetes_refuses_later_is_reported_once() -> None:
     assert fake_cluster.status["reason"] == "", "once it is as it should be"
 
 
+def test_the_reason_of_a_refusal_after_the_success_goes_too() -> None:
+    fake_cluster = FakeCluster(with_tensorboard(), TENSORFLOW)
+    fake_cluster.start()
+    fake_cluster.exit("master", 0, 0)
+    fake_cluster.settle()
+    degraded = mark_degraded(Conclusion(None), parse_job(fake_cluster.resource, TENSORFLOW), ["Deployment/x: no"])
+    fake_cluster.resource["status"] = degraded.status
+    assert fake_cluster.status["reason"] == "Deployment/x: no"
+    fake_cluster.settle()
+    assert fake_cluster.status["reason"] == ""
+
+
 def test_a_failed_job_keeps_its_reason() -> None:
     fake_cluster = FakeCluster(with_tensorboard(), TENSORFLOW)
     fake_cluster.start()
@@ -232,6 +244,21 @@ def test_the_route() -> None:
     assert made["spec"]["to"] == {"kind": "Service", "name": service["metadata"]["name"]}
     assert made["spec"]["port"]["targetPort"] == service["spec"]["ports"][0]["name"]
     assert FakeCluster(tfjob(master=1), TENSORFLOW).planned().routes == ()
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_the_route_follows_the_job(finished: bool) -> None:
+    """No engine watches Routes, so each reconcile ensures the Route or deletes that of a former TensorBoard."""
+    fake_cluster = FakeCluster(with_tensorboard(), TENSORFLOW)
+    fake_cluster.start()
+    if finished:
+        fake_cluster.exit("master", 0, 0)
+        fake_cluster.settle()
+    with_one = fake_cluster.planned()
+    assert ([x["metadata"]["name"] for x in with_one.routes], with_one.stale_routes) == (["tensorboard-76no"], ())
+    fake_cluster.edit(lambda spec: spec.pop("tensorboard"))
+    without = fake_cluster.planned()
+    assert (without.routes, without.stale_routes) == ((), ("tensorboard-76no",))
 
 
 def test_the_config_map_of_the_servers_comes_back() -> None:
