@@ -105,6 +105,25 @@ def test_what_is_not_deleted(overdue: None, found: Resource | ApiError, state: s
     assert (again.status, again.events(), again.deletions) == (None, [], {}), "and nothing is written again"
 
 
+def test_a_new_pod_with_an_accelerator_hides_no_lost_node() -> None:
+    alpha = "alpha.kubernetes.io/nvidia-gpu"
+    made = mxjob("digits").v1().workers(3).container("Worker", resources={"limits": {alpha: 1}})
+    job = made.run_policy(forceDeleteAfterSeconds=100).job()
+    scheduler, first, second = pod_of(job, "scheduler"), pod_of(job, "worker", 0), pod_of(job, "worker", 1)
+    first.running().deleting().change(lambda pod: pod["spec"].update(nodeName="n1"))
+    first.change(lambda pod: pod["metadata"].update(deletionTimestamp=stamp(-100)))
+    owned = {"Pod": [pod.resource() for pod in (scheduler.running(), first, second.running())], "Service": []}
+    cluster_info = {"config_map": "c", "config_maps": [], "resources": ["nvidia.com/gpu"]}
+    cache_snapshot.publish({UID: {**owned, "ConfigMap": []}}, cluster_info)
+    api = Cluster(None)
+    reconcile(context_of(api), made.resource(), MXNET)
+    cache_snapshot.publish(None)
+    (worker,) = [pod for pod in api.made if pod["kind"] == "Pod"]
+    assert worker["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": 1}
+    assert api.status is not None
+    assert "the node n1 no longer exists: deleted by force" in api.status["reason"]
+
+
 def test_a_dry_run_deletes_nothing(overdue: None) -> None:
     api = Cluster(node("Unknown"))
     seen(api, dry_run=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
@@ -184,6 +185,23 @@ def test_rejected_writes_are_reported_immediately(engine: None, answer: ApiError
     look(api)
     assert api.status is not None
     assert expected in api.status["reason"]
+
+
+def test_a_job_that_waits_for_one_of_its_own_pods_is_reported_immediately(engine: None) -> None:
+    """The cache lacks a pod of the job that terminates, so the others are created and its name is still taken."""
+    ending = {"metadata": {"uid": "pod", "ownerReferences": [{"uid": UID}], "deletionTimestamp": stamp()}}
+
+    class OneTaken(Api):
+        def request(self, method: str, path: str, body: Any = None, query: Any = None, content_type: str = "") -> Any:
+            if method == "POST" and body["metadata"].get("name") == "digits-worker-0":
+                raise ApiError(409, "AlreadyExists", "is there")
+            return super().request(method, path, body, query, content_type)
+
+    api = OneTaken(present=ending)
+    look(api)
+    assert "Pod" in api.kinds()
+    assert api.status is not None
+    assert api.status["reason"] == ""
 
 
 def test_a_job_that_waits_for_its_names_is_reported_immediately(engine: None) -> None:

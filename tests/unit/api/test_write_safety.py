@@ -192,8 +192,9 @@ def test_a_job_whose_time_to_live_is_over_is_deleted() -> None:
     resource = expired()
     observe()
     cluster = Cluster(resource)
-    run(cluster, resource)
+    outcome = run(cluster, resource)
     assert cluster.objects == {}
+    assert (outcome.ok, outcome.changed, outcome.continues, outcome.requeue_after) == (True, True, False, None)
 
 
 def test_a_new_job_of_the_name_outlives_the_time_to_live_of_the_old_one() -> None:
@@ -215,7 +216,7 @@ def test_a_job_that_was_changed_at_the_end_of_its_time_to_live_is_read_again() -
     cluster = Cluster(changed)
     outcome = run(cluster, resource)
     assert names(cluster, "MXJob") == {resource["metadata"]["name"]}
-    assert (outcome.ok, outcome.message) == (True, "changed meanwhile")
+    assert (outcome.ok, outcome.changed, outcome.message) == (True, False, "changed meanwhile")
     assert outcome.requeue_after is not None
 
 
