@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.cleanup import (
@@ -11,7 +14,13 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.clea
     is_clean,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
+    BatchJobRef,
+    Observed,
+    OwnedObject,
+    PodState,
+    Termination,
+)
 from support.builders import MXNET, TENSORFLOW, Pod, at, mxjob, observed, pod_of, stamp, tfjob
 
 SERVICES = {"digits-scheduler-0", "mxjob-aycw"}
@@ -75,6 +84,56 @@ def test_a_sidecar_of_a_completed_replica_is_ended() -> None:
     job = mxjob("digits").v1().workers(1).run_policy(cleanPodPolicy="Running").status(completed={"worker": "0"}).job()
     pod = pod_of(job, "worker", 0).exited(0)
     assert len(cleanup_targets(job, observed(job, [pod], services=False))) == 1
+
+
+def launcher(**changes: Any) -> PodState:
+    """A replica that the batch Job digits-launcher runs, as a cache shows it while the Job is active."""
+    made = pod_of(mxjob("digits").v1().workers(1).job(), "worker", 0).running().view()
+    batch_job = BatchJobRef("digits-launcher", "uid-of-digits-launcher")
+    return dataclasses.replace(made, name="digits-launcher-x2b4z", batch_job=batch_job, **changes)
+
+
+ENDED = {code: Termination(code, "", "", stamp()) for code in (0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("replica", "status", "kept"),
+    [
+        pytest.param(launcher(), {}, False, id="active"),
+        pytest.param(launcher(), {"failure": {"pod": "digits-launcher"}}, True, id="the Job failed the job"),
+        pytest.param(launcher(), {"failure": {"pod": "digits-launcher-x2b4z"}}, True, id="its pod failed the job"),
+        pytest.param(launcher(), {"failure": {"pod": "digits-launcher-other"}}, True, id="an earlier pod of it did"),
+        pytest.param(launcher(), {"failure": {"pod": "digits-launcher2-x"}}, False, id="another one's pod did"),
+        pytest.param(launcher(ended=ENDED[1]), {"failure": {"pod": "digits-launcher-x2b4z"}}, True, id="with an error"),
+        pytest.param(launcher(), {"completed": {"worker": "0"}}, True, id="completed"),
+        pytest.param(launcher(), {"completed": {"worker": "1"}}, False, id="another one is completed"),
+        pytest.param(launcher(ended=ENDED[0]), {"completed": {"worker": "0"}}, False, id="a sidecar goes on"),
+    ],
+)
+def test_a_cache_behind_the_status_costs_no_batch_job_its_logs(
+    replica: PodState, status: dict[str, Any], kept: bool
+) -> None:
+    job = mxjob("digits").v1().workers(1).run_policy(cleanPodPolicy="Running").status(**status).job()
+    assert [d.name for d in cleanup_targets(job, Observed((replica,)))] == ([] if kept else ["digits-launcher"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "found", "deleted"),
+    [
+        ("Service", OwnedObject("1"), True),
+        ("Service", OwnedObject("1", lifetime="pods"), True),
+        ("Service", OwnedObject("1", lifetime="job"), False),
+        ("ConfigMap", OwnedObject("1", "hash", "pods"), True),
+        ("ConfigMap", OwnedObject("1", "hash", "job"), False),
+        ("ConfigMap", OwnedObject("1", "hash"), True),
+        ("Deployment", OwnedObject("1", "hash"), False),
+    ],
+)
+def test_objects_of_the_pods_go_with_them(kind: str, found: OwnedObject, deleted: bool) -> None:
+    """A ConfigMap with a hash and no lifetime holds the environment of the pods."""
+    job, _ = finished("Running")
+    seen = Observed(owned_objects={(kind, "a"): found})
+    assert [(d.kind, d.name) for d in cleanup_targets(job, seen)] == ([(kind, "a")] if deleted else [])
 
 
 @pytest.mark.parametrize(("policy", "clean"), [("All", False), ("Running", False), ("None", True)])
@@ -150,6 +209,6 @@ def test_a_job_that_was_refused_while_it_was_created_leaves_nothing_behind(had_r
     running = [{"type": "Running", "status": "False"}] if had_run else []
     job = mxjob().v1().status(state="Failed", failure={"reason": "RefusedByKubernetes"}, conditions=running).job()
     assert job.run_policy.clean_pod_policy == "None"
-    seen = observed(job, [pod_of(job, "scheduler").running()])
-    assert bool(cleanup_targets(job, seen)) == deleted
+    seen = observed(job, [pod_of(job, "scheduler").failed()])
+    assert ("Pod" in [d.kind for d in cleanup_targets(job, seen)]) == deleted
     assert is_clean(job, seen) != deleted

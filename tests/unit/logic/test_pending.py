@@ -67,6 +67,8 @@ WAITING = {"waiting": {"reason": "PodInitializing"}}
         pytest.param(with_init(WAITING), 50, id="an init container waits"),
         pytest.param(with_init(ended(4), RUNNING), None, id="the second init container runs"),
         pytest.param(with_init(ended(4), ended(7), initialized=True), 57, id="since the last init container"),
+        pytest.param(with_init(ended(10), initialized=True), 60, id="its init container has just ended"),
+        pytest.param(with_init(ended(11), initialized=True), 50, id="the clock of its node is a second ahead"),
         pytest.param(with_init(RUNNING, ended(7), initialized=True), 57, id="beside a sidecar"),
         pytest.param(with_init(ended(7, 1)), 50, id="an init container has failed"),
         pytest.param(with_init(ended(5000), initialized=True), 50, id="the clock of its node is ahead"),
