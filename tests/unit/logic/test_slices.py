@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import plan as plan_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import slices
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
 from support.builders import MXJob
 from support.fake_cluster import FakeCluster
 
@@ -47,6 +50,7 @@ def test_a_large_job_is_created_in_slices(cluster: SlicedCluster) -> None:
         (0, 0, False, None),
     ]
     assert len(cluster.pods) == TOTAL
+    assert [plan.missing_pods for plan in plans] == [TOTAL, TOTAL - slices.LARGEST, TOTAL - 2 * slices.LARGEST, 0]
 
 
 @pytest.mark.parametrize(
@@ -60,6 +64,25 @@ def test_a_slice_has_as_many_pods_as_fit_into_its_bytes(template: int, created: 
     plans = [cluster.step() for _ in created]
     assert [len(plan.pods) for plan in plans] == created
     assert [plan.is_partial for plan in plans] == [True] * (len(created) - 1) + [False]
+
+
+@pytest.mark.parametrize(("surplus", "count"), [(0, 3), (1, 2)])
+def test_a_slice_may_fill_its_bytes_exactly(monkeypatch: pytest.MonkeyPatch, surplus: int, count: int) -> None:
+    job = MXJob("wide").workers(4).job()
+    group = job.group("Worker")
+    assert group
+    monkeypatch.setattr(slices, "BYTES", 3 * len(json.dumps(group.template)) - surplus)
+    starts = tuple(PodToCreate(group, index, 0) for index in range(4))
+    assert slices.first_starts(starts, 100) == starts[:count]
+    assert slices.first_starts(starts, None) == starts, "one reconcile has to create all"
+
+
+@pytest.mark.parametrize(("most", "left", "is_partial"), [(None, 3, False), (4, 3, False), (3, 3, False), (2, 2, True)])
+def test_the_deletions_of_a_slice(most: int | None, left: int, is_partial: bool) -> None:
+    deletions = tuple(Deletion("Pod", name, "1") for name in "abc")
+    cut = slices.cut_deletions(Plan(deletions=deletions, requeue_after=9.0), most)
+    assert cut.deletions == deletions[:left]
+    assert (cut.is_partial, cut.requeue_after) == (is_partial, 0.0 if is_partial else 9.0)
 
 
 def test_a_large_job_is_suspended_in_slices(cluster: SlicedCluster) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.builders import ECHO_DECLARATION, echo_framework, echojob
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import start_order
+from support.builders import ECHO_DECLARATION, echo_framework, echojob, mxjob
 from support.fake_cluster import FakeCluster
 
 
@@ -44,6 +45,26 @@ def test_only_for_jobs_that_ask_for_it(order: str | None, waits: bool) -> None:
     framework = echo_framework(replica_types=types, success_target=["Follower"], flavors=[flavor])
     cluster = FakeCluster(echojob(1, **({"order": order} if order else {})), framework)
     assert created(cluster) == [*([] if waits else ["hello-follower-0"]), "hello-leader-0"]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "text"),
+    [
+        ({}, ""),
+        ({"Server": "a"}, ""),
+        ({"Scheduler": "a"}, "a"),
+        ({"Server": "a", "Worker": "b"}, "b"),
+        ({"Chief": "a", "Worker": "b", "Scheduler": "c"}, "b"),
+    ],
+)
+def test_the_reason_is_about_a_type_that_has_replicas(waiting: dict[str, str], text: str) -> None:
+    assert start_order.reason(waiting, mxjob().v1().scheduler(1).servers(0).workers(2).job()) == text
+
+
+def test_a_type_that_the_job_does_not_have_delays_none() -> None:
+    types = {"Leader": {"minimum": 1, "maximum": 1}, "Helper": {}, "Follower": {"starts_after": {"Helper": "ready"}}}
+    cluster = FakeCluster(echojob(1), echo_framework(replica_types=types))
+    assert created(cluster) == ["hello-follower-0", "hello-leader-0"]
 
 
 def test_those_that_run_stay_when_the_others_are_no_longer_ready() -> None:

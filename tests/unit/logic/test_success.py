@@ -9,7 +9,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.succ
     is_done,
     succeeded,
 )
-from support.builders import Pod, echo_framework, echojob, mxjob, observed, pod_of
+from support.builders import PYTORCH, Pod, echo_framework, echojob, mxjob, observed, pod_of, pytorchjob
 
 JOB = mxjob().v1().workers(2).restart("OnFailure").job()
 ALWAYS = mxjob().v1().restart("Always").job()
@@ -47,8 +47,7 @@ def test_a_sidecar_that_fails_the_pod_does_not_undo_the_success() -> None:
     "pod", [worker().succeeded().deleting(), worker().exited(0).deleting(), worker().exited(0).disrupted()]
 )
 def test_a_terminated_program_that_exits_with_0_has_not_succeeded(pod: Pod) -> None:
-    assert not has_succeeded(pod.view())
-    assert not is_done(pod.view())
+    assert (has_succeeded(pod.view()), is_done(pod.view())) == (False, False)
 
 
 # --- the job
@@ -71,6 +70,18 @@ def test_the_chief_of_the_termination_policy_decides() -> None:
 def test_completed_replicas_count_without_their_pods() -> None:
     assert succeeded(JOB, observed(JOB), {"scheduler": {0}})
     assert not succeeded(JOB, observed(JOB), {"worker": {0, 1}})
+
+
+@pytest.mark.parametrize(
+    ("succeeded_now", "completed", "expected"),
+    [((), {}, False), ((1,), {}, True), ((), {"worker": {0}}, True), ((), {"master": {0}}, False)],
+)
+def test_one_replica_of_an_elastic_job_is_enough(
+    succeeded_now: tuple[int, ...], completed: dict[str, set[int]], expected: bool
+) -> None:
+    job = parse_job(pytorchjob(worker=3, elasticPolicy={"minReplicas": 1}), PYTORCH)
+    pods = [pod_of(job, "worker", index, framework=PYTORCH).succeeded() for index in succeeded_now]
+    assert succeeded(job, observed(job, pods), completed) is expected
 
 
 def test_all_processes_of_a_local_job_must_succeed() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.builders import mxjob
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import termination
+from support.builders import at, mxjob, pod_of
 from support.fake_cluster import FakeCluster
 
 
@@ -46,6 +47,15 @@ def test_a_pod_that_terminates_in_time_is_not_mentioned(seconds: float) -> None:
     cluster.advance(seconds)
     cluster.step()
     assert cluster.status["reason"] == ""
+
+
+@pytest.mark.parametrize(("seconds", "check"), [(0, 60), (59.5, 0.5), (60, None), (3600, None)])
+def test_the_next_check(seconds: float, check: float | None) -> None:
+    """Its grace period ends after 30 s, and it has 30 s more."""
+    job = mxjob("digits").v1().workers(2).job()
+    pods = [pod_of(job, "worker", 0).running().view(), pod_of(job, "worker", 1).running().deleting().view()]
+    assert termination.next_check(pods, at(seconds)) == check
+    assert (termination.stuck(pods, at(seconds)) == "") == (check is not None)
 
 
 def test_once_it_is_gone_the_replica_gets_a_new_pod_and_the_reason_goes() -> None:
