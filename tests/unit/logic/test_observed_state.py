@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState, Termination
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FIRST_CONTAINER
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
+    ContainerFailure,
+    OwnedObject,
+    PodState,
+    Termination,
+)
 from support.builders import NOW, UID, mxjob, pod_of, stamp
 
 OWNER = {"apiVersion": "kubeflow.org/v1", "kind": "MXJob", "name": "digits", "uid": UID, "controller": True}
@@ -42,11 +49,171 @@ def test_a_pod_of_the_operator() -> None:
     assert seen.is_active
 
 
-def test_a_minimal_pod() -> None:
-    seen = view()
-    assert (seen.phase, seen.type, seen.index, seen.attempt, seen.restarts) == ("Pending", "", 0, 0, 0)
-    assert seen.restart_policy == "Always"
-    assert seen.is_active
+MINIMAL = PodState(
+    name="",
+    uid="",
+    type="",
+    index=0,
+    attempt=0,
+    phase="Pending",
+    created="",
+    deleting="",
+    spec_hash="",
+    shared="",
+    node="",
+    restarts=0,
+    restart_policy="Always",
+    container="mxnet",
+    ended=None,
+    terminated=False,
+    is_ready=False,
+    is_active=True,
+    reason="",
+    message="",
+    waiting="",
+    pending_since="",
+    disrupted=False,
+)
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        {"metadata": {}},
+        {"metadata": {"labels": None, "annotations": None}, "spec": None, "status": None},
+        {"metadata": {"labels": {}, "annotations": {}}, "spec": {}, "status": {"conditions": None}},
+        {"metadata": {}, "status": {"containerStatuses": None, "initContainerStatuses": None}},
+        {"metadata": {}, "status": {"containerStatuses": [{}], "conditions": [{}]}},
+    ],
+)
+def test_a_minimal_pod(pod: dict[str, Any]) -> None:
+    pod["metadata"]["ownerReferences"] = [OWNER]
+    (seen,) = build_observed_state(Owner("default", UID), "mxnet", [pod], []).pods
+    assert dataclasses.replace(seen, conditions=()) == MINIMAL
+    assert seen.conditions in ((), (("", ""),))
+
+
+def test_a_pod_with_everything() -> None:
+    labels = {"replica-type": "worker", "replica-index": "12", "attempt": "3"}
+    annotations = {"spec-hash": "4f", "shared-environment": "env-1"}
+    sidecar = container("sidecar", terminated={"exitCode": 4})
+    pod = {
+        "metadata": {
+            "name": "p",
+            "uid": "1",
+            "namespace": "default",
+            "ownerReferences": [OWNER],
+            "creationTimestamp": stamp(),
+            "deletionTimestamp": stamp(30),
+            "labels": {f"dljob.operator/{name}": value for name, value in labels.items()},
+            "annotations": {f"dljob.operator/{name}": value for name, value in annotations.items()},
+        },
+        "spec": {"nodeName": "n1", "restartPolicy": "Never"},
+        "status": {
+            "phase": "Failed",
+            "reason": "Evicted",
+            "message": "low on memory",
+            "conditions": [{"type": "DisruptionTarget", "status": "True"}, {"type": "Ready", "status": "True"}],
+            "containerStatuses": [sidecar, container(restarts=2, terminated=end(3, "Error", "\n last words\n"))],
+            "initContainerStatuses": [container("init", terminated=end(7)), container("ok", terminated=end(0))],
+        },
+    }
+    (seen,) = build_observed_state(Owner("default", UID), "mxnet", [pod], []).pods
+    assert seen == PodState(
+        name="p",
+        uid="1",
+        type="worker",
+        index=12,
+        attempt=3,
+        phase="Failed",
+        created=stamp(),
+        deleting=stamp(30),
+        spec_hash="4f",
+        shared="env-1",
+        node="n1",
+        restarts=2,
+        restart_policy="Never",
+        container="mxnet",
+        ended=Termination(3, "Error", "last words", stamp()),
+        terminated=True,
+        is_ready=True,
+        is_active=False,
+        reason="Evicted",
+        message="low on memory",
+        waiting="",
+        pending_since="",
+        disrupted=True,
+        conditions=(("DisruptionTarget", "True"), ("Ready", "True")),
+        failed_containers=(
+            ContainerFailure("sidecar", 4, ""),
+            ContainerFailure("mxnet", 3, "Error"),
+            ContainerFailure("init", 7, "Error"),
+        ),
+    )
+
+
+def test_an_end_without_details() -> None:
+    seen = view({"phase": "Failed", "containerStatuses": [container(terminated={"exitCode": 1})]})
+    assert (seen.ended, seen.failed_containers) == (Termination(1, "", "", ""), (ContainerFailure("mxnet", 1, ""),))
+    succeeded = view({"phase": "Succeeded", "containerStatuses": [container(terminated={"startedAt": stamp()})]})
+    assert (succeeded.ended, succeeded.failed_containers) == (Termination(0, "", "", ""), ())
+
+
+def test_other_objects_by_kind_and_name() -> None:
+    annotations = {"dljob.operator/spec-hash": "4f", "dljob.operator/lifetime": "job"}
+
+    def made(name: str, **metadata: Any) -> dict[str, Any]:
+        return {"metadata": {"name": name, "ownerReferences": [OWNER], **metadata}}
+
+    foreign = {"metadata": {"name": "foreign", "uid": "9"}}
+    others = {
+        "ConfigMap": [made("c", uid="1", annotations=annotations), foreign],
+        "Deployment": [made("d", annotations=None)],
+    }
+    seen = build_observed_state(Owner("default", UID), "mxnet", [], [made("s", uid="2"), made("t"), foreign], others)
+    assert seen.services == {"s": "2", "t": ""}
+    assert seen.owned_objects == {
+        ("ConfigMap", "c"): OwnedObject("1", "4f", "job"),
+        ("Deployment", "d"): OwnedObject(""),
+        ("Service", "s"): OwnedObject("2"),
+        ("Service", "t"): OwnedObject(""),
+    }
+
+
+def test_a_framework_without_a_container_name_means_the_first() -> None:
+    statuses = [container("b", restarts=3, running={}), container("a", restarts=1, terminated=end(5))]
+    pod = {
+        "metadata": {"ownerReferences": [OWNER]},
+        "spec": {"containers": [{"name": "a"}, {"name": "b"}]},
+        "status": {"phase": "Running", "containerStatuses": statuses},
+    }
+    (seen,) = build_observed_state(Owner("default", UID), FIRST_CONTAINER, [pod], []).pods
+    assert (seen.container, seen.restarts, seen.ended and seen.ended.code) == ("a", 1, 5)
+    (bare,) = build_observed_state(Owner("default", UID), FIRST_CONTAINER, [{**pod, "spec": {}}], []).pods
+    assert (bare.container, bare.restarts, bare.ended) == ("", 0, None)
+
+
+@pytest.mark.parametrize(
+    ("own", "described"),
+    [
+        pytest.param(container(running={}), "mxnet", id="it runs"),
+        pytest.param(container(terminated=end(0)), "mxnet", id="it has ended"),
+        pytest.param(container(restarts=1, waiting={}), "mxnet", id="it has been restarted"),
+        pytest.param(container(waiting={}), "sidecar", id="it has not run"),
+    ],
+)
+def test_of_a_failed_pod_another_container_counts_only_if_the_frameworks_has_not_run(
+    own: dict[str, Any], described: str
+) -> None:
+    statuses = [own, container("sidecar", terminated=end(4))]
+    assert view({"phase": "Failed", "containerStatuses": statuses}).container == described
+    assert view({"phase": "Running", "containerStatuses": statuses}).container == "mxnet"
+    assert view({"phase": "Failed", "containerStatuses": [own]}).container == "mxnet"
+
+
+@pytest.mark.parametrize(("value", "number"), [("12", 12), ("0", 0), ("", 0), (None, 0), ("-1", 0), ("1.5", 0)])
+def test_numbers_in_labels(value: str | None, number: int) -> None:
+    assert view(labels={"dljob.operator/replica-index": value}).index == number
 
 
 @pytest.mark.parametrize("label", ["", "x", "-1", "1.5"])
