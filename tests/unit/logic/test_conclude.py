@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result
     Conclusion,
     Resolution,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
 from support.builders import MXNET, NOW, mxjob
 
 JOB = parse_job(mxjob("digits").v1().workers(1).resource(), MXNET)
@@ -78,3 +79,104 @@ def test_a_wrong_config_map_is_read_again_where_no_watch_event_follows(planned: 
 @pytest.mark.parametrize(("before", "after"), [(None, LATEST), (0.2, 0.2), (60.0, LATEST)])
 def test_a_deferred_status_is_due_within_a_second(before: float | None, after: float) -> None:
     assert defer(Conclusion(AS_PLANNED, (), before, "message")) == Conclusion(None, (), after, "message")
+
+
+# --- what the log and the user read
+
+
+@pytest.mark.parametrize(
+    ("result", "message", "reason"),
+    [
+        ({"postponed": ["d", "c", "b", "a"]}, "d; c; b", "d; c; b"),
+        ({"postponed": ["d", "c", "b", "a"], "denied": True}, "d; c; b", "a"),
+        ({"refused": ["d", "c", "b", "a"]}, "d; c; b; a", "RefusedByKubernetes: d; c; b"),
+        ({"optional_failures": ["d", "c", "b", "a"]}, "", "d; c; b"),
+        ({"postponed": ["a"], "predecessors": ["Pod/b"]}, "", f"a; {PREDECESSOR}"),
+    ],
+)
+def test_at_most_three_problems_are_reported(result: dict[str, Any], message: str, reason: str) -> None:
+    made = concluded(ApplyResult(**result))
+    assert made.message == message
+    assert made.status and made.status["reason"] == reason
+
+
+@pytest.mark.parametrize(
+    ("result", "event"),
+    [
+        ({"postponed": ["a"]}, "FailedCreatePod"),
+        ({"optional_failures": ["a"]}, "FailedPage"),
+        ({"refused": ["a"]}, "MXJobFailed"),
+    ],
+)
+def test_the_event(result: dict[str, Any], event: str) -> None:
+    assert [(note.type, note.reason) for note in concluded(ApplyResult(**result)).events] == [("Warning", event)]
+
+
+NOTE = EventNote("Warning", "PodForceDeleted", "pod a: deleted")
+
+
+def test_a_lost_node_is_the_reason_unless_something_keeps_the_pods_from_being_created() -> None:
+    made = concluded(ApplyResult(), notes=(NOTE,))
+    assert made.status and (made.status["reason"], made.events) == (NOTE.message, (NOTE,))
+    made = concluded(ApplyResult(postponed=["quota"]), notes=(NOTE,))
+    assert made.status and made.status["reason"] == "quota"
+    assert [note.reason for note in made.events] == ["PodForceDeleted", "FailedCreatePod"]
+
+
+def test_a_wrong_config_map_gives_way_to_what_kubernetes_refuses() -> None:
+    made = concluded(ApplyResult(postponed=["quota"]), problems=("wrong",), requeue_after=30.0)
+    assert made.status and (made.status["reason"], made.requeue_after) == ("quota", RETRY_REQUEUE)
+
+
+# --- slices
+
+CREATED = EventNote("Normal", "SuccessfulCreatePod", "Created 2 of 2 pods")
+OTHER = EventNote("Normal", "MXJobChanged", "The spec was changed")
+SLICE = Plan(status=AS_PLANNED, events=(CREATED, OTHER), pods=({},), missing_pods=2, requeue_after=9.0)
+
+
+def sliced(result: ApplyResult, **changes: Any) -> Conclusion:
+    return conclude(JOB, Resolution(dataclasses.replace(SLICE, **changes)), result, NOW)
+
+
+@pytest.mark.parametrize(("plan", "writes"), [(True, False), (False, True), (True, True)])
+def test_a_cut_plan_or_cut_writes_continue_at_once(plan: bool, writes: bool) -> None:
+    made = sliced(ApplyResult(created=["Service/a", "Pod/a"], is_partial=writes), is_partial=plan)
+    assert (made.continues, made.requeue_after, made.events) == (True, 0.0, (OTHER,))
+    assert made.status == {**AS_PLANNED, "reason": "creating pods: 1 of 2 are created"}
+
+
+def test_a_whole_plan_does_not_continue() -> None:
+    made = sliced(ApplyResult(created=["Pod/a", "Pod/b"]))
+    assert (made.continues, made.requeue_after, made.events) == (False, 9.0, (CREATED, OTHER))
+    assert made.status == AS_PLANNED
+
+
+@pytest.mark.parametrize("result", [{"postponed": ["a"]}, {"waiting": ["Pod/a"]}, {"predecessors": ["Pod/a"]}])
+def test_what_has_to_wait_does_not_continue_at_once(result: dict[str, list[str]]) -> None:
+    made = sliced(ApplyResult(**result), is_partial=True)
+    assert not made.continues
+    assert made.requeue_after
+
+
+@pytest.mark.parametrize(
+    ("reason", "pods", "expected"),
+    [
+        ("", ({},), "creating pods: 0 of 2 are created"),
+        ("creating pods: 7 of 9 are created", ({},), "creating pods: 0 of 2 are created"),
+        ("a pod waits", ({},), "a pod waits"),
+        ("", (), ""),
+    ],
+)
+def test_the_progress_replaces_no_other_reason(reason: str, pods: tuple[Any, ...], expected: str) -> None:
+    made = sliced(ApplyResult(), is_partial=True, status={"reason": reason}, pods=pods)
+    assert made.status == {"reason": expected}
+
+
+@pytest.mark.parametrize(("known", "written"), [(1, True), (0, False)])
+def test_the_same_progress_is_not_written_again(known: int, written: bool) -> None:
+    status = {"phase": "Creating", "reason": f"creating pods: {known} of 2 are created"}
+    job = mxjob("digits").v1().workers(1).status(**status).job()
+    plan = dataclasses.replace(SLICE, status=None, is_partial=True)
+    made = conclude(job, Resolution(plan), ApplyResult(), NOW)
+    assert made.status == ({**status, "reason": "creating pods: 0 of 2 are created"} if written else None)
