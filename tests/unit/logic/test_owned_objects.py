@@ -130,6 +130,7 @@ def test_one_that_the_hook_no_longer_returns_is_deleted() -> None:
     cluster.start()
     pods = set(cluster.pods)
     cluster.edit(lambda spec: spec.pop("color"))
+    assert cluster.planned().stale_routes == (), "only a Service has a Route"
     cluster.settle()
     assert not cluster.others["ConfigMap"]
     assert set(cluster.pods) == pods, "such a field restarts no pod"
