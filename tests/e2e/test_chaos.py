@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bench.client import Client
 from devtools.chaos import cli, operators
-from devtools.chaos.workload import NODE_LABEL
+from devtools.chaos.shapes import NODE_LABEL
 
 
 @pytest.mark.long

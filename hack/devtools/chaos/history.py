@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from devtools.chaos.workload import FAILED, SUCCEEDED
+from devtools.chaos.shapes import FAILED, SUCCEEDED
 
 JOB_UID = "dljob.operator/job-uid"
 REPLICA_TYPE = "dljob.operator/replica-type"

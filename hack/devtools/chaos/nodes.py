@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
+from devtools.chaos.shapes import NODE_LABEL
 from devtools.chaos.stages import pod_stages
 from devtools.chaos.upstream import Client
-from devtools.chaos.workload import NODE_LABEL
 from devtools.cluster import kwok
 
 COUNT = 4

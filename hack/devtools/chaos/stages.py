@@ -1,6 +1,6 @@
 """The stages by which kwok plays the kubelet for a run's pods. Pure.
 
-A pod becomes Running, and ends as its annotations say (:mod:`.workload`). The annotation TIME replaces the node's clock
+A pod becomes Running, and ends as its annotations say (:mod:`.shapes`). The annotation TIME replaces the node's clock
 in all timestamps of the pod's status. The operator's own clock cannot be changed: Linux's time namespaces have no
 CLOCK_REALTIME, and Debian's libfaketime is not among this project's packages.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from devtools.chaos.workload import EXIT, FIRST_EXIT, SECONDS, TIME
+from devtools.chaos.shapes import EXIT, FIRST_EXIT, SECONDS, TIME
 
 ATTEMPT = "dljob.operator/attempt"
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import yaml
-from devtools.chaos import stages, workload
-from devtools.chaos.workload import RESOURCES, SHAPES, WATCHED, Job
+from devtools.chaos import shapes, stages, workload
+from devtools.chaos.shapes import SHAPES
+from devtools.chaos.workload import RESOURCES, WATCHED, Job
 
 CRDS = Path(__file__).resolve().parents[3] / "crds"
 ALL = workload.jobs(1, 0, len(SHAPES))
@@ -64,6 +65,6 @@ def test_a_list_cannot_be_suspended() -> None:
 
 def test_the_stages_read_the_annotations_of_the_jobs() -> None:
     text = yaml.safe_dump_all(stages.pod_stages())
-    for name in (workload.EXIT, workload.FIRST_EXIT, workload.SECONDS, workload.TIME, stages.ATTEMPT):
+    for name in (shapes.EXIT, shapes.FIRST_EXIT, shapes.SECONDS, shapes.TIME, stages.ATTEMPT):
         assert name in text
     assert not any(word in text for word in ("LAST_EXIT", '"ATTEMPT"', '"TIME"'))
