@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from devtools.chaos.history import JOB_UID, History, JobRecord, is_final, state_of
+from devtools.chaos.history import JOB_UID, History, JobRecord, has_condition, is_final, state_of
 
 _JOBS_METRIC = re.compile(r"^dljob_jobs\{([^}]*)\} ([0-9.e+]+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -45,14 +45,15 @@ def wrong_attempts(history: History) -> Iterator[Finding]:
 
     A pod of attempt n exists only after n failures, each of an attempt of its own, and the status counts these. A count
     may lack a failure whose pod was deleted, or whose job ended, before it was counted; it never has one more. A change
-    of the spec starts the counts again, so edited jobs are left out.
+    of the spec starts the counts again, so edited jobs are left out. A batch Job counts the failures of its own pods:
+    for the operator its replica fails once, when the batch Job does.
     """
     for job in history.jobs.values():
         if job.uid in history.edited or not job.exists:
             continue
         retries = job.status.get("retries") or {}
         if "job" in retries or _restarts_as_a_whole(job):
-            failed = {pod.attempt for pod in history.pods_of(job.uid) if pod.failed}
+            failed = {attempt for _, attempt in _failures(history, job.uid)}
             if int(retries.get("job", 0)) > len(failed):
                 yield "a failure counted twice", f"{title(job.manifest)}: {retries}, failed attempts {sorted(failed)}"
             continue
@@ -60,19 +61,24 @@ def wrong_attempts(history: History) -> Iterator[Finding]:
 
 
 def _wrong_counts(history: History, job: JobRecord, retries: Mapping[str, int]) -> Iterator[Finding]:
-    ranks: dict[str, tuple[set[int], set[int]]] = {}
+    failures = _failures(history, job.uid)
+    ranks: dict[str, set[int]] = {}
     for pod in history.pods_of(job.uid):
-        attempts, failed = ranks.setdefault(pod.rank, (set(), set()))
-        attempts.add(pod.attempt)
-        if pod.failed:
-            failed.add(pod.attempt)
-    for rank, (attempts, failed) in ranks.items():
+        ranks.setdefault(pod.rank, set()).add(pod.attempt)
+    for rank, attempts in ranks.items():
+        failed = {attempt for failed_rank, attempt in failures if failed_rank == rank}
         count = int(retries.get(rank, 0))
         seen = f"{title(job.manifest)} {rank}: counted {count}, attempts {sorted(attempts)}, failed {sorted(failed)}"
         if count > len(failed):
             yield "a failure counted twice", seen
         if max(attempts) > count:
             yield "an attempt that was not counted", seen
+
+
+def _failures(history: History, uid: str) -> set[tuple[str, int]]:
+    """The replicas of a job that have failed, with the attempt of each failure."""
+    pods = {(pod.rank, pod.attempt) for pod in history.pods_of(uid) if pod.failed and not pod.in_batch_job}
+    return pods | {(rank, attempt) for job, rank, attempt in history.failed_batch_jobs if job == uid}
 
 
 def _restarts_as_a_whole(job: JobRecord) -> bool:
@@ -83,14 +89,36 @@ def _restarts_as_a_whole(job: JobRecord) -> bool:
 def left_running(manifests: Sequence[Mapping[str, Any]], history: History) -> Iterator[Finding]:
     """Pods that nothing has deleted although their job has ended, where its policy is to delete these."""
     for manifest in manifests:
-        spec = manifest["spec"]
-        policy = (spec.get("runPolicy") or {}).get("cleanPodPolicy") if isinstance(spec, dict) else None
-        if is_final(state_of(manifest)) and policy in ("Running", "All"):
+        if is_final(state_of(manifest)) and _clean_pod_policy(manifest) in ("Running", "All"):
             live = [
                 pod.name for pod in history.pods_of(manifest["metadata"]["uid"]) if pod.is_live and not pod.deleting
             ]
             if live:
                 yield "a pod of an ended job runs", f"{title(manifest)}: {live}"
+
+
+def left_batch_jobs(
+    manifests: Sequence[Mapping[str, Any]], batch_jobs: Sequence[Mapping[str, Any]]
+) -> Iterator[Finding]:
+    """Batch Jobs of ended jobs that should not exist: under All any, under Running those that may create pods."""
+    for manifest in manifests:
+        uid, policy = manifest["metadata"]["uid"], _clean_pod_policy(manifest)
+        if not is_final(state_of(manifest)) or policy not in ("Running", "All"):
+            continue
+        left = [
+            one["metadata"]["name"]
+            for one in batch_jobs
+            if (one["metadata"].get("labels") or {}).get(JOB_UID) == uid
+            and not one["metadata"].get("deletionTimestamp")
+            and (policy == "All" or not has_condition(one, "Complete", "Failed"))
+        ]
+        if left:
+            yield "a batch Job of an ended job is left", f"{title(manifest)}: {left}"
+
+
+def _clean_pod_policy(manifest: Mapping[str, Any]) -> str:
+    spec = manifest["spec"]
+    return str((spec.get("runPolicy") or {}).get("cleanPodPolicy") or "") if isinstance(spec, dict) else ""
 
 
 def orphans(objects: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:

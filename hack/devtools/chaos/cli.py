@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from devtools.chaos import report
+from devtools.chaos import report, workload
 from devtools.chaos.report import Result
 from devtools.chaos.run import RULES, Options, Run
 from devtools.chaos.upstream import Refused
@@ -33,6 +33,13 @@ def parser() -> argparse.ArgumentParser:
     add("--faults", type=int, default=1000, help="number of faults (default: %(default)s)")
     add("--minutes", type=float, default=40.0, help="no round starts after this time (default: %(default)g)")
     add("--jobs", type=int, default=20, help="jobs in each round (default: %(default)s)")
+    add(
+        "--shapes",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="only jobs whose title in shapes.py contains this word; may occur several times",
+    )
     add("--output", type=Path, default=RESULTS, help="the report; beside it in .build/chaos: result.json, logs")
     return top
 
@@ -69,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             options = Options(
                 settings, kwok_program(settings), SCRATCH, f"chaos-{uuid.uuid4().hex[:6]}",
                 arguments.seed, arguments.faults, arguments.minutes, arguments.jobs,
-                lambda text: print(text, flush=True),
+                workload.titled(*arguments.shapes), lambda text: print(text, flush=True),
             )  # fmt: skip
             Run(options, result).run()
     except (ClusterError, Refused, OSError) as error:

@@ -43,6 +43,8 @@ class Pod:
     phase: str = ""
     failed: bool = False
     """Whether its program failed: the phase is Failed, and the cluster did not take the pod away."""
+    in_batch_job: bool = False
+    """Whether a batch Job controls it, which retries the pod itself."""
     node: str = ""
     deleting: bool = False
     """Whether its deletion was requested: on a lost node it exists until Kubernetes' pod garbage collector finds it."""
@@ -78,6 +80,12 @@ def state_of(manifest: Mapping[str, Any]) -> str:
     return str((manifest.get("status") or {}).get("state") or "")
 
 
+def has_condition(manifest: Mapping[str, Any], *types: str) -> bool:
+    """Whether the status has a condition of one of these types that is true."""
+    conditions = (manifest.get("status") or {}).get("conditions") or ()
+    return any(one.get("type") in types and one.get("status") == "True" for one in conditions)
+
+
 def is_final(state: str) -> bool:
     return state in (SUCCEEDED, FAILED)
 
@@ -90,6 +98,8 @@ class History:
     jobs: dict[str, JobRecord] = field(default_factory=dict)
     edited: set[str] = field(default_factory=set)
     """The UIDs of jobs whose spec the run has changed: their counts begin again."""
+    failed_batch_jobs: set[tuple[str, str, int]] = field(default_factory=set)
+    """The job's UID, the replica and the attempt of each batch Job that has failed."""
     violations: list[Violation] = field(default_factory=list)
     round: int = 0
 
@@ -100,10 +110,19 @@ class History:
             return
         before = self.pods.get(pod.uid)
         pod.exists = kind != "DELETED" and (before is None or before.exists)
-        pod.failed = pod.failed or (before is not None and before.failed)
+        # a pod that was deleted first has been killed
+        pod.failed = (pod.failed and not (before is not None and before.deleting)) or (
+            before is not None and before.failed
+        )
         self.pods[pod.uid] = pod
         if before is None and pod.exists:
             self._check_rank(pod, now)
+
+    def batch_job_event(self, manifest: Mapping[str, Any]) -> None:
+        """A batch Job as an event or a list shows it."""
+        labels = manifest["metadata"].get("labels") or {}
+        if JOB_UID in labels and REPLICA_TYPE in labels and has_condition(manifest, "Failed"):
+            self.failed_batch_jobs.add((labels[JOB_UID], _rank(labels), _attempt(labels)))
 
     def job_event(self, kind: str, manifest: Mapping[str, Any], now: float) -> None:
         uid = manifest["metadata"]["uid"]
@@ -165,6 +184,14 @@ def _group_and_kind(manifest: Mapping[str, Any]) -> str:
     return f"{manifest['apiVersion'].partition('/')[0]}/{manifest['kind'].lower()}s"
 
 
+def _rank(labels: Mapping[str, str]) -> str:
+    return f"{labels[REPLICA_TYPE].lower()}-{labels.get(REPLICA_INDEX, '0')}"
+
+
+def _attempt(labels: Mapping[str, str]) -> int:
+    return int(labels.get(ATTEMPT) or 0)
+
+
 def _pod(manifest: Mapping[str, Any]) -> Pod | None:
     metadata = manifest["metadata"]
     labels = metadata.get("labels") or {}
@@ -172,17 +199,15 @@ def _pod(manifest: Mapping[str, Any]) -> Pod | None:
         return None
     status = manifest.get("status") or {}
     phase = str(status.get("phase") or "")
-    taken = any(
-        c.get("type") == "DisruptionTarget" and c.get("status") == "True" for c in status.get("conditions") or ()
-    )
     return Pod(
         metadata["uid"],
         metadata["name"],
         labels[JOB_UID],
-        f"{labels[REPLICA_TYPE].lower()}-{labels.get(REPLICA_INDEX, '0')}",
-        int(labels.get(ATTEMPT) or 0),
+        _rank(labels),
+        _attempt(labels),
         phase,
-        phase == "Failed" and not taken,
+        phase == "Failed" and not has_condition(manifest, "DisruptionTarget"),
+        any(owner.get("kind") == "Job" and owner.get("controller") for owner in metadata.get("ownerReferences") or ()),
         str(manifest.get("spec", {}).get("nodeName") or ""),
         bool(metadata.get("deletionTimestamp")),
     )

@@ -9,13 +9,13 @@ from typing import Any
 
 from devtools.chaos.history import History, JobRecord, Pod, Violation
 from devtools.chaos.upstream import Client, Expired
-from devtools.chaos.workload import WATCHED, Plural
+from devtools.chaos.workload import BATCH_JOBS, PODS, WATCHED, Plural
 
 _PAUSE = 0.3
 
 
 class Recorder:
-    """A context manager with one watch for pods and one for each kind of job."""
+    """A context manager with one watch for pods, one for batch Jobs, and one for each kind of job."""
 
     def __init__(self, client: Client, namespace: str, clock: Callable[[], float]) -> None:
         self._client = client
@@ -24,12 +24,10 @@ class Recorder:
         self._history = History()
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        pods = threading.Thread(target=self._follow, args=(f"/api/v1/namespaces/{namespace}/pods", None), daemon=True)
-        jobs = [
-            threading.Thread(target=self._follow, args=(plural.path(namespace), plural), daemon=True)
-            for plural in WATCHED
+        self._threads = [
+            threading.Thread(target=self._follow, args=(plural,), daemon=True)
+            for plural in (PODS, BATCH_JOBS, *WATCHED)
         ]
-        self._threads = [pods, *jobs]
 
     def __enter__(self) -> Recorder:
         for thread in self._threads:
@@ -66,11 +64,12 @@ class Recorder:
         with self._lock:
             return list(self._history.violations)
 
-    def _follow(self, path: str, plural: Plural | None) -> None:
+    def _follow(self, plural: Plural) -> None:
+        path = plural.path(self._namespace)
         version = ""
         while not self._stopping.is_set():
             try:
-                version = version or self._list(path, plural)
+                version = version or self._list(plural)
                 for event in self._client.watch(path, version):
                     if self._stopping.is_set():
                         return
@@ -82,19 +81,24 @@ class Recorder:
             except OSError:  # the API server restarts; the watch continues where it ended
                 time.sleep(_PAUSE)
 
-    def _list(self, path: str, plural: Plural | None) -> str:
-        listed = self._client.request("GET", path)
+    def _list(self, plural: Plural) -> str:
+        listed = self._client.request("GET", plural.path(self._namespace))
         items = listed.get("items") or []
         with self._lock:
-            if plural is None:
+            if plural == PODS:
                 self._history.listed_pods(items, self._clock())
+            elif plural == BATCH_JOBS:
+                for item in items:
+                    self._history.batch_job_event(item)
             else:
                 self._history.listed_jobs((f"{plural.group}/{plural.plural}",), items, self._clock())
         return str(listed["metadata"]["resourceVersion"])
 
-    def _take(self, kind: str, manifest: dict[str, Any], plural: Plural | None) -> None:
+    def _take(self, kind: str, manifest: dict[str, Any], plural: Plural) -> None:
         with self._lock:
-            if plural is None:
+            if plural == PODS:
                 self._history.pod_event(kind, manifest, self._clock())
+            elif plural == BATCH_JOBS:
+                self._history.batch_job_event(manifest)
             else:
                 self._history.job_event(kind, manifest, self._clock())

@@ -24,6 +24,7 @@ from devtools.chaos.operators import Operator
 from devtools.chaos.proxy import Proxy, Trail, write_kubeconfig
 from devtools.chaos.recorder import Recorder
 from devtools.chaos.report import Result
+from devtools.chaos.shapes import SHAPES, Shape
 from devtools.chaos.upstream import Client, Refused, Upstream
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.settings import Settings
@@ -33,7 +34,7 @@ RULES = (
     "every job ends, as its pods imply",
     "an outcome stays",
     "each failure counts once",
-    "no pod runs for an ended job whose policy deletes it",
+    "no pod and no batch Job runs for an ended job whose policy deletes it",
     "no write for a job at rest",
     "no object without its job",
     "the leader's cache equals the API server",
@@ -68,6 +69,8 @@ class Options:
     minutes: float = 40.0
     jobs: int = 20
     """Jobs in each round."""
+    shapes: Sequence[Shape] = SHAPES
+    """Those of the jobs."""
     say: Callable[[str], None] = print
 
 
@@ -171,7 +174,7 @@ class Run:
         found = faults.of_round(self._schedule, number)
         self._say(f"round {number}: {len(found)} faults")
         begin = self._now()
-        made = workload.jobs(self._options.seed, number, self._options.jobs)
+        made = workload.jobs(self._options.seed, number, self._options.jobs, self._options.shapes)
         for index, job in enumerate(made):
             self._agenda.add(begin + index * self._timing.chaos / len(made), lambda job=job: self._create(job))  # type: ignore[misc]
         for fault in (*self._left, *found):
@@ -298,6 +301,8 @@ class Run:
         self._check_cache(number)
         manifests = self._jobs()
         self._report(number, self._recorder.read(lambda history: list(checker.left_running(manifests, history))))
+        batch_jobs = self._client.items(workload.BATCH_JOBS.path(self._options.namespace))
+        self._report(number, checker.left_batch_jobs(manifests, batch_jobs))
         self._report(number, self._recorder.read(lambda history: list(checker.wrong_attempts(history))))
         self.result.jobs.update(state_of(job) or "no state" for job in manifests)
         self._delete_jobs(number)
@@ -346,11 +351,10 @@ class Run:
         deadline = self._now() + _DELETION
         for plural in workload.WATCHED:
             self._client.request("DELETE", plural.path(namespace), {"propagationPolicy": "Background"})
-        core = f"/api/v1/namespaces/{namespace}"
         while found := [
             finding
-            for plural in ("pods", "services", "configmaps")
-            for finding in checker.orphans(self._client.items(f"{core}/{plural}"), self._jobs())
+            for resource in workload.OWNED
+            for finding in checker.orphans(self._client.items(resource.path(namespace)), self._jobs())
         ]:
             if self._now() > deadline:
                 self._report(number, found)

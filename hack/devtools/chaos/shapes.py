@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 EXIT = "chaos.dljob.operator/exit"
 """The exit code of every container of the pod. A pod without this annotation runs until it is deleted."""
 FIRST_EXIT = "chaos.dljob.operator/first-exit"
 """The exit code of the first attempt, where it differs."""
+UNLUCKY_EXIT = "chaos.dljob.operator/unlucky-exit"
+"""The exit code of the pods whose name matches UNLUCKY. All pods of a batch Job have the attempt of that Job, and a
+random name."""
+UNLUCKY = "[2-9b]$"
+"""Three in ten of the names that Kubernetes generates, whose last character is one of bcdfghjklmnpqrstvwxz2456789."""
 SECONDS = "chaos.dljob.operator/seconds"
 """The time that the pod runs, as a duration."""
 TIME = "chaos.dljob.operator/time"
@@ -33,6 +38,9 @@ class Ending:
     """None for a pod that runs until it is deleted."""
     first_exit: str | None = None
     seconds: float = 2.0
+    unlucky_exit: str | None = None
+    clocks: tuple[str, ...] = SKEWED
+    """Wrong times that the pods' node may report."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +58,10 @@ def template(container: str, ending: Ending, source: random.Random, policy: str 
         annotations[EXIT] = ending.exit
     if ending.first_exit is not None:
         annotations[FIRST_EXIT] = ending.first_exit
+    if ending.unlucky_exit is not None:
+        annotations[UNLUCKY_EXIT] = ending.unlucky_exit
     if source.random() < 0.2:
-        annotations[TIME] = source.choice(SKEWED)
+        annotations[TIME] = source.choice(ending.clocks)
     return {
         "metadata": {"annotations": annotations},
         "spec": {
@@ -94,6 +104,7 @@ PYTORCH = Layout("kubeflow.org/v1", "PyTorchJob", "pytorch", "pytorchReplicaSpec
 JAX = Layout("kubeflow.org/v1", "JAXJob", "jax", "jaxReplicaSpecs")
 PADDLE = Layout("kubeflow.org/v1", "PaddleJob", "paddle", "paddleReplicaSpecs")
 XGBOOST = Layout("kubeflow.org/v1", "XGBoostJob", "xgboost", "xgbReplicaSpecs")
+MPI = Layout("kubeflow.org/v2beta1", "MPIJob", "mpi", "mpiReplicaSpecs")
 ANY = Layout("dljob.operator/v1", "DLJob", "pytorch", "replicas", count="count")
 CAFFE2 = Layout("kubeflow.org/v1alpha1", "Caffe2Job", "caffe2", "replicaSpecs")
 
@@ -145,7 +156,33 @@ def single(count: int, ending: Ending, policy: str, **more: Any) -> Callable[...
     return build
 
 
+def mpi(
+    launcher: Ending,
+    worker: tuple[int, Ending],
+    policies: tuple[str, str] = ("OnFailure", "OnFailure"),
+    layout: Layout = MPI,
+    **more: Any,
+) -> Callable[..., dict[str, Any]]:
+    """A job with a launcher, which a batch Job runs, and workers; ``policies`` are those of the two.
+
+    Under Never a lost worker fails the job. So only a job that fails in any case has that policy.
+    """
+    # Kubernetes does not retry a pod that ended in the future before that time has come
+    past = replace(launcher, clocks=SKEWED[:1])
+
+    def build(source: random.Random) -> dict[str, Any]:
+        types = {"Launcher": (1, past), "Worker": worker}
+        replicas = {
+            name: {layout.count: count, "restartPolicy": policy, "template": template(layout.container, ending, source)}
+            for (name, (count, ending)), policy in zip(types.items(), policies, strict=True)
+        }
+        return layout.manifest({layout.replicas: replicas, **more})
+
+    return build
+
+
 _RETRIED = Ending(first_exit=RETRYABLE)
+_RETRIED_FOREVER = Ending(exit=None, first_exit=RETRYABLE)
 _PERMANENT = Ending(exit=PERMANENT)
 SHAPES: tuple[Shape, ...] = (
     Shape(
@@ -256,4 +293,50 @@ SHAPES: tuple[Shape, ...] = (
     Shape("PaddleJob, parameter servers", by_type(PADDLE, {"Master": (2, LAST), "Worker": (2, _RETRIED)})),
     Shape("DLJob, retried", by_type(ANY, {"Master": (1, LAST), "Worker": (2, _RETRIED)}, framework="pytorch")),
     Shape("XGBoostJob, retried", by_type(XGBOOST, {"Master": (1, LAST), "Worker": (2, _RETRIED)})),
+    Shape("MPIJob", mpi(LAST, (2, FOREVER), runPolicy={"cleanPodPolicy": "Running"})),
+    Shape(
+        "MPIJob, retried launcher",
+        mpi(
+            Ending(unlucky_exit=RETRYABLE),
+            (1, FOREVER),
+            ("Never", "OnFailure"),
+            # a deleted pod counts too
+            runPolicy={"backoffLimit": 20, "cleanPodPolicy": "All"},
+        ),
+    ),
+    Shape(
+        "MPIJob, backoff limit",
+        mpi(
+            Ending(PERMANENT, seconds=1),
+            (1, FOREVER),
+            ("Never", "OnFailure"),
+            runPolicy={"backoffLimit": 1, "cleanPodPolicy": "Running"},
+        ),
+        FAILED,
+    ),
+    Shape(
+        "MPIJob, failed worker",
+        mpi(FOREVER, (2, _PERMANENT), ("OnFailure", "Never"), runPolicy={"cleanPodPolicy": "All"}),
+        FAILED,
+    ),
+    Shape(
+        "MPIJob, suspended at first",
+        mpi(LAST, (2, FOREVER), runLauncherAsWorker=True, runPolicy={"suspend": True, "cleanPodPolicy": "Running"}),
+    ),
+    Shape(
+        "MPIJob, launcher after retried workers",
+        mpi(LAST, (2, _RETRIED_FOREVER), launcherCreationPolicy="WaitForWorkersReady"),
+    ),
+    Shape(
+        "MPIJob, restarted as a whole",
+        mpi(
+            Ending(seconds=12),
+            (2, _RETRIED_FOREVER),
+            runPolicy={"restartScope": "Job", "cleanPodPolicy": "Running"},
+        ),
+    ),
+    Shape(
+        "DLJob of MPI",
+        mpi(LAST, (2, _RETRIED_FOREVER), layout=ANY, framework="mpi", runPolicy={"cleanPodPolicy": "All"}),
+    ),
 )

@@ -9,15 +9,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from devtools.chaos.shapes import EXIT, FIRST_EXIT, SECONDS, TIME
+from devtools.chaos.shapes import EXIT, FIRST_EXIT, SECONDS, TIME, UNLUCKY, UNLUCKY_EXIT
 
 ATTEMPT = "dljob.operator/attempt"
 
 
 def _filled(template: str) -> str:
     """The template with the names of annotations and labels; the braces of Go templates rule out str.format."""
-    for word, name in (("TIME", TIME), ("FIRST_EXIT", FIRST_EXIT), ("LAST_EXIT", EXIT), ("ATTEMPT", ATTEMPT)):
-        template = template.replace(f'"{word}"', f'"{name}"')
+    for word, text in (
+        ("TIME", TIME),
+        ("FIRST_EXIT", FIRST_EXIT),
+        ("LAST_EXIT", EXIT),
+        ("UNLUCKY_EXIT", UNLUCKY_EXIT),
+        ("UNLUCKY", UNLUCKY),
+        ("ATTEMPT", ATTEMPT),
+    ):
+        template = template.replace(f'"{word}"', f'"{text}"')
     return template
 
 
@@ -45,12 +52,19 @@ startTime: {{ $now | Quote }}
 """
 )
 
-_ENDED = _filled(
-    _NOW
-    + """
+_EXIT = """
 {{ $exit := index $annotations "LAST_EXIT" }}
 {{ $first := index $annotations "FIRST_EXIT" }}
 {{ if and $first (eq (index .metadata.labels "ATTEMPT") "0") }}{{ $exit = $first }}{{ end }}
+{{ $unlucky := index $annotations "UNLUCKY_EXIT" }}
+{{ if and $unlucky (regexMatch "UNLUCKY" .metadata.name) }}{{ $exit = $unlucky }}{{ end }}
+"""
+
+_KILLED = """
+{{ $exit := "137" }}
+"""
+
+_STATUS = """
 containerStatuses:
 {{ range .spec.containers }}
 - image: {{ .image | Quote }}
@@ -67,7 +81,9 @@ containerStatuses:
 {{ end }}
 phase: {{ if eq $exit "0" }}Succeeded{{ else }}Failed{{ end }}
 """
-)
+
+_ENDED = _filled(_NOW + _EXIT + _STATUS)
+_DELETED = _filled(_NOW + _KILLED + _STATUS)
 
 
 def _stage(
@@ -91,7 +107,13 @@ def _is(key: str, operator: str, *values: str) -> dict[str, Any]:
 
 
 def pod_stages() -> list[dict[str, Any]]:
-    """A pod's stages: ready, ended, deleted."""
+    """A pod's stages: ready, ended, killed, deleted.
+
+    As a kubelet does, kwok reports the end of a pod before it deletes it, and leaves the finalizers to their owner: the
+    controller of batch Jobs counts a pod by its phase, and has one until it has counted it.
+    """
+    deleted = _is(".metadata.deletionTimestamp", "Exists")
+    first = f'.metadata.annotations["{FIRST_EXIT}"]'
     alive = _is(".metadata.deletionTimestamp", "DoesNotExist")
     seconds = f'.metadata.annotations["{SECONDS}"]'
     return [
@@ -108,9 +130,27 @@ def pod_stages() -> list[dict[str, Any]]:
             {"statusTemplate": _ENDED},
         ),
         _stage(
+            "chaos-pod-ended-once",
+            [
+                alive,
+                _is(".status.phase", "In", "Running"),
+                _is(f'.metadata.annotations["{EXIT}"]', "DoesNotExist"),
+                _is(first, "Exists"),
+                _is(f'.metadata.labels["{ATTEMPT}"]', "In", "0"),
+            ],
+            {"durationMilliseconds": 2000, "durationFrom": {"expressionFrom": seconds}},
+            {"statusTemplate": _ENDED},
+        ),
+        _stage(
+            "chaos-pod-killed",
+            [deleted, _is(".status.phase", "In", "Pending", "Running")],
+            {"durationMilliseconds": 50, "jitterDurationMilliseconds": 1000},
+            {"statusTemplate": _DELETED},
+        ),
+        _stage(
             "chaos-pod-deleted",
-            [_is(".metadata.deletionTimestamp", "Exists")],
-            {"durationMilliseconds": 50, "jitterDurationMilliseconds": 1500},
-            {"finalizers": {"empty": True}, "delete": True},
+            [deleted, _is(".status.phase", "In", "Succeeded", "Failed")],
+            {"durationMilliseconds": 50, "jitterDurationMilliseconds": 500},
+            {"delete": True},
         ),
     ]

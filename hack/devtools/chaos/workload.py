@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from devtools.chaos.shapes import ANY, SHAPES
+from devtools.chaos.shapes import ANY, SHAPES, Shape
 
 OWN = {"dljob-test/operator": "own"}
 """Labels of each job, with which the operator that many tests share ignores it."""
@@ -22,7 +22,8 @@ class Plural:
     plural: str
 
     def path(self, namespace: str) -> str:
-        return f"/apis/{self.group}/{self.version}/namespaces/{namespace}/{self.plural}"
+        prefix = f"/apis/{self.group}" if self.group else "/api"
+        return f"{prefix}/{self.version}/namespaces/{namespace}/{self.plural}"
 
 
 RESOURCES = {
@@ -38,10 +39,15 @@ RESOURCES = {
     ("kubeflow.org/v1", "JAXJob"): Plural("kubeflow.org", "v1", "jaxjobs"),
     ("kubeflow.org/v1", "PaddleJob"): Plural("kubeflow.org", "v1", "paddlejobs"),
     ("kubeflow.org/v1", "XGBoostJob"): Plural("kubeflow.org", "v1", "xgboostjobs"),
+    ("kubeflow.org/v2beta1", "MPIJob"): Plural("kubeflow.org", "v2beta1", "mpijobs"),
     ("dljob.operator/v1", "DLJob"): Plural("dljob.operator", "v1", "dljobs"),
 }
 WATCHED = tuple({(p.group, p.plural): p for p in RESOURCES.values()}.values())
 """Each resource once, in its last version: two versions of it are the same objects."""
+PODS = Plural("", "v1", "pods")
+BATCH_JOBS = Plural("batch", "v1", "jobs")
+OWNED = (PODS, *(Plural("", "v1", plural) for plural in ("services", "configmaps", "secrets")), BATCH_JOBS)
+"""What jobs own."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +70,19 @@ def resource_of(manifest: Mapping[str, Any]) -> Plural:
     return RESOURCES[manifest["apiVersion"], manifest["kind"]]
 
 
-def jobs(seed: int, round_: int, count: int) -> list[Job]:
+def titled(*words: str) -> tuple[Shape, ...]:
+    """The shapes whose title contains one of ``words``; all of them without words."""
+    return tuple(shape for shape in SHAPES if not words or any(word in shape.title for word in words))
+
+
+def jobs(seed: int, round_: int, count: int, shapes: Sequence[Shape] = SHAPES) -> list[Job]:
     """The jobs of a round: each shape in turn, in the order of the seed, continued over the rounds."""
     made = []
     for index in range(count):
         number = round_ * count + index
         source = random.Random(f"job {seed} {number}")
-        order = random.Random(f"order {seed} {number // len(SHAPES)}").sample(SHAPES, len(SHAPES))
-        shape = order[number % len(SHAPES)]
+        order = random.Random(f"order {seed} {number // len(shapes)}").sample(shapes, len(shapes))
+        shape = order[number % len(shapes)]
         manifest = dict(shape.build(source))
         manifest["metadata"] = {"name": f"job-{number:04d}", "labels": dict(OWN)}
         made.append(Job(manifest, shape.outcome))
@@ -96,7 +107,7 @@ def replica_entries(manifest: Mapping[str, Any]) -> Iterator[tuple[tuple[str | i
 
 
 def edit(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The JSON patch that changes the number of the workers by one, which restarts all replicas."""
+    """The JSON patch that changes the number of the workers by one, which restarts all replicas of most kinds."""
     entries = list(replica_entries(manifest))
     path, entry = entries[-1]
     field = ANY.count if ANY.count in entry else "replicas"

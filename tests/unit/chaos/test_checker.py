@@ -32,6 +32,17 @@ def pod(uid: str, attempt: int, phase: str) -> Any:
     return {"metadata": {"uid": uid, "name": uid, "labels": labels}, "status": {"phase": phase}}
 
 
+def batch_job(condition: str = "", *, uid: str = JOB, deleted: bool = False) -> Any:
+    return {
+        "metadata": {
+            "name": "j-launcher",
+            "labels": {"dljob.operator/job-uid": uid, "dljob.operator/replica-type": "worker"},
+            **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {}),
+        },
+        "status": {"conditions": [{"type": condition, "status": "True"}] if condition else []},
+    }
+
+
 def history(manifest: Any, *pods: tuple[int, str]) -> History:
     made = History()
     made.job_event("ADDED", manifest, 0.0)
@@ -71,6 +82,32 @@ def test_each_failure_counts_once(retries: Any, pods: list[tuple[int, str]], fou
     assert rules(checker.wrong_attempts(history(job(retries=retries), *pods))) == found
 
 
+@pytest.mark.parametrize(
+    ("retries", "scope", "condition", "found"),
+    [
+        ({}, "Replica", "Complete", []),
+        ({"worker-0": 1}, "Replica", "Complete", ["a failure counted twice"]),
+        ({"worker-0": 1}, "Replica", "FailureTarget", ["a failure counted twice"]),
+        ({"worker-0": 1}, "Replica", "Failed", []),
+        ({"worker-0": 2}, "Replica", "Failed", ["a failure counted twice"]),
+        ({"job": 1}, "Job", "Complete", ["a failure counted twice"]),
+        ({"job": 1}, "Job", "Failed", []),
+    ],
+)
+def test_a_batch_job_counts_the_failures_of_its_pods(
+    retries: Any, scope: str, condition: str, found: list[str]
+) -> None:
+    """For the operator its replica fails once, when the batch Job does."""
+    made = History()
+    made.batch_job_event(batch_job(condition))
+    made.job_event("ADDED", job(retries=retries, restartScope=scope), 0.0)
+    for uid, phase in (("p0", "Failed"), ("p1", "Failed"), ("p2", "Succeeded")):
+        one = pod(uid, 0, phase)
+        one["metadata"]["ownerReferences"] = [{"kind": "Job", "controller": True}]
+        made.pod_event("ADDED", one, 0.0)
+    assert rules(checker.wrong_attempts(made)) == found
+
+
 def test_an_edit_starts_the_counts_again() -> None:
     made = history(job(retries={"worker-0": 2}), (0, "Failed"))
     made.edited.add(JOB)
@@ -89,6 +126,24 @@ def test_a_job_that_restarts_as_a_whole_counts_its_attempts(count: int, found: l
 def test_no_pod_runs_for_an_ended_job(policy: str, phase: str, left: int) -> None:
     manifest = job(cleanPodPolicy=policy)
     assert len([*checker.left_running([manifest], history(manifest, (0, phase)))]) == left
+
+
+@pytest.mark.parametrize(
+    ("state", "policy", "there", "left"),
+    [
+        ("Succeeded", "Running", batch_job("Complete"), 0),
+        ("Failed", "Running", batch_job("Failed"), 0),
+        ("Failed", "Running", batch_job(), 1),
+        ("Failed", "Running", batch_job("FailureTarget"), 1),
+        ("Failed", "Running", batch_job(deleted=True), 0),
+        ("Failed", "Running", batch_job(uid="other"), 0),
+        ("Failed", "None", batch_job(), 0),
+        ("Succeeded", "All", batch_job("Complete"), 1),
+        ("Running", "All", batch_job(), 0),
+    ],
+)
+def test_no_batch_job_creates_pods_for_an_ended_job(state: str, policy: str, there: Any, left: int) -> None:
+    assert len([*checker.left_batch_jobs([job(state, cleanPodPolicy=policy)], [there])]) == left
 
 
 def test_an_orphan_is_an_object_whose_job_is_gone() -> None:

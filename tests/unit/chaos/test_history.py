@@ -70,6 +70,29 @@ def test_a_deleted_pod_has_a_successor() -> None:
     assert rules(history) == []
 
 
+def test_a_pod_that_ends_after_its_deletion_has_not_failed() -> None:
+    history = History()
+    for phase, deleted, rank in (
+        ("Running", True, "worker-0"),
+        ("Failed", True, "worker-0"),
+        ("Failed", False, "worker-1"),
+        ("Failed", True, "worker-1"),
+    ):
+        one = pod(rank, phase, rank=rank)
+        one["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {}
+        history.pod_event("MODIFIED", one, 1.0)
+    assert {one.rank: one.failed for one in history.pods.values()} == {"worker-0": False, "worker-1": True}
+
+
+def test_the_pods_of_a_batch_job_are_those_that_it_controls() -> None:
+    history = History()
+    for uid, owner in (("1", "Job"), ("2", "MPIJob")):
+        one = pod(uid, rank=f"worker-{uid}")
+        one["metadata"]["ownerReferences"] = [{"kind": owner, "controller": True}]
+        history.pod_event("ADDED", one, 1.0)
+    assert [one.in_batch_job for one in history.pods.values()] == [True, False]
+
+
 def test_a_list_ends_what_it_lacks() -> None:
     history = History()
     history.pod_event("ADDED", pod("1"), 1.0)

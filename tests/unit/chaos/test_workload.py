@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +30,7 @@ def served() -> set[tuple[str, str, str]]:
 def test_every_kind_and_version_of_the_operator_has_a_job() -> None:
     made = {(*job.manifest["apiVersion"].split("/"), job.manifest["kind"]) for job in ALL}
     assert made == {(*api_version.split("/"), kind) for api_version, kind in RESOURCES}
-    # Kubernetes itself retries the launcher of an MPIJob, with delays that are longer than a round's time of settling
-    assert served() - made <= {("kubeflow.org", "v1", "Caffe2Job"), ("kubeflow.org", "v2beta1", "MPIJob")}
+    assert served() - made <= {("kubeflow.org", "v1", "Caffe2Job")}
 
 
 def test_each_resource_is_watched_once() -> None:
@@ -40,6 +41,41 @@ def test_each_resource_is_watched_once() -> None:
 def test_a_seed_determines_the_jobs() -> None:
     assert workload.jobs(1, 2, 20) == workload.jobs(1, 2, 20)
     assert workload.jobs(1, 2, 20) != workload.jobs(2, 2, 20)
+
+
+def test_a_run_of_chosen_shapes_has_no_others() -> None:
+    chosen = workload.titled("MPIJob", "DLJob of MPI")
+    assert {shape.title for shape in chosen} == {shape.title for shape in SHAPES if "MPI" in shape.title}
+    assert {job.manifest["kind"] for job in workload.jobs(1, 0, 16, chosen)} == {"MPIJob", "DLJob"}
+    assert workload.titled() == SHAPES
+
+
+def test_a_launcher_never_ends_in_the_future() -> None:
+    """Kubernetes would not retry it before that time has come."""
+    made = [job.manifest["spec"] for seed in range(40) for job in workload.jobs(seed, 0, 8, workload.titled("MPI"))]
+    replicas = [spec.get("mpiReplicaSpecs") or spec["replicas"] for spec in made]
+    times = {
+        type_: {one[type_]["template"]["metadata"]["annotations"].get(shapes.TIME) for one in replicas}
+        for type_ in ("Launcher", "Worker")
+    }
+    assert times == {"Launcher": {None, shapes.SKEWED[0]}, "Worker": {None, *shapes.SKEWED}}
+
+
+def test_a_worker_that_may_not_be_replaced_belongs_to_a_job_that_fails() -> None:
+    for shape in workload.titled("MPI"):
+        spec = shape.build(random.Random("a"))["spec"]
+        worker = (spec.get("mpiReplicaSpecs") or spec["replicas"])["Worker"]
+        assert (worker["restartPolicy"] == "Never") == (shape.title == "MPIJob, failed worker"), shape.title
+
+
+def test_the_paths_of_owned_objects() -> None:
+    assert [one.path("n") for one in workload.OWNED] == [
+        "/api/v1/namespaces/n/pods",
+        "/api/v1/namespaces/n/services",
+        "/api/v1/namespaces/n/configmaps",
+        "/api/v1/namespaces/n/secrets",
+        "/apis/batch/v1/namespaces/n/jobs",
+    ]
 
 
 def test_a_name_occurs_once_in_a_run() -> None:
@@ -65,6 +101,69 @@ def test_a_list_cannot_be_suspended() -> None:
 
 def test_the_stages_read_the_annotations_of_the_jobs() -> None:
     text = yaml.safe_dump_all(stages.pod_stages())
-    for name in (shapes.EXIT, shapes.FIRST_EXIT, shapes.SECONDS, shapes.TIME, stages.ATTEMPT):
+    for name in (shapes.EXIT, shapes.FIRST_EXIT, shapes.SECONDS, shapes.TIME, shapes.UNLUCKY_EXIT, stages.ATTEMPT):
         assert name in text
-    assert not any(word in text for word in ("LAST_EXIT", '"ATTEMPT"', '"TIME"'))
+    templates = [stage["spec"]["next"].get("statusTemplate", "") for stage in stages.pod_stages()]
+    assert sum(f'regexMatch "{shapes.UNLUCKY}"' in one for one in templates) == 2
+    assert not any(word in text for word in ("LAST_EXIT", '"ATTEMPT"', '"TIME"', '"UNLUCKY'))
+
+
+def matching(pod: Any) -> list[str]:
+    """The stages that are for ``pod``, by the selectors that kwok evaluates."""
+    found = []
+    for stage in stages.pod_stages():
+        terms = stage["spec"]["selector"]["matchExpressions"]
+        if all(holds(term, value_at(pod, term["key"])) for term in terms):
+            found.append(stage["metadata"]["name"].removeprefix("chaos-pod-"))
+    return found
+
+
+def value_at(pod: Any, key: str) -> Any:
+    for part in re.findall(r'\["([^"]+)"\]|\.(\w+)', key):
+        pod = (pod or {}).get("".join(part))
+    return pod
+
+
+def holds(term: Any, value: Any) -> bool:
+    return {
+        "Exists": value is not None,
+        "DoesNotExist": value is None,
+        "In": value in term.get("values", ()),
+    }[term["operator"]]
+
+
+def simulated(phase: str = "", *, deleted: bool = False, attempt: int = 0, **annotations: str) -> Any:
+    names = {"exit": shapes.EXIT, "first_exit": shapes.FIRST_EXIT}
+    return {
+        "metadata": {
+            "labels": {stages.ATTEMPT: str(attempt)},
+            "annotations": {names[name]: text for name, text in annotations.items()},
+            **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {}),
+        },
+        "status": {"phase": phase or "Pending", **({"podIP": "10.0.0.1"} if phase else {})},
+    }
+
+
+@pytest.mark.parametrize(
+    ("pod", "stages_of_it"),
+    [
+        (simulated(), ["ready"]),
+        (simulated("Running"), []),
+        (simulated("Running", exit="0"), ["ended"]),
+        (simulated("Running", exit="0", first_exit="137"), ["ended"]),
+        (simulated("Running", first_exit="137"), ["ended-once"]),
+        (simulated("Running", first_exit="137", attempt=1), []),
+        (simulated("Failed", exit="1"), []),
+        (simulated(deleted=True), ["killed"]),
+        (simulated("Running", deleted=True, exit="0"), ["killed"]),
+        (simulated("Failed", deleted=True), ["deleted"]),
+        (simulated("Succeeded", deleted=True), ["deleted"]),
+    ],
+)
+def test_a_pod_is_in_one_stage_at_most(pod: Any, stages_of_it: list[str]) -> None:
+    assert matching(pod) == stages_of_it
+
+
+def test_finalizers_are_left_to_their_owner() -> None:
+    """The controller of batch Jobs would not count a pod that has lost its finalizer."""
+    assert not any("finalizers" in stage["spec"]["next"] for stage in stages.pod_stages())
