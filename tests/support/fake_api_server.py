@@ -28,9 +28,9 @@ from support.builders import NOW
 
 Resource = dict[str, Any]
 Key = tuple[str, str]
-"""Namespace and plural, such as ``("default", "pods")``."""
+"""Namespace and plural, such as ``("default", "pods")``; without a namespace for objects of the cluster."""
 
-PATH = re.compile(r"/(?:api|apis/(?P<group>[^/]+))/[^/]+/namespaces/(?P<ns>[^/]+)/(?P<plural>[^/]+)(?P<rest>/.*)?")
+PATH = re.compile(r"/(?:api|apis/(?P<group>[^/]+))/[^/]+(?:/namespaces/(?P<ns>[^/]+))?/(?P<plural>[^/]+)(?P<rest>/.*)?")
 DNS_1035 = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 DNS_SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -205,7 +205,7 @@ class FakeApiServer:
         if found is None:
             return Response(404, "404 page not found\n")
         _, name, subresource = f"{found['rest'] or ''}//".split("/")[:3]
-        where = (found["group"] or "", found["ns"], found["plural"])
+        where = (found["group"] or "", found["ns"] or "", found["plural"])
         call = Call(method, *where, name, subresource, body, dict(query or {}), content_type)
         self.calls.append(call)
         fault = next((fault for fault in self.faults if fault.times and fault.matches(call)), None)
@@ -246,7 +246,8 @@ class FakeApiServer:
         if call.name:
             return Response(200, self._found(call))
         wanted = dict(term.split("=", 1) for term in filter(None, call.query.get("labelSelector", "").split(",")))
-        items = [x for x in self.objects.get(call.key, {}).values() if wanted.items() <= _labels(x).items()]
+        listed = [key for key in self.objects if key[1] == call.plural and call.namespace in ("", key[0])]
+        items = [x for key in listed for x in self.objects[key].values() if wanted.items() <= _labels(x).items()]
         return Response(200, {"kind": "List", "metadata": {"resourceVersion": str(self._version)}, "items": items})
 
     def _post(self, call: Call) -> Response:

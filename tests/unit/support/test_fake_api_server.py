@@ -369,6 +369,17 @@ def test_lists_select_labels_and_have_a_version(server: FakeApiServer) -> None:
     assert listed["metadata"]["resourceVersion"] == "2"
 
 
+def test_lists_without_a_namespace_have_the_objects_of_all(server: FakeApiServer) -> None:
+    for namespace in ("default", "team"):
+        server.request("POST", f"/api/v1/namespaces/{namespace}/pods", pod())
+    server.add(("", "nodes"), manifest("Node", "n"))
+    listed = server.request("GET", "/api/v1/pods")
+    assert [item["metadata"]["namespace"] for item in listed["items"]] == ["default", "team"]
+    assert len(server.request("GET", PODS)["items"]) == 1
+    assert server.request("GET", "/api/v1/nodes/n")["kind"] == "Node"
+    assert refused(server, "GET", "/api/v1/nodes/m")[0] == 404
+
+
 def test_watch_events_come_in_the_order_of_versions(server: FakeApiServer) -> None:
     """One counter for all kinds. The real server promises an order within a kind only."""
     server.request("POST", PODS, pod())
