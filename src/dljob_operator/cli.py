@@ -29,7 +29,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE as WRITE_DEADLINE
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
 
-from dljob_operator import __version__, convert, logs
+from dljob_operator import __version__, convert, logs, preflight
 from dljob_operator.ansible_operator_bridge import split, supervise
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
@@ -424,6 +424,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_common(serve)
     serve.add_argument("command", nargs=argparse.REMAINDER, help="the command to run, after --")
     convert.add_parser(commands)
+    preflight.add_parser(commands)
     return parser
 
 

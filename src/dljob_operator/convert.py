@@ -10,6 +10,8 @@ from typing import Any, TextIO
 
 import yaml
 
+from dljob_operator.declarations import declarations
+
 TARGETS = ("kubeflow.org/v1", "dljob", "trainjob")
 
 HELP = """\
@@ -43,8 +45,7 @@ def convert_files(files: Sequence[str], to: str, out: TextIO, errors: TextIO) ->
     # only here: no other command needs the logic of the collection
     from ansible_collections.dljob.operator.plugins.module_utils.logic.convert import convert as logic
 
-    root = Path(logic.__file__).resolve().parents[4]
-    frameworks = [logic.declared(declaration) for declaration in _declarations(root / "roles")]
+    frameworks = [logic.declared(declaration) for _, declaration in declarations()]
     lost = False
     for name, manifest in (found for file in files for found in _objects(file)):
         if not logic.is_job(manifest, frameworks):
@@ -64,12 +65,6 @@ def convert_files(files: Sequence[str], to: str, out: TextIO, errors: TextIO) ->
             _note(errors, name, manifest, f"note: {note}")
         _write(out, conversion.manifest)
     return int(lost)
-
-
-def _declarations(roles: Path) -> Iterator[dict[str, Any]]:
-    for path in sorted(roles.glob("*/vars/main.yml")):
-        role = path.parents[1].name
-        yield yaml.safe_load(path.read_text(encoding="utf-8"))[f"{role}_framework"]
 
 
 def _objects(file: str) -> Iterator[tuple[str, dict[str, Any]]]:

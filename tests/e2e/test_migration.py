@@ -5,6 +5,9 @@ As docs/migration.md has it: one operator stops, the other one starts.
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,6 +48,15 @@ def pods_of(here: Cluster, name: str) -> dict[str, str]:
 def release(here: Cluster, job: Job, container: str) -> None:
     for name in pods_of(here, job.name):
         here.run(name, "touch", RELEASE, container=container)
+
+
+def preflight(kubeconfig: Path, namespace: str) -> dict[str, bool]:
+    """By job whether `dljob-operator preflight` says that it can be adopted. The operator here may patch everything."""
+    arguments = ["--kubeconfig", str(kubeconfig), "--namespace", namespace, "--service-account", "", "-o", "json"]
+    command = [sys.executable, "-m", "dljob_operator", "preflight", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return {job["name"]: job["canBeAdopted"] for job in json.loads(done.stdout)["jobs"]}
 
 
 @pytest.fixture
@@ -90,6 +102,7 @@ def test_jobs_go_on_with_the_same_pods_and_back_again(
             job.wait(lambda status: condition(status, "Running"), f"{name} runs under training-operator")
             pods[name] = pods_of(own, name)
         assert all(pods.values())
+        assert preflight(cluster, namespace) == dict.fromkeys(jobs, True)
 
     arguments = ("--install-crds", "--namespace", namespace)
     with OperatorProcess(cluster, tmp_path / "ours.log", arguments) as ours:

@@ -52,6 +52,9 @@ RUN_BY = {
         "tests/integration/engine/test_cli.py::test_it_installs_its_kinds_is_ready_runs_and_ends_well"
     ),
     r"dljob-operator convert( --to kubeflow\.org/v1 FILE\.\.\.)?": "tests/unit/runner/test_convert.py::test_the_command",
+    r"dljob-operator preflight( -o json --namespace NAMES --service-account NAMESPACE:NAME)?": (
+        "tests/unit/runner/test_preflight.py::test_all_can_be_adopted"
+    ),
     r"dljob-operator run --metrics-bind-address :8080": (
         "tests/integration/engine/test_cli.py::test_it_installs_its_kinds_is_ready_runs_and_ends_well"
     ),
