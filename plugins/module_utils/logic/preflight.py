@@ -112,13 +112,17 @@ def judge_definition(definition: Resource, versions: Collection[str]) -> tuple[P
     if not unknown:
         return ()
     lacking = ", ".join(unknown)
+    there = {version["name"] for version in as_mapping(definition.get("spec")).get("versions") or ()}
+    if there & set(versions):
+        keep = f"store them again in a version that both have, and remove {lacking} from status.storedVersions"
+    else:
+        keep = "keep it and its operator, and apply this operator's other definitions without that of this kind"
     return (
         Problem(
             f"CustomResourceDefinition/{name}",
             f"CustomResourceDefinition/{name}: status.storedVersions has {lacking}, which the definition of this "
             "operator lacks, so that the API server refuses to replace the one by the other",
-            f"without objects of the kind delete {name}; otherwise store them again in a version that both have, and "
-            f"remove {lacking} from status.storedVersions",
+            f"without objects of the kind delete {name}; otherwise {keep}",
         ),
     )
 

@@ -125,9 +125,8 @@ def judge_all(reader: Reader, served: Mapping[str, Served], now: datetime) -> An
     """Judge all running jobs, in the order of namespace, name and kind."""
     by_kind = {kind: reader.jobs(kind, served.get(kind)) for kind in preflight.KINDS}
     jobs = [(job, jobs.definition) for jobs in by_kind.values() for job in jobs.items]
-    in_namespace = {}
-    for namespace in {job["metadata"]["namespace"] for job, _ in jobs}:
-        in_namespace[namespace] = reader.pods_and_services(namespace)
+    namespaces = {str(job["metadata"]["namespace"]) for job, _ in jobs}
+    in_namespace = {namespace: reader.pods_and_services(namespace) for namespace in namespaces}
     verdicts = []
     for job, definition in jobs:
         namespace, of = job["metadata"]["namespace"], served.get(job["kind"])

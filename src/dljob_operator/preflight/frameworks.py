@@ -17,7 +17,7 @@ _FILTERS = "ansible_collections.dljob.operator.plugins.filter"
 
 def load() -> dict[str, Served]:
     """Load the kinds of training-operator's API group, by name."""
-    found = {}
+    found: dict[str, Served] = {}
     for role, declared in declarations():
         kinds = [kind for kind in declaration.kinds(declared) if kind.group == GROUP]
         if kinds:
@@ -28,7 +28,7 @@ def load() -> dict[str, Served]:
 
 def _hooks(declared: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     """Look up the filters in their modules. Ansible's loader would look in collections that Python has not imported."""
-    filters = {}
+    filters: dict[str, Callable[..., Any]] = {}
     for hook, name in declared.items():
         if isinstance(name, str):
             short = name.rpartition(".")[2]

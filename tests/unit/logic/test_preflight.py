@@ -344,6 +344,11 @@ def test_a_version_that_was_stored_keeps_our_definition_out() -> None:
     assert problem.where == "CustomResourceDefinition/pytorchjobs.kubeflow.org"
     assert "status.storedVersions has v1beta2" in problem.text
     assert "remove v1beta2 from status.storedVersions" in problem.fix
+    (problem,) = preflight.judge_definition(DEFINITION, ("v2beta1",))
+    assert "status.storedVersions has v1beta2, v1" in problem.text
+    assert problem.fix.endswith(
+        "keep it and its operator, and apply this operator's other definitions without that of this kind"
+    )
     assert preflight.judge_definition(DEFINITION, ("v1", "v1beta2")) == ()
     assert preflight.judge_definition({**DEFINITION, "status": {}}, ("v1",)) == ()
 

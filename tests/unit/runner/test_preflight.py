@@ -210,7 +210,12 @@ def test_in_which_version_jobs_are_read(
     cluster.run(pytorchjob(master=1), "digits", ("master-0",))
     paths: list[str] = []
     get = cluster.get
-    monkeypatch.setattr(cluster, "get", lambda path, query=None: paths.append(path) or get(path, query))
+
+    def noted(path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        paths.append(path)
+        return get(path, query)
+
+    monkeypatch.setattr(cluster, "get", noted)
     assert cli.main(["preflight"]) == 1, "v1beta2 is stored"
     assert f"/apis/kubeflow.org/{read}/pytorchjobs" in paths
     assert ("not as kubeflow.org/v1beta2" in capsys.readouterr().out) == (read == "v1beta2")
