@@ -9,6 +9,7 @@ its surroundings are quiet, and stays there without further writes. The operator
 - ``api_server.py``: applies the writes of a plan to a state
 - ``reconciler.py``: the operator: complete, interrupted, stale and denied reconciles
 - ``surroundings.py``: kubelet, tenants and time
+- ``policies.py``: what the rules, limits and start orders of a job ask for
 - ``invariants.py``: what must hold at each write
 - ``convergence.py``: the path of a state to its fixed point, and whether that is the desired state
 - ``explorer.py``: visits states by a fixed seed; ``python -m support.stability`` reports its figures

@@ -13,7 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.services impo
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 
-from support.stability import surroundings
+from support.stability import policies, surroundings
 from support.stability.invariants import require
 from support.stability.reconciler import Planned, Reconciler
 from support.stability.scenarios import Scenario
@@ -101,7 +101,7 @@ def undesired(scenario: Scenario, planned: Planned, state: State) -> str:
         return _unfinished(planned, state)
     if planned.job.run_policy.suspend:
         return _unsuspended(state)
-    return _unready(planned, state)
+    return _unready(scenario, planned, state)
 
 
 def _unfinished(planned: Planned, state: State) -> str:
@@ -115,6 +115,8 @@ def _unfinished(planned: Planned, state: State) -> str:
     ]
     if policy != "None" and any(one.kind == "Service" and not one.lifetime for one in state.objects):
         return "its Services are still there"
+    if _active_objects(state):
+        return f"it has ended and has {_active_objects(state)}"
     if kept:
         return f"cleanPodPolicy {policy} left {kept}"
     if planned.job.run_policy.ttl_seconds_after_finished is not None and not state.wake:
@@ -125,19 +127,29 @@ def _unfinished(planned: Planned, state: State) -> str:
 def _unsuspended(state: State) -> str:
     if state.pods:
         return f"a suspended job has the pods {[pod.name for pod in state.pods]}"
+    if _active_objects(state):
+        return f"a suspended job has {_active_objects(state)}"
     return "" if _is_true(state, "Suspended") else "its status does not say Suspended"
 
 
-def _unready(planned: Planned, state: State) -> str:
+def _active_objects(state: State) -> list[str]:
+    """The objects that exist only while the job is neither suspended nor finished."""
+    return [f"{one.kind} {one.name}" for one in state.objects if one.lifetime == "active"]
+
+
+def _unready(scenario: Scenario, planned: Planned, state: State) -> str:
     status = read_status(state.status)
     done = completed_.read(status.get("completed"))
     lost = {pod.name for pod in lost_pods(planned.job, planned.observed)}
+    held = policies.held_back(planned.job, scenario.framework, planned.observed.pods, done)
     for group, index in planned.job.tasks():
         rank = group.type.lower(), index
         pods = [pod for pod in state.pods if pod.rank == rank]
         if len(pods) > 1:
             return f"{rank} has {len(pods)} pods"
         if index in done.get(rank[0], ()):
+            continue
+        if not pods and group.type in held:
             continue
         if not pods:
             return f"{rank} has no pod"
@@ -146,14 +158,21 @@ def _unready(planned: Planned, state: State) -> str:
     owned = {one.name for one in state.objects}
     if any(service["metadata"]["name"] not in owned for service in build_services(planned.job)):
         return "it lacks a Service"
+    if scenario.has_autoscaler and not _active_objects(state):
+        return "it lacks its HorizontalPodAutoscaler"
     if len(state.pods) > planned.job.total:
         return "it has pods of no replica"
+    reason = str(status.get("reason") or "")
+    if held and len(state.pods) < planned.job.total:
+        return (
+            "" if "starts once all replicas of" in reason or lost else f"its reason is {reason!r}, and it waits: {held}"
+        )
     if status.get("phase") != "Running" or not _is_true(state, "Running"):
         return f"its phase is {status.get('phase')}"
     if _is_true(state, "Suspended"):
         return "its status still says Suspended"
-    if status.get("reason") and not lost:
-        return f"its reason is still {status['reason']}"
+    if reason and not lost:
+        return f"its reason is still {reason}"
     return ""
 
 

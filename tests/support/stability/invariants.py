@@ -7,15 +7,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import restart_all
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed
-from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import is_finished
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import REASON_BACKOFF
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
+    REASON_BACKOFF,
+    REASON_FAILURE_POLICY,
+    REASON_REPLICA_BACKOFF,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState
 
+from support.stability import policies
 from support.stability.api_server import Write
-from support.stability.state import State, Violation, read_status
+from support.stability.state import Pod, State, Violation, read_status
 
 if TYPE_CHECKING:
     from support.stability.reconciler import Planned
@@ -28,16 +32,43 @@ def require(holds: bool, text: str) -> None:
         raise Violation(text)
 
 
-def check_created(state: State, writes: tuple[Write, ...]) -> None:
-    """A reconcile with the current observation ``state`` creates only pods of ranks that have none."""
-    created = [one.rank for what, one in writes if what == "pod"]
+def check_created(planned: Planned, framework: Framework, state: State, writes: tuple[Write, ...]) -> None:
+    """A reconcile with the current observation ``state`` creates only pods of ranks that have none, of types that
+    wait for no other type, and of an attempt of the whole job only once the pods of earlier attempts are gone."""
+    created: list[Pod] = [one for what, one in writes if what == "pod"]
     if not created:
         return
-    require(len(created) == len(set(created)), f"two pods of one rank are created: {created}")
-    twice = sorted({pod.rank for pod in state.pods} & set(created))
+    ranks = [pod.rank for pod in created]
+    require(len(ranks) == len(set(ranks)), f"two pods of one rank are created: {ranks}")
+    twice = sorted({pod.rank for pod in state.pods} & set(ranks))
     require(not twice, f"a second pod of a rank is created: {twice}")
     status = read_status(state.status)
     require(not is_finished(status, state.generation), "a finished job gets a pod")
+    _check_start_order(planned, framework, created)
+    _check_beginning(planned, state, created)
+
+
+def _check_start_order(planned: Planned, framework: Framework, created: list[Pod]) -> None:
+    status = planned.plan.status or planned.job.status
+    done = completed_.read(status.get("completed"))
+    held = policies.held_back(planned.job, framework, _of_attempt(planned), done)
+    early = sorted({pod.type for pod in created} & {type_.lower() for type_ in held})
+    require(not early, f"pods of {early} are created before the types that they wait for: {held}")
+
+
+def _check_beginning(planned: Planned, state: State, created: list[Pod]) -> None:
+    if restart_all.applies_to(planned.job):
+        left = {pod.name for pod in state.pods if pod.attempt < created[0].attempt}
+    else:
+        left = {
+            pod.name
+            for pod in state.pods
+            for new in created
+            if pod.hash.partition("-")[0] == new.hash.partition("-")[0]
+            and policies.attempt_of(pod.hash, pod.hash.partition("-")[0])
+            < policies.attempt_of(new.hash, new.hash.partition("-")[0])
+        }
+    require(not left, f"pods of a new attempt of the job are created beside {sorted(left)} of an earlier one")
 
 
 def check_deleted(planned: Planned, state: State) -> None:
@@ -49,8 +80,8 @@ def check_deleted(planned: Planned, state: State) -> None:
         return
     if restart_all.applies_to(planned.job):
         return  # check_status compares its attempt with its count
-    for pod in planned.observed.pods:
-        if pod.name in deleted and _is_current(planned, pod) and has_failed(pod) and not pod.disrupted:
+    for pod in _current(planned):
+        if pod.name in deleted and policies.counter(planned.job, pod):
             counted = _failures(status).get(f"{pod.type}-{pod.index}", 0)
             require(counted > pod.attempt, f"{pod.name} is deleted, and its failure is not counted")
 
@@ -62,7 +93,11 @@ def check_status(planned: Planned, state: State, after: State) -> None:
         require(new.get("state") == old.get("state"), f"the outcome {old.get('state')} became {new.get('state')}")
         return
     _check_evidence(planned, old, new)
-    if new.get("state") in ("Succeeded", "Failed") or old.get("specHash") != new.get("specHash"):
+    if new.get("state") == "Succeeded":
+        return
+    if not planned.job.run_policy.suspend:
+        _check_failure(planned, new)
+    if new.get("state") == "Failed" or old.get("specHash") != new.get("specHash"):
         return
     _check_completed(planned, old, new)
     if restart_all.applies_to(planned.job):
@@ -71,10 +106,44 @@ def check_status(planned: Planned, state: State, after: State) -> None:
         _check_retries(planned, old, new)
 
 
+def _check_failure(planned: Planned, new: Status) -> None:
+    """A job fails by a rule, or because a limit is exceeded, exactly if a pod or a count says so."""
+    job, policy = planned.job, planned.job.run_policy
+    if not job.status.get("specHash"):
+        return  # a reconcile that has not read the job's progress
+    done = completed_.read(new.get("completed"))
+    fatal = [
+        pod.name
+        for pod in _of_attempt(planned)
+        if policies.action(job, pod) == "FailJob" and pod.index not in done.get(pod.type, ())
+    ]
+    reason = (new.get("failure") or {}).get("reason") if new.get("state") == "Failed" else None
+    require(bool(fatal) or reason != REASON_FAILURE_POLICY, "the job has failed by a rule that matches no pod")
+    require(not fatal or reason is not None, f"the job goes on, and a rule fails it for {fatal}")
+    in_place = {f"{pod.type}-{pod.index}": pod.restarts for pod in _of_attempt(planned) if not pod.deleting}
+    retries = Counter(new.get("retries", {}))
+    of_replicas = Counter(in_place)
+    of_replicas.update({name: count for name, count in retries.items() if name != restart_all.KEY})
+    most = max((count for name, count in of_replicas.items() if name in _replicas(planned)), default=0)
+    limit, limit_of_all = policy.max_restarts_per_replica, policy.backoff_limit
+    is_over = limit is not None and most > limit
+    require(is_over or reason != REASON_REPLICA_BACKOFF, f"no replica has exceeded its limit {limit}: {of_replicas}")
+    require(not is_over or reason is not None, f"a replica has exceeded its limit {limit}: {of_replicas}")
+    total = retries.total() + sum(pod.restarts for pod in _of_attempt(planned))
+    is_over = limit_of_all is not None and total > limit_of_all
+    require(is_over or reason != REASON_BACKOFF, f"the limit {limit_of_all} is not exceeded: {retries}")
+    require(not is_over or reason is not None, f"the limit {limit_of_all} is exceeded: {retries}")
+
+
+def _replicas(planned: Planned) -> set[str]:
+    return {f"{group.type.lower()}-{index}" for group, index in planned.job.tasks()}
+
+
 def _check_evidence(planned: Planned, old: Status, new: Status) -> None:
     """Only pods of the present spec decide that a replica or the job has succeeded, or which pod has failed it. What
-    happens to a pod that is being deleted does not count."""
-    pods = [pod for pod in planned.observed.pods if not pod.deleting and _is_current(planned, pod)]
+    happens to a pod that is being deleted does not count, unless a rule is about it."""
+    current = _current(planned)
+    pods = [pod for pod in current if not pod.deleting]
     exited = {(pod.type, pod.index) for pod in pods if pod.ended and pod.ended.code == 0 and not pod.disrupted}
     before, after = completed_.read(old.get("completed")), completed_.read(new.get("completed"))
     for type_, indexes in after.items():
@@ -88,6 +157,8 @@ def _check_evidence(planned: Planned, old: Status, new: Status) -> None:
     failure = new.get("failure") or {}
     if new.get("state") == "Failed" and "pod" in failure:
         guilty = {pod.name for pod in pods if not (pod.disrupted and failure["reason"] == REASON_BACKOFF)}
+        if failure["reason"] == REASON_FAILURE_POLICY:
+            guilty = {pod.name for pod in current if policies.action(planned.job, pod) == "FailJob"}
         require(failure["pod"] in guilty, f"the job has failed by {failure['pod']}, which did not fail by itself")
 
 
@@ -103,32 +174,41 @@ def _check_completed(planned: Planned, old: Status, new: Status) -> None:
     for type_, indexes in after.items():
         surplus = {index for index in indexes if index >= sizes.get(type_, 0)}
         require(not surplus, f"{type_} {sorted(surplus)} counts as completed, and the job has no such replica")
-    for pod in planned.observed.pods:
-        is_of_attempt = not restart_all.applies_to(planned.job) or pod.attempt == new.get("attempt", 0)
-        if pod.phase == "Succeeded" and not pod.deleting and is_of_attempt and _is_current(planned, pod):
+    for pod in _of_attempt(planned):
+        if pod.phase == "Succeeded" and not pod.deleting:
             require(pod.index in after.get(pod.type, ()), f"the success of {pod.name} is not recorded")
 
 
 def _check_retries(planned: Planned, old: Status, new: Status) -> None:
+    """The counts of the replicas and of the restarts of the whole job grow by failures of present pods only."""
     before, after = _failures(old), _failures(new)
-    for replica in {*before, *after}:
+    current = _current(planned)
+    counters = {pod.uid: policies.counter(planned.job, pod) for pod in current}
+    for replica in {*before, *after} - {restart_all.KEY}:
         increase = after.get(replica, 0) - before.get(replica, 0)
         require(increase >= 0, f"the retries of {replica} decrease: {before} to {after}")
         if not increase:
             continue
-        failed = [
-            pod
-            for pod in planned.observed.pods
-            if f"{pod.type}-{pod.index}" == replica and has_failed(pod) and not pod.disrupted and not pod.deleting
-        ]
-        counted = [pod.attempt + 1 for pod in failed if _is_current(planned, pod)]
+        grown = [f for f in FIELDS if new.get(f, {}).get(replica, 0) != old.get(f, {}).get(replica, 0)]
+        pods = [pod for pod in current if f"{pod.type}-{pod.index}" == replica and [counters[pod.uid]] == grown]
+        counted = [pod.attempt + 1 for pod in pods]
         require(after[replica] in counted, f"the retries of {replica} become {after[replica]}, its failures {counted}")
+    begun = new.get("attempt", 0) - old.get("attempt", 0)
+    increase = after.get(restart_all.KEY, 0) - before.get(restart_all.KEY, 0)
+    require(increase == begun and begun in (0, 1), f"attempt {begun} more, restarts of the job {increase} more")
+    completed = completed_.read(old.get("completed"))
+    due = [pod.name for pod in current if counters[pod.uid] == "job" and pod.index not in completed.get(pod.type, ())]
+    due = [] if planned.job.run_policy.suspend else due
+    require(begun == bool(due), f"attempt {begun} more, and a rule restarts the job for {due}")
+
+
+FIELDS = ("retries", "ignoredRetries")
 
 
 def _failures(status: Status) -> dict[str, int]:
     """The recorded failures of each replica, with those that a rule of podFailurePolicy ignores for the limits."""
     counts: Counter[str] = Counter()
-    for field in ("retries", "ignoredRetries"):
+    for field in FIELDS:
         counts.update(status.get(field, {}))
     return dict(counts)
 
@@ -138,15 +218,33 @@ def _check_attempt(planned: Planned, old: Status, new: Status) -> None:
     counts = [status.get("retries", {}).get(restart_all.KEY, 0) for status in (old, new)]
     require(begun in (0, 1), f"the attempt changes by {begun}")
     failed = any(
-        has_failed(pod) and not pod.disrupted and not pod.deleting and pod.attempt == old.get("attempt", 0)
-        for pod in planned.observed.pods
-        if _is_current(planned, pod)
+        policies.counter(planned.job, pod) in ("retries", "job") and pod.attempt == old.get("attempt", 0)
+        for pod in _current(planned)
     )
     expected = int(begun == 1 and failed)
     require(counts[1] - counts[0] == expected, f"the job's retries become {counts[1]} from {counts[0]}")
 
 
-def _is_current(planned: Planned, pod: PodState) -> bool:
-    """Whether the pod is of the present spec."""
-    group = next((group for group in planned.job.groups if group.type.lower() == pod.type), None)
-    return group is not None and pod.index < group.replicas and pod.spec_hash == spec_hash(planned.job, group)
+def _current(planned: Planned) -> list[PodState]:
+    """The pods of the present spec; with the action RestartJob, of the present attempt."""
+    old, new = planned.job.status, planned.plan.status or planned.job.status
+    is_known = old.get("specHash") in (None, new.get("specHash")) and not restart_all.applies_to(planned.job)
+    recorded = old.get("attempt", 0) if is_known else 0
+    annotations = policies.attempts(planned.job, planned.observed.pods, recorded)
+    sizes = {group.type.lower(): group.replicas for group in planned.job.groups}
+    return [
+        pod
+        for pod in planned.observed.pods
+        if pod.spec_hash == annotations.get(pod.type) and pod.index < sizes.get(pod.type, 0)
+    ]
+
+
+def _of_attempt(planned: Planned) -> list[PodState]:
+    """:func:`_current`, of the present attempt under ``restartScope: Job`` too."""
+    pods = _current(planned)
+    if not restart_all.applies_to(planned.job):
+        return pods
+    old, new = planned.job.status, planned.plan.status or planned.job.status
+    recorded = old.get("attempt", 0) if old.get("specHash") in (None, new.get("specHash")) else 0
+    newest = max([recorded, *(pod.attempt for pod in pods if not pod.deleting)])
+    return [pod for pod in pods if pod.attempt == newest]

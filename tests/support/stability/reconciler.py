@@ -133,12 +133,12 @@ class Reconciler:
     def _crash(self, planned: Planned, state: State, number: int) -> State:
         """The operator restarts after its first writes, and reconciles every job."""
         writes = planned.writes[:number]
-        invariants.check_created(state, writes)
+        invariants.check_created(planned, self._scenario.framework, state, writes)
         return api_server.apply(state, writes)[0]._replace(wake=0)
 
     def _carry_out(self, planned: Planned, seen: State, state: State, answer: Answer) -> State:
         if seen is state:
-            invariants.check_created(state, planned.writes)
+            invariants.check_created(planned, self._scenario.framework, state, planned.writes)
             invariants.check_deleted(planned, state)
         after, result = api_server.apply(state, planned.writes, answer)
         if planned.plan.delete_job:

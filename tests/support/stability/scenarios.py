@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from support.builders import (
@@ -40,6 +40,8 @@ class Scenario:
     scaled: str = "Worker"
     """The replica type that tenants scale."""
     sizes: tuple[int, int] = (1, 2)
+    edited_run_policy: Mapping[str, Any] = field(default_factory=dict)
+    """Fields that tenants set and reset."""
 
     def manifest(self, spec: Spec) -> Resource:
         """The job as its tenants have edited it, without generation and status."""
@@ -49,6 +51,8 @@ class Scenario:
                 entry["template"]["spec"]["containers"][0]["image"] = "train:2"
             if type_ in ("", self.scaled.upper()):
                 entry["replicas"] = self.sizes[spec.size]
+        if spec.policy:
+            made["spec"].setdefault("runPolicy", {}).update(copy.deepcopy(dict(self.edited_run_policy)))
         if spec.suspend:
             made["spec"].setdefault("runPolicy", {})["suspend"] = True
         return made
@@ -56,6 +60,11 @@ class Scenario:
     @property
     def can_suspend(self) -> bool:
         return isinstance(self.resource["spec"], dict)
+
+    @property
+    def has_autoscaler(self) -> bool:
+        spec = self.resource["spec"]
+        return isinstance(spec, dict) and "metrics" in spec.get("elasticPolicy", {})
 
     def is_long_running(self, type_: str) -> bool:
         found = self.framework.type_named(type_)
@@ -103,17 +112,137 @@ def _mx(flavor: str, policy: str, **run_policy: Any) -> Resource:
     return (made.run_policy(**run_policy) if run_policy else made).resource()
 
 
-RULES = [
-    {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [137]}},
-    {"action": "Restart", "onExitCodes": {"operator": "In", "values": [1]}},
-]
+DISRUPTION = {"onPodConditions": [{"type": "DisruptionTarget"}]}
+OUT_OF_MEMORY = {"onTerminationReasons": {"operator": "In", "values": ["OOMKilled"]}}
+METRIC = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
 
 
-def _elastic(worker: int, **fields: Any) -> Resource:
-    return pytorchjob(worker=worker, elasticPolicy={"minReplicas": 1, "maxReplicas": 2}, **fields)
+def on_code(*values: int, operator: str = "In") -> Resource:
+    return {"onExitCodes": {"operator": operator, "values": list(values)}}
 
 
-def _families() -> Mapping[str, tuple[Framework, Mapping[str, Resource]]]:
+def rules(*entries: tuple[str, Resource]) -> Resource:
+    """A podFailurePolicy of actions with their requirements."""
+    return {"rules": [{"action": action, **copy.deepcopy(requirement)} for action, requirement in entries]}
+
+
+def depends(type_: str, **conditions: str) -> Resource:
+    """A startupPolicy: ``type_`` waits for other types."""
+    return {"dependsOn": {type_: [{"replicaType": name, "condition": one} for name, one in conditions.items()]}}
+
+
+IN_ORDER = {"startupPolicyOrder": "InOrder"}
+
+
+def _elastic(worker: int, **policy: Any) -> Resource:
+    return pytorchjob(worker=worker, elasticPolicy={"minReplicas": 1, "maxReplicas": 2, **policy})
+
+
+Family = tuple[Framework, Mapping[str, Resource]]
+
+
+def _failure_rules() -> Mapping[str, Family]:
+    """runPolicy.podFailurePolicy with each action and each requirement, and maxRestartsPerReplica."""
+    restart_job = rules(("RestartJob", on_code(137)), ("Restart", on_code(1)), ("RestartJob", DISRUPTION))
+    single = rules(("Ignore", on_code(137)), ("Restart", on_code(1)))
+    dynamic = _tf_map(worker=1)
+    dynamic["spec"]["enableDynamicWorker"] = True
+    return {
+        "failure rules, mxnet": (
+            MXNET,
+            {
+                "ignore, restart": _mx("v1", "Never", cleanPodPolicy="Running", podFailurePolicy=single),
+                "restart job": _mx("v1", "Never", cleanPodPolicy="Running", podFailurePolicy=restart_job),
+                "restart job, backoff 2": _mx(
+                    "v1alpha1", "OnFailure", backoffLimit=2, maxRestartsPerReplica=1, podFailurePolicy=restart_job
+                ),
+                "whole job": _mx(
+                    "v1",
+                    "ExitCode",
+                    restartScope="Job",
+                    backoffLimit=1,
+                    podFailurePolicy=rules(("Ignore", on_code(137)), ("Count", DISRUPTION), ("RestartJob", on_code(1))),
+                ),
+                "replica limit": _mx("v1", "ExitCode", maxRestartsPerReplica=1, cleanPodPolicy="All"),
+            },
+        ),
+        "failure rules, tensorflow": (
+            TENSORFLOW,
+            {
+                "fail job, ignore, count": _with(
+                    _tf_map(chief=1, worker=1),
+                    "ExitCode",
+                    cleanPodPolicy="Running",
+                    podFailurePolicy=rules(
+                        ("FailJob", DISRUPTION), ("Ignore", OUT_OF_MEMORY), ("Count", on_code(1, operator="NotIn"))
+                    ),
+                ),
+                "count a drain, replica limit": _with(
+                    _tf_list(master=1, worker=1),
+                    "OnFailure",
+                    maxRestartsPerReplica=1,
+                    podFailurePolicy=rules(("Count", DISRUPTION), ("FailJob", OUT_OF_MEMORY)),
+                ),
+                "elastic, restart and ignore": _with(
+                    dynamic,
+                    "Never",
+                    maxRestartsPerReplica=1,
+                    cleanPodPolicy="All",
+                    podFailurePolicy=rules(("Restart", DISRUPTION), ("Restart", on_code(137)), ("Ignore", on_code(1))),
+                ),
+            },
+        ),
+        "failure rules, pytorch": (
+            PYTORCH,
+            {
+                "restart job, ttl": _with(
+                    pytorchjob(1, 1),
+                    "OnFailure",
+                    ttlSecondsAfterFinished=20,
+                    cleanPodPolicy="All",
+                    podFailurePolicy=rules(("RestartJob", OUT_OF_MEMORY), ("Ignore", DISRUPTION)),
+                ),
+                "elastic, restart job": _with(
+                    _elastic(1),
+                    "Never",
+                    cleanPodPolicy="Running",
+                    podFailurePolicy=rules(("RestartJob", on_code(137)), ("FailJob", OUT_OF_MEMORY)),
+                ),
+                "replica limit 0, in place": _with(pytorchjob(1, 1), "OnFailure", maxRestartsPerReplica=0),
+            },
+        ),
+    }
+
+
+def _startup_policies() -> Mapping[str, Family]:
+    """runPolicy.startupPolicy: in order, and after each condition."""
+    restart_job = rules(("RestartJob", on_code(137)), ("RestartJob", DISRUPTION))
+    after_ps = {**depends("Worker", PS="Running"), "startupPolicyOrder": "AnyOrder"}
+    return {
+        "startup policy": (
+            MXNET,
+            {
+                "in order": _mx("v1", "ExitCode", startupPolicy=IN_ORDER, cleanPodPolicy="Running"),
+                "in order, restart job": _mx("v1", "Never", startupPolicy=IN_ORDER, podFailurePolicy=restart_job),
+                "in order, whole job": _mx("v1alpha1", "Never", startupPolicy=IN_ORDER, restartScope="Job"),
+            },
+        ),
+        "startup policy, tensorflow": (
+            TENSORFLOW,
+            {"worker after running PS": _with(_tf_map(ps=1, worker=1), "ExitCode", startupPolicy=after_ps)},
+        ),
+        "startup policy, pytorch": (
+            PYTORCH,
+            {
+                "master after the workers have completed": _with(
+                    pytorchjob(1, 1), "OnFailure", startupPolicy=depends("Master", Worker="Complete")
+                )
+            },
+        ),
+    }
+
+
+def _families() -> Mapping[str, Family]:
     tensorboard = _tf_list(master=1, worker=1)
     tensorboard["spec"]["tensorboard"] = {"logDir": "/logs"}
     dynamic = _tf_map(worker=1)
@@ -168,7 +297,6 @@ def _families() -> Mapping[str, tuple[Framework, Mapping[str, Resource]]]:
                 "v1alpha1, on failure": _mx("v1alpha1", "OnFailure"),
                 "v1alpha1, never, backoff 1": _mx("v1alpha1", "Never", backoffLimit=1, cleanPodPolicy="All"),
                 "v1alpha1, whole job": _mx("v1alpha1", "Never", restartScope="Job"),
-                "v1, rules": _mx("v1", "Never", cleanPodPolicy="Running", podFailurePolicy={"rules": RULES}),
                 "mpba": _mx("mpba", "Never"),
             },
         ),
@@ -198,14 +326,36 @@ def _families() -> Mapping[str, tuple[Framework, Mapping[str, Resource]]]:
             {
                 "exit code": _with(_elastic(1), "ExitCode", cleanPodPolicy="Running"),
                 "never, backoff 1": _with(_elastic(1), "Never", backoffLimit=1, cleanPodPolicy="All"),
+                "metrics": _with(_elastic(1, metrics=[METRIC]), "ExitCode"),
+                "metrics, all": _with(_elastic(1, metrics=[METRIC]), "Never", backoffLimit=1, cleanPodPolicy="All"),
             },
         ),
+        **_failure_rules(),
+        **_startup_policies(),
         "start order": (ECHO_IN_ORDER, {"never": echojob(1), "exit code": _with(echojob(1), "ExitCode")}),
     }
 
 
+EDITED = {
+    "failure rules, mxnet: restart job": {
+        "podFailurePolicy": rules(("Ignore", on_code(137)), ("RestartJob", on_code(1)), ("Count", DISRUPTION))
+    },
+    "failure rules, mxnet: replica limit": {"maxRestartsPerReplica": 0},
+    "failure rules, tensorflow: fail job, ignore, count": {"podFailurePolicy": rules(("Restart", DISRUPTION))},
+    "startup policy: in order": {"startupPolicy": {"startupPolicyOrder": "AnyOrder"}},
+    "startup policy, pytorch: master after the workers have completed": {"startupPolicy": {}},
+}
+"""Fields of the runPolicy that tenants set and reset, by the name of the scenario."""
+
 SCENARIOS: tuple[Scenario, ...] = tuple(
-    Scenario(f"{family}: {name}", family, framework, resource, "Follower" if family == "start order" else "Worker")
+    Scenario(
+        name := f"{family}: {title}",
+        family,
+        framework,
+        resource,
+        "Follower" if family == "start order" else "Worker",
+        edited_run_policy=EDITED.get(name, {}),
+    )
     for family, (framework, jobs) in _families().items()
-    for name, resource in jobs.items()
+    for title, resource in jobs.items()
 )

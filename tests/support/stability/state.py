@@ -82,6 +82,7 @@ class Spec(NamedTuple):
     version: int = 0
     size: int = 0
     suspend: bool = False
+    policy: int = 0
 
 
 class State(NamedTuple):

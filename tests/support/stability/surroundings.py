@@ -70,9 +70,17 @@ def _tenants(scenario: Scenario, state: State) -> Iterator[tuple[str, Step]]:
         yield what, partial(with_spec, state, spec._replace(suspend=not spec.suspend))
     for one in state.objects:
         yield f"delete {one.kind} {one.name}", partial(api_server.delete, state, one.kind, one.name)
+    if scenario.edited_run_policy:
+        yield "edit the run policy", partial(with_spec, state, spec._replace(policy=1 - spec.policy))
     for pod in state.pods:
         if pod.deleting is None:
             yield f"delete {pod.type}-{pod.index}", partial(api_server.delete, state, "Pod", pod.name)
+            yield f"drain {pod.type}-{pod.index}", partial(_drain, state, pod)
+
+
+def _drain(state: State, pod: Pod) -> State:
+    """A deletion by the eviction API, the scheduler or the taint manager: first the condition, then the deletion."""
+    return api_server.delete(with_pod(state, pod, pod._replace(disrupted=True)), "Pod", pod.name)
 
 
 def quiet_step(state: State) -> State | None:

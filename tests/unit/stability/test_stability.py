@@ -11,8 +11,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic import plan
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup, failure, replicas
+from ansible_collections.dljob.operator.plugins.module_utils.logic import owned_objects, plan
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
+    cleanup,
+    failure,
+    replica_limit,
+    replicas,
+    restart_job,
+    start_order,
+)
 from support.stability import reconciler
 from support.stability.__main__ import main
 from support.stability.explorer import QUIET, Explorer
@@ -29,6 +36,16 @@ def test_every_state_becomes_stable(scenario: Scenario) -> None:
 
 
 FOUND = {
+    # nothing triggered the deletion of the autoscaler, because nothing else was to be cleaned up
+    "autoscaler of a finished job": (
+        "pytorch elastic: metrics",
+        [QUIET, "run worker-0", "exit 0 worker-0", QUIET],
+    ),
+    # a type that had its pod was reported as waiting
+    "start order of a job that runs": (
+        "startup policy, pytorch: master after the workers have completed",
+        ["edit the run policy", "edit the run policy, then a reconcile that had read before it"],
+    ),
     # the completed replicas of a spec counted for the next one, because a job that starts again forgot its spec hash
     "progress of a refused job": (
         "pytorch: exit code, ttl",
@@ -71,6 +88,17 @@ def _counts_again(next_actions: Callable[..., Any]) -> Callable[..., Any]:
         counts = {replicas.key(pod.type, pod.index): 1 for pod in failed}
         again = {name: progress.retries.get(name, 0) + counts[name] for name in counts}
         return dataclasses.replace(found, retries={**found.retries, **again})
+
+    return changed
+
+
+def _does_not_wait_for_the_last_attempt(next_actions: Callable[..., Any]) -> Callable[..., Any]:
+    """Creates the pods of a new attempt where replicas have none, while others still have their old ones."""
+
+    def changed(job: Any, observed: Any, progress: Any, now: Any) -> Any:
+        found = next_actions(job, observed, progress, now)
+        starts = replicas.next_actions(job, observed, progress, now).starts
+        return found if found.begins else dataclasses.replace(found, starts=starts)
 
     return changed
 
@@ -119,6 +147,48 @@ BROKEN: dict[str, tuple[Any, str, Callable[[Any], Any], str, str]] = {
         lambda _: lambda job, observed, hashes: observed,
         "mxnet: mpba",
         "succeeded|completed|of its spec",
+    ),
+    "restarts one replica instead of the job": (
+        restart_job,
+        "next_actions",
+        lambda _: replicas.next_actions,
+        "failure rules, mxnet: restart job",
+        "the retries of|a rule restarts the job",
+    ),
+    "begins an attempt beside the pods of the last one": (
+        restart_job,
+        "next_actions",
+        _does_not_wait_for_the_last_attempt,
+        "failure rules, pytorch: restart job, ttl",
+        "beside .* of an earlier one|a second pod of a rank",
+    ),
+    "counts what a rule ignores": (
+        replicas,
+        "ACTION_IGNORE",
+        lambda _: "",
+        "failure rules, mxnet: ignore, restart",
+        "the retries of",
+    ),
+    "ignores the limit of a replica": (
+        replica_limit,
+        "over_limit",
+        lambda _: lambda *given: None,
+        "failure rules, mxnet: replica limit",
+        "exceeded its limit",
+    ),
+    "starts all types at once": (
+        start_order,
+        "waiting_types",
+        lambda _: lambda *given: {},
+        "startup policy: in order",
+        "before the types that they wait for",
+    ),
+    "keeps the autoscaler of a job that rests": (
+        owned_objects,
+        "at_rest",
+        lambda _: tuple,
+        "pytorch elastic: metrics",
+        "has .'HorizontalPodAutoscaler",
     ),
     "never looks again": (
         reconciler,

@@ -1,0 +1,97 @@
+"""What podFailurePolicy, the limits and the start order of a job ask for, from their documentation and not by the code
+of the product."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed
+from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState
+from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import (
+    FailureRule,
+    OnExitCodes,
+    OnPodConditions,
+)
+
+COUNTED = ("Count", "Restart", "RestartJob")
+"""Actions after which even a disruption counts."""
+Rank = tuple[str, int]
+"""Type in lower case, and index."""
+
+
+def action(job: DLJob, pod: PodState) -> str:
+    """The action of the first rule that matches the failure of ``pod``, "" without a failure or a match."""
+    if pod.deleting:
+        is_over = pod.phase == "Succeeded" or (pod.ended is not None and pod.ended.code == 0)
+        failed = pod.disrupted and not is_over
+    else:
+        failed = has_failed(pod)
+    return next((rule.action for rule in job.run_policy.failure_rules if failed and _matches(rule, pod)), "")
+
+
+def _matches(rule: FailureRule, pod: PodState) -> bool:
+    requirement = rule.requirement
+    if isinstance(requirement, OnPodConditions):
+        return bool(set(requirement.conditions) & set(pod.conditions))
+    if pod.deleting or pod.ended is None or not pod.terminated or not pod.ended.code:
+        return False
+    value = pod.ended.code if isinstance(requirement, OnExitCodes) else pod.ended.reason
+    return (value in requirement.values) == (requirement.operator == "In")
+
+
+def counter(job: DLJob, pod: PodState) -> str:
+    """The field of the status that counts the failure of ``pod``, "" where none does. ``job`` stands for the count of
+    the restarts of the whole job."""
+    decided = action(job, pod)
+    if decided == "RestartJob":
+        return "job"
+    if decided in COUNTED:
+        return "retries"
+    if pod.deleting or pod.disrupted or not has_failed(pod):
+        return ""
+    return "ignoredRetries" if decided == "Ignore" else "retries"
+
+
+def attempts(job: DLJob, pods: Collection[PodState], recorded: int) -> dict[str, str]:
+    """The annotation of the pods of the present attempt, by type in lower case; the action RestartJob begins attempts.
+
+    The newest pods show the attempt where the status is not written yet.
+    """
+    hashes = {group.type.lower(): spec_hash(job, group) for group in job.groups}
+    newest = max([recorded, *(attempt_of(pod.spec_hash, hashes.get(pod.type, "")) for pod in pods if not pod.deleting)])
+    return {type_: f"{text}-{newest}" if newest else text for type_, text in hashes.items()}
+
+
+def attempt_of(annotation: str, of_spec: str) -> int:
+    """The attempt in the annotation of a pod of the spec with that hash; 0 for a pod of another spec."""
+    spec, _, attempt = annotation.partition("-")
+    return int(attempt or 0) if spec == of_spec else 0
+
+
+def held_back(
+    job: DLJob, framework: Framework, pods: Collection[PodState], completed: Mapping[str, set[int]]
+) -> dict[str, str]:
+    """The types of which no pod may be created, each with a type that it waits for. ``pods`` are the present ones."""
+    found: dict[str, str] = {}
+    for type_, other, state in _dependencies(job, framework):
+        group = job.group(other)
+        reached = {
+            (pod.type, pod.index)
+            for pod in pods
+            if not pod.deleting
+            and state != "completed"
+            and (pod.is_ready if state == "ready" else pod.phase == "Running")
+        }
+        reached |= {(other.lower(), index) for index in completed.get(other.lower(), ())}
+        if group and any((other.lower(), index) not in reached for index in range(group.replicas)):
+            found[type_] = other
+    return found
+
+
+def _dependencies(job: DLJob, framework: Framework) -> Iterator[tuple[str, str, str]]:
+    for type_ in framework.replica_types:
+        for others in (type_.starts_after, job.run_policy.starts_after.get(type_.name, {})):
+            yield from ((type_.name, other, state) for other, state in others.items())
