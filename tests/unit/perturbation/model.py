@@ -56,6 +56,8 @@ class Exit:
     """How the framework's container of a pod ends. In place, where the pod's restart policy says so."""
 
     code: int
+    evicted: bool = False
+    """The node ends the pod, and no policy restarts it in place."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class Replica:
     index: int
     attempt: int
     """The label of the pod."""
+    restarts: int = 0
+    """In place."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,8 @@ class Scenario:
     exits: Callable[[Replica, World], Exit | None]
     actions: Sequence[Action] = ()
     prepare: Callable[[World], None] = lambda world: None
+    inherit: Callable[[World], None] = lambda world: None
+    """Creates what another operator has left of the job, as soon as that exists."""
     info: Mapping[str, Any] | None = None
     """The cluster info that the engine publishes."""
 
@@ -150,6 +156,7 @@ class World:
         self.crashed_at: int | None = None
         scenario.prepare(self)
         self.create_job()
+        scenario.inherit(self)
 
     def _bind(self) -> None:
         self.server.now = lambda: self.now
@@ -317,13 +324,14 @@ class World:
     def _containers_exit(self) -> bool:
         """The success target last, so that what the status says of the others does not depend on the order."""
         for pod in sorted(self.pods.values(), key=lambda pod: (_rank(pod)[1] in TARGETS, _rank(pod))):
-            if pod["status"]["phase"] != "Running":
-                continue
             labels = pod["metadata"]["labels"]
+            if pod["status"]["phase"] != "Running" or "dljob.operator/attempt" not in labels:
+                continue
             replica = Replica(
                 labels["dljob.operator/replica-type"],
                 int(labels["dljob.operator/replica-index"]),
                 int(labels["dljob.operator/attempt"]),
+                pod["status"]["containerStatuses"][0]["restartCount"],
             )
             end = self.scenario.exits(replica, self)
             if end is not None:
@@ -332,6 +340,9 @@ class World:
         return False
 
     def _end(self, pod: Resource, end: Exit) -> None:
+        if end.evicted:
+            self._evict(pod)
+            return
         reason = "Error" if end.code else "Completed"
         ended = {"terminated": {"exitCode": end.code, "reason": reason, "finishedAt": self.time}}
         policy = pod["spec"].get("restartPolicy")
@@ -385,7 +396,9 @@ class World:
         self.server.request("DELETE", f"/api/v1/namespaces/default/pods/{name}")
 
     def evict(self, type_: str, index: int) -> None:
-        pod = self.pod(type_, index)
+        self._evict(self.pod(type_, index))
+
+    def _evict(self, pod: Resource) -> None:
         disrupted = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
         status = {"phase": "Failed", "reason": "Evicted", "message": "low on memory", "conditions": [disrupted]}
         self._set_pod(pod, status={**pod["status"], **status})
@@ -485,8 +498,8 @@ class _Client(FakeRestClient):
 
 def _rank(pod: Resource) -> tuple[str, str, str]:
     labels = pod["metadata"]["labels"]
-    return (
-        predicates.owner_uid(pod) or "",
-        labels["dljob.operator/replica-type"],
-        labels["dljob.operator/replica-index"],
+    type_, index = (
+        labels.get(f"dljob.operator/{name}") or labels[f"training.kubeflow.org/{name}"]
+        for name in ("replica-type", "replica-index")
     )
+    return predicates.owner_uid(pod) or "", type_, index
