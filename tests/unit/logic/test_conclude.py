@@ -79,6 +79,7 @@ def test_a_wrong_config_map_is_read_again_where_no_watch_event_follows(planned: 
 @pytest.mark.parametrize(("before", "after"), [(None, LATEST), (0.2, 0.2), (60.0, LATEST)])
 def test_a_deferred_status_is_due_within_a_second(before: float | None, after: float) -> None:
     assert defer(Conclusion(AS_PLANNED, (), before, "message")) == Conclusion(None, (), after, "message")
+    assert 0 < after <= 1
 
 
 # --- what the log and the user read
