@@ -72,7 +72,7 @@ class Reader:
 
     def others(self, manifests: Iterable[Object]) -> list[Object]:
         """Read those of the objects that exist."""
-        found = []
+        found: list[Object] = []
         for manifest in manifests:
             metadata, kind = manifest["metadata"], manifest["kind"]
             present = self._find(f"{_collection(kind, metadata['namespace'])}/{metadata['name']}")
