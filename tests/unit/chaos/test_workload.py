@@ -134,14 +134,14 @@ def holds(term: Any, value: Any) -> bool:
 
 def simulated(phase: str = "", *, deleted: bool = False, attempt: int = 0, **annotations: str) -> Any:
     names = {"exit": shapes.EXIT, "first_exit": shapes.FIRST_EXIT}
-    return {
-        "metadata": {
-            "labels": {stages.ATTEMPT: str(attempt)},
-            "annotations": {names[name]: text for name, text in annotations.items()},
-            **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {}),
-        },
-        "status": {"phase": phase or "Pending", **({"podIP": "10.0.0.1"} if phase else {})},
+    metadata: dict[str, Any] = {
+        "labels": {stages.ATTEMPT: str(attempt)},
+        "annotations": {names[name]: text for name, text in annotations.items()},
     }
+    if deleted:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    status = {"phase": phase, "podIP": "10.0.0.1"} if phase else {"phase": "Pending"}
+    return {"metadata": metadata, "status": status}
 
 
 @pytest.mark.parametrize(
