@@ -15,7 +15,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
     REASON_REPLICA_BACKOFF,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState
 
 from support.stability import policies
 from support.stability.api_server import Write
@@ -51,7 +50,7 @@ def check_created(planned: Planned, framework: Framework, state: State, writes: 
 def _check_start_order(planned: Planned, framework: Framework, created: list[Pod]) -> None:
     status = planned.plan.status or planned.job.status
     done = completed_.read(status.get("completed"))
-    held = policies.held_back(planned.job, framework, _of_attempt(planned), done)
+    held = policies.held_back(planned.job, framework, planned.of_attempt, done)
     early = sorted({pod.type for pod in created} & {type_.lower() for type_ in held})
     require(not early, f"pods of {early} are created before the types that they wait for: {held}")
 
@@ -80,7 +79,7 @@ def check_deleted(planned: Planned, state: State) -> None:
         return
     if restart_all.applies_to(planned.job):
         return  # check_status compares its attempt with its count
-    for pod in _current(planned):
+    for pod in planned.current:
         if pod.name in deleted and policies.counter(planned.job, pod):
             counted = _failures(status).get(f"{pod.type}-{pod.index}", 0)
             require(counted > pod.attempt, f"{pod.name} is deleted, and its failure is not counted")
@@ -114,13 +113,13 @@ def _check_failure(planned: Planned, new: Status) -> None:
     done = completed_.read(new.get("completed"))
     fatal = [
         pod.name
-        for pod in _of_attempt(planned)
+        for pod in planned.of_attempt
         if policies.action(job, pod) == "FailJob" and pod.index not in done.get(pod.type, ())
     ]
     reason = (new.get("failure") or {}).get("reason") if new.get("state") == "Failed" else None
     require(bool(fatal) or reason != REASON_FAILURE_POLICY, "the job has failed by a rule that matches no pod")
     require(not fatal or reason is not None, f"the job goes on, and a rule fails it for {fatal}")
-    in_place = {f"{pod.type}-{pod.index}": pod.restarts for pod in _of_attempt(planned) if not pod.deleting}
+    in_place = {f"{pod.type}-{pod.index}": pod.restarts for pod in planned.of_attempt if not pod.deleting}
     retries = Counter(new.get("retries", {}))
     of_replicas = Counter(in_place)
     of_replicas.update({name: count for name, count in retries.items() if name != restart_all.KEY})
@@ -129,7 +128,7 @@ def _check_failure(planned: Planned, new: Status) -> None:
     is_over = limit is not None and most > limit
     require(is_over or reason != REASON_REPLICA_BACKOFF, f"no replica has exceeded its limit {limit}: {of_replicas}")
     require(not is_over or reason is not None, f"a replica has exceeded its limit {limit}: {of_replicas}")
-    total = retries.total() + sum(pod.restarts for pod in _of_attempt(planned))
+    total = retries.total() + sum(pod.restarts for pod in planned.of_attempt)
     is_over = limit_of_all is not None and total > limit_of_all
     require(is_over or reason != REASON_BACKOFF, f"the limit {limit_of_all} is not exceeded: {retries}")
     require(not is_over or reason is not None, f"the limit {limit_of_all} is exceeded: {retries}")
@@ -142,7 +141,7 @@ def _replicas(planned: Planned) -> set[str]:
 def _check_evidence(planned: Planned, old: Status, new: Status) -> None:
     """Only pods of the present spec decide that a replica or the job has succeeded, or which pod has failed it. What
     happens to a pod that is being deleted does not count, unless a rule is about it."""
-    current = _current(planned)
+    current = planned.current
     pods = [pod for pod in current if not pod.deleting]
     exited = {(pod.type, pod.index) for pod in pods if pod.ended and pod.ended.code == 0 and not pod.disrupted}
     before, after = completed_.read(old.get("completed")), completed_.read(new.get("completed"))
@@ -174,7 +173,7 @@ def _check_completed(planned: Planned, old: Status, new: Status) -> None:
     for type_, indexes in after.items():
         surplus = {index for index in indexes if index >= sizes.get(type_, 0)}
         require(not surplus, f"{type_} {sorted(surplus)} counts as completed, and the job has no such replica")
-    for pod in _of_attempt(planned):
+    for pod in planned.of_attempt:
         if pod.phase == "Succeeded" and not pod.deleting:
             require(pod.index in after.get(pod.type, ()), f"the success of {pod.name} is not recorded")
 
@@ -182,7 +181,7 @@ def _check_completed(planned: Planned, old: Status, new: Status) -> None:
 def _check_retries(planned: Planned, old: Status, new: Status) -> None:
     """The counts of the replicas and of the restarts of the whole job grow by failures of present pods only."""
     before, after = _failures(old), _failures(new)
-    current = _current(planned)
+    current = planned.current
     counters = {pod.uid: policies.counter(planned.job, pod) for pod in current}
     for replica in {*before, *after} - {restart_all.KEY}:
         increase = after.get(replica, 0) - before.get(replica, 0)
@@ -219,32 +218,7 @@ def _check_attempt(planned: Planned, old: Status, new: Status) -> None:
     require(begun in (0, 1), f"the attempt changes by {begun}")
     failed = any(
         policies.counter(planned.job, pod) in ("retries", "job") and pod.attempt == old.get("attempt", 0)
-        for pod in _current(planned)
+        for pod in planned.current
     )
     expected = int(begun == 1 and failed)
     require(counts[1] - counts[0] == expected, f"the job's retries become {counts[1]} from {counts[0]}")
-
-
-def _current(planned: Planned) -> list[PodState]:
-    """The pods of the present spec; with the action RestartJob, of the present attempt."""
-    old, new = planned.job.status, planned.plan.status or planned.job.status
-    is_known = old.get("specHash") in (None, new.get("specHash")) and not restart_all.applies_to(planned.job)
-    recorded = old.get("attempt", 0) if is_known else 0
-    annotations = policies.attempts(planned.job, planned.observed.pods, recorded)
-    sizes = {group.type.lower(): group.replicas for group in planned.job.groups}
-    return [
-        pod
-        for pod in planned.observed.pods
-        if pod.spec_hash == annotations.get(pod.type) and pod.index < sizes.get(pod.type, 0)
-    ]
-
-
-def _of_attempt(planned: Planned) -> list[PodState]:
-    """:func:`_current`, of the present attempt under ``restartScope: Job`` too."""
-    pods = _current(planned)
-    if not restart_all.applies_to(planned.job):
-        return pods
-    old, new = planned.job.status, planned.plan.status or planned.job.status
-    recorded = old.get("attempt", 0) if old.get("specHash") in (None, new.get("specHash")) else 0
-    newest = max([recorded, *(pod.attempt for pod in pods if not pod.deleting)])
-    return [pod for pod in pods if pod.attempt == newest]

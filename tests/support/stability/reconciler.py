@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_stat
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status, restart_all
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import Resolution
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -25,7 +26,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 )
 
 from support.builders import NOW, Resource
-from support.stability import api_server, invariants
+from support.stability import api_server, invariants, policies
 from support.stability.api_server import Answer, Write
 from support.stability.scenarios import Scenario
 from support.stability.state import Pod, Spec, State, Step, read_status, stamp_of, with_status
@@ -36,7 +37,7 @@ REMEMBERED = 30_000
 """Plans, which are most of the time of an exploration."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Planned:
     """What a reconcile decides."""
 
@@ -50,6 +51,32 @@ class Planned:
     def is_quiet(self) -> bool:
         """Whether it writes nothing."""
         return not self.writes and self.plan.status is None and not self.plan.delete_job
+
+    @functools.cached_property
+    def current(self) -> list[PodState]:
+        """The observed pods of the present spec; where a rule restarts the job, of the present attempt."""
+        recorded = 0 if restart_all.applies_to(self.job) else self._recorded_attempt
+        annotations = policies.attempts(self.job, self.observed.pods, recorded)
+        sizes = {group.type.lower(): group.replicas for group in self.job.groups}
+        return [
+            pod
+            for pod in self.observed.pods
+            if pod.spec_hash == annotations.get(pod.type) and pod.index < sizes.get(pod.type, 0)
+        ]
+
+    @functools.cached_property
+    def of_attempt(self) -> list[PodState]:
+        """:attr:`current`, of the present attempt under ``restartScope: Job`` too."""
+        if not restart_all.applies_to(self.job):
+            return self.current
+        newest = max([self._recorded_attempt, *(pod.attempt for pod in self.current if not pod.deleting)])
+        return [pod for pod in self.current if pod.attempt == newest]
+
+    @property
+    def _recorded_attempt(self) -> int:
+        """That of the status, 0 where the spec has changed since."""
+        old, new = self.job.status, self.plan.status or self.job.status
+        return int(old.get("attempt", 0)) if old.get("specHash") in (None, new.get("specHash")) else 0
 
 
 class Reconciler:

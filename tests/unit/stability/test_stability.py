@@ -1,6 +1,6 @@
 """From every reachable state the job reaches its desired state once its surroundings are quiet, and stays there.
 
-The default visits 500 states of each scenario. DLJOB_STABILITY_STATES sets the number for all scenarios together.
+The default visits 300 states of each scenario. DLJOB_STABILITY_STATES sets the number for all scenarios together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from support.stability.explorer import QUIET, Explorer
 from support.stability.scenarios import SCENARIOS, Scenario
 from support.stability.state import Violation
 
-STATES = int(os.environ.get("DLJOB_STABILITY_STATES") or 500 * len(SCENARIOS))
+STATES = int(os.environ.get("DLJOB_STABILITY_STATES") or 300 * len(SCENARIOS))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
