@@ -57,12 +57,25 @@ def install_crds(
     With a `mark`, missing definitions are created, not applied, so that no other process can have created them. They
     carry the mark in an annotation, so that users can find their creator. Each is added to `installed` as soon as it
     exists, so that the caller can delete it even if the next one fails.
+
+    The API server keeps the definition of another operator that has stored objects in a version that ours lacks. That
+    one is reported and left out, because the other kinds do not depend on it.
     """
     installed = [] if installed is None else installed
     for definition in read_crds(directory):
         name = definition["metadata"]["name"]
-        created = _create(api, definition, mark) if mark else None
-        stored = created or _apply(api, definition)
+        try:
+            created = _create(api, definition, mark) if mark else None
+            stored = created or _apply(api, definition)
+        except ApiError as error:
+            if not _has_other_versions(error):
+                raise
+            _LOG.warning(
+                "another definition of this name stays, and its jobs are not watched: this operator has none of its "
+                "stored versions; delete it if it has no objects, and restart",
+                extra=logs.fields(crd=name, error=error),
+            )
+            continue
         spec = stored["spec"]
         installed.append(
             Installed(
@@ -84,6 +97,11 @@ def install_crds(
         _wait_established(api, name)
         _LOG.info("CustomResourceDefinition installed", extra=logs.fields(crd=name, created=created is not None))
     return installed
+
+
+def _has_other_versions(error: ApiError) -> bool:
+    """Whether the API server refused a definition for the sake of objects in versions that it lacks."""
+    return error.status == 422 and "status.storedVersions" in str(error)
 
 
 def _apply(api: KubeApi, definition: dict[str, Any]) -> dict[str, Any]:

@@ -232,6 +232,41 @@ def test_another_error_of_the_creation_is_one_of_the_installation(tmp_path: Path
         install_crds(api, tmp_path, "this process")
 
 
+REFUSAL = (
+    'CustomResourceDefinition.apiextensions.k8s.io "jobs.example.com" is invalid: status.storedVersions[0]: Invalid '
+    'value: "v1alpha1": must appear in spec.versions'
+)
+
+
+@pytest.mark.parametrize("mark", ["", "this process"])
+def test_a_definition_of_another_operator_does_not_stop_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mark: str
+) -> None:
+    class Conflicting(Api):
+        def request(self, method: str, path: str, body: Any = None, **more: Any) -> dict[str, Any]:
+            if method == "PATCH" and path.endswith("/jobs.example.com"):
+                raise ApiError(422, "Invalid", REFUSAL)
+            return super().request(method, path, body, **more)
+
+    second = {**DEFINITION, "metadata": {"name": "others.example.com"}}
+    write(tmp_path, DEFINITION, second)
+    found = install_crds(Conflicting(ESTABLISHED, present={"jobs.example.com": DEFINITION}), tmp_path, mark)
+    assert [one.name for one in found] == ["others.example.com"]
+    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert "delete it if it has no objects" in warning.message
+    assert warning.__dict__["dljob_fields"]["crd"] == "jobs.example.com"
+
+
+def test_a_definition_that_is_invalid_otherwise_is_an_error(tmp_path: Path) -> None:
+    api = Api(ESTABLISHED)
+    api.error = ApiError(
+        422, "Invalid", "spec.versions: Invalid value: must have exactly one version marked as storage"
+    )
+    write(tmp_path, DEFINITION)
+    with pytest.raises(ApiError, match="storage"):
+        install_crds(api, tmp_path)
+
+
 def test_what_was_created_before_an_error_is_known_to_the_caller(tmp_path: Path) -> None:
     second = {**DEFINITION, "metadata": {"name": "others.example.com"}}
     write(tmp_path, DEFINITION, second)
