@@ -68,6 +68,7 @@ def predecessor(cluster: Path, crds: None, api: client.ApiClient) -> Iterator[Pe
         return [
             str(program), f"--health-probe-bind-address=127.0.0.1:{free_port()}",
             f"--metrics-bind-address=127.0.0.1:{free_port()}", f"--webhook-server-port={free_port()}",
+            *training_operator.SCHEMES,
         ]  # fmt: skip
 
     default = training_operator.DEFAULT

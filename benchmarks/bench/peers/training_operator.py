@@ -23,11 +23,13 @@ WEBHOOK = "validator.training-operator.kubeflow.org"
 CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")
 """The folder of its serving certificate, which its pod would mount from the Secret."""
 LIFTED_THREADS = 8
-_SERVED_BY_US = ("mxjobs", "tfjobs")
+_SERVED_BY_US = ("mxjobs", "tfjobs", "mpijobs")
+SCHEMES = [f"--enable-scheme={kind}" for kind in ("mxjob", "tfjob", "pytorchjob", "xgboostjob", "paddlejob")]
+"""All but MPIJob: its v1 and this operator's v2beta1 cannot have one definition."""
 
 
 def prepare(kubeconfig: Path) -> None:
-    """Install its manifests' objects. MXJob and TFJob keep this operator's CRDs, for equal validation."""
+    """Install the objects of its manifests. MXJob, TFJob and MPIJob keep this operator's CRDs, for equal validation."""
     client = Client(kubeconfig)
     client.ensure("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     client.ensure(f"/api/v1/namespaces/{NAMESPACE}/secrets", {"metadata": {"name": SECRET}})
@@ -69,11 +71,16 @@ def _default(kubeconfig: Path, scratch: Path) -> list[str]:
         str(tools.training_operator() / "training-operator"),
         f"--health-probe-bind-address=127.0.0.1:{free_port()}",
         f"--webhook-server-port={free_port()}",
+        *SCHEMES,
     ]
 
 
 def _lifted(kubeconfig: Path, scratch: Path) -> list[str]:
-    return [str(tools.training_operator() / "training-operator-unlimited"), f"--controller-threads={LIFTED_THREADS}"]
+    return [
+        str(tools.training_operator() / "training-operator-unlimited"),
+        f"--controller-threads={LIFTED_THREADS}",
+        *SCHEMES,
+    ]
 
 
 def _peer(name: str, title: str, command: Callable[[Path, Path], list[str]], limits: Limits) -> Peer:
