@@ -257,13 +257,18 @@ def test_a_definition_of_another_operator_does_not_stop_the_others(
     assert warning.__dict__["dljob_fields"]["crd"] == "jobs.example.com"
 
 
-def test_a_definition_that_is_invalid_otherwise_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "message",
+    [
+        "spec.versions: Invalid value: must have exactly one version marked as storage",
+        "status.storedVersions: Invalid value: null: must have at least one stored version",
+    ],
+)
+def test_a_definition_that_is_invalid_otherwise_is_an_error(tmp_path: Path, message: str) -> None:
     api = Api(ESTABLISHED)
-    api.error = ApiError(
-        422, "Invalid", "spec.versions: Invalid value: must have exactly one version marked as storage"
-    )
+    api.error = ApiError(422, "Invalid", message)
     write(tmp_path, DEFINITION)
-    with pytest.raises(ApiError, match="storage"):
+    with pytest.raises(ApiError, match="Invalid value"):
         install_crds(api, tmp_path)
 
 
