@@ -102,9 +102,9 @@ def install_crds(
 def _has_other_versions(error: ApiError) -> bool:
     """Whether the API server refused a definition for the sake of objects in versions that it lacks.
 
-    Its words are the only sign: a definition without versions is refused with the same code and the same field.
+    It then names an item of the field. A definition without any version is refused for the field as a whole.
     """
-    return error.status == 422 and "must appear in spec.versions" in str(error)
+    return error.status == 422 and "status.storedVersions[" in str(error)
 
 
 def _apply(api: KubeApi, definition: dict[str, Any]) -> dict[str, Any]:

@@ -234,7 +234,7 @@ def test_another_error_of_the_creation_is_one_of_the_installation(tmp_path: Path
 
 REFUSAL = (
     'CustomResourceDefinition.apiextensions.k8s.io "jobs.example.com" is invalid: status.storedVersions[0]: Invalid '
-    'value: "v1alpha1": must appear in spec.versions'
+    'value: "v1alpha1": missing from spec.versions; v1alpha1 was previously a storage version'
 )
 
 
