@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import start_order
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
 from support.builders import ECHO_DECLARATION, echo_framework, echojob, mxjob
 from support.fake_cluster import FakeCluster
 
@@ -58,7 +59,8 @@ def test_only_for_jobs_that_ask_for_it(order: str | None, waits: bool) -> None:
     ],
 )
 def test_the_reason_is_about_a_type_that_has_replicas(waiting: dict[str, str], text: str) -> None:
-    assert start_order.reason(waiting, mxjob().v1().scheduler(1).servers(0).workers(2).job()) == text
+    job = mxjob().v1().scheduler(1).servers(0).workers(2).job()
+    assert start_order.reason(waiting, job, Observed(), {}) == text
 
 
 def test_a_type_that_the_job_does_not_have_delays_none() -> None:
