@@ -18,6 +18,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP
+from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
     ClusterInfo,
@@ -87,21 +88,15 @@ def _advertised(
         return None
     if published is not None:
         return None if published["resources"] is None else frozenset(published["resources"])
-    nodes: list[Resource] = []
-    query: dict[str, Any] = {"limit": _PAGE_SIZE}
-    while True:
-        try:
-            page = api.request("GET", "/api/v1/nodes", query=query)
-        except ApiError as e:
-            if e.status != 403:
-                raise
-            warnings.append(f"{e.message}; without it the operator does not replace alpha resource names")
-            return None
-        nodes += page.get("items") or ()
-        token = (page.get("metadata") or {}).get("continue")
-        if not token:
-            return limits.advertised(nodes)
-        query["continue"] = token
+    read = pages(lambda query: api.request("GET", "/api/v1/nodes", query=query), {}, _PAGE_SIZE)
+    try:
+        nodes: list[Resource] = [node for page in read for node in page.get("items") or ()]
+    except ApiError as e:
+        if e.status != 403:
+            raise
+        warnings.append(f"{e.message}; without it the operator does not replace alpha resource names")
+        return None
+    return limits.advertised(nodes)
 
 
 def _config(config_map: Resource) -> OperatorConfig:

@@ -11,6 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client imp
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import ClusterInfo, RequiredInfo
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID
 
@@ -55,15 +56,17 @@ class Reader:
 
     def has_other_pods(self, owner: Owner, known: Collection[str]) -> bool:
         """Whether the API server has a pod of the job ``owner`` of which the uid is not ``known``."""
-        query: dict[str, Any] = {"labelSelector": f"{LABEL_JOB_UID}={owner.uid}", "limit": PAGE}
-        while True:
-            page = self._client.request("GET", paths.collection("v1", "Pod", owner.namespace), query=query)
-            if any(is_owned_by(pod, owner) and pod["metadata"]["uid"] not in known for pod in page.get("items", ())):
-                return True
-            token = (page.get("metadata") or {}).get("continue")
-            if not token:
-                return False
-            query["continue"] = token
+        path = paths.collection("v1", "Pod", owner.namespace)
+        read = pages(
+            lambda query: self._client.request("GET", path, query=query),
+            {"labelSelector": f"{LABEL_JOB_UID}={owner.uid}"},
+            PAGE,
+        )
+        return any(
+            is_owned_by(pod, owner) and pod["metadata"]["uid"] not in known
+            for page in read
+            for pod in page.get("items", ())
+        )
 
     def cluster_info(self, required: RequiredInfo, settings: OperatorSettings) -> tuple[ClusterInfo, tuple[str, ...]]:
         """What the plan needs to know of the cluster, and what the operator may not read of it."""

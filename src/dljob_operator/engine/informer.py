@@ -21,10 +21,11 @@ import math
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
@@ -197,26 +198,21 @@ class Informer:
 
     def _list(self, resource: Resource) -> str:
         items: list[Object] = []
-        query: dict[str, Any] = {"limit": self.source.page_size, **self._selection}
-        while True:
-            try:
-                page = self._page(resource, query)
-            except ApiError as error:
-                if error.status == 410:
-                    raise _Expired from None
-                raise
-            self._health.received()
-            items += [self.source.transform(obj) for obj in page["items"] if self._is_usable(obj)]
-            token = page["metadata"].get("continue")
-            if not token:
-                break
-            query["continue"] = token
+        page: dict[str, Any] = {}
+        try:
+            for page in pages(lambda query: self._page(resource, query), self._selection, self.source.page_size):
+                self._health.received()
+                items += [self.source.transform(obj) for obj in page["items"] if self._is_usable(obj)]
+        except ApiError as error:
+            if error.status == 410:
+                raise _Expired from None
+            raise
         for change in self.store.replace(items):
             self._on_change(change)
         version: str = page["metadata"]["resourceVersion"]
         return version
 
-    def _page(self, resource: Resource, query: dict[str, Any]) -> dict[str, Any]:
+    def _page(self, resource: Resource, query: Mapping[str, Any]) -> dict[str, Any]:
         """One page of the list. Where it cannot be decoded, read its objects one by one, without those to blame."""
         path = resource.collection(self.source.namespace)
         try:

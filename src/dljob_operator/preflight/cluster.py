@@ -10,6 +10,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic import preflight
 from ansible_collections.dljob.operator.plugins.module_utils.logic.preflight import Found, Problem, Served, Verdict
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator.engine.discovery import Resource
@@ -111,14 +112,8 @@ class Reader:
             raise
 
     def _list(self, path: str) -> Iterator[Object]:
-        query: dict[str, Any] = {"limit": _PAGE}
-        while True:
-            page = self._api.get(path, query)
+        for page in pages(lambda query: self._api.get(path, query), {}, _PAGE):
             yield from page.get("items") or ()
-            token = (page.get("metadata") or {}).get("continue")
-            if not token:
-                return
-            query["continue"] = token
 
 
 def judge_all(reader: Reader, served: Mapping[str, Served], now: datetime) -> Answer:
