@@ -24,12 +24,13 @@ CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")
 """The folder of its serving certificate, which its pod would mount from the Secret."""
 LIFTED_THREADS = 8
 _SERVED_BY_US = ("mxjobs", "tfjobs", "mpijobs")
+"""MXJob and TFJob for equal validation, MPIJob because of SCHEMES."""
 SCHEMES = [f"--enable-scheme={kind}" for kind in ("mxjob", "tfjob", "pytorchjob", "xgboostjob", "paddlejob")]
 """All but MPIJob: its v1 and this operator's v2beta1 cannot have one definition."""
 
 
 def prepare(kubeconfig: Path) -> None:
-    """Install the objects of its manifests. MXJob, TFJob and MPIJob keep this operator's CRDs, for equal validation."""
+    """Install the objects of its manifests. MXJob, TFJob and MPIJob keep this operator's CRDs."""
     client = Client(kubeconfig)
     client.ensure("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     client.ensure(f"/api/v1/namespaces/{NAMESPACE}/secrets", {"metadata": {"name": SECRET}})

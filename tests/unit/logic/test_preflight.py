@@ -146,7 +146,7 @@ def named(kind: str, name: str, **metadata: Any) -> Resource:
 SERVICE = naming.service_name(parse_job(JOB, PYTORCH))
 TAKEN = "the job needs an object of that name, and this one has another controller or none"
 OBJECT_PROBLEMS: dict[str, tuple[Sequence[Resource], str, str]] = {
-    "a pod of nobody": (with_change(WORKER, owned_by()), "Pod/example-job-worker-0", TAKEN),
+    "a pod without an owner": (with_change(WORKER, owned_by()), "Pod/example-job-worker-0", TAKEN),
     "a pod that the job does not control": (
         with_change(WORKER, owned_by(reference(JOB, controller=False))),
         "Pod/example-job-worker-0",
@@ -197,7 +197,7 @@ def test_an_object_that_keeps_a_job_from_being_adopted(case: str) -> None:
         named("Pod", "example-job-worker-1"),
         named("Pod", "example-job-old-0", ownerReferences=[reference(JOB)], deletionTimestamp=stamp()),
     ],
-    ids=["another Service", "a pod with the Service's name", "a pod of nobody", "a pod that is being deleted"],
+    ids=["another Service", "a pod with the Service's name", "a pod without an owner", "a pod that is being deleted"],
 )
 def test_an_object_that_is_of_no_concern(extra: Resource) -> None:
     assert judge(JOB, [*OBJECTS, extra]).can_be_adopted
