@@ -184,4 +184,4 @@ def _pending_since(metadata: Resource, status: Resource, phase: str) -> str:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text and text.isdecimal() else 0
+    return int(text) if text and text.isdecimal() and len(text) <= c.MOST_DIGITS else 0

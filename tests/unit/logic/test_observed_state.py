@@ -216,7 +216,7 @@ def test_numbers_in_labels(value: str | None, number: int) -> None:
     assert view(labels={"dljob.operator/replica-index": value}).index == number
 
 
-@pytest.mark.parametrize("label", ["", "x", "-1", "1.5"])
+@pytest.mark.parametrize("label", ["", "x", "-1", "1.5", "1234567890", "9" * 63])
 def test_malformed_labels(label: str) -> None:
     seen = view(labels={"dljob.operator/replica-index": label, "dljob.operator/attempt": label})
     assert (seen.index, seen.attempt) == (0, 0)

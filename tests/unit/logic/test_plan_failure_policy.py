@@ -85,6 +85,7 @@ def test_fail_job(policy: str) -> None:
     fake_cluster.exit("server", 0, 137, "Error", "no more memory")
     fake_cluster.settle()
     assert fake_cluster.status["state"] == "Failed"
+    assert "retries" not in fake_cluster.status
     message = (
         "container mxnet of pod digits-server-0 exited with 137 (Error), for which "
         "spec.runPolicy.podFailurePolicy.rules[1] has the action FailJob: no more memory"
@@ -118,6 +119,7 @@ def test_fail_job_by_a_condition_of_a_pod_that_a_drain_deletes() -> None:
         "spec.runPolicy.podFailurePolicy.rules[0] has the action FailJob"
     )
     assert fake_cluster.status["failure"]["pod"] == "digits-worker-1"
+    assert "retries" not in fake_cluster.status
 
 
 def test_the_first_rule_decides() -> None:

@@ -16,7 +16,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.fail
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.pod_failure import COUNTED
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed, PodState
-from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import ACTION_IGNORE
+from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import (
+    ACTION_FAIL_JOB,
+    ACTION_IGNORE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,8 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
             deletions.append(delete(current))
         elif group.type == job.elastic_type and is_fatal(job, group, current):
             continue  # it failed permanently; keep it for its log
+        elif action == ACTION_FAIL_JOB:
+            continue  # the job fails, and has no attempt to count
         elif has_failed(current) and current.disrupted and action not in COUNTED:
             # the cluster ended it: no delay, and backoffLimit does not count it
             restarted.append(current)

@@ -15,12 +15,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import action_for
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import Progress, ReplicaActions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.restart_all import KEY, deletions_of
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import ACTION_RESTART_JOB
-
-MOST_DIGITS = 9
-"""Of an attempt; the annotation of a pod is input."""
 
 
 def hashes_of(hashes: Mapping[str, str], attempt: int) -> dict[str, str]:
@@ -32,7 +30,7 @@ def attempt_of(pod: PodState, hashes: Mapping[str, str]) -> int | None:
     """The attempt of a pod of the spec with these ``hashes``, ``None`` for a pod of another spec."""
     wanted = next((value for type_, value in hashes.items() if type_.lower() == pod.type), None)
     spec, _, attempt = pod.spec_hash.partition("-")
-    if spec != wanted or (attempt and not (attempt.isdecimal() and len(attempt) <= MOST_DIGITS)):
+    if spec != wanted or (attempt and not (attempt.isdecimal() and len(attempt) <= c.MOST_DIGITS)):
         return None
     return int(attempt or 0)
 
