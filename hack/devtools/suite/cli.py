@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         lanes = plan.quick() if options.quick else plan.plan(parts.chosen(options.parts), options.full)
         allowed = budgets.read(BUDGETS)
-        run = Run(lanes, settings_from(), FOLDER, lambda text: print(text, flush=True))
+        run = Run(lanes, settings_from(), FOLDER, _say)
         run.run()
     except (ClusterError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -34,6 +34,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     print(account(run.ended, results.read(run.results), allowed, time.monotonic() - began))
     return 1 if any(step.status for step in run.ended) else 0
+
+
+def _say(text: str) -> None:
+    # one write: print would write the line's end apart, and the lanes are threads
+    print(f"{text}\n", end="", flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:

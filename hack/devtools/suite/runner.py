@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from devtools.cluster.settings import Settings
-from devtools.suite import plan
+from devtools.suite import failures, plan
 from devtools.suite.account import Ended
 from devtools.suite.plan import Lanes, Step
 from devtools.suite.programs import Programs
@@ -112,7 +112,8 @@ class Run:
         if step.kind == plan.LINT:
             return self._programs.run(step.name, [sys.executable, "-m", "devtools.lint"], nice=step.nice)
         junit = ("-o", "junit_family=xunit1", f"--junitxml={self._junit(step.name)}")
-        command = [sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider", *junit]
+        plugins = ("-p", "no:cacheprovider", "-p", failures.NAME)
+        command = [sys.executable, "-m", "pytest", "-q", "--color=no", *plugins, *junit]
         environment = self._shared.apart if step.own_cluster else {}
         status, used = self._programs.run(step.name, [*command, *step.arguments], environment, nice=step.nice)
         return (0 if status == NO_TESTS else status), used

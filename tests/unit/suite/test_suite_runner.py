@@ -50,6 +50,17 @@ def test_a_step_waits_for_one_of_the_other_lane_and_a_failure_stops_no_other(tmp
     assert any("assert False" in text for text in suite.said), "the failure is shown"
 
 
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+def test_a_failure_is_in_the_log_before_the_step_ends(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    log = tmp_path / "suite" / "one.log"
+    broken = step(tmp_path, "broken", "assert not 'the reason'")
+    reads = step(tmp_path, "reads", f"assert \"assert not 'the reason'\" in pathlib.Path({str(log)!r}).read_text()")
+    suite = Suite(tmp_path, Lanes((Step("one", plan.PYTEST, (*workers, *broken.arguments, *reads.arguments)),)))
+    suite.run.run()
+    outcomes = {case.name.rpartition("/")[2]: case.outcome for case in results.read(suite.run.results)}
+    assert outcomes == {"test_broken.py::test_it": "failed", "test_reads.py::test_it": "passed"}
+
+
 def test_a_step_may_have_a_higher_niceness(tmp_path: Path) -> None:
     one = step(tmp_path, "nice", f"assert os.nice(0) == {os.nice(0) + 3}")
     suite = Suite(tmp_path, Lanes((Step("nice", plan.PYTEST, one.arguments, nice=3),)))
