@@ -10,11 +10,13 @@ the other side.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import json
 import math
 import multiprocessing
 import os
+import select
 import selectors
 import shutil
 import signal
@@ -25,7 +27,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -469,10 +471,39 @@ def main(argv: list[str]) -> int:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def _ended_with_the_engine(control: socket.socket, scratch: Path) -> Iterator[None]:
+    """Exit as soon as the engine has closed the socket; `serve` notices that by itself.
+
+    To load Ansible takes seconds, and a minute where processors are scarce: an operator that is killed again and again
+    would start its next fork server beside those that still load. A signal and no thread, because of the forks.
+    """
+
+    def check(*_: object) -> None:
+        poll = select.poll()
+        poll.register(control, 0)  # reports only a hang-up or an error
+        if poll.poll(0):
+            shutil.rmtree(scratch, ignore_errors=True)
+            process_tree.kill(process_tree.tree(os.getpid())[1:])
+            os._exit(0)
+
+    signal.signal(signal.SIGIO, check)
+    fcntl.fcntl(control, fcntl.F_SETOWN, os.getpid())
+    flags = fcntl.fcntl(control, fcntl.F_GETFL)
+    fcntl.fcntl(control, fcntl.F_SETFL, flags | os.O_ASYNC)
+    try:
+        check()
+        yield
+    finally:
+        fcntl.fcntl(control, fcntl.F_SETFL, flags)
+        signal.signal(signal.SIGIO, signal.SIG_DFL)
+
+
 def _serve(control: socket.socket, config: dict[str, Any], scratch: Path) -> int:
     started = time.monotonic()
     try:
-        playbooks, failures = _warm(config, scratch)
+        with _ended_with_the_engine(control, scratch):
+            playbooks, failures = _warm(config, scratch)
     except Exception as error:
         traceback.print_exc()
         control.sendall(Frame({"type": "fatal", "message": f"{type(error).__name__}: {error}"}).encode())

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
+import subprocess
+import sys
 import textwrap
 import threading
 import time
@@ -15,6 +19,7 @@ import pytest
 
 from dljob_operator.runner import RunnerClient, RunOutcome, RunRequest, RunResult, Target
 from dljob_operator.runner.client import RunnerError
+from dljob_operator.runner.messages import Frame
 
 _ROLES = {
     "echo": """
@@ -355,6 +360,40 @@ def test_closing_cancels_pending_runs_and_leaves_no_process(roles: Path, tmp_pat
     assert queued.result(0).ending is RunOutcome.CANCELLED
     assert warm.run(RunRequest("echo", {"word": "x"})).ending is RunOutcome.CANCELLED
     _assert_all_end([*pids, fork_server])
+
+
+def test_a_fork_server_that_loads_ansible_ends_with_the_engine(tmp_path: Path) -> None:
+    """As after SIGKILL of the engine; it leaves neither a process nor its scratch directory."""
+    (tmp_path / "jmespath.py").write_text(
+        "import os, pathlib, subprocess\n"
+        "child = subprocess.Popen(['sleep', '60'])\n"
+        f"pathlib.Path({str(tmp_path / 'pids.new')!r}).write_text(f'{{os.getpid()}} {{child.pid}}')\n"
+        f"os.rename({str(tmp_path / 'pids.new')!r}, {str(tmp_path / 'pids')!r})\n"
+        "child.wait()\n"
+    )
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dljob_operator.runner.fork_server", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"},
+        )
+    with ours:
+        config = {"targets": [], "concurrency": 1, "idle": 60, "scratch": str(scratch)}
+        ours.sendall(Frame({"type": "configure"}, json.dumps(config).encode()).encode())
+        pids = [int(pid) for pid in _wait_for(tmp_path / "pids").split()]
+        # a request arrives with a signal too
+        ours.sendall(Frame({"type": "run"}, b"").encode())
+        time.sleep(0.1)
+        assert process.poll() is None
+    try:
+        assert process.wait(10) == 0
+        _assert_all_end(pids)
+        assert not scratch.exists()
+    finally:
+        process.kill()
 
 
 def test_a_fork_server_that_cannot_load_ansible_reports_the_error_and_fails_pending_runs(
