@@ -52,6 +52,41 @@ def test_other_objects_stay(tmp_path: Path) -> None:
     assert report == [f"{file}: ConfigMap a: no job: unchanged"]
 
 
+@pytest.mark.parametrize("text", ["1e-4", "1e3", "08", "0o17", "5e-5", "-1e5", "+1", ".5e1", "1_0", "y", "N", "true"])
+def test_a_string_that_kubectl_would_read_as_something_else_is_quoted(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "one.yaml"
+    file.write_text(f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{x: '{text}'}}\n")
+    out = io.StringIO()
+    convert.convert_files([str(file)], "dljob", out, io.StringIO())
+    assert f"x: '{text}'" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("plain", "value"),
+    [
+        ("12:30:45", "12:30:45"),
+        ("2024-01-01", "2024-01-01"),
+        ("2024-01-01T00:00:00+01:00", "2024-01-01T00:00:00+01:00"),
+        ("5", 5),
+        ("-7", -7),
+        ("0x1f", 31),
+        ("0", 0),
+        ("1.5", 1.5),
+        ("1e-4", 0.0001),
+        (".5", 0.5),
+        ("--lr", "--lr"),
+        ("1.2.3", "1.2.3"),
+        ("yes", True),
+        ("~", None),
+    ],
+)
+def test_a_plain_scalar_is_what_kubectl_reads(tmp_path: Path, plain: str, value: object) -> None:
+    file = tmp_path / "one.yaml"
+    file.write_text(f"apiVersion: v1\nkind: Other\nmetadata: {{name: a}}\ndata: {{x: {plain}}}\n")
+    _, (made,), _ = run("dljob", str(file))
+    assert made["data"] == {"x": value}
+
+
 def test_a_list_of_kubectl(tmp_path: Path) -> None:
     file = tmp_path / "list.yaml"
     file.write_text(yaml.safe_dump({"kind": "List", "items": [yaml.safe_load(Path(WHOLE).read_text())]}))
