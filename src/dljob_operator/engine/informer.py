@@ -41,6 +41,7 @@ _LOG = logging.getLogger(__name__)
 PAGE_SIZE = 500
 _WATCH_SECONDS = (240, 300)  # the requested duration of a watch
 _QUIET_SECONDS = 90.0  # bookmarks arrive about once a minute; without any data for so long the connection is broken
+_FORBIDDEN_AFTER = 120.0  # a permission that is missing for so long was revoked
 _SHORTEST_WATCH = 1.0  # after a shorter watch the informer pauses, so that a broken proxy causes no busy loop
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 
@@ -102,6 +103,7 @@ class Informer:
         self._stream: WatchStream | None = None
         self._last_error = ""
         self._pause = _FIRST_PAUSE
+        self._forbidden_since: float | None = None
         self._health = WatchHealth(self.what)
         self._thread = threading.Thread(target=self._run, name=f"informer {self.what}", daemon=True)
 
@@ -146,7 +148,7 @@ class Informer:
                 # After a 404 the kind is no longer served, and `find` returns None.
                 if error.status != 404:
                     self._failed(f"{error}{self.source.without}", rejected=error.status == 401)
-                    if error.status == 403 and self.source.optional:
+                    if error.status == 403 and self.source.optional and self._is_forbidden():
                         self._clear()
             except ApiConnectionError as error:
                 # The store stays valid: the next watch continues from its resource version.
@@ -161,6 +163,15 @@ class Informer:
             # Random, so that the informers do not reconnect at the same time.
             self._stopping.wait(self._pause * random.uniform(0.5, 1.0))
             self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+
+    def _is_forbidden(self) -> bool:
+        """Whether a 403 says that RBAC forbids the kind: at first, or later if it has lasted.
+
+        An API server that has just started answers 403 until it has read its roles.
+        """
+        if self._forbidden_since is None:
+            self._forbidden_since = time.monotonic()
+        return not self.synced.is_set() or time.monotonic() - self._forbidden_since >= _FORBIDDEN_AFTER
 
     def _kind_is_missing(self) -> None:
         self._version = ""
@@ -264,6 +275,7 @@ class Informer:
                 if self._stopping.is_set():
                     return False
                 began = time.monotonic()
+                self._forbidden_since = None
                 self._health.opened()
                 if self._last_error:
                     _LOG.info("watch resumed", extra=logs.fields(**self._log_fields))

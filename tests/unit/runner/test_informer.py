@@ -425,7 +425,19 @@ def test_without_a_restriction_it_asks_for_all() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_an_optional_kind_that_rbac_forbids_is_empty_and_ready(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_optional_kind_that_is_forbidden_for_a_moment_stays_known() -> None:
+    """An API server that starts refuses what it allows once it has read its roles."""
+    api = Served([page(pod("a", 9)), ApiError(403, "Forbidden", "no")], [[error(410)]])
+    with following(api, optional=True) as made:
+        until(lambda: len(api.listed) > 5)
+        assert (made.words, made.names(), made.informer.missing_now) == (["new a"], ["a"], False)
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_optional_kind_that_rbac_forbids_is_empty_and_ready(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_FORBIDDEN_AFTER", 0.01)
     denied = ApiError(403, "Forbidden", "nodes is forbidden")
     api = Served([page(pod("a", 9)), denied], [[error(410)]])
     with following(api, optional=True, without="; labels are not checked") as made:
