@@ -53,6 +53,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"dljob-operator: {error}", file=sys.stderr)
     except (ApiError, ApiConnectionError) as error:
         print(f"dljob-operator: the API server returned an error: {error}", file=sys.stderr)
+    except Exception as error:  # 1 would say that jobs cannot be adopted
+        print(f"dljob-operator: preflight failed: {type(error).__name__}: {error}", file=sys.stderr)
     return ERROR
 
 

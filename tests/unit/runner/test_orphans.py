@@ -26,12 +26,15 @@ class Server(KubeApi):
         self.deletions: list[tuple[str, Any]] = []
         self.refusals: dict[str, Exception] = {}
 
+    def list_metadata(self, path: str, query: Any = None) -> dict[str, Any]:
+        """Only the metadata: a tenant may have nested the spec of its job too deeply to be read."""
+        self.lists.append((path, query))
+        if isinstance(self.jobs, Exception):
+            raise self.jobs
+        return {"items": [{"metadata": {"name": "digits", "uid": uid}} for uid in self.jobs]}
+
     def request(self, method: str, path: str, body: Any = None, **more: Any) -> dict[str, Any]:
-        if method == "GET":
-            self.lists.append((path, more["query"]))
-            if isinstance(self.jobs, Exception):
-                raise self.jobs
-            return {"items": [{"metadata": {"name": "digits", "uid": uid}} for uid in self.jobs]}
+        assert method == "DELETE"
         if path in self.refusals:
             raise self.refusals[path]
         self.deletions.append((path, body["preconditions"]))

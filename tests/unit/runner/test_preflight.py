@@ -263,6 +263,13 @@ def test_what_cannot_be_read_is_no_answer(
     assert cli.main(["preflight"]) == 2
     assert capsys.readouterr().err == "dljob-operator: no cluster configuration\n"
 
+    def broken(kubeconfig: object) -> KubeApi:
+        raise ValueError("line 3: not YAML")
+
+    monkeypatch.setattr(KubeApi, "connect", broken)
+    assert cli.main(["preflight"]) == 2
+    assert capsys.readouterr().err == "dljob-operator: preflight failed: ValueError: line 3: not YAML\n"
+
 
 def test_the_frameworks_are_those_that_a_reconcile_uses() -> None:
     found = frameworks.load()
