@@ -107,7 +107,14 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         run_policy=dataclasses.replace(
             _run_policy(options, flavor, framework, errors),
             starts_after=parse_startup_policy.parse(
-                as_mapping(options.get("runPolicy")).get("startupPolicy"), [g.type for g in groups], framework, errors
+                as_mapping(options.get("runPolicy")).get("startupPolicy"),
+                {
+                    type_.name: type_.starts_after_with(options)
+                    for type_ in framework.replica_types
+                    if any(group.type == type_.name for group in groups)
+                },
+                framework,
+                errors,
             ),
         ),
         flavor=flavor,

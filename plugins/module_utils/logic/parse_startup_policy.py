@@ -22,11 +22,12 @@ CONDITIONS = {"Ready": AFTER_READY, "Running": AFTER_RUNNING, "Complete": AFTER_
 Order = dict[str, dict[str, str]]
 
 
-def parse(policy: Any, types: Sequence[str], framework: Framework, errors: list[str]) -> Order:
-    """By type, the state that each other type must have reached. ``types`` are those that the job has.
+def parse(policy: Any, declared: Mapping[str, Mapping[str, str]], framework: Framework, errors: list[str]) -> Order:
+    """By type, the state that each other type must have reached.
 
-    Adds what is wrong to ``errors``.
+    ``declared`` has the types of the job, each with what it waits for in any case. Adds what is wrong to ``errors``.
     """
+    types = list(declared)
     if policy is None:
         return {}
     if not isinstance(policy, Mapping):
@@ -41,7 +42,9 @@ def parse(policy: Any, types: Sequence[str], framework: Framework, errors: list[
         errors.append(f"{PATH}.startupPolicyOrder: {order!r} is none of {', '.join(STARTUP_ORDERS)}")
         return {}
     if depends is None:
-        return _in_order(types, framework) if order == ORDER_IN_ORDER else {}
+        in_order = _in_order(types, framework) if order == ORDER_IN_ORDER else {}
+        errors.extend(_deadlocks(in_order, declared, "startupPolicyOrder"))
+        return in_order
     if order == ORDER_IN_ORDER:
         errors.append(f"{PATH} has {ORDER_IN_ORDER} and dependsOn: keep one of them, or use {ORDER_ANY}")
         return {}
@@ -57,9 +60,11 @@ def parse(policy: Any, types: Sequence[str], framework: Framework, errors: list[
             continue
         for number, entry in enumerate(entries):
             on, state = _dependency(entry, f"{path}[{number}]", types, framework, errors)
-            if waiting and on and state:
+            if waiting and on in found.get(waiting, ()):
+                errors.append(f"{path}[{number}].replicaType: {on} is listed twice: keep one condition")
+            elif waiting and on and state:
                 found.setdefault(waiting, {})[on] = state
-    errors.extend(_deadlocks(found, framework))
+    errors.extend(_deadlocks(found, declared, "dependsOn"))
     return found
 
 
@@ -95,11 +100,17 @@ def _type(spelling: Any, path: str, types: Sequence[str], framework: Framework, 
     return found.name
 
 
-def _deadlocks(order: Order, framework: Framework) -> list[str]:
-    """Types that wait for one another, by this order and that of the framework."""
-    before = {type_.name: {*type_.starts_after, *order.get(type_.name, ())} for type_ in framework.replica_types}
+def _deadlocks(order: Order, declared: Mapping[str, Mapping[str, str]], field: str) -> list[str]:
+    """Types that wait for one another, by this order and the declared one."""
+    before = {
+        name: {other for other in (*others, *order.get(name, ())) if other in declared}
+        for name, others in declared.items()
+    }
     while free := [name for name, others in before.items() if not others]:
         before = {name: others.difference(free) for name, others in before.items() if name not in free}
     if not before:
         return []
-    return [f"{PATH}.dependsOn: {', '.join(sorted(before))} wait for one another: remove one of the dependencies"]
+    waiting = ", ".join(sorted(before))
+    by_framework = [name for name in sorted(before) if declared[name]]
+    hint = f"; {', '.join(by_framework)} waits in any case" if by_framework else ""
+    return [f"{PATH}.{field}: {waiting} wait for one another: remove one of the dependencies{hint}"]

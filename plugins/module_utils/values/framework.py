@@ -78,6 +78,11 @@ class ReplicaType:
     default_restart_policy: str = ""
     """Instead of the flavor's; "" for that one."""
 
+    def starts_after_with(self, spec: Mapping[str, Any]) -> Mapping[str, str]:
+        """``starts_after`` in a job with that spec; empty where it does not apply."""
+        applies = all(spec.get(field) == value for field, value in self.starts_after_if.items())
+        return self.starts_after if applies else {}
+
 
 @dataclass(frozen=True, slots=True)
 class ExitCodes:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from support.builders import MXNET, TENSORFLOW, MXJob, echo_framework, echojob, mxjob, tfjob
+from support.builders import MPI, MXNET, TENSORFLOW, MXJob, echo_framework, echojob, mpijob, mxjob, tfjob
 from support.fake_cluster import FakeCluster
 
 PATH = "spec.runPolicy.startupPolicy"
@@ -135,6 +135,10 @@ def on(*entries: Any) -> dict[str, Any]:
     [
         ([], f"{PATH} must be a map with startupPolicyOrder or dependsOn"),
         ({"order": "InOrder"}, f"{PATH}.order is unknown: use startupPolicyOrder or dependsOn"),
+        (
+            on({"replicaType": "Server"}, {"replicaType": "server", "condition": "Running"}),
+            f"{PATH}.dependsOn.Worker[1].replicaType: Server is listed twice: keep one condition",
+        ),
         ({"startupPolicyOrder": "Ordered"}, f"{PATH}.startupPolicyOrder: 'Ordered' is none of AnyOrder, InOrder"),
         (
             {"startupPolicyOrder": "InOrder", "dependsOn": {}},
@@ -177,3 +181,22 @@ def test_a_type_that_never_completes() -> None:
     }
     with pytest.raises(InvalidJob, match="PS runs until the job ends and never completes: use Ready or Running"):
         parse_job(job, TENSORFLOW)
+
+
+@pytest.mark.parametrize(
+    ("policy", "field"),
+    [
+        ({"startupPolicyOrder": "InOrder"}, "startupPolicyOrder"),
+        ({"dependsOn": {"Worker": [{"replicaType": "Launcher"}]}}, "dependsOn"),
+    ],
+)
+def test_an_order_against_the_one_that_the_job_asks_for(policy: dict[str, Any], field: str) -> None:
+    """The launcher waits for its workers only where the MPIJob says so."""
+    job = mpijob(runPolicy={"startupPolicy": policy})
+    assert parse_job(job, MPI).run_policy.starts_after == {"Worker": {"Launcher": "ready"}}
+    job["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
+    with pytest.raises(InvalidJob) as caught:
+        parse_job(job, MPI)
+    assert caught.value.problems == (
+        f"{PATH}.{field}: Launcher, Worker wait for one another: remove one of the dependencies; Launcher waits in any case",
+    )

@@ -12,7 +12,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.framework im
     AFTER_READY,
     AFTER_RUNNING,
     Framework,
-    ReplicaType,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
@@ -48,16 +47,10 @@ def _lacks_pods(group: ReplicaGroup, current: Observed, completed: Mapping[str, 
 
 
 def _dependencies(job: DLJob, framework: Framework) -> Iterator[tuple[str, str, str]]:
-    for type_ in framework.replica_types:
-        declared = type_.starts_after if _applies(job, type_) else {}
-        for others in (declared, job.run_policy.starts_after.get(type_.name, {})):
-            yield from ((type_.name, other, state) for other, state in others.items())
-
-
-def _applies(job: DLJob, type_: ReplicaType) -> bool:
-    """Whether the job asks for the start order of this type."""
     options = {**job.options, **job.object_options}
-    return all(options.get(field) == value for field, value in type_.starts_after_if.items())
+    for type_ in framework.replica_types:
+        for others in (type_.starts_after_with(options), job.run_policy.starts_after.get(type_.name, {})):
+            yield from ((type_.name, other, state) for other, state in others.items())
 
 
 def _has_reached(job: DLJob, type_: str, state: str, current: Observed, completed: Mapping[str, set[int]]) -> bool:
