@@ -54,7 +54,8 @@ def _merge_list(own: Sequence[Any], defaults: Sequence[Mapping[str, Any]], key: 
     by_key = {default[key]: default for default in defaults}
     merged = []
     for element in own:
-        default = by_key.pop(element.get(key), None) if isinstance(element, Mapping) else None
+        value = element.get(key) if isinstance(element, Mapping) else None
+        default = by_key.pop(value, None) if isinstance(value, str) else None
         merged.append(element if default is None else merge(element, default))
     return [*merged, *by_key.values()]
 

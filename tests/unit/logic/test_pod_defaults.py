@@ -50,6 +50,12 @@ def framework_with(hook: Any) -> Any:
     return framework_loader.framework({**ECHO_DECLARATION, "hooks": {"pod": "a.b.c"}}, {"pod": hook})
 
 
+@pytest.mark.parametrize("value", [["a"], {}, 5, None])
+def test_a_malformed_key_is_left_to_the_api_server(value: Any) -> None:
+    own, default = {"volumes": [{"name": value}]}, {"volumes": [{"name": "keys"}]}
+    assert merge(own, default) == {"volumes": [{"name": value}, {"name": "keys"}]}
+
+
 def test_a_hook_gets_the_replica_and_its_defaults_reach_the_pod() -> None:
     def hook(cluster: Any) -> Any:
         if cluster["task"]["type"] != "Follower":

@@ -113,6 +113,8 @@ def test_the_elastic_policys_processes_are_torchruns_only() -> None:
             {"nprocPerNode": "2", "elasticPolicy": {"nProcPerNode": 2}},
             "spec.nprocPerNode and spec.elasticPolicy.nProcPerNode are one setting",
         ),
+        (1, {"elasticPolicy": {"rdzvConf": ["x"]}}, "spec.elasticPolicy.rdzvConf must be a list of maps with key"),
+        (1, {"elasticPolicy": {"rdzvConf": 5}}, "spec.elasticPolicy.rdzvConf must be a list of maps with key"),
         (1, {"elasticPolicy": {"metrics": {}}}, "spec.elasticPolicy.metrics must be a list of metrics"),
         (1, {"elasticPolicy": {"metrics": ["cpu"]}}, "spec.elasticPolicy.metrics[0] must be a map with type"),
         (
@@ -138,3 +140,8 @@ def test_jobs_that_passed_no_schema_are_validated(workers: int, spec: dict[str, 
     with pytest.raises(InvalidJob) as raised:
         parse_job(pytorchjob(master=1, worker=workers, **spec), PYTORCH)
     assert said in str(raised.value)
+
+
+def test_a_bound_that_is_null_is_not_given() -> None:
+    made = read_by(pytorchjob(worker=2, elasticPolicy={"minReplicas": None, "maxReplicas": 4}), "worker")
+    assert made["PET_NNODES"] == "4:4"

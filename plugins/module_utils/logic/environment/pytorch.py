@@ -38,6 +38,8 @@ def pytorch_validation(cluster: Mapping[str, Any]) -> Iterator[str]:
     wrong = {name: given for name, given in counts.items() if given is not None and not _is_count(given)}
     for name, given in wrong.items():
         yield f"{path}.{name} is {given!r}: it must be a whole number of at least 1"
+    if not _is_list_of_maps(policy.get("rdzvConf")):
+        yield f"{path}.rdzvConf must be a list of maps with key and value"
     if wrong:
         return
     least, most = counts["minReplicas"], counts["maxReplicas"]
@@ -49,6 +51,10 @@ def pytorch_validation(cluster: Mapping[str, Any]) -> Iterator[str]:
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_list_of_maps(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(one, Mapping) for one in value))
 
 
 def pytorch_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
@@ -85,8 +91,9 @@ def _master(cluster: Mapping[str, Any]) -> dict[str, str]:
 def worker_bounds(replicas: Mapping[str, Sequence[Any]], policy: Mapping[str, Any]) -> tuple[int, int]:
     """The least and the largest number of workers under the elasticPolicy ``policy``, each the default of the other."""
     workers = len(replicas.get(WORKER) or ())
-    least = policy.get("minReplicas", policy.get("maxReplicas", workers))
-    most = policy.get("maxReplicas", policy.get("minReplicas", workers))
+    given = {name: policy[name] for name in ("minReplicas", "maxReplicas") if policy.get(name) is not None}
+    least = given.get("minReplicas", given.get("maxReplicas", workers))
+    most = given.get("maxReplicas", given.get("minReplicas", workers))
     return least, most
 
 
