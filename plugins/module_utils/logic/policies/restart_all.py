@@ -8,7 +8,7 @@ of the previous attempt is gone: an old process could register with the new sche
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -80,7 +80,11 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     ]
     ended = tuple(p for p in current_pods.values() if has_failed(p) or p.deleting)
     # a missing pod was deleted if the job was Running, otherwise it was not created yet
-    lost = bool(missing) and not stale and job.status.get("phase") == c.PHASE_RUNNING
+    lost = (
+        not stale
+        and job.status.get("phase") == c.PHASE_RUNNING
+        and not all(_is_added(start, current_pods.values()) for start in missing)
+    )
     if ended or lost:
         has_error = any(_is_error(job, p) for p in ended)
         retries = dict(progress.retries)
@@ -89,6 +93,12 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
 
     deletions, wait = deletions_of(stale, now)
     return ReplicaActions(tuple(missing) if not stale else (), deletions, dict(progress.retries), (), wait or None)
+
+
+def _is_added(start: PodToCreate, pods: Iterable[PodState]) -> bool:
+    """Whether a larger number of replicas explains that this one has no pod: those before it run on."""
+    type_ = start.group.type.lower()
+    return start.group.resizable and all(pod.index < start.index for pod in pods if pod.type == type_)
 
 
 def deletions_of(stale: Sequence[PodState], now: datetime) -> tuple[tuple[Deletion, ...], float]:
