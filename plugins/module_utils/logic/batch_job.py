@@ -30,12 +30,10 @@ def wrap(job: DLJob, pod: Manifest) -> Manifest:
     """The Job that runs ``pod``, a replica's Pod manifest.
 
     It gets no ``ttlSecondsAfterFinished``: the operator deletes the whole job when that time is over, not a part of it.
+    Nor does it get ``activeDeadlineSeconds``: the operator applies it to the whole job, and a user may raise it.
     """
     metadata = pod["metadata"]
-    limits = {
-        "backoffLimit": job.run_policy.backoff_limit,
-        "activeDeadlineSeconds": job.run_policy.active_deadline_seconds,
-    }
+    limit = job.run_policy.backoff_limit
     template = {name: metadata[name] for name in ("labels", "annotations", "finalizers") if name in metadata}
     return {
         "apiVersion": OWNED_KINDS[KIND].api_version,
@@ -47,7 +45,7 @@ def wrap(job: DLJob, pod: Manifest) -> Manifest:
             },
         },
         "spec": {
-            **{name: value for name, value in limits.items() if value is not None},
+            **({} if limit is None else {"backoffLimit": limit}),
             # a pod that terminates has the hostname still, and its processes run
             "podReplacementPolicy": "Failed",
             "template": {"metadata": template, "spec": pod["spec"]},
@@ -108,6 +106,7 @@ def state(resource: Manifest, own: PodState, pods: Iterable[PodState]) -> PodSta
         waiting="" if finished is not None else shown.waiting,
         pending_since="" if finished is not None else shown.pending_since,
         disrupted=finished is None and shown.disrupted,
+        terminating=newest.terminating if newest else "",
         batch_job=ref,
     )
 

@@ -109,6 +109,7 @@ def _pod(pod: Resource, container: str) -> PodState:
         disrupted=("DisruptionTarget", "True") in conditions,
         conditions=conditions,
         failed_containers=tuple(_failures(statuses)),
+        terminating=metadata.get("deletionTimestamp") or "",
     )
 
 

@@ -54,7 +54,7 @@ class PodState:
     created: str
     """RFC 3339."""
     deleting: str
-    """The deletionTimestamp (RFC 3339), "" where the pod is not being deleted."""
+    """The deletionTimestamp (RFC 3339), "" where the pod, or the Job that runs the replica, is not being deleted."""
     spec_hash: str
     shared: str
     """Name of the ConfigMap that holds a part of its environment, "" where it has none."""
@@ -85,6 +85,9 @@ class PodState:
     """The type and the status of each condition."""
     failed_containers: tuple[ContainerFailure, ...] = ()
     """Containers first, then init containers."""
+    terminating: str = ""
+    """The deletionTimestamp of the pod itself (RFC 3339), the end of its grace period; "" while it is not deleted.
+    That of a Job is the time of the request, and a Job goes on while a node, or a user, ends its pod."""
     batch_job: BatchJobRef | None = None
     """The Job that runs the replica; ``None`` where the job owns the pod itself."""
 

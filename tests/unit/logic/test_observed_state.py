@@ -128,6 +128,7 @@ def test_a_pod_with_everything() -> None:
         phase="Failed",
         created=stamp(),
         deleting=stamp(30),
+        terminating=stamp(30),
         spec_hash="4f",
         shared="env-1",
         node="n1",

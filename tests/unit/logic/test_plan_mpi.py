@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.builders import MPI, Resource, mpijob
+from support.builders import MPI, Resource, mpijob, stamp
 from support.fake_cluster import FakeCluster, is_quiet
 
 
@@ -41,13 +41,13 @@ def test_what_a_job_consists_of() -> None:
         assert (owner["kind"], owner["name"], owner["controller"]) == ("MPIJob", "pi", True)
 
 
-def test_the_launchers_job_has_the_limits_but_no_time_to_live() -> None:
+def test_the_launchers_job_has_the_limit_of_retries_and_no_times() -> None:
     policy = {"backoffLimit": 3, "activeDeadlineSeconds": 60, "ttlSecondsAfterFinished": 5, "cleanPodPolicy": "All"}
     fake_cluster = FakeCluster(mpijob(runPolicy=policy), MPI)
     fake_cluster.settle()
     spec = dict(fake_cluster.others["Job"]["pi-launcher"]["spec"])
     template = spec.pop("template")
-    assert spec == {"backoffLimit": 3, "activeDeadlineSeconds": 60, "podReplacementPolicy": "Failed"}
+    assert spec == {"backoffLimit": 3, "podReplacementPolicy": "Failed"}
     assert template["spec"]["restartPolicy"] == "OnFailure"
     assert template["spec"]["hostname"] == "pi-launcher"
 
@@ -275,3 +275,77 @@ def test_mpi_operators_name_for_itself() -> None:
     foreign = FakeCluster(mpijob(runPolicy={"managedBy": "kueue.x-k8s.io/multikueue"}), MPI)
     foreign.settle()
     assert not foreign.replicas()
+
+
+# --- a launcher whose pod terminates, and a job that ends before its launcher
+
+
+def terminates(fake_cluster: FakeCluster, seconds: float) -> None:
+    """Kubernetes deletes the launcher's pod, not its Job; the grace period ends in so many seconds."""
+    pod = fake_cluster.pod("launcher", 0)
+    pod["spec"]["nodeName"] = "n1"
+    pod["metadata"].update(deletionTimestamp=stamp(seconds), deletionGracePeriodSeconds=seconds)
+
+
+def test_the_pod_of_a_launcher_on_a_lost_node_is_reported_and_deleted_by_force() -> None:
+    fake_cluster = played(mpijob(runPolicy={"forceDeleteAfterSeconds": 60}))
+    terminates(fake_cluster, 30)
+    fake_cluster.advance(80)
+    assert "pod pi-launcher-0 should have terminated" in str(fake_cluster.step().status)
+    fake_cluster.advance(20)
+    (deletion,) = fake_cluster.planned().deletions
+    assert (deletion.kind, deletion.name, deletion.lost_node) == ("Pod", "pi-launcher-0", "n1")
+
+
+def test_the_deletion_of_the_launchers_job_is_not_the_end_of_its_pods_grace_period() -> None:
+    fake_cluster = played(mpijob(runPolicy={"forceDeleteAfterSeconds": 0}))
+    fake_cluster.others["Job"]["pi-launcher"]["metadata"].update(
+        deletionTimestamp=fake_cluster.time, finalizers=["foregroundDeletion"]
+    )
+    terminates(fake_cluster, 600)
+    fake_cluster.advance(100)
+    plan = fake_cluster.planned()
+    assert (plan.deletions, plan.events, plan.requeue_after) == ((), (), 500)
+
+
+def test_a_launcher_that_waits_is_deleted_with_the_job_that_it_fails() -> None:
+    fake_cluster = FakeCluster(mpijob(runPolicy={"pendingTimeoutSeconds": 60, "cleanPodPolicy": "Running"}), MPI)
+    fake_cluster.settle()
+    for index in range(2):
+        fake_cluster.run("worker", index)
+    fake_cluster.settle()
+    fake_cluster.advance(61)
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Failed"
+    assert str(fake_cluster.status["reason"]).startswith("PendingTimeoutExceeded: pod pi-launcher-0 is pending")
+    assert (fake_cluster.replicas(), fake_cluster.others["Job"]) == ([], {})
+
+
+def test_a_launcher_that_runs_again_is_deleted_with_the_job_that_its_workers_fail() -> None:
+    job = with_policy("Worker", "OnFailure", runPolicy={"backoffLimit": 2, "cleanPodPolicy": "Running"})
+    fake_cluster = played(job)
+    for _ in range(3):
+        fake_cluster.exit("worker", 0, 1)
+        fake_cluster.advance(1)
+        fake_cluster.exit("launcher", 0, 1)
+        fake_cluster.advance(20)
+    fake_cluster.settle()
+    assert (fake_cluster.status["state"], fake_cluster.status["failure"]["pod"]) == ("Failed", "pi-worker-0")
+    assert not fake_cluster.others["Job"]
+
+
+def test_more_workers_restart_no_job_that_restarts_as_a_whole() -> None:
+    fake_cluster = played(with_policy("Worker", "OnFailure", runPolicy={"restartScope": "Job"}))
+    launcher = fake_cluster.others["Job"]["pi-launcher"]["metadata"]["uid"]
+    fake_cluster.edit(lambda spec: spec["mpiReplicaSpecs"]["Worker"].update(replicas=3))
+    fake_cluster.settle()
+    fake_cluster.run_all()
+    fake_cluster.settle()
+    assert fake_cluster.replicas() == ["launcher-0", "worker-0", "worker-1", "worker-2"]
+    assert fake_cluster.others["Job"]["pi-launcher"]["metadata"]["uid"] == launcher
+    assert "attempt" not in fake_cluster.status
+    # one before others is not new: it was deleted
+    fake_cluster.user_deletes("pi-worker-1")
+    fake_cluster.kubelet_deletes()
+    fake_cluster.settle()
+    assert fake_cluster.status["attempt"] == 1

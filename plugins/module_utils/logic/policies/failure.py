@@ -47,6 +47,14 @@ def has_failed(pod: PodState) -> bool:
     return pod.terminated and pod.restart_policy == c.RESTART_NEVER and pod.ended is not None and pod.ended.code != 0
 
 
+def may_be_culprit(pod: PodState) -> bool:
+    """Whether the status may name ``pod`` as the one that failed the job: cleanPodPolicy Running then keeps it.
+
+    It keeps a batch Job with its pod, and a Job that has not failed would go on in a job that has.
+    """
+    return pod.batch_job is None or has_failed(pod)
+
+
 def rule_for(job: DLJob, pod: PodState) -> Match | None:
     """The rule of the job's podFailurePolicy that decides about ``pod``; ``None`` without a failure or such a rule.
 
@@ -200,7 +208,7 @@ def over_backoff_limit(job: DLJob, retries: Mapping[str, int], pods: Sequence[Po
     )
     # the exit of a pod that somebody deleted or the cluster ended is not one of the counted errors
     last = max(
-        (p for p in pods if p.ended and p.ended.code and not p.deleting and not p.disrupted),
+        (p for p in pods if p.ended and p.ended.code and not p.deleting and not p.disrupted and may_be_culprit(p)),
         key=lambda p: p.ended.finished_at if p.ended else "",
         default=None,
     )

@@ -58,7 +58,7 @@ def _terminating(job: DLJob, pods: Iterable[PodState], now: datetime) -> Iterabl
     """The pods that are being deleted, each with the seconds since it is due."""
     limit = job.run_policy.force_delete_after_seconds
     for pod in pods if limit is not None else ():
-        late = clock.seconds_since(pod.deleting, now)  # the time at which the grace period ends
+        late = clock.seconds_since(pod.terminating, now)  # the time at which the grace period ends
         if limit is not None and late is not None and pod.node:
             yield pod, late - limit
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure, may_be_culprit
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import is_done
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -28,7 +28,7 @@ def find_timeout(job: DLJob, observed: Observed, now: datetime) -> Failure | Non
         c.REASON_PENDING,
         f"pod {pod.name}{more} {verb} pending for longer than spec.runPolicy.pendingTimeoutSeconds, "
         f"{job.run_policy.pending_timeout_seconds} s: {_cause(pod)}",
-        pod.name,
+        pod.name if may_be_culprit(pod) else "",
     )
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure, explain
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import (
+    Failure,
+    explain,
+    may_be_culprit,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import key
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -31,8 +35,10 @@ def over_limit(job: DLJob, retries: Mapping[str, int], pods: Sequence[PodState])
             f"replica {name} ended {restarts} times with an error, spec.runPolicy.maxRestartsPerReplica allows {limit} "
             "restarts"
         )
-        if pod is None or pod.ended is None or not pod.ended.code or pod.disrupted:
-            return Failure(c.REASON_REPLICA_BACKOFF, message, pod.name if pod else "")
+        if pod is None or not may_be_culprit(pod):
+            return Failure(c.REASON_REPLICA_BACKOFF, message)
+        if pod.ended is None or not pod.ended.code or pod.disrupted:
+            return Failure(c.REASON_REPLICA_BACKOFF, message, pod.name)
         last = explain(job, pod)
         return dataclasses.replace(last, reason=c.REASON_REPLICA_BACKOFF, message=f"{message}; last: {last.message}")
     return None

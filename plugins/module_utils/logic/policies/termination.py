@@ -14,7 +14,7 @@ OVERDUE = 30.0
 
 def _overdue_for(pod: PodState, now: datetime) -> float | None:
     """Seconds since ``pod`` should have been reported, negative before; ``None`` where it is not being deleted."""
-    late = clock.seconds_since(pod.deleting, now)  # the time at which the grace period ends
+    late = clock.seconds_since(pod.terminating, now)  # the time at which the grace period ends
     return None if late is None else late - OVERDUE
 
 
@@ -27,8 +27,8 @@ def stuck(pods: Iterable[PodState], now: datetime) -> str:
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     where = f" on node {pod.node}" if pod.node else ""
     return (
-        f"pod {pod.name}{more} should have terminated at {pod.deleting}{where}, and its replica waits for that: if the "
-        f"node is gone, run kubectl delete pod {pod.name} --force --grace-period=0"
+        f"pod {pod.name}{more} should have terminated at {pod.terminating}{where}, and its replica waits for that: if "
+        f"the node is gone, run kubectl delete pod {pod.name} --force --grace-period=0"
     )
 
 
