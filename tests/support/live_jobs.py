@@ -148,7 +148,7 @@ class Cluster:
         """The container's log, followed until it contains ``text``."""
         seen = ""
         answer = self.core.read_namespaced_pod_log(
-            pod, self.namespace, container=container, follow=True, _preload_content=False, _request_timeout=60
+            pod, self.namespace, container=container, follow=True, _preload_content=False, _request_timeout=TIMEOUT
         )
         with answer:
             for piece in answer.stream():
