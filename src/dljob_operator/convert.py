@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, TextIO
 
 import yaml
 
+from dljob_operator import manifest_yaml
 from dljob_operator.declarations import declarations
 
 TARGETS = ("kubeflow.org/v1", "dljob", "trainjob")
@@ -71,7 +71,7 @@ def convert_files(files: Sequence[str], to: str, out: TextIO, errors: TextIO) ->
 def _objects(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-        documents = list(yaml.load_all(text, Loader=_Loader))
+        documents = manifest_yaml.read(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ValueError(f"{file}: {error}") from error
     for number, document in enumerate(documents):
@@ -92,49 +92,5 @@ def _note(errors: TextIO, file: str, manifest: dict[str, Any], text: str) -> Non
     print(f"{file}: {manifest.get('kind')} {name or '(no name)'}: {text}", file=errors)
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads a plain scalar as kubectl does: no date is a timestamp, and 1:30 is no number of base 60."""
-
-
-_INT, _FLOAT, _BOOL = (f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool"))
-_READ_OTHERWISE = (_INT, _FLOAT, "tag:yaml.org,2002:timestamp")
-_DIGITS = list("-+.0123456789")
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in found if tag not in _READ_OTHERWISE]
-    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(
-    _INT, re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)$"), [*_DIGITS[:2], *_DIGITS[3:]]
-)
-_Loader.add_implicit_resolver(
-    _FLOAT,
-    re.compile(
-        r"[-+]?([0-9][0-9_]*\.[0-9_]*([eE][-+]?[0-9]+)?|[0-9][0-9_]*[eE][-+]?[0-9]+|\.[0-9][0-9_]*([eE][-+]?[0-9]+)?"
-        r"|\.(inf|Inf|INF))$|\.(nan|NaN|NAN)$"
-    ),
-    _DIGITS,
-)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes no anchors: they would connect parts that the source did not connect.
-
-    It quotes each string that kubectl would read as a number or a truth value, as "1e-4", "08" and "y", which PyYAML
-    would not.
-    """
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Dumper.add_representer(str, _string)
-_Dumper.add_implicit_resolver(_FLOAT, re.compile(r"[-+]?\.?[0-9][0-9a-zA-Z_.+-]*$"), _DIGITS)
-_Dumper.add_implicit_resolver(_BOOL, re.compile(r"[yYnN]$"), list("yYnN"))
-
-
 def _write(out: TextIO, manifest: dict[str, Any]) -> None:
-    out.write("---\n" + yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110))
+    out.write(f"---\n{manifest_yaml.write(manifest)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, digits
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FIRST_CONTAINER
@@ -87,8 +87,8 @@ def _pod(pod: Resource, container: str) -> PodState:
         name=metadata.get("name", ""),
         uid=metadata.get("uid", ""),
         type=labels.get(c.LABEL_REPLICA_TYPE, ""),
-        index=_number(labels.get(c.LABEL_REPLICA_INDEX)),
-        attempt=_number(labels.get(c.LABEL_ATTEMPT)),
+        index=digits.number(labels.get(c.LABEL_REPLICA_INDEX)) or 0,
+        attempt=digits.number(labels.get(c.LABEL_ATTEMPT)) or 0,
         phase=phase,
         created=metadata.get("creationTimestamp") or "",
         deleting=metadata.get("deletionTimestamp") or "",
@@ -182,7 +182,3 @@ def _pending_since(metadata: Resource, status: Resource, phase: str) -> str:
         return ""
     ended = [s["terminated"] for s in states if "terminated" in s and not s["terminated"].get("exitCode")]
     return max((metadata.get("creationTimestamp") or "", *(one.get("finishedAt") or "" for one in ended)))
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text and text.isdecimal() and len(text) <= c.MOST_DIGITS else 0

@@ -110,8 +110,8 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
                 as_mapping(options.get("runPolicy")).get("startupPolicy"),
                 {
                     type_.name: type_.starts_after_with(options)
-                    for type_ in framework.replica_types
-                    if any(group.type == type_.name for group in groups)
+                    for group in groups
+                    if (type_ := framework.type_named(group.type))
                 },
                 framework,
                 errors,

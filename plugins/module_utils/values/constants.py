@@ -17,8 +17,6 @@ LABEL_REPLICA_INDEX = "dljob.operator/replica-index"
 LABEL_TENSORBOARD_OF = "dljob.operator/page-of"
 """Label with the job's uid on TensorBoard's pods. They have no job-uid label, because they are no replicas."""
 LABEL_ATTEMPT = "dljob.operator/attempt"
-MOST_DIGITS = 9
-"""Of a number in a label or annotation of a pod. Whoever may edit pods can write there, and the status has an int64."""
 ANNOTATION_SPEC_HASH = "dljob.operator/spec-hash"
 ANNOTATION_SHARED = "dljob.operator/shared-environment"
 """Annotation of a pod of a large job: the ConfigMap with the part of the environment that all its pods share."""

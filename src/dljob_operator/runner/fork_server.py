@@ -10,13 +10,11 @@ the other side.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gc
 import json
 import math
 import multiprocessing
 import os
-import select
 import selectors
 import shutil
 import signal
@@ -27,12 +25,12 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from dljob_operator.runner import process_tree
+from dljob_operator.runner import hangup, process_tree
 from dljob_operator.runner.batch_worker import PipeWorkSource
 from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult, Target
 
@@ -471,38 +469,11 @@ def main(argv: list[str]) -> int:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def _ended_with_the_engine(control: socket.socket, scratch: Path) -> Iterator[None]:
-    """Exit as soon as the engine has closed the socket; `serve` notices that by itself.
-
-    To load Ansible takes seconds, and a minute where processors are scarce: an operator that is killed again and again
-    would start its next fork server beside those that still load. A signal and no thread, because of the forks.
-    """
-
-    def check(*_: object) -> None:
-        poll = select.poll()
-        poll.register(control, 0)  # reports only a hang-up or an error
-        if poll.poll(0):
-            shutil.rmtree(scratch, ignore_errors=True)
-            process_tree.kill(process_tree.tree(os.getpid())[1:])
-            os._exit(0)
-
-    signal.signal(signal.SIGIO, check)
-    fcntl.fcntl(control, fcntl.F_SETOWN, os.getpid())
-    flags = fcntl.fcntl(control, fcntl.F_GETFL)
-    fcntl.fcntl(control, fcntl.F_SETFL, flags | os.O_ASYNC)
-    try:
-        check()
-        yield
-    finally:
-        fcntl.fcntl(control, fcntl.F_SETFL, flags)
-        signal.signal(signal.SIGIO, signal.SIG_DFL)
-
-
 def _serve(control: socket.socket, config: dict[str, Any], scratch: Path) -> int:
     started = time.monotonic()
     try:
-        with _ended_with_the_engine(control, scratch):
+        # serve() notices the end of the engine by itself
+        with hangup.ends_this_process(control, lambda: _clean_up(scratch)):
             playbooks, failures = _warm(config, scratch)
     except Exception as error:
         traceback.print_exc()
@@ -519,6 +490,11 @@ def _serve(control: socket.socket, config: dict[str, Any], scratch: Path) -> int
         return 0  # the engine has ended meanwhile
     ForkServer(control, playbooks, scratch, Limits(config["concurrency"], config["idle"])).serve()
     return 0
+
+
+def _clean_up(scratch: Path) -> None:
+    shutil.rmtree(scratch, ignore_errors=True)
+    process_tree.kill(process_tree.tree(os.getpid())[1:])
 
 
 def _warm(config: dict[str, Any], scratch: Path) -> tuple[PlaybookRunner, list[Failure]]:

@@ -11,11 +11,11 @@ import dataclasses
 from collections.abc import Mapping
 from datetime import datetime
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic import digits
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import replicas
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import action_for
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import Progress, ReplicaActions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.restart_all import KEY, deletions_of
-from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import ACTION_RESTART_JOB
@@ -30,9 +30,9 @@ def attempt_of(pod: PodState, hashes: Mapping[str, str]) -> int | None:
     """The attempt of a pod of the spec with these ``hashes``, ``None`` for a pod of another spec."""
     wanted = next((value for type_, value in hashes.items() if type_.lower() == pod.type), None)
     spec, _, attempt = pod.spec_hash.partition("-")
-    if spec != wanted or (attempt and not (attempt.isdecimal() and len(attempt) <= c.MOST_DIGITS)):
+    if spec != wanted:
         return None
-    return int(attempt or 0)
+    return digits.number(attempt) if attempt else 0
 
 
 def current_attempt(observed: Observed, hashes: Mapping[str, str], recorded: int) -> int:
