@@ -261,6 +261,12 @@ def test_a_name_that_the_target_refuses() -> None:
     assert (loss.field, "must start with a letter" in loss.reason) == ("metadata.name", True)
 
 
+def test_a_command_that_the_api_server_will_refuse_is_converted_as_it_is() -> None:
+    template = {"spec": {"containers": [{"name": "pytorch", "image": "i", "command": 1}]}}
+    job = changed(lambda spec: spec.update(pytorchReplicaSpecs={"Master": {"replicas": 1, "template": template}}))
+    assert convert(job, TRAINJOB, DECLARED).manifest["spec"]["trainer"]["command"] == 1
+
+
 def test_an_invalid_job() -> None:
     with pytest.raises(NotConvertible, match="Scheduler replicas"):
         to_v1(mxjob().v1().without("Scheduler").workers(1).resource())

@@ -82,9 +82,13 @@ def _containers(source: Source, template: Mapping[str, Any]) -> tuple[Mapping[st
     return own, [str(one.get("name")) for one in containers if one is not own]
 
 
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _options(source: Source, trainer: dict[str, Any], container: Mapping[str, Any], path: str, report: Report) -> None:
     framework = source.declared.framework.name
-    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    words = [word for name in ("command", "args") for word in _list(container.get(name))]
     if framework == "pytorch" and not any(
         "torchrun" in str(word) or "torch.distributed" in str(word) for word in words
     ):
