@@ -29,6 +29,11 @@ class Exchange:
     def watches(self) -> bool:
         return self.query.get("watch") == "true"
 
+    @property
+    def connection(self) -> int:
+        """The client's port: the same for all requests of one connection."""
+        return int(self.handler.client_address[1])
+
     def answer(self, content: Any, status: int = 200) -> None:
         """Send `content` as JSON, or as it is if it is bytes."""
         data = content if isinstance(content, bytes) else json.dumps(content).encode()

@@ -78,8 +78,8 @@ class KubeApi:
     """Sends requests to one API server. It is safe to use from several threads."""
 
     def __init__(self, api_client: client.ApiClient) -> None:
-        self._connection = Connection(api_client)
-        self._connection.pool.connection_pool_kw["socket_options"] = _socket_options()
+        self._configuration = api_client.configuration
+        self._connection = _connection(api_client)
         self._timeout = _READ_TIMEOUT
         self._may_write: Callable[[], bool] = lambda: True
 
@@ -87,6 +87,12 @@ class KubeApi:
         """Return an API that gives up a request after `seconds` without a response; watches have their own time."""
         other = copy.copy(self)
         other._timeout = seconds
+        return other
+
+    def with_own_connections(self) -> KubeApi:
+        """Return an API that shares no connection, and so no dead one, with this one."""
+        other = copy.copy(self)
+        other._connection = _connection(client.ApiClient(self._configuration))
         return other
 
     def writing_while(self, allowed: Callable[[], bool]) -> KubeApi:
@@ -199,6 +205,12 @@ def _read_token(configuration: client.Configuration) -> None:
     if token:
         name = "BearerToken" if "BearerToken" in configuration.api_key else "authorization"  # the latter before 34
         configuration.api_key[name] = f"Bearer {token}"
+
+
+def _connection(api_client: client.ApiClient) -> Connection:
+    made = Connection(api_client)
+    made.pool.connection_pool_kw["socket_options"] = _socket_options()
+    return made
 
 
 def _socket_options() -> list[tuple[int, int, int]]:

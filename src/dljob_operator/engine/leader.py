@@ -42,6 +42,10 @@ class LeaseTimings:
     deadline: float = 4.0
     period: float = 1.0
 
+    def pause(self, has_failed: bool) -> float:
+        """The time until the next attempt, also after a leader's that ``has_failed``."""
+        return min(self.period, self.deadline / 20) if has_failed else self.period
+
     def check(self) -> None:
         """Raise ValueError, which names the option, unless a leader gives up before another may begin."""
         if self.duration < 1 or self.duration != int(self.duration):
@@ -113,6 +117,9 @@ def build_lease(
 class LeaderElector:
     """Acquires and renews the Lease on one thread; a second one calls `on_lost` if it is not renewed in time.
 
+    A request gets half the deadline, as in client-go, and a connection that no other part of the operator uses: after
+    one that hangs there is time for another attempt, which does not wait for the period.
+
     The second thread sends no requests, so that the deadline holds whatever happens to one: a connection that hangs, a
     response that cannot be decoded, a token that cannot be refreshed. It measures with `boottime`.
 
@@ -131,11 +138,11 @@ class LeaderElector:
         on_lost: Callable[[], None],
         timings: LeaseTimings | None = None,
     ) -> None:
-        self._api = api.with_timeout((timings or LeaseTimings()).deadline)
+        self._timings = timings or LeaseTimings()
+        self._api = api.with_own_connections().with_timeout(self._timings.deadline / 2)
         self._namespace = namespace
         self._identity = identity
         self._on_lost = on_lost
-        self._timings = timings or LeaseTimings()
         self.on_renewed: Callable[[float], None] = lambda deadline: None
         self._path = _LEASES.format(namespace)
         self._observation: LeaseObservation | None = None
@@ -200,7 +207,7 @@ class LeaderElector:
                 _LOG.info(message, extra=logs.fields(**values))
             logged = problem
             self._error = problem[1].get("error", "") if problem is not None else ""
-            self._stopping.wait(self._timings.period)
+            self._stopping.wait(self._timings.pause(has_failed=problem is not None and self.elected.is_set()))
 
     def _watch_deadline(self) -> None:
         """Call `on_lost` once the Lease was not renewed for the deadline."""

@@ -149,6 +149,36 @@ def test_a_leader_that_cannot_renew_stops_writing_before_another_may_begin(
     assert leading.operator.get("/reads") == {}  # only writes do harm
 
 
+def test_a_leader_survives_a_renewal_that_hangs(server: LeaseServer) -> None:
+    """A request that got the whole deadline cost the leadership by itself."""
+    with started(Candidate(server, timings=STEADY)) as candidate:
+        assert candidate.elected.wait(10)
+        hung, renewed = threading.Event(), threading.Semaphore(0)
+
+        def once(exchange: Exchange) -> None:
+            if not hung.is_set():
+                hung.set()
+                return exchange.hang()
+            exchange.answer(*server.result(exchange))
+            return None if exchange.method == "GET" else renewed.release()
+
+        server.fault = once
+        for _ in range(2):
+            assert renewed.acquire(timeout=10)
+        assert candidate.elector.leads()
+        assert not candidate.lost.is_set()
+
+
+def test_the_election_shares_no_connection_with_the_operator(server: LeaseServer) -> None:
+    """Another attempt could get the next one that a load balancer has forgotten."""
+    candidate = Candidate(server)
+    for _ in range(2):
+        assert candidate.elector._try_acquire() is None
+        candidate.operator.get("/reads")
+    election = {one.connection for one in server.requests if one.path.endswith("/leases/dljob-operator")}
+    assert election.isdisjoint(one.connection for one in server.requests if one.path == "/reads")
+
+
 @pytest.mark.parametrize("answer", [{}, held_by("other"), {"spec": "text"}], ids=["nothing", "another", "nonsense"])
 def test_a_write_that_the_server_did_not_confirm_renews_nothing(server: LeaseServer, answer: Any) -> None:
     """A standby that sees no change takes the Lease, whatever a broken proxy told the leader."""
