@@ -18,7 +18,10 @@ Resource = dict[str, Any]
 
 
 class Api(RestClient):
-    """Accepts and records every write, and lists nothing. ``refuses`` maps a kind to the error of its creation."""
+    """Accepts and records every write, and lists nothing but the job with its first spec.
+
+    ``refuses`` maps a kind to the error of its creation.
+    """
 
     def __init__(self, refuses: Mapping[str, ApiError] | None = None, present: Resource | None = None) -> None:
         self.executor = BoundedExecutor(2)
@@ -29,7 +32,7 @@ class Api(RestClient):
 
     def request(self, method: str, path: str, body: Any = None, query: Any = None, content_type: str = "") -> Any:
         if method == "GET":
-            return self._present or {"metadata": {}, "items": []}
+            return self._present or {"metadata": {}, "items": [{"metadata": {"uid": UID, "generation": 1}}]}
         if method == "PATCH" and path.endswith("/status"):
             self.status = next(part["value"] for part in body if part["path"] == "/status")
             return {"metadata": {"uid": UID, "resourceVersion": "9"}}

@@ -68,6 +68,14 @@ class Reader:
             for pod in page.get("items", ())
         )
 
+    def has_spec(self, job: Resource) -> bool:
+        """Whether the API server has the object ``job`` with the same spec. A list: the operator may not get jobs."""
+        known = job["metadata"]
+        path, _, name = paths.object_path(job).rpartition("/")
+        listed = self._client.request("GET", path, query={"fieldSelector": f"metadata.name={name}"})
+        found = [one["metadata"] for one in listed.get("items", ())]
+        return any(one["uid"] == known["uid"] and one.get("generation") == known.get("generation") for one in found)
+
     def cluster_info(self, required: RequiredInfo, settings: OperatorSettings) -> tuple[ClusterInfo, tuple[str, ...]]:
         """What the plan needs to know of the cluster, and what the operator may not read of it."""
         return cluster_info.read(self._client, required, settings, self._info)

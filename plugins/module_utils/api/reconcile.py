@@ -55,7 +55,7 @@ CONFLICT_REQUEUE = 0.5
 """Seconds until the next reconcile of a job that changed between its read and its status write."""
 
 CACHE_REQUEUE = 1.0
-"""Seconds until the next reconcile of a job of which the cache lacks pods; their events trigger it too."""
+"""Seconds until the next reconcile of a job of which the cache is behind; the events that it lacks trigger it too."""
 
 ADOPTION_REQUEUE = 1.0
 """Seconds until the next reconcile of a job some of whose objects were adopted; their events trigger it too."""
@@ -137,6 +137,8 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     planned = plan(context, parsed, observed, now)
     if planned.presumes_deleted_pods and is_cache_behind(context, parsed, observed):
         return Outcome(resource, Plan(), True, False, "the cache lacks pods of the job", CACHE_REQUEUE)
+    if planned.presumes_current_spec and is_job_behind(context, parsed):
+        return Outcome(resource, Plan(), True, False, "the cache has an older spec of the job", CACHE_REQUEUE)
     resolution = resolve(context, parsed, planned)
     result = apply(context, writer, parsed, resolution, budget_for(context, observed))
     if planned.delete_job:
@@ -181,6 +183,11 @@ def is_cache_behind(context: Context, parsed: Parsed, observed: Observed) -> boo
     """Whether the API server has pods of the job that the engine's cache lacks."""
     known = {pod.uid for pod in observed.pods}
     return context.reader.has_watch and context.reader.has_other_pods(parsed.owner, known)
+
+
+def is_job_behind(context: Context, parsed: Parsed) -> bool:
+    """Whether the API server has another spec of the job than the engine's cache, or the job no longer."""
+    return context.reader.has_watch and not context.reader.has_spec(parsed.resource)
 
 
 def _owned_kinds(job: DLJob, framework: Framework) -> list[str]:

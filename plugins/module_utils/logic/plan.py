@@ -42,6 +42,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status
     StatusBuilder,
     is_finished,
     outcome,
+    starts_after_edit,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
@@ -115,6 +116,7 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
         stale_routes=_services(surplus),
         status=report.status(),
         requeue_after=_soonest(min((w for w in (wait, left) if w is not None), default=None), deletions),
+        presumes_current_spec=bool(cleanup_targets) and starts_after_edit(job.status),
     )
 
 
@@ -129,7 +131,12 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
     report.replicas(replica_statuses.count(job, Observed(), {}))
     gone = tuple(batch_job.deletion(p) for p in observed.pods if not p.deleting)
     surplus = owned_objects.surplus(_objects_at_rest(job, framework), observed)
-    return Plan(deletions=(*gone, *surplus), status=report.status(), events=report.events)
+    return Plan(
+        deletions=(*gone, *surplus),
+        status=report.status(),
+        events=report.events,
+        presumes_current_spec=bool(gone),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +150,7 @@ class Surroundings:
 def _active(
     job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, surroundings: Surroundings
 ) -> Plan:
-    hashes = {group.type: spec_hash(job, group) for group in job.groups}
+    hashes = spec_hashes = {group.type: spec_hash(job, group) for group in job.groups}
     changed = report.forget_progress(_fingerprint(hashes))
     as_one = restart_all.applies_to(job)
     attempt = 0 if changed else restart_all.attempt_of(job.status)
@@ -245,6 +252,7 @@ def _active(
         missing_pods=len(actions.starts),
         is_partial=is_partial,
         presumes_deleted_pods=bool(actions.begins) and not actions.restarted,
+        presumes_current_spec=bool(actions.deletions) and _has_other_pods(job, observed, spec_hashes),
     )
 
 
@@ -290,6 +298,15 @@ def _of_this_spec(job: DLJob, observed: Observed, hashes: Mapping[str, str]) -> 
     sizes = {group.type.lower(): group.replicas for group in job.groups}
     pods = tuple(p for p in observed.pods if p.spec_hash == wanted.get(p.type) and p.index < sizes[p.type])
     return dataclasses.replace(observed, pods=pods)
+
+
+def _has_other_pods(job: DLJob, observed: Observed, hashes: Mapping[str, str]) -> bool:
+    """Whether a pod that is not being deleted is of another spec than this one."""
+    sizes = {group.type.lower(): group.replicas for group in job.groups}
+    return any(
+        not pod.deleting and (pod.index >= sizes.get(pod.type, 0) or restart_job.attempt_of(pod, hashes) is None)
+        for pod in observed.pods
+    )
 
 
 def _overdue(job: DLJob, left: float | None) -> Failure | None:

@@ -49,8 +49,12 @@ def is_finished(status: Mapping[str, Any], generation: int) -> bool:
     """Whether the job with that status has finished and cannot start again."""
     if outcome(status) is None:
         return False
-    edited = status.get("observedGeneration") != generation
-    return not (edited and as_mapping(status.get("failure")).get("reason") in _RETRY_AFTER_EDIT)
+    return status.get("observedGeneration") == generation or not starts_after_edit(status)
+
+
+def starts_after_edit(status: Mapping[str, Any]) -> bool:
+    """Whether a job that has finished with that status starts again once its spec is changed."""
+    return as_mapping(status.get("failure")).get("reason") in _RETRY_AFTER_EDIT
 
 
 class StatusBuilder:
