@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from typing import Any
 
 import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP
 
 ROOT = Path(__file__).resolve().parents[2]
 KUSTOMIZE = ROOT / "deploy" / "kustomize"
@@ -46,3 +48,17 @@ def test_kustomize_needs_no_file_beyond_its_folders() -> None:
             target = path.parent / entry
             assert target.exists(), f"{path}: {entry}"
             assert target.is_dir() or target.resolve().parent == path.parent, f"{path}: {entry}"
+
+
+def test_the_role_in_the_operators_namespace_permits_one_config_map() -> None:
+    documents = yaml.safe_load_all((KUSTOMIZE / "base" / "config_role.yaml").read_text(encoding="utf-8"))
+    (role,) = [document for document in documents if document["kind"] == "Role"]
+    assert [rule.get("resourceNames") for rule in role["rules"]] == [[CONFIG_MAP]]
+
+
+def test_the_job_of_helm_test_has_the_pull_secrets_of_its_image() -> None:
+    replica = runpy.run_path(str(ROOT / "build" / "entrypoint" / "dljob-try"))["replica"]
+    assert replica("i:1", ["one", "two"])["template"]["spec"]["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}]
+    assert replica("i:1", [])["template"]["spec"]["imagePullSecrets"] == []
+    template = (CHART / "templates" / "tests" / "reconciles.yaml").read_text(encoding="utf-8")
+    assert "{{- range .Values.image.pullSecrets }}\n        - --pull-secret={{ .name }}" in template
