@@ -54,7 +54,10 @@ def test_a_step_waits_for_one_of_the_other_lane_and_a_failure_stops_no_other(tmp
 def test_a_failure_is_in_the_log_before_the_step_ends(tmp_path: Path, workers: tuple[str, ...]) -> None:
     log = tmp_path / "suite" / "one.log"
     broken = step(tmp_path, "broken", "assert not 'the reason'")
-    reads = step(tmp_path, "reads", f"assert \"assert not 'the reason'\" in pathlib.Path({str(log)!r}).read_text()")
+    # a worker of pytest-xdist goes on while its failure is on the way to the process that writes the log
+    wanted = f"\"assert not 'the reason'\" in pathlib.Path({str(log)!r}).read_text()"
+    waits = f"deadline = time.monotonic() + 60\n    while not ({wanted}): time.sleep(0.05); assert time.monotonic() < deadline"
+    reads = step(tmp_path, "reads", waits)
     suite = Suite(tmp_path, Lanes((Step("one", plan.PYTEST, (*workers, *broken.arguments, *reads.arguments)),)))
     suite.run.run()
     outcomes = {case.name.rpartition("/")[2]: case.outcome for case in results.read(suite.run.results)}
