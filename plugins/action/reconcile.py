@@ -25,12 +25,14 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared import (
     worker_protocol,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.shared.config_namespaces import config_namespaces
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
     CLOUD_VARIABLE,
     CLOUDS,
     CONFIG_MAP,
     FORCE_DELETE_VARIABLE,
     FRAMEWORKS_VARIABLE,
+    GANG_SCHEDULER_VARIABLE,
     MAX_REPLICAS,
     MAX_REPLICAS_VARIABLE,
     TERMINATION_MESSAGE_POLICIES,
@@ -172,7 +174,8 @@ def _settings(arguments: Mapping[str, Any]) -> OperatorSettings:
         namespaces = config_namespaces(os.environ)
     except ValueError as e:
         raise AnsibleActionFail(str(e)) from e
-    return OperatorSettings(arguments["config_map"], cloud, arguments["cluster_domain"], namespaces)
+    gang = _variable(GANG_SCHEDULER_VARIABLE, gang_scheduler)
+    return OperatorSettings(arguments["config_map"], cloud, arguments["cluster_domain"], namespaces, gang)
 
 
 def _handed_over(variables: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

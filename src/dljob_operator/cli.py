@@ -15,10 +15,12 @@ from pathlib import Path
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared import operator_defaults
 from ansible_collections.dljob.operator.plugins.module_utils.shared.config_namespaces import config_namespaces
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
     CLOUD_VARIABLE,
     CONFIG_NAMESPACE_VARIABLE,
     FORCE_DELETE_VARIABLE,
+    GANG_SCHEDULER_VARIABLE,
     MAX_REPLICAS,
     MAX_REPLICAS_VARIABLE,
     TERMINATION_MESSAGE_POLICIES,
@@ -154,6 +156,7 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace, deadline_file: 
                 reconcile_period=options.reconcile_period,
                 run_timeout=options.run_timeout,
                 config_namespaces=accelerators_in,
+                gang=gang_scheduler(options.gang_scheduler_name),
             ),
             metrics=metrics,
         )
@@ -315,6 +318,7 @@ def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
         max_concurrent=options.max_concurrent_reconciles,
         run_timeout=options.run_timeout,
         config_namespaces=accelerators_in,
+        gang=gang_scheduler(options.gang_scheduler_name),
     )
     with tempfile.TemporaryDirectory(prefix="dljob-shim-") as folder:
         path = Path(folder) / "socket"
@@ -361,6 +365,7 @@ def _run_environ(kubeconfig: Path | None, options: argparse.Namespace) -> dict[s
         MAX_REPLICAS_VARIABLE: options.max_replicas_per_job,
         FORCE_DELETE_VARIABLE: options.force_delete_after_seconds,
         TERMINATION_MESSAGE_POLICY_VARIABLE: options.termination_message_policy,
+        GANG_SCHEDULER_VARIABLE: options.gang_scheduler_name,
     }
     if kubeconfig is not None:
         environ |= {"KUBECONFIG": str(kubeconfig), "K8S_AUTH_KUBECONFIG": str(kubeconfig)}
@@ -456,6 +461,10 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         help="of containers whose template has none; FallbackToLogsOnError quotes the log of a failed container in the "
         "status of its pod and job, which needs no permission to read logs; File does not "
         f"(default: {TERMINATION_MESSAGE_POLICY_VARIABLE}, else {TERMINATION_MESSAGE_POLICIES[0]})")  # fmt: skip
+    add("--gang-scheduler-name", type=_checked(gang_scheduler), metavar="NAME",
+        default=os.environ.get(GANG_SCHEDULER_VARIABLE, ""),
+        help="start the pods of each job together or not at all: volcano, or the name of a scheduler with the "
+        f"coscheduling plugin; needs its PodGroups (default: {GANG_SCHEDULER_VARIABLE}, else none)")  # fmt: skip
     add("--max-concurrent-reconciles", type=_count, default=2, metavar="N",
         help="number of runs at a time (default: %(default)s)")  # fmt: skip
     add("--run-timeout", type=parse_duration, default="5m", metavar="DURATION",

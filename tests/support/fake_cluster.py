@@ -14,10 +14,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import PlanSettings, plan
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
-from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import MERGE, OWNED_KINDS, owned_kind
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
@@ -52,9 +52,12 @@ class FakeCluster:
     Deleted running pods terminate until :meth:`kubelet_deletes`.
     """
 
-    def __init__(self, job: MXJob | Resource, framework: Framework = MXNET) -> None:
+    def __init__(
+        self, job: MXJob | Resource, framework: Framework = MXNET, settings: PlanSettings | None = None
+    ) -> None:
         made = job.resource() if isinstance(job, MXJob) else job
         self.framework = framework
+        self.settings = settings or PlanSettings()
         self.now = NOW
         self.api = FakeApiServer(lambda: self.now)
         metadata = made["metadata"]
@@ -92,11 +95,16 @@ class FakeCluster:
 
     @property
     def others(self) -> dict[str, dict[str, Resource]]:
-        """By kind."""
+        """By the registry's name of the kind."""
         return {kind: self._objects(kind) for kind in OWNED_KINDS if kind not in ("Pod", "Service")}
 
     def _objects(self, kind: str) -> dict[str, Resource]:
-        return self.api.objects.setdefault((self._namespace, OWNED_KINDS[kind].plural), {})
+        owned = OWNED_KINDS[kind]
+        found = self.api.objects.setdefault((self._namespace, owned.plural), {})
+        if not owned.served_by:
+            return found
+        # PodGroups of two API groups
+        return {name: one for name, one in found.items() if one["apiVersion"] == owned.api_version}
 
     # --- the operator
 
@@ -110,7 +118,7 @@ class FakeCluster:
         observed = build_observed_state(
             self._owner, self.framework.container, self.pods.values(), self.services.values(), others
         )
-        return plan(job, self.framework, observed, self.now)
+        return plan(job, self.framework, observed, self.now, self.settings)
 
     def step(self, status_gets_lost: bool = False) -> Plan:
         """One reconcile. With ``status_gets_lost`` the operator crashes before the status write."""
@@ -129,13 +137,14 @@ class FakeCluster:
         deleted = {deletion.name for deletion in done.deletions if deletion.kind == "ConfigMap"}
         needed = {pod["metadata"]["annotations"].get("dljob.operator/shared-environment") for pod in done.pods}
         assert not deleted & needed, "a plan does not delete a ConfigMap that its new pods need"
-        for manifest in (*done.auxiliary_objects, *done.services, *done.pods):
+        for manifest in done.auxiliary_objects:
+            self._create(manifest, replace=owned_kind(manifest).update == MERGE)
+        for manifest in (*done.services, *done.pods):
             self._create(manifest)
         for deletion in done.deletions:
             self._delete(deletion)
         for manifest in done.ensured_objects:
-            if not self._create(manifest):
-                self.api.request("PUT", paths.object_path(manifest), manifest)
+            self._create(manifest, replace=True)
         self._check_ranks()
         if status_gets_lost:
             return
@@ -265,19 +274,23 @@ class FakeCluster:
             while self.api.collect_garbage():
                 pass
 
-    def _create(self, manifest: Mapping[str, Any]) -> bool:
-        """Whether the object is new; one of that name may exist if the job owns it."""
+    def _create(self, manifest: Mapping[str, Any], replace: bool = False) -> None:
+        """Create an object; one of that name may exist if the job owns it, and is replaced then or left."""
         name, kind = manifest["metadata"]["name"], manifest["kind"]
         assert (DNS_LABEL if kind == "Pod" else DNS_1035).fullmatch(name), name
         try:
             self.api.request("POST", paths.collection(manifest["apiVersion"], kind, self._namespace), manifest)
         except ApiError as e:
-            if e.reason == "AlreadyExists" and is_owned_by(self._objects(kind)[name], self._owner):
-                return False
-            raise
+            present = self._objects(owned_kind(manifest).name)[name]
+            if e.reason != "AlreadyExists" or not is_owned_by(present, self._owner):
+                raise
+            if replace:
+                known = {field: present["metadata"][field] for field in ("uid", "resourceVersion")}
+                body = {**manifest, "metadata": {**manifest["metadata"], **known}}
+                self.api.request("PUT", paths.object_path(manifest), body)
+            return
         if kind == "Pod":
             self.created.append(name)
-        return True
 
     @property
     def _owner(self) -> Owner:
@@ -286,7 +299,8 @@ class FakeCluster:
     def _delete(self, deletion: Deletion) -> None:
         path = f"{paths.collection(deletion.api_version, deletion.kind, self._namespace)}/{deletion.name}"
         try:
-            options = delete_options(deletion.uid, OWNED_KINDS[deletion.kind].propagation)
+            kind = owned_kind({"kind": deletion.kind, "apiVersion": deletion.api_version})
+            options = delete_options(deletion.uid, kind.propagation)
             self.api.request("DELETE", path, options)
         except ApiError as e:
             if e.status not in (404, 409):

@@ -71,15 +71,18 @@ def of_tree(root: Path) -> Wanted:
 
 
 def _permissions(wanted: Wanted, root: Path, found: Sequence[Framework]) -> None:
-    """An optional component, and the chart's link to it, for each framework with rules of its own."""
-    for framework in found:
+    """The optional components, and the chart's links to them: of each framework with rules of its own, and of gangs."""
+    components = {
+        rbac.component(framework): rbac.component_files(framework)
+        for framework in found
         # DLJobs own what the jobs of their frameworks own: no component of their own
-        if framework.name != any_framework.ROLE and rbac.optional(framework):
-            name = rbac.component(framework)
-            folder = root / _COMPONENTS / name
-            wanted.texts |= {folder / file: text for file, text in rbac.component_files(framework).items()}
-            link = root / _CHART / name / "rules.yaml"
-            wanted.links[link] = Path(os.path.relpath(folder / "rules.yaml", link.parent))
+        if framework.name != any_framework.ROLE and rbac.optional(framework)
+    }
+    for name, files in {**components, rbac.GANG_COMPONENT: rbac.gang_component_files()}.items():
+        folder = root / _COMPONENTS / name
+        wanted.texts |= {folder / file: text for file, text in files.items()}
+        link = root / _CHART / name / "rules.yaml"
+        wanted.links[link] = Path(os.path.relpath(folder / "rules.yaml", link.parent))
 
 
 def of_roles(roles: Sequence[Path], output: Path) -> Wanted:

@@ -17,6 +17,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.presets import preset
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP
 from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
@@ -35,13 +36,14 @@ _MAX_FILE_SIZE = 512 * 1024
 
 @dataclass(frozen=True)
 class OperatorSettings:
-    """What the administrator sets: the ConfigMap's name and namespaces (most important first), one of CLOUDS or "", and
-    the cluster's DNS domain."""
+    """What the administrator sets: the ConfigMap's name and namespaces (most important first), one of CLOUDS or "", the
+    cluster's DNS domain, and the scheduler that starts the pods of a job together."""
 
     config_map: str = CONFIG_MAP
     cloud: str = ""
     cluster_domain: str = CLUSTER_DOMAIN
     config_namespaces: tuple[str, ...] = ()
+    gang: GangScheduler | None = None
 
 
 def read(

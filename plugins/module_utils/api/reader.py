@@ -10,8 +10,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info im
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
-from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS, OwnedKind
 from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import ClusterInfo, RequiredInfo
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID
 
@@ -42,17 +43,22 @@ class Reader:
         return self._owned is not None
 
     def owned_objects(self, namespace: str, uid: str, kinds: Collection[str]) -> dict[str, Sequence[Resource]]:
-        """By kind the objects that carry the job's uid. One request for each of ``kinds``, none with a cache."""
+        """By the registry's name of the kind the objects that carry the job's uid. One request for
+        each of ``kinds``, none with a cache."""
         if self._owned is not None and uid in self._owned:
             return {kind: self._owned[uid].get(kind, ()) for kind in kinds}
         query = {"labelSelector": f"{LABEL_JOB_UID}={uid}"}
-        found = {
-            kind: self._client.request(
-                "GET", paths.collection(OWNED_KINDS[kind].api_version, kind, namespace), query=query
-            )
-            for kind in kinds
-        }
-        return {kind: listed.get("items", ()) for kind, listed in found.items()}
+        return {kind: self._list(OWNED_KINDS[kind], namespace, query) for kind in kinds}
+
+    def _list(self, kind: OwnedKind, namespace: str, query: Mapping[str, str]) -> Sequence[Resource]:
+        try:
+            listed = self._client.request("GET", paths.collection(kind.api_version, kind.kind, namespace), query=query)
+        except ApiError as e:
+            if e.status == 404 and kind.served_by:  # an error of the creation, which names what is missing
+                return ()
+            raise
+        found: Sequence[Resource] = listed.get("items", ())
+        return found
 
     def has_other_pods(self, owner: Owner, known: Collection[str]) -> bool:
         """Whether the API server has a pod of the job ``owner`` of which the uid is not ``known``."""

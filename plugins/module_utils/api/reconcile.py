@@ -34,6 +34,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     slices,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OF_EVERY_JOB, OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import (
@@ -173,7 +174,7 @@ def read(context: Context, parsed: Parsed) -> Observed:
     """The objects that the job owns. Of an invalid job only a first status needs any: when its first pod began."""
     if parsed.job is None and parsed.resource.get("status"):
         return Observed()
-    kinds = _owned_kinds(parsed.job, parsed.framework) if parsed.job else ["Pod"]
+    kinds = _owned_kinds(parsed.job, parsed.framework, context.settings.gang) if parsed.job else ["Pod"]
     owned = context.reader.owned_objects(parsed.owner.namespace, parsed.owner.uid, kinds)
     pods, services = owned.pop("Pod"), owned.pop("Service", ())
     return build_observed_state(parsed.owner, parsed.framework.container, pods, services, owned)
@@ -190,11 +191,13 @@ def is_job_behind(context: Context, parsed: Parsed) -> bool:
     return context.reader.has_watch and not context.reader.has_spec(parsed.resource)
 
 
-def _owned_kinds(job: DLJob, framework: Framework) -> list[str]:
+def _owned_kinds(job: DLJob, framework: Framework, gang: GangScheduler | None) -> list[str]:
     """What such a job may own; of the rarer kinds only those that its framework ever creates."""
+    groups = [gang.owned_kind] if gang else []
     if framework.hooks.objects or any(type_.batch_job for type_ in framework.replica_types):
-        return list(dict.fromkeys((*OF_EVERY_JOB, *(kind for kind in framework.owns if OWNED_KINDS[kind].watched))))
-    return ["Pod", "Service", *["ConfigMap"] * shared_env_configmap.may_share(job)]
+        declared = (kind for kind in framework.owns if OWNED_KINDS[kind].watched)
+        return list(dict.fromkeys((*OF_EVERY_JOB, *declared, *groups)))
+    return ["Pod", "Service", *["ConfigMap"] * shared_env_configmap.may_share(job), *groups]
 
 
 def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) -> Plan:
@@ -203,7 +206,7 @@ def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) ->
         began = min((pod.created for pod in observed.pods if pod.created), default="")
         return plan_invalid(parsed.resource, parsed.problems, now, began)
     largest = slices.LARGEST if context.reader.has_watch else None
-    settings = plan_.PlanSettings(context.settings.cluster_domain, largest)
+    settings = plan_.PlanSettings(context.settings.cluster_domain, largest, context.settings.gang)
     return plan_.plan(parsed.job, parsed.framework, observed, now, settings)
 
 

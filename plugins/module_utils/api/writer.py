@@ -21,7 +21,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.connection i
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote, event_of
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
-from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import NEVER, OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import MERGE, NEVER, owned_kind
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ApplyResult, ObservedVersion
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
@@ -34,6 +34,28 @@ def observed_version(resource: Resource) -> ObservedVersion:
     """The uid and the resource version of an object from a response."""
     metadata = resource["metadata"]
     return str(metadata["uid"]), str(metadata["resourceVersion"])
+
+
+def _explain(error: ApiError, manifest: Resource) -> str:
+    """The message of a failed creation; of a kind that the cluster does not serve, with what is missing."""
+    kind = owned_kind(manifest)
+    if error.status != 404 or not kind.served_by:
+        return error.message
+    return (
+        f"{error.message}: the cluster has no {kind.plural}.{kind.group}; install {kind.served_by}, or start the "
+        "operator without --gang-scheduler-name"
+    )
+
+
+def _replacement(manifest: Resource, present: Resource) -> Resource:
+    """What an owned object becomes. The API server answers 409 where another one has the name meanwhile."""
+    kind, metadata = owned_kind(manifest), present["metadata"]
+    if kind.update != MERGE:
+        return {**manifest, "metadata": {**manifest["metadata"], "uid": metadata["uid"]}}
+    ours = manifest["metadata"]
+    merged = {field: {**(metadata.get(field) or {}), **ours[field]} for field in ("labels", "annotations")}
+    theirs = {name: value for name, value in (present.get("spec") or {}).items() if name not in kind.fields}
+    return {**present, "metadata": {**metadata, **merged}, "spec": {**theirs, **manifest["spec"]}}
 
 
 class Writer:
@@ -55,7 +77,13 @@ class Writer:
         """
         written = ApplyResult()
         for manifest in plan.auxiliary_objects:
-            self._create(manifest, written)
+            present = self._create(manifest, written)
+            if present is not None and owned_kind(manifest).update == MERGE:
+                replaced = ApplyResult()
+                self._replace(manifest, present, replaced)
+                written.created += replaced.created
+                written.versions += replaced.versions
+                written.postponed += [*replaced.postponed, *replaced.refused]  # a job that runs does not fail of it
         if written.incomplete:
             return written  # the pods need these objects
         # Services start first, but the pods do not wait for them: a pod needs DNS names once it runs, which takes
@@ -70,8 +98,8 @@ class Writer:
     def _each(self, items: Sequence[Item], write: Callable[[Item], object], budget: Budget | None) -> None:
         self._api.executor.map(items, write, in_window=budget is not None and budget.in_window(len(items)))
 
-    def _create(self, manifest: Resource, written: ApplyResult, budget: Budget | None = None) -> str | None:
-        """Returns the uid of the object where the job has it already."""
+    def _create(self, manifest: Resource, written: ApplyResult, budget: Budget | None = None) -> Resource | None:
+        """Returns the object where the job has it already."""
         is_pod = manifest["kind"] == "Pod"
         if written.predecessors or (written.denied and is_pod):
             return None  # the job's other names are probably taken too, or its other pods denied: do not try each
@@ -88,29 +116,19 @@ class Writer:
             if e.reason == "AlreadyExists":
                 return self._check_owner(manifest, name, written)
             written.denied = written.denied or (is_pod and e.status == 403)  # a quota, or an admission rule
-            self._note(e, f"{name}: {e.message}", written)
+            self._note(e, f"{name}: {_explain(e, manifest)}", written)
         else:
             self._add(written.created, name)
-            if not self._dry_run and OWNED_KINDS[manifest["kind"]].watched:
+            if not self._dry_run and owned_kind(manifest).watched:
                 self._add(written.versions, observed_version(response))
         return None
 
     def _ensure(self, manifest: Resource, written: ApplyResult) -> None:
         """Create the object, or replace it where it exists and belongs to the job."""
         result = ApplyResult()
-        uid = self._create(manifest, result)
-        if uid is not None and OWNED_KINDS[manifest["kind"]].update != NEVER:
-            name = f"{manifest['kind']}/{manifest['metadata']['name']}"
-            # the uid is a precondition: the API server answers 409 where another object has the name meanwhile
-            body = {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
-            try:
-                response = self._api.request("PUT", paths.object_path(manifest), body, self._query)
-            except ApiError as e:
-                self._note(e, f"{name}: {e.message}", result)
-            else:
-                result.created.append(name)
-                if not self._dry_run:
-                    result.versions.append(observed_version(response))
+        present = self._create(manifest, result)
+        if present is not None and owned_kind(manifest).update != NEVER:
+            self._replace(manifest, present, result)
         written.created += result.created
         written.adopted += result.adopted
         written.versions += result.versions
@@ -119,8 +137,21 @@ class Writer:
         written.waiting += result.waiting
         written.predecessors += result.predecessors
 
-    def _check_owner(self, manifest: Resource, name: str, written: ApplyResult) -> str | None:
-        """Check who owns an existing object of that name; return the uid where it is this job, a success."""
+    def _replace(self, manifest: Resource, present: Resource, written: ApplyResult) -> None:
+        name = f"{manifest['kind']}/{manifest['metadata']['name']}"
+        try:
+            response = self._api.request(
+                "PUT", paths.object_path(manifest), _replacement(manifest, present), self._query
+            )
+        except ApiError as e:
+            self._note(e, f"{name}: {e.message}", written)
+        else:
+            self._add(written.created, name)
+            if not self._dry_run:
+                self._add(written.versions, observed_version(response))
+
+    def _check_owner(self, manifest: Resource, name: str, written: ApplyResult) -> Resource | None:
+        """Check who owns an existing object of that name; return it where it is this job, a success."""
         try:
             present = self._api.request("GET", paths.object_path(manifest))
         except ApiError as e:
@@ -131,14 +162,15 @@ class Writer:
         elif present["metadata"].get("deletionTimestamp"):
             self._add(written.waiting, name)
         elif not is_owned_by(present, Owner(self._namespace, self._uid)):
+            # users have PodGroups of their own, from the time before the operator had a gang scheduler
             self._add(
-                written.refused,
+                written.postponed if owned_kind(manifest).served_by else written.refused,
                 f"{name}: an object of that name exists and does not belong to this job; rename the job or delete it",
             )
         elif adoption.missing_labels(present["metadata"], self._uid):
             self._adopt(manifest, present, name, written)
         else:
-            return str(present["metadata"]["uid"])
+            return present
         return None
 
     def _adopt(self, manifest: Resource, present: Resource, name: str, written: ApplyResult) -> None:
@@ -178,7 +210,7 @@ class Writer:
             return
         name = f"{deletion.kind}/{deletion.name}"
         path = f"{paths.collection(deletion.api_version, deletion.kind, self._namespace)}/{deletion.name}"
-        propagation = OWNED_KINDS[deletion.kind].propagation
+        propagation = owned_kind({"kind": deletion.kind, "apiVersion": deletion.api_version}).propagation
         options = delete_options(
             deletion.uid or None, propagation, force=bool(deletion.lost_node), dry_run=self._dry_run
         )

@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import ANNOTATION_POD_GROUP
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -41,7 +42,9 @@ def wrap(job: DLJob, pod: Manifest) -> Manifest:
         "metadata": {
             **{name: metadata[name] for name in ("name", "namespace", "labels", "ownerReferences")},
             "annotations": {
-                name: text for name, text in metadata["annotations"].items() if name == c.ANNOTATION_SPEC_HASH
+                name: text
+                for name, text in metadata["annotations"].items()
+                if name in (c.ANNOTATION_SPEC_HASH, ANNOTATION_POD_GROUP)
             },
         },
         "spec": {

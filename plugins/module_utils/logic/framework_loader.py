@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.checks import
 from ansible_collections.dljob.operator.plugins.module_utils.logic.checks import texts as _texts
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import PLACEHOLDERS, placeholders
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
-from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import DECLARABLE
 from ansible_collections.dljob.operator.plugins.module_utils.values import framework as f
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import GRPC_SERVER_FILE
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
@@ -113,7 +113,7 @@ def _hooks(declared: Mapping[str, Any], filters: Mapping[str, Callable[..., Any]
 def _owns(declared: Any) -> tuple[str, ...]:
     kinds = _texts("owns", declared)
     for kind in kinds:
-        _choice("owns", kind, [name for name in OWNED_KINDS if name != "Pod"])
+        _choice("owns", kind, list(DECLARABLE))
     return kinds
 
 

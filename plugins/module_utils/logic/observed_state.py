@@ -7,6 +7,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, digits
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import pod_group_of
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FIRST_CONTAINER
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
@@ -110,6 +111,7 @@ def _pod(pod: Resource, container: str) -> PodState:
         conditions=conditions,
         failed_containers=tuple(_failures(statuses)),
         terminating=metadata.get("deletionTimestamp") or "",
+        pod_group=pod_group_of(labels, annotations),
     )
 
 

@@ -18,6 +18,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
     NEVER,
     OWNED_KINDS,
+    owned_kind,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
@@ -27,7 +28,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 Manifest = Mapping[str, Any]
 Key = tuple[str, str]
-"""Kind and name."""
+"""The name of the kind in the registry of owned kinds, and that of the object."""
 
 
 def metadata(job: DLJob, name: str) -> dict[str, Any]:
@@ -66,20 +67,29 @@ def _owned(job: DLJob, manifest: Manifest, owns: Collection[str]) -> Manifest:
             f"hooks.objects: {c.ANNOTATION_GENERATE} must be {' or '.join(c.GENERATED)}, on a Secret, not "
             f"{generated!r} on {kind}"
         )
-    text = json.dumps(manifest, sort_keys=True, default=str)
+    return marked(job, {**manifest, "metadata": {**given, "annotations": annotations}}, manifest)
+
+
+def marked(job: DLJob, manifest: Manifest, hashed: Any) -> Manifest:
+    """``manifest`` with the owner, the labels and the hash of ``hashed``, by which a changed content shows."""
+    text = json.dumps(hashed, sort_keys=True, default=str)
+    given = manifest["metadata"]
     ours = metadata(job, given["name"])
     return {
         **manifest,
         "metadata": {
             **ours,
             "labels": {**(given.get("labels") or {}), **ours["labels"]},
-            "annotations": {**annotations, c.ANNOTATION_SPEC_HASH: hashlib.sha256(text.encode()).hexdigest()[:16]},
+            "annotations": {
+                **given["annotations"],
+                c.ANNOTATION_SPEC_HASH: hashlib.sha256(text.encode()).hexdigest()[:16],
+            },
         },
     }
 
 
 def key_of(manifest: Manifest) -> Key:
-    return manifest["kind"], manifest["metadata"]["name"]
+    return owned_kind(manifest).name, manifest["metadata"]["name"]
 
 
 def lives_with_job(manifest: Manifest) -> bool:
@@ -108,18 +118,18 @@ def changed(manifests: Collection[Manifest], observed: Observed) -> tuple[Manife
 
 
 def _differs(manifest: Manifest, found: OwnedObject) -> bool:
-    if manifest.get("immutable") or OWNED_KINDS[manifest["kind"]].update == NEVER:
+    if manifest.get("immutable") or owned_kind(manifest).update == NEVER:
         return False
     return bool(found.hash != manifest["metadata"]["annotations"][c.ANNOTATION_SPEC_HASH])
 
 
 def _is_watched(manifest: Manifest) -> bool:
-    return OWNED_KINDS[manifest["kind"]].watched
+    return owned_kind(manifest).watched
 
 
 def unwatched(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:
     """Those of a kind that no engine watches, because not every cluster serves it: Routes."""
-    return tuple(m for m in manifests if not _is_watched(m) and OWNED_KINDS[m["kind"]].update != NEVER)
+    return tuple(m for m in manifests if not _is_watched(m) and owned_kind(m).update != NEVER)
 
 
 def made_with_pods(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:
@@ -128,7 +138,7 @@ def made_with_pods(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:
     They are created with every plan that creates pods. The writer then finds that the job has one already, or that the
     name belongs to somebody else, before a pod can mount it.
     """
-    return tuple(m for m in manifests if not _is_watched(m) and OWNED_KINDS[m["kind"]].update == NEVER)
+    return tuple(m for m in manifests if not _is_watched(m) and owned_kind(m).update == NEVER)
 
 
 def surplus(manifests: Collection[Manifest], observed: Observed) -> tuple[Deletion, ...]:
@@ -148,5 +158,5 @@ def is_from_hook(key: Key, found: OwnedObject) -> bool:
 
 
 def deletion(key: Key, found: OwnedObject) -> Deletion:
-    kind, name = key
-    return Deletion(kind, name, found.uid, OWNED_KINDS[kind].api_version)
+    kind = OWNED_KINDS[key[0]]
+    return Deletion(kind.kind, key[1], found.uid, kind.api_version)

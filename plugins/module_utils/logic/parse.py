@@ -14,6 +14,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic import (
     naming,
     parse_failure_policy,
+    parse_scheduling_policy,
     parse_startup_policy,
     pod_defaults,
 )
@@ -106,6 +107,9 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         success_target=target,
         run_policy=dataclasses.replace(
             _run_policy(options, flavor, framework, errors),
+            scheduling=parse_scheduling_policy.parse(
+                as_mapping(options.get("runPolicy")).get("schedulingPolicy"), metadata.get("annotations"), errors
+            ),
             starts_after=parse_startup_policy.parse(
                 as_mapping(options.get("runPolicy")).get("startupPolicy"),
                 {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, owned_objects
+from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, owned_objects, pod_group
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
@@ -44,6 +44,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status
     outcome,
     starts_after_edit,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -60,6 +61,8 @@ class PlanSettings:
     cluster_domain: str = CLUSTER_DOMAIN
     largest_slice: int | None = None
     """How many pods one plan creates at most, and how many objects it deletes; ``None`` for all."""
+    gang: GangScheduler | None = None
+    """The scheduler that starts the pods of a job together."""
 
 
 def plan(
@@ -214,15 +217,21 @@ def _active(
     is_partial = len(starts) < len(actions.starts)
     cluster = build_cluster_spec(job, framework, attempt)
     shared, config_maps = shared_env_configmap.due(job, framework.hooks.environment, cluster, observed, bool(starts))
-    context = PodContext(framework, cluster, hashes, surroundings.settings.cluster_domain, shared)
+    gang = pod_group.applicable(surroundings.settings.gang, job, observed)
+    context = PodContext(framework, cluster, hashes, surroundings.settings.cluster_domain, shared, gang)
     pods = tuple(_build_replica(job, start, context) for start in starts)
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
     objects = owned_objects.build(job, framework, {**cluster, "running": replica_statuses.running(job, current)})
-    missing = owned_objects.missing(objects, observed)
+    group = pod_group.build(job, gang, observed, held_back, completed) if gang else None
+    if group:
+        objects = (*objects, group)
+    missing, changed_objects = owned_objects.missing(objects, observed), owned_objects.changed(objects, observed)
     # an object that the training does not need must exist at its start too, so that its errors are seen then
     needed = missing if not observed.pods else tuple(x for x in missing if not owned_objects.lives_with_job(x))
-    made_first = (*owned_objects.made_with_pods(objects), *needed, *config_maps) if pods else ()
-    later = tuple(x for x in (*missing, *config_maps) if not any(x is y for y in made_first))
+    # a group that grows: before that its scheduler would start the new pods one by one
+    grown = tuple(x for x in changed_objects if x is group)
+    made_first = (*owned_objects.made_with_pods(objects), *needed, *config_maps, *grown) if pods else ()
+    later = tuple(x for x in (*missing, *config_maps, *changed_objects) if not any(x is y for y in made_first))
     surplus = owned_objects.surplus(objects, observed)
     if pods and not is_partial:
         report.event("Normal", c.EVENT_CREATED, _created_text(job, _created_so_far(job, current, starts, pods)))
@@ -243,7 +252,7 @@ def _active(
             *surplus,
             *(() if pods else shared_env_configmap.surplus(job, observed)),
         ),
-        ensured_objects=(*later, *owned_objects.changed(objects, observed)),
+        ensured_objects=later,
         routes=owned_objects.unwatched(objects),
         stale_routes=_services(surplus),
         status=report.status(),

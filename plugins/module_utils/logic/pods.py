@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, pod_defaults
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, pod_defaults, pod_group
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import for_replica, placeholders
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared_env_configmap import (
     Shared,
@@ -16,6 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.s
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import labels, owner_reference
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, Cluster, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
@@ -34,6 +35,8 @@ class PodContext:
     cluster_domain: str = CLUSTER_DOMAIN
     shared: Shared | None = None
     """The part of the environment that is in a ConfigMap."""
+    gang: GangScheduler | None = None
+    """The scheduler that starts the pods together."""
 
 
 def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str, Any]:
@@ -68,6 +71,8 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
     spec["restartPolicy"] = _pod_restart_policy(job, group)
     if job.run_policy.scheduler_name:
         spec.setdefault("schedulerName", job.run_policy.scheduler_name)
+    if context.gang:
+        pod_group.join(context.gang, job, group, pod_metadata, spec)
     if job.run_policy.priority_class:
         spec.setdefault("priorityClassName", job.run_policy.priority_class)
     # variables for all Services of the namespace: slow with thousands of them, and they may clash with a framework's

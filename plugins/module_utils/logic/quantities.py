@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
-_QUANTITY = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d{1,2})?", re.ASCII)
+_QUANTITY = re.compile(
+    r"(?P<number>[+-]?(\d+(\.\d*)?|\.\d+))((?P<suffix>[numkMGTPE]|[KMGTPE]i)|(?P<exponent>[eE][+-]?\d{1,2}))?", re.ASCII
+)
 """https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/"""
+_FACTORS = {
+    **{suffix: Decimal(1).scaleb(3 * power) for power, suffix in enumerate("num", -3)},
+    **{suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", 1)},
+    **{f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", 1)},
+}
+
+
+def amount(given: Any) -> Decimal:
+    """The value of a quantity, which is well-formed."""
+    found = _QUANTITY.fullmatch(str(given))
+    if found is None:
+        raise ValueError(f"{str(given)[:40]!r} is no quantity")
+    return Decimal(found["number"] + (found["exponent"] or "")) * _FACTORS.get(found["suffix"], 1)
 
 
 def malformed(spec: Mapping[str, Any], path: str) -> Iterator[str]:
@@ -17,15 +33,24 @@ def malformed(spec: Mapping[str, Any], path: str) -> Iterator[str]:
     A quantity is a string or a number. Maps and lists of a wrong type around it are left to the API server, which names
     their fields.
     """
-    for where, given in _quantities(spec, path):
+    yield from _malformed(_quantities(spec, path))
+
+
+def malformed_values(given: Any, path: str) -> Iterator[str]:
+    """The same for the map ``given`` of quantities by name."""
+    yield from _malformed(_values(given, path))
+
+
+def _malformed(quantities: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    for where, given in quantities:
         if not _is_quantity(given):
             yield f"{where}: {str(given)[:40]!r} is no quantity: write for example 500m or 4Gi"
 
 
 def _is_quantity(given: Any) -> bool:
-    if isinstance(given, str):
-        return _QUANTITY.fullmatch(given) is not None
-    return given is None or (isinstance(given, int | float) and not isinstance(given, bool))
+    if isinstance(given, str | int | float) and not isinstance(given, bool):
+        return _QUANTITY.fullmatch(str(given)) is not None
+    return given is None
 
 
 def _quantities(spec: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:

@@ -31,6 +31,9 @@ TERMINATION_MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
 TERMINATION_MESSAGE_POLICY_VARIABLE = "DLJOB_TERMINATION_MESSAGE_POLICY"
 """The environment variable by which an engine passes another of these to the runs."""
 
+GANG_SCHEDULER_VARIABLE = "DLJOB_GANG_SCHEDULER_NAME"
+"""The environment variable by which an engine passes the scheduler that starts the pods of a job together."""
+
 FRAMEWORKS_VARIABLE = "DLJOB_FRAMEWORKS"
 """The environment variable with folders of roles whose frameworks DLJobs may name, besides those of this collection."""
 

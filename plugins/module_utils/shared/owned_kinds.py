@@ -10,8 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import (
+    PLUGINS_GROUP,
+    POD_GROUP,
+    VOLCANO_GROUP,
+)
+
 REPLACE = "replace"
 """An object whose content differs is replaced in place, by PUT."""
+MERGE = "merge"
+"""The same, but what others have set in the object stays: of the spec only :attr:`OwnedKind.fields` are replaced."""
 FOREGROUND, BACKGROUND = "Foreground", "Background"
 """Whether a deleted object stays until what it owns is gone."""
 NEVER = "never"
@@ -40,6 +48,16 @@ class OwnedKind:
     sensitive: bool = False
     """Whether its RBAC rule is part of an optional component of each framework that declares it, because a platform
     team grants the permission to an operator that needs it only."""
+    fields: tuple[str, ...] = ()
+    """The fields of the spec that the operator sets, where it merges objects."""
+    served_by: str = ""
+    """What a cluster needs that serves the kind, for error messages; "" where every cluster does. Only the reconcile
+    creates such objects, where the administrator has set a gang scheduler; no framework declares them."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the registry: the kind, with the group where kinds of several groups have that name."""
+        return f"{self.kind}.{self.group}" if self.kind == POD_GROUP else self.kind
 
     @property
     def group(self) -> str:
@@ -111,10 +129,34 @@ _ALL = (
     ),
     # served by OpenShift only: read and written through its client, only where the cluster serves it
     OwnedKind("Route", "route.openshift.io/v1", "routes", "exposes a Service on OpenShift"),
+    OwnedKind(
+        POD_GROUP,
+        f"{PLUGINS_GROUP}/v1alpha1",
+        "podgroups",
+        "starts the pods of a job together, with the coscheduling plugin",
+        MERGE,
+        _EXISTENCE,
+        fields=("minMember", "minResources", "scheduleTimeoutSeconds"),
+        served_by="the coscheduling plugin of scheduler-plugins",
+    ),
+    OwnedKind(
+        POD_GROUP,
+        f"{VOLCANO_GROUP}/v1beta1",
+        "podgroups",
+        "starts the pods of a job together, with Volcano",
+        MERGE,
+        _EXISTENCE,
+        # not the queue: Volcano sets that of the namespace, and administrators move groups
+        fields=("minMember", "minResources", "priorityClassName"),
+        served_by="Volcano",
+    ),
 )
 
-OWNED_KINDS: Mapping[str, OwnedKind] = {one.kind: one for one in _ALL}
-"""By kind."""
+OWNED_KINDS: Mapping[str, OwnedKind] = {one.name: one for one in _ALL}
+"""By :attr:`OwnedKind.name`."""
+
+DECLARABLE = tuple(one.name for one in _ALL if one.kind != "Pod" and not one.served_by)
+"""The names of the kinds that a framework may declare in ``owns``."""
 
 OF_EVERY_JOB = tuple(one.kind for one in _ALL if one.of_every_job)
 
@@ -135,6 +177,12 @@ def reduce_fields(obj: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str
     return kept
 
 
+def owned_kind(manifest: Mapping[str, Any]) -> OwnedKind:
+    """The registry's entry of an object by its ``kind`` and, where several groups have that kind, ``apiVersion``."""
+    kind = manifest["kind"]
+    return OWNED_KINDS.get(kind) or OWNED_KINDS[f"{kind}.{manifest['apiVersion'].partition('/')[0]}"]
+
+
 def unknown_kinds(kinds: Iterable[str]) -> list[str]:
-    """Those of ``kinds`` that are not in the registry."""
-    return [kind for kind in kinds if kind not in OWNED_KINDS]
+    """Those of ``kinds`` that no framework may declare."""
+    return [kind for kind in kinds if kind not in ("Pod", *DECLARABLE)]

@@ -36,6 +36,19 @@ class ReplicaGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class SchedulingPolicy:
+    """The job's runPolicy.schedulingPolicy, of which a gang scheduler learns."""
+
+    min_available: int | None = None
+    queue: str | None = None
+    min_resources: Mapping[str, Any] = field(default_factory=dict)
+    """Quantities by name."""
+    schedule_timeout_seconds: int | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Those of the job that are addressed to schedulers."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunPolicy:
     """The job's runPolicy, with the fields that other flavors keep elsewhere. Durations are in seconds."""
 
@@ -47,6 +60,8 @@ class RunPolicy:
     managed_by: str | None = None
     scheduler_name: str | None = None
     priority_class: str | None = None
+    """schedulingPolicy.priorityClass."""
+    scheduling: SchedulingPolicy = field(default_factory=SchedulingPolicy)
     pending_timeout_seconds: int | None = None
     force_delete_after_seconds: int | None = None
     restart_scope: str = "Replica"

@@ -90,6 +90,8 @@ class PodState:
     That of a Job is the time of the request, and a Job goes on while a node, or a user, ends its pod."""
     batch_job: BatchJobRef | None = None
     """The Job that runs the replica; ``None`` where the job owns the pod itself."""
+    pod_group: str = ""
+    """The PodGroup that a gang scheduler counts the pod to, as ``<owned kind>/<name>``, "" for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class Observed:
     services: Mapping[str, str] = field(default_factory=dict)
     """Service name to uid."""
     owned_objects: Mapping[tuple[str, str], OwnedObject] = field(default_factory=dict)
-    """All owned objects except pods, by kind and name."""
+    """All owned objects except pods, by the registry's name of their kind and their own."""
 
     def pods_of(self, type_: str) -> list[PodState]:
         folded = type_.lower()

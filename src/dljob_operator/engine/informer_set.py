@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY, MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
     OF_EVERY_JOB,
@@ -95,7 +96,7 @@ class InformerSet:
         self._seen = ResourceVersionTracker()
         self._stopping = threading.Event()
         self._kinds = {target_name(watch): self._kind(watch) for watch in watches}
-        self._owned = {kind.kind: self._owned_informers(kind) for kind in _owned_kinds(watches)}
+        self._owned = {kind.name: self._owned_informers(kind) for kind in _owned_kinds(watches, settings.gang)}
         self._cluster_info = ClusterInfoWatcher(api, settings.config_namespaces, self._cluster_info_changed)
 
     # The informers' threads
@@ -119,7 +120,7 @@ class InformerSet:
             left = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
             if not informer.has_synced.wait(left):
                 return False
-        return all(informer.synced.is_set() for informer in owned)
+        return all(informer.synced.is_set() or informer.source.optional for informer in owned)
 
     def problem(self) -> str:
         """Why an informer no longer watches, "" if all do."""
@@ -246,12 +247,21 @@ class InformerSet:
         return kind
 
     def _owned_informers(self, kind: OwnedKind) -> list[Informer]:
-        resource, transform = _resource_of(kind), transforms.owned(kind.cached or {})
-        sources = [
-            Source(resource.plural, lambda: resource, transform, namespace, MANAGED)
-            for namespace in self._settings.namespaces or ("",)
-        ]
+        sources = [self._source_of(kind, namespace) for namespace in self._settings.namespaces or ("",)]
         return [Informer(self._api, source, lambda change: self._owned_changed(kind, change)) for source in sources]
+
+    def _source_of(self, kind: OwnedKind, namespace: str) -> Source:
+        resource, transform = _resource_of(kind), transforms.owned(kind.cached or {})
+        if not kind.served_by:
+            return Source(resource.plural, lambda: resource, transform, namespace, MANAGED)
+        name = f"{kind.plural}.{kind.group}"
+        return Source(
+            *(name, lambda: find_resource(self._api, _gvk_of(kind)), transform, namespace, MANAGED),
+            missing=f"the cluster has no {name}, and jobs wait for it: install {kind.served_by}, or start the operator "
+            "without --gang-scheduler-name",
+            optional=True,
+            without="; the operator does not see when a group is deleted or changed",
+        )
 
     # Watch events (on the informers' threads)
 
@@ -282,7 +292,7 @@ class InformerSet:
             job = watched.get(owner)
             if job is not None and is_in_namespace_of(change.obj, job) and _watches_owned(watched.watch, kind):
                 version = None if change.new is None else version_of(change.new)
-                owned = sum(informer.store.count(owner) for informer in self._owned[kind.kind])
+                owned = sum(informer.store.count(owner) for informer in self._owned[kind.name])
                 cause = (uid_of(change.obj), version)
                 self._events.add(owner, flow_of(target, job), cause=cause, owned=owned)
 
@@ -309,6 +319,10 @@ def _resource_of(kind: OwnedKind) -> Resource:
     return Resource(kind.prefix, kind.plural)
 
 
+def _gvk_of(kind: OwnedKind) -> GVK:
+    return GVK(kind.group, kind.api_version.rpartition("/")[2], kind.kind)
+
+
 def _orphan(kinds: Iterable[WatchedKind], owned: OwnedKind, obj: Object) -> Iterator[Orphan]:
     """Yield the object, unless it is terminating or its job is of none of these kinds."""
     reference = controller_of(obj)
@@ -323,9 +337,10 @@ def _orphan(kinds: Iterable[WatchedKind], owned: OwnedKind, obj: Object) -> Iter
             return
 
 
-def _owned_kinds(watches: Sequence[Watch]) -> list[OwnedKind]:
-    """The kinds to watch: those of every job, and those that a role declares in `owns`."""
-    names = dict.fromkeys((*OF_EVERY_JOB, *(name for watch in watches for name in watch.owns)))
+def _owned_kinds(watches: Sequence[Watch], gang: GangScheduler | None) -> list[OwnedKind]:
+    """The kinds to watch: those of every job, those that a role declares in `owns`, and the gang scheduler's."""
+    declared = (name for watch in watches for name in watch.owns)
+    names = dict.fromkeys((*OF_EVERY_JOB, *declared, *([gang.owned_kind] if gang else ())))
     return [kind for name in names if (kind := OWNED_KINDS[name]).watched]
 
 
@@ -335,4 +350,4 @@ def _watches_owned(watch: Watch, kind: OwnedKind) -> bool:
     `watchDependentResources` does not matter here: it controls the watches of ansible-operator, which ignore the status
     of pods. The engine always watches objects with our label.
     """
-    return GVK(kind.group, kind.api_version.rpartition("/")[2], kind.kind) not in watch.blacklist
+    return _gvk_of(kind) not in watch.blacklist

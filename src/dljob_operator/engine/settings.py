@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
+
 LARGEST_BATCH = 25
 
 
@@ -20,3 +22,5 @@ class Settings:
     largest_batch: int = LARGEST_BATCH
     config_namespaces: tuple[str, ...] = ()
     """The namespaces of the operator's ConfigMap, most important first."""
+    gang: GangScheduler | None = None
+    """The scheduler that starts the pods of a job together: its PodGroups are watched."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import ANNOTATION_POD_GROUP
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import OWN_PREFIX
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import reduce_fields
 
@@ -55,7 +56,9 @@ def _metadata(obj: Object) -> Object:
     metadata = obj.get("metadata", {})
     kept = _pick(metadata, (*_METADATA, "resourceVersion"))
     annotations = metadata.get("annotations") or {}
-    own = {key: value for key, value in annotations.items() if key.startswith(OWN_PREFIX)}
+    own = {
+        key: value for key, value in annotations.items() if key.startswith(OWN_PREFIX) or key == ANNOTATION_POD_GROUP
+    }
     if own:
         kept["annotations"] = own
     return kept

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS, unknown_kinds
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import DECLARABLE, unknown_kinds
 
 from dljob_operator.durations import parse_duration
 from dljob_operator.watches.lookup import Surroundings, role_candidates
@@ -77,7 +77,7 @@ class EntryReader:
             return
         for kind in unknown_kinds(str(kind) for kind in kinds):
             self._problem(
-                "vars.dljob_owns", f"{kind!r} is no kind that a job may own; known are {', '.join(OWNED_KINDS)}"
+                "vars.dljob_owns", f"{kind!r} is no kind that a job may own; known are {', '.join(DECLARABLE)}"
             )
 
     def _problem(self, key: str, text: str) -> None:

@@ -66,7 +66,7 @@ def crd(kind: str = "EchoJob") -> dict[str, Any]:
     }
 
 
-def remove_crd(kube: KubeApi, name: str) -> None:
+def remove_crd(kube: KubeApi, name: str, version: str = "v1") -> None:
     """Delete a definition, once its kind can be listed.
 
     Deleted earlier, it can stay for up to 1,000 s: the API server's finalizer fails until it can list the kind, writes
@@ -84,7 +84,7 @@ def remove_crd(kube: KubeApi, name: str) -> None:
     def is_absent() -> bool:
         return answers(_CRDS.item("", name)) == 404
 
-    kind = Resource(f"/apis/{group}/v1", plural).collection()
+    kind = Resource(f"/apis/{group}/{version}", plural).collection()
     until(lambda: is_absent() or answers(kind) == 200, f"{name} can be listed")
     with contextlib.suppress(ApiError):
         kube.request("DELETE", _CRDS.item("", name))

@@ -67,8 +67,8 @@ def manifest(kind: str, name: str) -> dict[str, Any]:
 
 def present(name: str, **metadata: Any) -> dict[str, Any]:
     """An object of the job."""
-    ours = {"namespace": "lab", "uid": f"uid of {name}", "ownerReferences": [OWNER], "labels": LABELS}
-    return {"metadata": {"name": name, **ours, **metadata}}
+    ours = {"namespace": "lab", "uid": f"uid of {name}", "resourceVersion": "6", "ownerReferences": [OWNER]}
+    return {"metadata": {"name": name, **ours, "labels": LABELS, **metadata}}
 
 
 def over() -> Budget:

@@ -14,7 +14,7 @@ ARGUMENTS = {"config_map": "gpus", "cloud": "", "cluster_domain": "cluster.local
 
 
 def settings(monkeypatch: pytest.MonkeyPatch, **environ: str) -> OperatorSettings:
-    for name in ("POD_NAMESPACE", "DLJOB_CLOUD", "DLJOB_CONFIG_NAMESPACE"):
+    for name in ("POD_NAMESPACE", "DLJOB_CLOUD", "DLJOB_CONFIG_NAMESPACE", "DLJOB_GANG_SCHEDULER_NAME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
@@ -30,9 +30,19 @@ def test_the_namespaces_of_the_config_map(monkeypatch: pytest.MonkeyPatch) -> No
         settings(monkeypatch, DLJOB_CONFIG_NAMESPACE="a/b")
 
 
+def test_the_gang_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings(monkeypatch).gang is None
+    found = settings(monkeypatch, DLJOB_GANG_SCHEDULER_NAME="volcano").gang
+    assert found is not None
+    assert found.owned_kind == "PodGroup.scheduling.volcano.sh"
+    with pytest.raises(AnsibleActionFail, match="DLJOB_GANG_SCHEDULER_NAME: 'a b' is no schedulerName"):
+        settings(monkeypatch, DLJOB_GANG_SCHEDULER_NAME="a b")
+
+
 def test_the_playbook_and_the_chart_offer_them() -> None:
     assert "DLJOB_CONFIG_NAMESPACE=default" in (ROOT / "playbooks" / "reconcile.yml").read_text(encoding="utf-8")
     template = ROOT / "deploy" / "helm" / "dljob-operator" / "templates" / "deployment.yaml"
     text = template.read_text(encoding="utf-8")
     assert "- name: DLJOB_CONFIG_NAMESPACE" in text
     assert "- name: DLJOB_TERMINATION_MESSAGE_POLICY" in text
+    assert "- name: DLJOB_GANG_SCHEDULER_NAME" in text

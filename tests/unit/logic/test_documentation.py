@@ -31,7 +31,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.x
 from ansible_collections.dljob.operator.plugins.module_utils.logic.families import FAMILIES
 from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks import mpi
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CLOUDS, CONFIG_MAP
-from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import DECLARABLE
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import GPU
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ApiFlavor, ReplicaType
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
@@ -194,7 +194,7 @@ def test_every_hook() -> None:
 
 
 def test_every_owned_kind() -> None:
-    assert ["Pod", *FRAMEWORK["owns"]["choices"]] == list(OWNED_KINDS)
+    assert FRAMEWORK["owns"]["choices"] == list(DECLARABLE)
 
 
 @pytest.mark.parametrize("name", ["mxnet", "caffe2", "jax", "mpi", "paddle", "pytorch", "tensorflow", "xgboost"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic import quantities
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.quantities import malformed
@@ -26,7 +28,7 @@ def test_quantities(value: Any) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["1KiB", "", " 1", "1 Gi", "one", "1gi", "0x1", "1,5", "1Kii", "--1", "\u0661", "1\n", True, {}, {"a": 1}, [1]],
+    ["1KiB", "", " 1", "1 Gi", "one", "1gi", "0x1", "1,5", "--1", "\u0661", "1\n", True, {}, {"a": 1}, [1], 1e100],
 )
 def test_no_quantities(value: Any) -> None:
     (message,) = _found(value)
@@ -63,3 +65,34 @@ def test_the_job_is_refused_with_the_field() -> None:
     expected = "spec.mxReplicaSpecs.Worker.template.spec.containers[0].resources.requests[memory]: '1KiB'"
     assert any(problem.startswith(expected) for problem in refused.value.problems)
     assert plan_invalid(job, refused.value.problems, NOW).status
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [
+        (2, "2"),
+        (0.5, "0.5"),
+        ("500m", "0.5"),
+        ("250u", "0.00025"),
+        ("7n", "0.000000007"),
+        ("2k", "2000"),
+        ("1.5Gi", "1610612736"),
+        ("1Ki", "1024"),
+        ("2E", "2000000000000000000"),
+        ("1Ei", "1152921504606846976"),
+        ("1e3", "1000"),
+        ("12E-1", "1.2"),
+        (".5", "0.5"),
+        ("5.", "5"),
+        ("-1", "-1"),
+        (1e-07, "0.0000001"),
+    ],
+)
+def test_the_amount(given: Any, value: str) -> None:
+    assert quantities.amount(given) == Decimal(value)
+
+
+@pytest.mark.parametrize("given", ["", "1 Gi", "1mi", "x"])
+def test_what_has_no_amount(given: str) -> None:
+    with pytest.raises(ValueError, match="is no quantity"):
+        quantities.amount(given)

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
+from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
@@ -31,7 +32,7 @@ from dljob_operator.engine.predicates import Change
 EXECUTOR = BoundedExecutor(1)
 """One thread, so that requests have one order."""
 PODS, BATCH_JOBS = ("default", "pods"), ("default", "jobs")
-WATCHED = {kind.plural: kind.kind for kind in OWNED_KINDS.values() if kind.watched}
+WATCHED = {kind.plural: kind.name for kind in OWNED_KINDS.values() if kind.watched}
 TRANSFORMS = {kind.plural: transforms.owned(kind.cached or {}) for kind in OWNED_KINDS.values()}
 TARGETS = ("chief", "launcher", "master", "scheduler")
 MOST_STEPS = 250
@@ -92,6 +93,7 @@ class Scenario:
     """Creates what another operator has left of the job, as soon as that exists."""
     info: Mapping[str, Any] | None = None
     """The cluster info that the engine publishes."""
+    settings: OperatorSettings = field(default_factory=OperatorSettings)
 
     @property
     def jobs(self) -> Key:
@@ -297,7 +299,8 @@ class World:
         for (key, _), resource in self.cache.objects.items():
             if key[1] in WATCHED and predicates.owner_uid(resource) in (uid, *self._batch_jobs(uid)):
                 owned[WATCHED[key[1]]].append(resource)
-        return Context(self.client, Reader(self.client, {uid: owned}, self.scenario.info), clock=lambda: self.now)
+        reader = Reader(self.client, {uid: owned}, self.scenario.info)
+        return Context(self.client, reader, self.scenario.settings, clock=lambda: self.now)
 
     def _batch_jobs(self, uid: str) -> list[str]:
         """The UIDs of the batch Jobs that the cache has of the job: as the engine, it finds their pods through them."""

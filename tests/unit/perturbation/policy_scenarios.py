@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
 from support.builders import (
     CAFFE2,
     MPI,
@@ -37,6 +39,7 @@ from unit.perturbation.steps import (
     with_policy,
 )
 
+GANG = OperatorSettings(gang=gang_scheduler("volcano"))
 DISRUPTION = {"onPodConditions": [{"type": "DisruptionTarget"}]}
 IN_ORDER = {"startupPolicyOrder": "InOrder"}
 METRIC = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
@@ -198,6 +201,26 @@ def other_objects() -> list[Scenario]:
                 Action(is_suspended, suspend(False)),
                 Action(number_of_pods(2), lambda world: None),
             ],
+        ),
+        Scenario(
+            "gang-scale",
+            PYTORCH,
+            pytorchjob(worker=1, elasticPolicy={"minReplicas": 1, "maxReplicas": 3}),
+            first_worker,
+            [
+                Action(is_running, _scale(2)),
+                Action(number_of_pods(2), suspend(True)),
+                Action(is_suspended, suspend(False)),
+                Action(number_of_pods(2), lambda world: None),
+            ],
+            settings=GANG,
+        ),
+        Scenario(
+            "gang-in-turn",
+            MPI,
+            mpijob(2, launcherCreationPolicy="WaitForWorkersReady", runPolicy={"cleanPodPolicy": "All"}),
+            exits(launcher=0),
+            settings=GANG,
         ),
         Scenario(
             "adopted",

@@ -60,6 +60,22 @@ def test_the_time_of_a_deletion_by_force_reaches_the_runs(
     assert "'5m' is not a number of seconds" in capsys.readouterr().err
 
 
+def test_the_gang_scheduler_reaches_the_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def scheduler(*given: str) -> str:
+        return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_GANG_SCHEDULER_NAME"]
+
+    assert scheduler() == ""
+    assert scheduler("--gang-scheduler-name", "volcano") == "volcano"
+    monkeypatch.setenv("DLJOB_GANG_SCHEDULER_NAME", "scheduler-plugins-scheduler")
+    assert scheduler() == "scheduler-plugins-scheduler"
+    assert scheduler("--gang-scheduler-name=") == ""
+    with pytest.raises(SystemExit):
+        scheduler("--gang-scheduler-name", "My Scheduler")
+    assert "'My Scheduler' is no schedulerName; write volcano" in capsys.readouterr().err
+
+
 def test_another_namespace_of_the_config_map_reaches_the_runs_and_the_engine(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
 
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.fair_queue import Flow
@@ -320,3 +321,39 @@ def test_an_incomplete_cache_of_jobs_has_no_orphans() -> None:
 def test_an_operator_for_some_jobs_takes_those_of_others_for_no_orphans() -> None:
     assert orphans(with_pods(selector="team=a")) == []
     assert orphans(with_pods(Watch(ECHO, selector="team=a"))) == []
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "watched"),
+    [
+        ("volcano", ["podgroups.scheduling.volcano.sh"]),
+        ("gang", ["podgroups.scheduling.x-k8s.io"]),
+        ("", []),
+    ],
+)
+def test_only_the_groups_of_the_gang_scheduler_are_watched(scheduler: str, watched: list[str]) -> None:
+    fed = Fed(gang=gang_scheduler(scheduler))
+    found = [informer.source for informer in fed.set._informers if "podgroups" in informer.source.what]
+    assert [source.what for source in found] == watched
+    assert all(source.selector == "app.kubernetes.io/managed-by=dljob-operator" for source in found)
+
+
+def test_a_change_of_the_group_requeues_its_job_and_a_run_gets_it() -> None:
+    fed = Fed(gang=gang_scheduler("volcano"))
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.events.taken()
+    group = pod("1", "group")
+    fed.feed("podgroups.scheduling.volcano.sh", "ADDED", group)
+    assert [call[0] for call in fed.events.taken()] == ["1"]
+    snapshot = fed.set.view([job("1")]).snapshot
+    assert snapshot is not None
+    assert [one["metadata"]["name"] for one in snapshot["1"]["PodGroup.scheduling.volcano.sh"]] == ["group"]
+
+
+def test_jobs_are_reconciled_where_the_cluster_does_not_serve_the_group() -> None:
+    """Their status then says what is missing."""
+    fed = Fed(gang=gang_scheduler("volcano"))
+    fed.fill(left_out="podgroups.scheduling.volcano.sh")
+    assert not fed.set.wait_filled(0)
+    fed.informer("podgroups.scheduling.volcano.sh")._kind_is_missing()
+    assert fed.set.wait_filled(0)

@@ -34,7 +34,7 @@ class TestTrim:
             "Pod",
             "p",
             labels={"a": "b"},
-            annotations={"dljob.operator/spec-hash": "1", "other": "2"},
+            annotations={"dljob.operator/spec-hash": "1", "scheduling.k8s.io/group-name": "j", "other": "2"},
             managedFields=[{"big": "thing"}],
             ownerReferences=owned_by("j"),
             generateName="p-",
@@ -49,7 +49,7 @@ class TestTrim:
         assert owned_transform("Pod")(pod) == {
             "metadata": {
                 **{key: pod["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion", "labels")},
-                "annotations": {"dljob.operator/spec-hash": "1"},
+                "annotations": {"dljob.operator/spec-hash": "1", "scheduling.k8s.io/group-name": "j"},
                 "ownerReferences": owned_by("j"),
             },
             "spec": {"nodeName": "n", "restartPolicy": "Never", "containers": [{"name": "mxnet"}]},

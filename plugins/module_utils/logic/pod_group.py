@@ -1,0 +1,181 @@
+"""The PodGroup of a job, by which a gang scheduler starts its pods together or not at all.
+
+The contract is training-operator's (`pkg/controller.v1/common/job.go` and `scheduling.go` of 1.9): the group has the
+job's name, Volcano finds its pods by an annotation and the coscheduling plugin by a label, and the group exists while
+the job is neither suspended nor finished. It differs in the number of members: a scheduler waits until so many pods of
+the group can run, and here it never waits for one that does not come. No replica counts that
+
+- has succeeded, or has failed for good, so that another one may restart;
+- is of a type that waits for others in the start order: the group grows with each stage;
+- has a pod without this group, as in a job that ran before the administrator has set the scheduler;
+- has another scheduler by its template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic import owned_objects, quantities
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import (
+    ANNOTATION_POD_GROUP,
+    ANNOTATION_QUEUE,
+    ANNOTATION_TASK,
+    LABEL_POD_GROUP,
+    POD_GROUP,
+    GangScheduler,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import ALPHA_GPU
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
+
+Manifest = Mapping[str, Any]
+Amounts = Mapping[str, Decimal]
+"""By the name of a resource."""
+
+
+def applicable(scheduler: GangScheduler | None, job: DLJob, observed: Observed) -> GangScheduler | None:
+    """``scheduler``, unless the job has pods and none of them is in its group."""
+    if scheduler is None or not observed.pods:
+        return scheduler
+    name = scheduler.pod_group(job.name)
+    return scheduler if any(pod.pod_group == name for pod in observed.pods) else None
+
+
+def build(
+    job: DLJob,
+    scheduler: GangScheduler,
+    observed: Observed,
+    waiting: Collection[str],
+    completed: Mapping[str, Collection[int]],
+) -> Manifest | None:
+    """The PodGroup, ``None`` where no template leaves the pods to this scheduler.
+
+    The types in ``waiting`` start later; ``completed`` has the indexes of the replicas that have succeeded, by
+    lower-case type.
+    """
+    if not any(_scheduler_of(job, group, scheduler) == scheduler.name for group in job.groups):
+        return None
+    policy = job.run_policy.scheduling
+    members = _members(job, scheduler, observed, waiting, completed)
+    wanted = len(members) if policy.min_available is None else policy.min_available
+    count = max(1, min(wanted, len(members)))
+    # what the user gives is for all replicas
+    given = {} if any(completed.values()) else policy.min_resources
+    resources = given or _requests(islice(members, count))
+    spec: dict[str, Any] = {"minMember": count}
+    if resources:
+        spec["minResources"] = dict(resources)
+    if scheduler.is_volcano:
+        if queue := policy.queue or policy.annotations.get(ANNOTATION_QUEUE):
+            spec["queue"] = queue
+        if job.run_policy.priority_class:
+            spec["priorityClassName"] = job.run_policy.priority_class
+    elif policy.schedule_timeout_seconds is not None:
+        spec["scheduleTimeoutSeconds"] = policy.schedule_timeout_seconds
+    manifest = {
+        "apiVersion": OWNED_KINDS[scheduler.owned_kind].api_version,
+        "kind": POD_GROUP,
+        "metadata": {
+            "name": job.name,
+            "annotations": {**policy.annotations, c.ANNOTATION_LIFETIME: c.LIFETIME_ACTIVE},
+        },
+        "spec": spec,
+    }
+    return owned_objects.marked(job, manifest, manifest)
+
+
+def join(scheduler: GangScheduler, job: DLJob, group: ReplicaGroup, metadata: Manifest, spec: dict[str, Any]) -> None:
+    """Make a pod of ``job`` with this ``metadata``, which has labels and annotations, a member of the job's group.
+
+    Not one whose template names another scheduler: the gang scheduler would not see when it starts.
+    """
+    spec["schedulerName"] = _scheduler_of(job, group, scheduler)
+    if spec["schedulerName"] != scheduler.name:
+        return
+    if scheduler.is_volcano:
+        metadata["annotations"][ANNOTATION_POD_GROUP] = job.name
+        metadata["annotations"][ANNOTATION_TASK] = group.type.lower()
+    else:
+        metadata["labels"][LABEL_POD_GROUP] = job.name
+
+
+def _scheduler_of(job: DLJob, group: ReplicaGroup, scheduler: GangScheduler) -> str:
+    """The schedulerName of a type's pods."""
+    return str(group.template["spec"].get("schedulerName") or job.run_policy.scheduler_name or scheduler.name)
+
+
+def _members(
+    job: DLJob,
+    scheduler: GangScheduler,
+    observed: Observed,
+    waiting: Collection[str],
+    completed: Mapping[str, Collection[int]],
+) -> list[ReplicaGroup]:
+    """The type of each replica that counts."""
+    name = scheduler.pod_group(job.name)
+    others = {
+        (pod.type, pod.index)
+        for pod in observed.pods
+        if not pod.deleting and (pod.pod_group != name or pod.phase in ("Succeeded", "Failed"))
+    }
+    types = {
+        group.type
+        for group in job.groups
+        if group.type not in waiting and _scheduler_of(job, group, scheduler) == scheduler.name
+    }
+    return [
+        group
+        for group, index in job.tasks()
+        if group.type in types
+        and index not in completed.get(group.type.lower(), ())
+        and (group.type.lower(), index) not in others
+    ]
+
+
+def _requests(groups: Iterable[ReplicaGroup]) -> dict[str, str]:
+    """What one pod of each of ``groups`` requests, summed up, as quantities."""
+    total: Amounts = {}
+    of_type: dict[str, Amounts] = {}
+    for group in groups:
+        if group.type not in of_type:
+            of_type[group.type] = _pod_requests(group.template["spec"])
+        total = _sum(total, of_type[group.type])
+    return {name: f"{amount.normalize():f}" for name, amount in sorted(total.items())}
+
+
+def _pod_requests(spec: Manifest) -> Amounts:
+    """What the scheduler reserves for a pod: its containers and sidecars, or an init container that requests more."""
+    total: Amounts = {}
+    most: Amounts = {}
+    for container in spec["containers"]:
+        total = _sum(total, _container_requests(container))
+    for container in spec.get("initContainers") or ():
+        requests = _container_requests(container)
+        if container.get("restartPolicy") == c.RESTART_ALWAYS:
+            total = _sum(total, requests)
+        else:
+            most = _largest(most, requests)
+    return _largest(total, most)
+
+
+def _sum(one: Amounts, other: Amounts) -> Amounts:
+    return {name: one.get(name, Decimal()) + other.get(name, Decimal()) for name in {**one, **other}}
+
+
+def _largest(one: Amounts, other: Amounts) -> Amounts:
+    return {name: max(one.get(name, Decimal()), other.get(name, Decimal())) for name in {**one, **other}}
+
+
+def _container_requests(container: Manifest) -> Amounts:
+    """The requests of a container; for resources without one its limits, as the API server sets them."""
+    resources = as_mapping(container.get("resources"))
+    given = {**as_mapping(resources.get("limits")), **as_mapping(resources.get("requests"))}
+    # the pod gets the resource under the name that the nodes have, which the plan does not know
+    named = {name: amount for name, amount in given.items() if name != ALPHA_GPU and amount is not None}
+    return {name: quantities.amount(amount) for name, amount in named.items()}

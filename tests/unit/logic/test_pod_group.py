@@ -1,0 +1,405 @@
+"""The PodGroup of a job for a gang scheduler, and the pods that belong to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import PlanSettings
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
+from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from support.builders import MPI, PYTORCH, Resource, mpijob, pytorchjob
+from support.fake_cluster import FakeCluster
+
+PLUGINS, VOLCANO = "scheduler-plugins-scheduler", "volcano"
+KINDS = {PLUGINS: "PodGroup.scheduling.x-k8s.io", VOLCANO: "PodGroup.scheduling.volcano.sh"}
+BOTH = pytest.mark.parametrize("scheduler", [PLUGINS, VOLCANO])
+
+
+def torchjob(worker: int = 0, **spec: Any) -> Resource:
+    """A PyTorchJob with a master."""
+    return pytorchjob(1, worker, **spec)
+
+
+def cluster(job: Resource, scheduler: str = PLUGINS, framework: Framework = PYTORCH) -> FakeCluster:
+    return FakeCluster(job, framework, PlanSettings(gang=gang_scheduler(scheduler)))
+
+
+def group(made: FakeCluster) -> Resource:
+    """The job's PodGroup; fails unless there is exactly one, of the operator's scheduler."""
+    assert made.settings.gang is not None
+    (found,) = (one for kind in KINDS.values() for one in made.others[kind].values())
+    assert f"PodGroup.{found['apiVersion'].partition('/')[0]}" == made.settings.gang.owned_kind
+    return found
+
+
+def has_group(made: FakeCluster) -> bool:
+    return any(made.others[kind] for kind in KINDS.values())
+
+
+def policy(**fields: Any) -> Resource:
+    return {"runPolicy": {"schedulingPolicy": fields}}
+
+
+def resources(job: Resource, type_: str, **given: Any) -> Resource:
+    job["spec"]["pytorchReplicaSpecs"][type_]["template"]["spec"]["containers"][0]["resources"] = given
+    return job
+
+
+@pytest.mark.parametrize("text", ["Volcano", "volcano", "scheduler-plugins-scheduler", ""])
+def test_the_names_of_training_operator(text: str) -> None:
+    found = gang_scheduler(text)
+    assert (found.name if found else "") == ("volcano" if text == "Volcano" else text)
+
+
+@pytest.mark.parametrize("text", ["Scheduler", "a b", "-a", "a" * 254, "a\n"])
+def test_a_text_that_is_no_name_of_a_scheduler(text: str) -> None:
+    with pytest.raises(ValueError, match="is no schedulerName; write volcano"):
+        gang_scheduler(text)
+
+
+def test_without_a_scheduler_there_is_no_group() -> None:
+    made = FakeCluster(torchjob(worker=2, **policy(minAvailable=2)), PYTORCH)
+    made.start()
+    assert not has_group(made)
+    assert all("schedulerName" not in pod["spec"] for pod in made.pods.values())
+
+
+@BOTH
+def test_the_group_is_made_before_the_pods(scheduler: str) -> None:
+    made = cluster(torchjob(worker=2), scheduler)
+    planned = made.planned()
+    (found,) = planned.auxiliary_objects
+    assert (found["kind"], found["metadata"]["name"], len(planned.pods)) == ("PodGroup", "example-job", 3)
+    assert found["metadata"]["ownerReferences"][0]["kind"] == "PyTorchJob"
+    made.start()
+    assert group(made)["spec"]["minMember"] == 3
+    assert made.status["state"] == "Running"
+
+
+def test_the_pods_of_the_coscheduling_plugin() -> None:
+    made = cluster(torchjob(worker=1))
+    made.start()
+    for pod in made.pods.values():
+        assert pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "example-job"
+        assert "scheduling.k8s.io/group-name" not in pod["metadata"]["annotations"]
+        assert pod["spec"]["schedulerName"] == PLUGINS
+
+
+def test_the_pods_of_volcano() -> None:
+    made = cluster(torchjob(worker=1), VOLCANO)
+    made.start()
+    annotations = made.pod("worker", 0)["metadata"]["annotations"]
+    assert annotations["scheduling.k8s.io/group-name"] == "example-job"
+    assert annotations["volcano.sh/task-spec"] == "worker"
+    assert made.pod("worker", 0)["spec"]["schedulerName"] == VOLCANO
+
+
+@BOTH
+def test_a_replica_with_another_scheduler_does_not_count(scheduler: str) -> None:
+    """The gang scheduler does not see when it starts, and would wait for it."""
+    job = torchjob(worker=2)
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["schedulerName"] = "own"
+    made = cluster(job, scheduler)
+    made.start()
+    worker = made.pod("worker", 0)
+    assert worker["spec"]["schedulerName"] == "own"
+    assert "scheduling.x-k8s.io/pod-group" not in worker["metadata"]["labels"]
+    assert "scheduling.k8s.io/group-name" not in worker["metadata"]["annotations"]
+    assert made.pod("master", 0)["spec"]["schedulerName"] == scheduler
+    assert group(made)["spec"]["minMember"] == 1
+
+
+@BOTH
+def test_a_job_that_leaves_all_pods_to_another_scheduler_has_no_group(scheduler: str) -> None:
+    job = torchjob(worker=1)
+    for entry in job["spec"]["pytorchReplicaSpecs"].values():
+        entry["template"]["spec"]["schedulerName"] = "own"
+    made = cluster(job, scheduler)
+    made.start()
+    assert not has_group(made)
+
+
+@pytest.mark.parametrize(("available", "members"), [(None, 4), (2, 2), (9, 4), (0, 1)])
+def test_how_many_pods_start_together(available: int | None, members: int) -> None:
+    made = cluster(torchjob(worker=3, **policy(minAvailable=available)))
+    made.start()
+    assert group(made)["spec"]["minMember"] == members
+
+
+def test_what_the_members_request() -> None:
+    job = resources(torchjob(worker=2), "Worker", requests={"cpu": "500m", "memory": "1.5Gi"}, limits={"memory": "2Gi"})
+    resources(job, "Master", limits={"cpu": 1, "example.com/gpu": "1"})
+    made = cluster(job)
+    made.start()
+    assert group(made)["spec"]["minResources"] == {"cpu": "2", "memory": "3221225472", "example.com/gpu": "1"}
+
+
+def test_what_fewer_members_request() -> None:
+    """Those that the job names first."""
+    job = resources(torchjob(worker=3, **policy(minAvailable=2)), "Worker", requests={"cpu": "100m"})
+    made = cluster(resources(job, "Master", requests={"cpu": "1"}))
+    made.start()
+    assert group(made)["spec"]["minResources"] == {"cpu": "1.1"}
+
+
+def test_init_containers_and_sidecars() -> None:
+    job = resources(torchjob(), "Master", requests={"cpu": "1", "memory": "1Gi"})
+    job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["initContainers"] = [
+        {"name": "log", "restartPolicy": "Always", "resources": {"requests": {"cpu": "250m"}}},
+        {"name": "data", "resources": {"requests": {"cpu": "100m", "memory": "4Gi"}}},
+        {"name": "none"},
+    ]
+    made = cluster(job)
+    made.start()
+    assert group(made)["spec"]["minResources"] == {"cpu": "1.25", "memory": "4294967296"}
+
+
+@pytest.mark.parametrize(
+    "given", [[{"resources": [1]}], [{"resources": {"limits": None}}], [{"resources": {"limits": {"cpu": None}}}]]
+)
+def test_containers_that_the_api_server_will_refuse(given: Any) -> None:
+    job = torchjob()
+    job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["initContainers"] = given
+    made = cluster(job)
+    (found,) = made.planned().auxiliary_objects
+    assert found["spec"] == {"minMember": 1}
+
+
+def test_the_fields_of_the_coscheduling_plugin() -> None:
+    made = cluster(torchjob(**policy(minResources={"cpu": 3}, scheduleTimeoutSeconds=30, queue="q", priorityClass="p")))
+    made.start()
+    found = group(made)
+    assert found["apiVersion"] == "scheduling.x-k8s.io/v1alpha1"
+    assert found["spec"] == {"minMember": 1, "minResources": {"cpu": 3}, "scheduleTimeoutSeconds": 30}
+    assert made.pod("master", 0)["spec"]["priorityClassName"] == "p"
+
+
+def test_the_fields_of_volcano() -> None:
+    made = cluster(torchjob(**policy(scheduleTimeoutSeconds=30, queue="q", priorityClass="p")), VOLCANO)
+    made.start()
+    found = group(made)
+    assert found["apiVersion"] == "scheduling.volcano.sh/v1beta1"
+    assert found["spec"] == {"minMember": 1, "queue": "q", "priorityClassName": "p"}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "queue"), [(None, None), ({"scheduling.volcano.sh/queue-name": "of-mpi"}, "of-mpi")]
+)
+def test_volcanos_queue_of_a_job_that_names_none(annotations: Any, queue: str | None) -> None:
+    """Without a name Volcano decides."""
+    job = torchjob()
+    job["metadata"]["annotations"] = annotations
+    made = cluster(job, VOLCANO)
+    made.start()
+    assert group(made)["spec"].get("queue") == queue
+
+
+def test_the_group_has_the_jobs_annotations_for_schedulers() -> None:
+    job = torchjob()
+    job["metadata"]["annotations"] = {"volcano.sh/preemptable": "true", "example.com/other": "1"}
+    made = cluster(job, VOLCANO)
+    made.start()
+    annotations = group(made)["metadata"]["annotations"]
+    assert annotations["volcano.sh/preemptable"] == "true"
+    assert "example.com/other" not in annotations
+
+
+@BOTH
+@pytest.mark.parametrize("clean", ["None", "Running", "All"])
+def test_a_finished_job_has_no_group(scheduler: str, clean: str) -> None:
+    made = cluster(torchjob(worker=1, runPolicy={"cleanPodPolicy": clean}), scheduler)
+    made.start()
+    assert has_group(made)
+    made.exit("master", 0, 0)
+    made.exit("worker", 0, 0)
+    made.settle()
+    assert made.status["state"] == "Succeeded"
+    assert not has_group(made)
+
+
+@BOTH
+def test_a_suspended_job_has_no_group_until_it_is_resumed(scheduler: str) -> None:
+    made = cluster(torchjob(worker=1), scheduler)
+    made.start()
+    made.edit(lambda spec: spec.setdefault("runPolicy", {}).update(suspend=True))
+    made.settle()
+    assert (has_group(made), made.pods) == (False, {})
+    made.edit(lambda spec: spec["runPolicy"].update(suspend=False))
+    made.start()
+    assert group(made)["spec"]["minMember"] == 2
+    assert made.status["state"] == "Running"
+
+
+@BOTH
+def test_a_deleted_group_is_made_again(scheduler: str) -> None:
+    made = cluster(torchjob(worker=1), scheduler)
+    made.start()
+    made.api.objects["default", "podgroups"].clear()
+    made.settle()
+    assert has_group(made)
+
+
+def test_a_replica_that_restarts_does_not_wait_for_those_that_have_succeeded() -> None:
+    """The scheduler counts no pod that has ended: the group of all could not be complete again."""
+    made = cluster(torchjob(worker=3))
+    made.start()
+    made.exit("worker", 0, 0)
+    made.settle()
+    made.evict("worker", 1)
+    made.settle()
+    assert group(made)["spec"]["minMember"] == 3
+    assert made.pod("worker", 1)["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "example-job"
+
+
+def test_a_replica_that_restarts_does_not_wait_for_one_that_has_failed_for_good() -> None:
+    policy = {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 3}}
+    job = pytorchjob(worker=3, **policy)
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["restartPolicy"] = "ExitCode"
+    made = cluster(job)
+    made.start()
+    made.exit("worker", 2, 1)
+    made.settle()
+    made.evict("worker", 1)
+    made.settle()
+    made.settle()
+    assert made.status["state"] == "Running"
+    assert group(made)["spec"]["minMember"] == 2
+
+
+def test_resources_that_the_user_gives_are_for_all_replicas() -> None:
+    """A replica that restarts needs its own only, once others have succeeded."""
+    job = resources(torchjob(worker=2, **policy(minResources={"cpu": 9})), "Worker", requests={"cpu": 1})
+    made = cluster(job)
+    made.start()
+    assert group(made)["spec"]["minResources"] == {"cpu": 9}
+    made.exit("worker", 0, 0)
+    made.settle()
+    assert group(made)["spec"]["minResources"] == {"cpu": "1"}
+
+
+def test_the_alpha_name_of_gpus_is_no_resource_of_the_group() -> None:
+    """Nodes of today have another name, which the pods get."""
+    job = resources(torchjob(), "Master", limits={"alpha.kubernetes.io/nvidia-gpu": 1, "cpu": 1})
+    made = cluster(job)
+    made.start()
+    assert group(made)["spec"]["minResources"] == {"cpu": "1"}
+
+
+def test_the_group_of_a_job_with_a_start_order_grows() -> None:
+    """A group of all replicas would never be complete, because some of them wait for others to run."""
+    made = cluster(mpijob(2, launcherCreationPolicy="WaitForWorkersReady"), framework=MPI)
+    made.settle()
+    assert group(made)["spec"]["minMember"] == 2
+    made.run_all()
+    made.settle()
+    assert group(made)["spec"]["minMember"] == 3
+
+
+@BOTH
+def test_the_launchers_job_has_a_pod_of_the_group(scheduler: str) -> None:
+    """Before the Job has a pod too: without that, its reconcile would delete the group."""
+    made = cluster(mpijob(1), scheduler, MPI)
+    planned = made.planned()
+    (launcher,) = (one for one in planned.pods if one["kind"] == "Job")
+    assert launcher["spec"]["template"]["spec"]["schedulerName"] == scheduler
+    made.carry_out(planned)
+    made.pods = {}
+    assert not any(deletion.kind == "PodGroup" for deletion in made.planned().deletions)
+
+
+@BOTH
+def test_a_job_that_runs_without_a_group_goes_on_without_one(scheduler: str) -> None:
+    """An operator that gets a gang scheduler: a pod that is replaced would wait for members that do not exist."""
+    made = FakeCluster(torchjob(worker=2), PYTORCH)
+    made.start()
+    made.settings = PlanSettings(gang=gang_scheduler(scheduler))
+    made.settle()
+    made.evict("worker", 1)
+    made.settle()
+    assert not has_group(made)
+    assert "schedulerName" not in made.pod("worker", 1)["spec"]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "field", "name"),
+    [
+        (PLUGINS, "labels", "scheduling.x-k8s.io/pod-group"),
+        (VOLCANO, "annotations", "scheduling.k8s.io/group-name"),
+    ],
+)
+def test_the_pods_of_another_group_do_not_count(scheduler: str, field: str, name: str) -> None:
+    """Volcano makes groups for pods that have none, and users have made their own."""
+    made = FakeCluster(torchjob(worker=2), PYTORCH)
+    made.start()
+    for pod in made.pods.values():
+        pod["metadata"].setdefault(field, {})[name] = "mine"
+    made.settings = PlanSettings(gang=gang_scheduler(scheduler))
+    made.settle()
+    made.evict("worker", 1)
+    made.settle()
+    assert not has_group(made)
+
+
+def test_a_pod_without_the_group_does_not_count() -> None:
+    """A replica that restarted while the operator had no gang scheduler."""
+    made = cluster(torchjob(worker=2))
+    made.start()
+    del made.pod("worker", 0)["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"]
+    made.evict("worker", 1)
+    made.settle()
+    assert group(made)["spec"]["minMember"] == 2
+    assert made.pod("worker", 1)["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "example-job"
+
+
+def test_a_group_that_grows_does_so_before_the_new_pods() -> None:
+    """Else its scheduler starts them one by one, because the old group is complete."""
+    made = cluster(mpijob(2, launcherCreationPolicy="WaitForWorkersReady"), framework=MPI)
+    made.settle()
+    made.run_all()
+    planned = made.planned()
+    assert len(planned.pods) == 1
+    assert [one["spec"]["minMember"] for one in planned.auxiliary_objects if one["kind"] == "PodGroup"] == [3]
+    assert not any(one["kind"] == "PodGroup" for one in planned.ensured_objects)
+
+
+def test_enabling_a_scheduler_restarts_no_pod() -> None:
+    made = FakeCluster(torchjob(worker=2), PYTORCH)
+    made.start()
+    before = {name: pod["metadata"]["uid"] for name, pod in made.pods.items()}
+    made.settings = PlanSettings(gang=gang_scheduler(PLUGINS))
+    made.settle()
+    assert {name: pod["metadata"]["uid"] for name, pod in made.pods.items()} == before
+
+
+def test_the_group_of_another_scheduler_does_not_count() -> None:
+    made = cluster(torchjob(worker=1), VOLCANO)
+    made.start()
+    made.settings = PlanSettings(gang=gang_scheduler(PLUGINS))
+    assert not made.planned().auxiliary_objects
+    assert not any(one["kind"] == "PodGroup" for one in made.planned().ensured_objects)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "text"),
+    [
+        ("minAvailable", -1, "minAvailable must be a whole number between 0 and 2147483647, not '-1'"),
+        ("minAvailable", True, "minAvailable must be a whole number"),
+        ("minAvailable", "2", "minAvailable must be a whole number"),
+        ("scheduleTimeoutSeconds", 2**31, "scheduleTimeoutSeconds must be a whole number"),
+        ("queue", 1, "queue must be a string, not '1'"),
+        ("minResources", [1], "minResources must be a map of quantities by name"),
+        ("minResources", {"cpu": "much"}, "minResources[cpu]: 'much' is no quantity: write for example 500m or 4Gi"),
+    ],
+)
+def test_what_the_policy_cannot_be(field: str, value: Any, text: str) -> None:
+    with pytest.raises(InvalidJob) as error:
+        parse_job(torchjob(**policy(**{field: value})), PYTORCH)
+    assert f"spec.runPolicy.schedulingPolicy.{text}" in str(error.value)
+
+
+def test_a_policy_that_is_no_map() -> None:
+    with pytest.raises(InvalidJob, match="schedulingPolicy must be a map"):
+        parse_job(torchjob(runPolicy={"schedulingPolicy": 1}), PYTORCH)
