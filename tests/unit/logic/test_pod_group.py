@@ -103,7 +103,9 @@ def test_a_replica_with_another_scheduler_does_not_count(scheduler: str) -> None
     job = torchjob(worker=2)
     job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["schedulerName"] = "own"
     made = cluster(job, scheduler)
+    (first,) = made.planned().auxiliary_objects
     made.start()
+    assert first["spec"] == group(made)["spec"]
     worker = made.pod("worker", 0)
     assert worker["spec"]["schedulerName"] == "own"
     assert "scheduling.x-k8s.io/pod-group" not in worker["metadata"]["labels"]
@@ -252,6 +254,18 @@ def test_a_replica_that_restarts_does_not_wait_for_those_that_have_succeeded() -
     made.settle()
     assert group(made)["spec"]["minMember"] == 3
     assert made.pod("worker", 1)["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "example-job"
+
+
+def test_a_replica_that_has_succeeded_does_not_count_without_its_pod_either() -> None:
+    made = cluster(torchjob(worker=3))
+    made.start()
+    made.exit("worker", 0, 0)
+    made.settle()
+    del made.pods["example-job-worker-0"]
+    made.evict("worker", 1)
+    made.settle()
+    assert made.replicas() == ["master-0", "worker-1", "worker-2"]
+    assert group(made)["spec"]["minMember"] == 3
 
 
 def test_a_replica_that_restarts_does_not_wait_for_one_that_has_failed_for_good() -> None:
