@@ -23,10 +23,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
     is_owned_by,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import PlanSettings, plan
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import replicas
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import outcome
-from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS, owned_kind
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, Framework
@@ -127,18 +128,25 @@ def judge_definition(definition: Resource, versions: Collection[str]) -> tuple[P
     )
 
 
-def other_objects(job: Resource, served: Served, now: datetime) -> tuple[Resource, ...]:
+def other_objects(
+    job: Resource, served: Served, now: datetime, gang: GangScheduler | None = None
+) -> tuple[Resource, ...]:
     """The objects besides pods and Services that the operator would create for ``job``, to be looked up by name."""
     try:
         parsed = parse_job(job, served.framework)
     except InvalidJob:
         return ()
-    wanted = _wanted(plan(parsed, served.framework, Observed(), now))
+    wanted = _wanted(plan(parsed, served.framework, Observed(), now, PlanSettings(gang=gang)))
     return tuple(manifest for manifest in wanted if manifest["kind"] not in ("Pod", "Service"))
 
 
-def judge(job: Resource, served: Served | None, found: Found, now: datetime) -> Verdict:
-    """Judge a running job of a kind of training-operator; ``served`` is ``None`` for a kind that is not served here."""
+def judge(
+    job: Resource, served: Served | None, found: Found, now: datetime, gang: GangScheduler | None = None
+) -> Verdict:
+    """Judge a running job of a kind of training-operator; ``served`` is ``None`` for a kind that is not served here.
+
+    ``gang`` is the gang scheduler that the operator will have.
+    """
     metadata = job["metadata"]
     problems = [*_problems_of_kind(job, served), *found.definition]
     notes: list[str] = []
@@ -154,7 +162,7 @@ def judge(job: Resource, served: Served | None, found: Found, now: datetime) -> 
             elif reason := _needs_nothing(parsed):
                 notes.append(reason)
             else:
-                takeover = _take_over(parsed, served.framework, found.objects, now)
+                takeover = _take_over(parsed, served.framework, found.objects, now, PlanSettings(gang=gang))
                 problems += _problems_of_objects(job, parsed, takeover, found)
                 problems += _problems_of_plan(parsed, takeover)
                 notes += _notes(parsed, takeover, found)
@@ -204,14 +212,17 @@ def _needs_nothing(job: DLJob) -> str:
     return "suspended: it has no pods to adopt" if job.run_policy.suspend else ""
 
 
-def _take_over(job: DLJob, framework: Framework, objects: Sequence[Resource], now: datetime) -> Takeover:
+def _take_over(
+    job: DLJob, framework: Framework, objects: Sequence[Resource], now: datetime, settings: PlanSettings
+) -> Takeover:
     """Reconcile until nothing is left to label. Each round labels at least one object, so the rounds end."""
     owner = Owner(job.namespace, job.uid)
-    present = {(x["kind"], x["metadata"]["name"]): x for x in objects if is_owned_by(x, owner)}
+    present = {owned_objects.key_of(x): x for x in objects if is_owned_by(x, owner)}
     known = {key: x for key, x in present.items() if not adoption.missing_labels(x["metadata"], job.uid)}
     adopted: dict[Key, Resource] = {}
     while True:
-        planned = plan(job, framework, _observe(owner, framework, [*known.values(), *adopted.values()]), now)
+        observed = _observe(owner, framework, [*known.values(), *adopted.values()])
+        planned = plan(job, framework, observed, now, settings)
         fresh = {
             key: _labelled(present[key], manifest)
             for manifest in _wanted(planned)
@@ -226,7 +237,7 @@ def _take_over(job: DLJob, framework: Framework, objects: Sequence[Resource], no
 def _observe(owner: Owner, framework: Framework, objects: Iterable[Resource]) -> Observed:
     by_kind: dict[str, list[Resource]] = {}
     for resource in objects:
-        by_kind.setdefault(resource["kind"], []).append(resource)
+        by_kind.setdefault(owned_kind(resource).name, []).append(resource)
     pods, services = by_kind.pop("Pod", []), by_kind.pop("Service", [])
     return build_observed_state(owner, framework.container, pods, services, by_kind)
 
@@ -247,7 +258,7 @@ def _labelled(present: Resource, manifest: Resource) -> Resource:
 
 def _problems_of_objects(job: Resource, parsed: DLJob, takeover: Takeover, found: Found) -> Iterable[Problem]:
     owner = Owner(parsed.namespace, parsed.uid)
-    by_key = {(x["kind"], x["metadata"]["name"]): x for x in found.objects}
+    by_key = {owned_objects.key_of(x): x for x in found.objects}
     for key in map(owned_objects.key_of, _wanted(takeover.planned)):
         present, name = by_key.get(key), _shown(key)
         if present is None or is_owned_by(present, owner):
@@ -321,7 +332,7 @@ def _notes(job: DLJob, takeover: Takeover, found: Found) -> Iterable[str]:
     planned = takeover.planned
     if outcome(as_mapping(planned.status)) == c.STATE_SUCCEEDED:
         yield "it has just succeeded, so the operator only writes that"
-    present = {(x["kind"], x["metadata"]["name"]): x for x in found.objects}
+    present = {owned_objects.key_of(x): x for x in found.objects}
     names = [pod["metadata"]["name"] for pod in planned.pods]
     missing = [name for name in names if ("Pod", name) not in present]
     if missing:

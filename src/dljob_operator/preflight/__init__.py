@@ -12,6 +12,8 @@ import os
 import sys
 from datetime import UTC, datetime
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler, gang_scheduler
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import GANG_SCHEDULER_VARIABLE
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NoCluster, find_kubeconfig
@@ -42,6 +44,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--service-account", type=_account, default=SERVICE_ACCOUNT, metavar="NAMESPACE:NAME",
         help="the operator's service account, which needs the permission to patch pods and Services; \"\" does not "
         "check it (default: %(default)s)")  # fmt: skip
+    add("--gang-scheduler-name", type=_gang_scheduler, metavar="NAME",
+        default=os.environ.get(GANG_SCHEDULER_VARIABLE, ""),
+        help="the gang scheduler that the operator will have, which takes over PodGroups "
+        f"(default: {GANG_SCHEDULER_VARIABLE}, else none)")  # fmt: skip
     add("-o", "--output", choices=OUTPUTS, default=OUTPUTS[0], help="(default: %(default)s)")
 
 
@@ -64,9 +70,16 @@ def check(api: KubeApi, options: argparse.Namespace) -> int:
 
     namespaces = tuple(filter(None, (name.strip() for name in options.namespace.split(","))))
     reader = cluster.Reader(api, options.service_account, namespaces)
-    answer = cluster.judge_all(reader, frameworks.load(), datetime.now(UTC))
+    answer = cluster.judge_all(reader, frameworks.load(), datetime.now(UTC), options.gang_scheduler_name)
     (report.write_json if options.output == "json" else report.write_text)(answer, sys.stdout)
     return ALL if all(verdict.can_be_adopted for verdict in answer.verdicts) else SOME
+
+
+def _gang_scheduler(text: str) -> GangScheduler | None:
+    try:
+        return gang_scheduler(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _account(text: str) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import preflight
 from ansible_collections.dljob.operator.plugins.module_utils.logic.preflight import Found, Problem, Served, Verdict
-from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS, owned_kind
 from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
@@ -75,10 +76,10 @@ class Reader:
         """Read those of the objects that exist."""
         found: list[Object] = []
         for manifest in manifests:
-            metadata, kind = manifest["metadata"], manifest["kind"]
-            present = self._find(f"{_collection(kind, metadata['namespace'])}/{metadata['name']}")
+            metadata, kind = manifest["metadata"], owned_kind(manifest)
+            present = self._find(f"{_collection(kind.name, metadata['namespace'])}/{metadata['name']}")
             if present is not None:
-                found.append({**present, "kind": kind})
+                found.append({**present, "kind": kind.kind, "apiVersion": kind.api_version})
         return found
 
     def unpatchable(self, namespace: str, kinds: Iterable[str]) -> set[str]:
@@ -116,7 +117,7 @@ class Reader:
             yield from page.get("items") or ()
 
 
-def judge_all(reader: Reader, served: Mapping[str, Served], now: datetime) -> Answer:
+def judge_all(reader: Reader, served: Mapping[str, Served], now: datetime, gang: GangScheduler | None = None) -> Answer:
     """Judge all running jobs, in the order of namespace, name and kind."""
     by_kind = {kind: reader.jobs(kind, served.get(kind)) for kind in preflight.KINDS}
     jobs = [(job, jobs.definition) for jobs in by_kind.values() for job in jobs.items]
@@ -125,12 +126,12 @@ def judge_all(reader: Reader, served: Mapping[str, Served], now: datetime) -> An
     verdicts = []
     for job, definition in jobs:
         namespace, of = job["metadata"]["namespace"], served.get(job["kind"])
-        manifests = preflight.other_objects(job, of, now) if of else ()
-        kinds = {"Pod", "Service", *(manifest["kind"] for manifest in manifests)}
+        manifests = preflight.other_objects(job, of, now, gang) if of else ()
+        kinds = {"Pod", "Service", *(owned_kind(manifest).name for manifest in manifests)}
         found = Found(
             [*in_namespace[namespace], *reader.others(manifests)], reader.unpatchable(namespace, kinds), definition
         )
-        verdicts.append(preflight.judge(job, of, found, now))
+        verdicts.append(preflight.judge(job, of, found, now, gang))
     verdicts.sort(key=lambda verdict: (verdict.namespace, verdict.name, verdict.kind))
     return Answer(tuple(verdicts), tuple(problem for jobs in by_kind.values() for problem in jobs.definition))
 

@@ -11,6 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.declaration import Kind
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.preflight import Found, Served, Verdict
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from support.builders import (
     JAX,
@@ -252,6 +253,41 @@ def test_an_autoscaler_that_is_ours_already_is_replaced_and_not_adopted() -> Non
     verdict = judge(job, [*theirs(job), old], unpatchable=("HorizontalPodAutoscaler",))
     assert verdict.can_be_adopted
     assert "HorizontalPodAutoscaler/example-job" not in verdict.adopts
+
+
+@pytest.mark.parametrize("scheduler", ["volcano", "gang"])
+def test_the_pod_group_of_training_operator(scheduler: str) -> None:
+    """It is adopted with the pods that belong to it, which needs one permission more."""
+    gang = gang_scheduler(scheduler)
+    assert gang is not None
+    job = copy.deepcopy(JOB)
+    (wanted,) = preflight.other_objects(job, served("PyTorchJob") or pytest.fail(), NOW, gang)
+    metadata = {
+        "name": wanted["metadata"]["name"],
+        "namespace": "default",
+        "uid": "g",
+        "ownerReferences": [reference(job)],
+    }
+    found = {**wanted, "metadata": metadata}
+    objects = theirs(job)
+    for pod in objects:
+        pod["metadata"].setdefault("labels", {})["scheduling.x-k8s.io/pod-group"] = "example-job"
+        pod["metadata"].setdefault("annotations", {})["scheduling.k8s.io/group-name"] = "example-job"
+    if scheduler == "volcano":
+        for pod in objects:
+            del pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"]
+
+    def verdict(*group: Resource, **more: Any) -> Verdict:
+        return preflight.judge(job, served("PyTorchJob"), Found([*objects, *group], **more), NOW, gang)
+
+    key = f"{gang.owned_kind}/example-job"
+    assert key in verdict(found).adopts
+    assert verdict(found).can_be_adopted
+    denied = verdict(found, unpatchable=(gang.owned_kind,))
+    (problem,) = denied.problems
+    assert f"the operator may not patch podgroups.{gang.group}, and has to label 1" in problem.text
+    somebodys = {**found, "metadata": {**metadata, "ownerReferences": []}}
+    assert [problem.where for problem in verdict(somebodys).problems] == [key]
 
 
 def test_an_invalid_job_has_no_other_objects() -> None:

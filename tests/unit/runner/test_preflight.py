@@ -115,6 +115,23 @@ def test_some_cannot(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> No
     assert lines[-1] == "3 running jobs: 1 can be adopted, 2 cannot"
 
 
+def test_a_pod_group_needs_a_permission(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    one_job(cluster)
+    for pod in cluster.fake.objects["team", "pods"].values():
+        pod["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "digits"}
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "digits", "uid": "uid-of-digits"}
+    metadata = {"name": "digits", "namespace": "team", "ownerReferences": [{**owner, "controller": True}]}
+    cluster.fake.add(("team", "podgroups"), {"apiVersion": "scheduling.volcano.sh/v1beta1", "metadata": metadata})
+    assert cli.main(["preflight", "--gang-scheduler-name", "volcano"]) == 1
+    assert "the operator may not patch podgroups.scheduling.volcano.sh" in capsys.readouterr().out
+    cluster.patchable.add("podgroups")
+    assert cli.main(["preflight", "--gang-scheduler-name", "volcano"]) == 0
+    assert "can be adopted (2 Pod, 1 PodGroup.scheduling.volcano.sh)" in capsys.readouterr().out
+    assert cli.main(["preflight"]) == 0
+    with pytest.raises(SystemExit):
+        cli.main(["preflight", "--gang-scheduler-name", "a b"])
+
+
 def test_as_json(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     one_job(cluster)
     cluster.define("MPIJob", "v1")
