@@ -29,10 +29,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.paging impor
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
+from dljob_operator.engine import nesting
 from dljob_operator.engine.cache import Store
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, UntrustedServer, WatchStream
-from dljob_operator.engine.nesting import LIMIT, is_too_deep
 from dljob_operator.engine.predicates import Change
 from dljob_operator.engine.transforms import Object, Transform
 from dljob_operator.engine.watch_health import LIST_AGAIN_AFTER, WatchHealth
@@ -244,16 +244,23 @@ class Informer:
         return {**page, "items": items}
 
     def _is_usable(self, obj: Object) -> bool:
-        if not self.source.from_tenants or not is_too_deep(obj):
+        if not self.source.from_tenants or not nesting.is_too_deep(obj):
             return True
         self._ignored(obj["metadata"])
         return False
+
+    def _is_unreadable(self, event: Object) -> bool:
+        if nesting.UNREADABLE not in event:
+            return False
+        self._ignored(event["object"]["metadata"])
+        return True
 
     def _ignored(self, metadata: Object) -> None:
         _LOG.warning(
             "object ignored: its fields are nested too deeply",
             extra=logs.fields(
-                **{**self._log_fields, "namespace": metadata.get("namespace"), "name": metadata["name"]}, limit=LIMIT
+                **{**self._log_fields, "namespace": metadata.get("namespace"), "name": metadata["name"]},
+                limit=nesting.LIMIT,
             ),
         )
 
@@ -306,7 +313,7 @@ class Informer:
             message = obj.get("message", "the watch ended with an error")
             raise ApiError(obj.get("code", 500), obj.get("reason", ""), message)
         if kind != "BOOKMARK":
-            gone = kind == "DELETED" or not self._is_usable(obj)
+            gone = kind == "DELETED" or self._is_unreadable(event) or not self._is_usable(obj)
             transformed = self.source.transform(obj)
             for change in [self.store.remove(transformed)] if gone else self.store.put(transformed):
                 self._on_change(change)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import json
 import logging
 import math
 import socket
@@ -35,6 +34,7 @@ from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
 from dljob_operator import logs
+from dljob_operator.engine.nesting import read_event
 
 _LOG = logging.getLogger(__name__)
 _CONNECT_TIMEOUT, _READ_TIMEOUT = 10.0, 60.0
@@ -250,7 +250,7 @@ class WatchStream:
                 pending = lines.pop()
                 for line in lines:
                     if line.strip():
-                        yield json.loads(line)
+                        yield read_event(line)
                 if time.monotonic() > self._deadline:
                     return
         except urllib3.exceptions.HTTPError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any
 
@@ -11,7 +12,7 @@ from dljob_operator.engine import transforms
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.informer import Informer, Source
 from dljob_operator.engine.kube import KubeApi
-from dljob_operator.engine.nesting import LIMIT, is_too_deep
+from dljob_operator.engine.nesting import LIMIT, is_too_deep, read_event
 
 ECHO = Resource("/apis/example.com/v1", "echojobs")
 
@@ -76,3 +77,51 @@ def test_a_job_that_is_edited_into_such_a_one_is_no_longer_known() -> None:
     watching._list(ECHO)
     watching._handle_event({"type": "MODIFIED", "object": job("a", LIMIT + 50)})
     assert watching.store.all() == []
+
+
+DEEP = 100_000
+MISLEADING = {
+    # keys and braces in strings, and the same keys at other places and on other levels
+    "annotations": {"uid": "wrong", "text": '{"metadata": {"uid": "wrong\\"}'},
+    "labels": {"name": "wrong"},
+    "ownerReferences": [{"uid": "wrong", "name": "wrong"}],
+}
+
+
+def line_of(type_: str = "MODIFIED", **metadata: Any) -> bytes:
+    """An event as the API server sends it, of a job that Python's decoder cannot read."""
+    known = {"name": 'a"}', "namespace": "team", "uid": "a-uid", "resourceVersion": "9"}
+    deep = '{"a":' * DEEP + "[1]" + "}" * DEEP
+    text = json.dumps({"apiVersion": "v1", "metadata": {**MISLEADING, "managedFields": "?", **known, **metadata}})
+    text = text.replace('"?"', f'[{{"fieldsV1": {deep}}}]')
+    return f'{{"type":"{type_}","object":{text[:-1]},"spec":{{"metadata":{{"uid":"wrong"}},"deep":{deep}}}}}}}'.encode()
+
+
+def test_an_event_that_cannot_be_decoded_has_the_identity_of_its_object() -> None:
+    with pytest.raises(RecursionError):
+        json.loads(line_of())
+    event = read_event(line_of("ADDED"))
+    assert event["type"] == "ADDED"
+    assert event["object"] == {"metadata": {"name": 'a"}', "namespace": "team", "uid": "a-uid", "resourceVersion": "9"}}
+
+
+def test_an_event_that_cannot_be_decoded_and_has_no_identity() -> None:
+    with pytest.raises(RecursionError):
+        read_event(line_of(uid=None))
+
+
+def test_other_events_are_read_as_they_are() -> None:
+    event = {"type": "ADDED", "object": job("a")}
+    assert read_event(json.dumps(event).encode()) == event
+
+
+def test_such_an_event_is_the_end_of_its_job_and_lists_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """A tenant who changes such a job again and again would have all jobs of the kind listed each time."""
+    watching = informer(job("a"), job("b"))
+    watching._list(ECHO)
+    with caplog.at_level(logging.WARNING):
+        watching._handle_event(read_event(line_of(name="a")))
+    assert [one["metadata"]["name"] for one in watching.store.all()] == ["b"]
+    assert watching._version == "9"
+    (record,) = caplog.records
+    assert "nested too deeply" in record.getMessage()
