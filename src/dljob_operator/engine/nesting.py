@@ -18,7 +18,7 @@ LIMIT = 100
 UNREADABLE = "unreadable"
 """The key of an event of which only the identity of the object could be read."""
 
-_TOKEN = re.compile(rb'(?P<text>"(?:[^"\\]|\\.)*")\s*(?P<key>:)?|(?P<opens>[{\[])|(?P<closes>[}\]])')
+_TOKEN = re.compile(rb'(?P<text>"[^"\\]*+(?:\\.[^"\\]*+)*+")\s*(?P<key>:)?|(?P<opens>[{\[])|(?P<closes>[}\]])')
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion")
 
 
