@@ -49,19 +49,20 @@ def until(what: Callable[[], Any], why: str) -> Any:
     return found
 
 
-def crd(kind: str = "EchoJob") -> dict[str, Any]:
+def crd(kind: str = "EchoJob", group: str = GROUP, version: str = "v1") -> dict[str, Any]:
+    """A definition with any fields and the status as a subresource."""
     plural = kind.lower() + "s"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}}
+    served = {"name": version, "served": True, "storage": True, "subresources": {"status": {}}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
+        "metadata": {"name": f"{plural}.{group}"},
         "spec": {
-            "group": GROUP,
+            "group": group,
             "scope": "Namespaced",
             "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
-            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
+            "versions": [{**served, "schema": {"openAPIV3Schema": schema}}],
         },
     }
 

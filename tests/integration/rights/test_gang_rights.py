@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from integration.engine.support import remove_crd
+from integration.engine.support import crd, remove_crd
 from integration.rights.conftest import Start
 from integration.rights.recorder import Right
 from integration.rights.support import granted, rules_of
@@ -18,31 +18,11 @@ from dljob_operator.engine.kube import KubeApi
 
 
 def definition(group: str, version: str) -> dict[str, Any]:
-    """PodGroups as small as they get, with the status as a subresource."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"podgroups.{group}",
-            # Kubernetes protects *.x-k8s.io and asks for where the API was approved
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
-        },
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": "PodGroup", "plural": "podgroups", "singular": "podgroup", "listKind": "PodGroupList"},
-            "versions": [
-                {
-                    "name": version,
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "schema": {"openAPIV3Schema": schema},
-                }
-            ],
-        },
-    }
+    """PodGroups with any fields."""
+    made = crd("PodGroup", group, version)
+    # Kubernetes protects *.x-k8s.io and asks for where the API was approved
+    made["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, for a test"}
+    return made
 
 
 @pytest.mark.parametrize(
