@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping, maps
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
     Owner,
@@ -81,12 +81,9 @@ def belongs(pod: Resource, uid: str) -> bool:
 
 def _is_of_batch_job(metadata: Mapping[str, Any]) -> bool:
     """Whether a batch/v1 Job runs the pod, which owns it in place of the job."""
-    references = metadata.get("ownerReferences")
-    listed = references if isinstance(references, list) else ()
     return any(
-        (as_mapping(one).get("apiVersion"), as_mapping(one).get("kind")) == ("batch/v1", "Job")
-        and as_mapping(one).get("controller") is True
-        for one in listed
+        (one.get("apiVersion"), one.get("kind")) == ("batch/v1", "Job") and one.get("controller") is True
+        for one in maps(metadata.get("ownerReferences"))
     )
 
 

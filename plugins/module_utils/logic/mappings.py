@@ -9,3 +9,13 @@ from typing import Any
 def as_mapping(value: Any) -> Mapping[str, Any]:
     """``value`` if it is a mapping, otherwise an empty mapping."""
     return value if isinstance(value, Mapping) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """``value`` if it is a list, otherwise an empty list."""
+    return value if isinstance(value, list) else []
+
+
+def maps(value: Any) -> list[Mapping[str, Any]]:
+    """The mappings in ``value``; none where it is not a list."""
+    return [item for item in as_list(value) if isinstance(item, Mapping)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_list, as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     RESTART_ALWAYS,
     RESTART_SCOPE_JOB,
@@ -174,5 +174,4 @@ def conflicts(job: DLJob) -> Iterator[str]:
 def _containers(template: Mapping[str, Any]) -> Iterator[str]:
     spec = as_mapping(template.get("spec"))
     for field in ("containers", "initContainers"):
-        found = spec.get(field)
-        yield from (str(as_mapping(one).get("name")) for one in (found if isinstance(found, list) else ()))
+        yield from (str(as_mapping(one).get("name")) for one in as_list(spec.get(field)))

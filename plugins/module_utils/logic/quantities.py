@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_list, as_mapping
+
 _QUANTITY = re.compile(
     r"(?P<number>[+-]?(\d+(\.\d*)?|\.\d+))((?P<suffix>[numkMGTPE]|[KMGTPE]i)|(?P<exponent>[eE][+-]?\d{1,2}))?", re.ASCII
 )
@@ -57,26 +59,18 @@ def _quantities(spec: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]
     yield from _resources(spec.get("resources"), f"{path}.resources")
     yield from _values(spec.get("overhead"), f"{path}.overhead")
     for kind in ("initContainers", "containers"):
-        for number, container in enumerate(_list(spec.get(kind))):
-            yield from _resources(_map(container).get("resources"), f"{path}.{kind}[{number}].resources")
-    for number, volume in enumerate(_list(spec.get("volumes"))):
-        empty_dir = _map(_map(volume).get("emptyDir"))
+        for number, container in enumerate(as_list(spec.get(kind))):
+            yield from _resources(as_mapping(container).get("resources"), f"{path}.{kind}[{number}].resources")
+    for number, volume in enumerate(as_list(spec.get("volumes"))):
+        empty_dir = as_mapping(as_mapping(volume).get("emptyDir"))
         yield f"{path}.volumes[{number}].emptyDir.sizeLimit", empty_dir.get("sizeLimit")
 
 
 def _resources(resources: Any, path: str) -> Iterator[tuple[str, Any]]:
     for field in ("limits", "requests"):
-        yield from _values(_map(resources).get(field), f"{path}.{field}")
+        yield from _values(as_mapping(resources).get(field), f"{path}.{field}")
 
 
 def _values(given: Any, path: str) -> Iterator[tuple[str, Any]]:
-    for name, value in _map(given).items():
+    for name, value in as_mapping(given).items():
         yield f"{path}[{name}]", value
-
-
-def _map(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

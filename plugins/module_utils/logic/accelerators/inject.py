@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators import limits
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import maps
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import (
     Accelerator,
     ClusterInfo,
@@ -50,7 +51,7 @@ def _accelerators(requested: Mapping[str, Any], cluster_info: ClusterInfo) -> li
 
 def _mount(spec: dict[str, Any], container: dict[str, Any], volume: HostVolume) -> None:
     mounts = container.get("volumeMounts") or []
-    if any(_same_path(m.get("mountPath"), volume.mount_path) for m in limits.maps(mounts)):
+    if any(_same_path(m.get("mountPath"), volume.mount_path) for m in maps(mounts)):
         return
     if not (isinstance(mounts, list) and isinstance(spec.get("volumes") or [], list)):
         return
@@ -61,7 +62,7 @@ def _mount(spec: dict[str, Any], container: dict[str, Any], volume: HostVolume) 
 def _volume(spec: dict[str, Any], volume: HostVolume) -> str:
     """The name of the pod's volume for that path: an existing volume, or a new one with an unused name."""
     volumes = spec.get("volumes") or []
-    taken = {str(v.get("name")): v.get("hostPath") for v in limits.maps(volumes)}
+    taken = {str(v.get("name")): v.get("hostPath") for v in maps(volumes)}
     name, number = volume.name, 1
     while name in taken:
         source = taken[name]
@@ -76,7 +77,7 @@ def _volume(spec: dict[str, Any], volume: HostVolume) -> str:
 
 def _set(container: dict[str, Any], accelerator: Accelerator) -> None:
     own = container.get("env") or []
-    taken = {str(e.get("name")) for e in limits.maps(own)}
+    taken = {str(e.get("name")) for e in maps(own)}
     # first: the container's own variables may refer to them as $(NAME)
     added = [{"name": v.name, "value": v.value} for v in accelerator.variables if v.name not in taken]
     if added and isinstance(own, list):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import maps
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import ALPHA_GPU, GPU
 
 Quantity = Any
@@ -24,11 +25,6 @@ def containers(spec: Mapping[str, Any]) -> Iterator[Any]:
     """All containers and init containers of a pod spec, without malformed ones, which the API server rejects."""
     for field in ("initContainers", "containers"):
         yield from maps(spec.get(field))
-
-
-def maps(listed: Any) -> list[Any]:
-    """The maps in an unvalidated list; empty where it is not a list."""
-    return [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
 
 
 def of_container(container: Mapping[str, Any]) -> dict[str, Quantity]:

@@ -17,7 +17,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.model
     Report,
     Source,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_list, as_mapping
 
 API_VERSION = "trainer.kubeflow.org/v1alpha1"
 RUNTIMES = {"pytorch": "torch-distributed", "jax": "jax-distributed", "xgboost": "xgboost-distributed"}
@@ -82,13 +82,9 @@ def _containers(source: Source, template: Mapping[str, Any]) -> tuple[Mapping[st
     return own, [str(one.get("name")) for one in containers if one is not own]
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _options(source: Source, trainer: dict[str, Any], container: Mapping[str, Any], path: str, report: Report) -> None:
     framework = source.declared.framework.name
-    words = [word for name in ("command", "args") for word in _list(container.get(name))]
+    words = [word for name in ("command", "args") for word in as_list(container.get(name))]
     if framework == "pytorch" and not any(
         "torchrun" in str(word) or "torch.distributed" in str(word) for word in words
     ):

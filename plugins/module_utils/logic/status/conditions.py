@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import maps
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 
 Condition = Mapping[str, Any]
@@ -20,8 +21,7 @@ _ENDS = (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED, c.CONDITION_SUSPENDED)
 
 def read_conditions(status: Mapping[str, Any]) -> list[Condition]:
     """The conditions of a status; other operators wrote ``null`` there."""
-    found = status.get("conditions")
-    return [x for x in found if isinstance(x, Mapping)] if isinstance(found, list) else []
+    return maps(status.get("conditions"))
 
 
 def get_condition(conditions: Iterable[Condition], type_: str) -> Condition | None:
