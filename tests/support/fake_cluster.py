@@ -101,7 +101,7 @@ class FakeCluster:
     def _objects(self, kind: str) -> dict[str, Resource]:
         owned = OWNED_KINDS[kind]
         found = self.api.objects.setdefault((self._namespace, owned.plural), {})
-        if not owned.served_by:
+        if owned.name == owned.kind:
             return found
         # PodGroups of two API groups
         return {name: one for name, one in found.items() if one["apiVersion"] == owned.api_version}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import POD_GROUP
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
     MERGE,
     NEVER,
@@ -143,7 +144,7 @@ def component_files(framework: Framework) -> dict[str, str]:
 
 def gang_component_files() -> dict[str, str]:
     """The files of the component for an operator with a gang scheduler."""
-    kinds = [kind for kind in OWNED_KINDS.values() if kind.served_by]
+    kinds = [kind for kind in OWNED_KINDS.values() if kind.kind == POD_GROUP]
     rule = {**_rule(kinds[0], declared=True), "apiGroups": [kind.group for kind in kinds]}
     return _component_files("the registry of owned kinds", "--gang-scheduler-name", GANG_COMPONENT, [rule])
 

@@ -54,7 +54,7 @@ class Reader:
         try:
             listed = self._client.request("GET", paths.collection(kind.api_version, kind.kind, namespace), query=query)
         except ApiError as e:
-            if e.status == 404 and kind.served_by:  # an error of the creation, which names what is missing
+            if e.status == 404 and kind.remedy:  # an error of the creation, which names what is missing
                 return ()
             raise
         found: Sequence[Resource] = listed.get("items", ())

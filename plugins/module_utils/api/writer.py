@@ -39,12 +39,9 @@ def observed_version(resource: Resource) -> ObservedVersion:
 def _explain(error: ApiError, manifest: Resource) -> str:
     """The message of a failed creation; of a kind that the cluster does not serve, with what is missing."""
     kind = owned_kind(manifest)
-    if error.status != 404 or not kind.served_by:
+    if error.status != 404 or not kind.remedy:
         return error.message
-    return (
-        f"{error.message}: the cluster has no {kind.plural}.{kind.group}; install {kind.served_by}, or start the "
-        "operator without --gang-scheduler-name"
-    )
+    return f"{error.message}: the cluster has no {kind.plural}.{kind.group}; {kind.remedy}"
 
 
 def _replacement(manifest: Resource, present: Resource) -> Resource:
@@ -162,9 +159,8 @@ class Writer:
         elif present["metadata"].get("deletionTimestamp"):
             self._add(written.waiting, name)
         elif not is_owned_by(present, Owner(self._namespace, self._uid)):
-            # users have PodGroups of their own, from the time before the operator had a gang scheduler
             self._add(
-                written.postponed if owned_kind(manifest).served_by else written.refused,
+                written.postponed if owned_kind(manifest).shares_names else written.refused,
                 f"{name}: an object of that name exists and does not belong to this job; rename the job or delete it",
             )
         elif adoption.missing_labels(present["metadata"], self._uid):

@@ -50,9 +50,13 @@ class OwnedKind:
     team grants the permission to an operator that needs it only."""
     fields: tuple[str, ...] = ()
     """The fields of the spec that the operator sets, where it merges objects."""
-    served_by: str = ""
-    """What a cluster needs that serves the kind, for error messages; "" where every cluster does. Only the reconcile
-    creates such objects, where the administrator has set a gang scheduler; no framework declares them."""
+    remedy: str = ""
+    """What an administrator does about a cluster that lacks the kind, for messages; "" where every cluster serves it.
+    Only the reconcile creates such objects, where the administrator has set a gang scheduler; no framework declares
+    them."""
+    shares_names: bool = False
+    """Whether users may have objects of this kind that are named like their jobs. A job waits until such an object is
+    gone, where it fails on account of a foreign object of another kind."""
 
     @property
     def name(self) -> str:
@@ -81,6 +85,8 @@ _POD_FIELDS = {
         **dict.fromkeys(("conditions", "containerStatuses", "initContainerStatuses"), True),
     },
 }
+
+_WITHOUT_GANG = "or start the operator without --gang-scheduler-name"
 
 _ALL = (
     OwnedKind("Pod", "v1", "pods", "the replicas", NEVER, _POD_FIELDS, of_every_job=True),
@@ -137,7 +143,8 @@ _ALL = (
         MERGE,
         _EXISTENCE,
         fields=("minMember", "minResources", "scheduleTimeoutSeconds"),
-        served_by="the coscheduling plugin of scheduler-plugins",
+        remedy=f"install the coscheduling plugin of scheduler-plugins, {_WITHOUT_GANG}",
+        shares_names=True,
     ),
     OwnedKind(
         POD_GROUP,
@@ -148,14 +155,15 @@ _ALL = (
         _EXISTENCE,
         # not the queue: Volcano sets that of the namespace, and administrators move groups
         fields=("minMember", "minResources", "priorityClassName"),
-        served_by="Volcano",
+        remedy=f"install Volcano, {_WITHOUT_GANG}",
+        shares_names=True,
     ),
 )
 
 OWNED_KINDS: Mapping[str, OwnedKind] = {one.name: one for one in _ALL}
 """By :attr:`OwnedKind.name`."""
 
-DECLARABLE = tuple(one.name for one in _ALL if one.kind != "Pod" and not one.served_by)
+DECLARABLE = tuple(one.name for one in _ALL if one.kind != "Pod" and not one.remedy)
 """The names of the kinds that a framework may declare in ``owns``."""
 
 OF_EVERY_JOB = tuple(one.kind for one in _ALL if one.of_every_job)

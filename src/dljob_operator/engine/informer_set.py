@@ -252,13 +252,12 @@ class InformerSet:
 
     def _source_of(self, kind: OwnedKind, namespace: str) -> Source:
         resource, transform = _resource_of(kind), transforms.owned(kind.cached or {})
-        if not kind.served_by:
+        if not kind.remedy:
             return Source(resource.plural, lambda: resource, transform, namespace, MANAGED)
         name = f"{kind.plural}.{kind.group}"
         return Source(
             *(name, lambda: find_resource(self._api, _gvk_of(kind)), transform, namespace, MANAGED),
-            missing=f"the cluster has no {name}, and jobs wait for it: install {kind.served_by}, or start the operator "
-            "without --gang-scheduler-name",
+            missing=f"the cluster has no {name}, and jobs wait for it: {kind.remedy}",
             optional=True,
             without="; the operator does not see when a group is deleted or changed",
         )
