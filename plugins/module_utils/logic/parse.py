@@ -6,25 +6,15 @@ The parser checks everything again that the CRD's schema already checks, because
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import (
-    naming,
-    parse_failure_policy,
-    parse_scheduling_policy,
-    parse_startup_policy,
-    pod_defaults,
-)
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, parse_run_policy, pod_defaults
+from ansible_collections.dljob.operator.plugins.module_utils.logic.fields import Bounds, Parsing, integer
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_list, as_mapping, maps
 from ansible_collections.dljob.operator.plugins.module_utils.logic.validate import validation_errors
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
-    CLEAN_POLICIES,
     MODE_DISTRIBUTED,
-    RESTART_SCOPE_REPLICA,
-    RESTART_SCOPES,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
@@ -38,7 +28,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.framework im
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import (
     DLJob,
     ReplicaGroup,
-    RunPolicy,
     SuccessTarget,
 )
 
@@ -85,11 +74,12 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     spec = resource.get("spec")
     options = as_mapping(spec)
     errors: list[str] = []
+    parsing = Parsing(options, flavor, framework, errors)
 
     groups = tuple(
         group
         for path, spelling, entry in _entries(spec, flavor, framework, errors)
-        if (group := _group(path, spelling, entry, Parsing(options, flavor, framework, errors))) is not None
+        if (group := _group(path, spelling, entry, parsing)) is not None
     )
     uid = str(metadata.get("uid") or "")
     target = _success_target(options, groups, framework, errors)
@@ -100,27 +90,12 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         namespace=str(metadata.get("namespace") or "default"),
         name=str(metadata.get("name") or ""),
         uid=uid,
-        generation=_integer(metadata.get("generation"), "metadata.generation", Bounds(0, 0, 2**63 - 1), errors),
+        generation=integer(metadata.get("generation"), "metadata.generation", Bounds(0, 0, 2**63 - 1), errors),
         runtime_id=_runtime_id(options, flavor, uid, errors),
         mode=mode,
         groups=groups,
         success_target=target,
-        run_policy=dataclasses.replace(
-            _run_policy(options, flavor, framework, errors),
-            scheduling=parse_scheduling_policy.parse(
-                as_mapping(options.get("runPolicy")).get("schedulingPolicy"), metadata.get("annotations"), errors
-            ),
-            starts_after=parse_startup_policy.parse(
-                as_mapping(options.get("runPolicy")).get("startupPolicy"),
-                {
-                    type_.name: type_.starts_after_with(options)
-                    for group in groups
-                    if (type_ := framework.type_named(group.type))
-                },
-                framework,
-                errors,
-            ),
-        ),
+        run_policy=parse_run_policy.parse(parsing, groups, metadata.get("annotations")),
         flavor=flavor,
         options=_passed(options, flavor.spec_fields),
         object_options=_passed(options, flavor.object_fields),
@@ -176,26 +151,6 @@ def _entries(spec: Any, flavor: ApiFlavor, framework: Framework, errors: list[st
         yield path, framework.replica_types[0].name, replicas
 
 
-@dataclass(frozen=True, slots=True)
-class Parsing:
-    """The job that is being parsed. Its functions add what they find wrong to ``errors``."""
-
-    options: Mapping[str, Any]
-    """The spec, or an empty mapping where the spec is a list."""
-    flavor: ApiFlavor
-    framework: Framework
-    errors: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The default and the limits of a number."""
-
-    default: int
-    least: int
-    most: int
-
-
 def _group(path: str, spelling: str, entry: Any, parsing: Parsing) -> ReplicaGroup | None:
     flavor, framework, errors = parsing.flavor, parsing.framework, parsing.errors
     if not isinstance(entry, Mapping):
@@ -211,11 +166,11 @@ def _group(path: str, spelling: str, entry: Any, parsing: Parsing) -> ReplicaGro
     if type_ is None or type_.name not in names:
         errors.append(f"{where}: {spelling!r} is not a replica type of {framework.name}; it must be one of {known}")
         return None
-    replicas = _integer(entry.get("replicas"), f"{path}.replicas", Bounds(1, 0, MAX_REPLICAS), errors)
+    replicas = integer(entry.get("replicas"), f"{path}.replicas", Bounds(1, 0, MAX_REPLICAS), errors)
     port = flavor.default_port
     for name in flavor.port_fields:
         if name in entry:
-            port = _integer(entry[name], f"{path}.{name}", Bounds(port, 1, MAX_PORT), errors)
+            port = integer(entry[name], f"{path}.{name}", Bounds(port, 1, MAX_PORT), errors)
     template = entry.get("template")
     if template is None and type_.name in flavor.template_optional:
         template = {}
@@ -239,8 +194,8 @@ def _group(path: str, spelling: str, entry: Any, parsing: Parsing) -> ReplicaGro
 
 
 def _container_names(template: Mapping[str, Any]) -> tuple[str, ...]:
-    containers = as_mapping(template.get("spec")).get("containers")
-    return tuple(str(as_mapping(one).get("name")) for one in (containers if isinstance(containers, list) else ()))
+    containers = as_list(as_mapping(template.get("spec")).get("containers"))
+    return tuple(str(as_mapping(one).get("name")) for one in containers)
 
 
 def _restart_policy(
@@ -262,33 +217,12 @@ def _restart_policy(
 def _named_port(template: Mapping[str, Any], path: str, default: int, parsing: Parsing) -> int:
     """The containerPort of the flavor's name of the framework's container in the template, like in v1."""
     container, name = parsing.framework.container_of(_container_names(template)), parsing.flavor.port_name
-    containers = as_mapping(template.get("spec")).get("containers")
-    for candidate in containers if name and isinstance(containers, list) else ():
-        ports = as_mapping(candidate).get("ports")
-        for port in ports if as_mapping(candidate).get("name") == container and isinstance(ports, list) else ():
-            if as_mapping(port).get("name") == name:
+    for candidate in maps(as_mapping(template.get("spec")).get("containers")) if name else ():
+        for port in maps(candidate.get("ports")) if candidate.get("name") == container else ():
+            if port.get("name") == name:
                 where = f"{path}.spec.containers: containerPort {name} of {container}"
-                return _integer(port.get("containerPort"), where, Bounds(default, 1, MAX_PORT), parsing.errors)
+                return integer(port.get("containerPort"), where, Bounds(default, 1, MAX_PORT), parsing.errors)
     return default
-
-
-def _integer(value: Any, path: str, bounds: Bounds, errors: list[str]) -> int:
-    if value is None:
-        return bounds.default
-    if isinstance(value, bool) or not isinstance(value, int):
-        errors.append(f"{path} must be a whole number, not {value!r}")
-        return bounds.default
-    if not bounds.least <= value <= bounds.most:
-        errors.append(f"{path} is {value}: it must be between {bounds.least} and {bounds.most}")
-        return bounds.default
-    return value
-
-
-def _text(value: Any, path: str, errors: list[str]) -> str | None:
-    if value is not None and not isinstance(value, str):
-        errors.append(f"{path} must be a string, not {value!r}")
-        return None
-    return value
 
 
 def _runtime_id(options: Mapping[str, Any], flavor: ApiFlavor, uid: str, errors: list[str]) -> str:
@@ -318,7 +252,7 @@ def _success_target(
     if wanted:
         spelling = str(wanted.get("replicaName") or default)
         where = "spec.terminationPolicy.chief.replicaIndex"
-        index = _integer(wanted.get("replicaIndex"), where, Bounds(0, 0, MAX_REPLICAS), errors)
+        index = integer(wanted.get("replicaIndex"), where, Bounds(0, 0, MAX_REPLICAS), errors)
         group = next((g for g in groups if g.type.casefold() == spelling.casefold()), None)
         if group is None or index >= group.replicas:
             errors.append(f"spec.terminationPolicy.chief: the job has no replica {spelling} {index}")
@@ -365,49 +299,3 @@ def _elastic_type(options: Mapping[str, Any], flavor: ApiFlavor, errors: list[st
         errors.append(f"spec.{elastic.field} must be true or false, not {given!r}")
         return ""
     return elastic.type if given else ""
-
-
-def _run_policy(options: Mapping[str, Any], flavor: ApiFlavor, framework: Framework, errors: list[str]) -> RunPolicy:
-    policy = options.get("runPolicy")
-    path = "spec.runPolicy"
-    if policy is not None and not isinstance(policy, Mapping):
-        errors.append(f"{path} must be a map")
-    policy = as_mapping(policy)
-    clean = policy.get("cleanPodPolicy")
-    for name in ("cleanPodPolicy", "cleanupPodPolicy"):  # v1beta's field, and mx-operator's spelling
-        clean = options.get(name) if clean is None else clean
-    clean = flavor.default_clean_pod_policy if clean in (None, "") else clean
-    if clean not in CLEAN_POLICIES:
-        errors.append(f"{path}.cleanPodPolicy: {clean!r} is none of {', '.join(CLEAN_POLICIES)}")
-        clean = flavor.default_clean_pod_policy
-    suspend = policy.get("suspend")
-    if suspend is not None and not isinstance(suspend, bool):
-        errors.append(f"{path}.suspend must be true or false, not {suspend!r}")
-    scheduling = as_mapping(policy.get("schedulingPolicy"))
-    scope = policy.get("restartScope") or RESTART_SCOPE_REPLICA
-    if scope not in RESTART_SCOPES:
-        errors.append(f"{path}.restartScope: {scope!r} is none of {', '.join(RESTART_SCOPES)}")
-        scope = RESTART_SCOPE_REPLICA
-
-    def number(name: str, least: int) -> int | None:
-        value = policy.get(name)
-        return None if value is None else _integer(value, f"{path}.{name}", Bounds(least, least, 2**31 - 1), errors)
-
-    force_delete_after = number("forceDeleteAfterSeconds", 0)
-    return RunPolicy(
-        clean_pod_policy=clean,
-        ttl_seconds_after_finished=number("ttlSecondsAfterFinished", 0),
-        active_deadline_seconds=number("activeDeadlineSeconds", 1),
-        backoff_limit=number("backoffLimit", 0),
-        pending_timeout_seconds=number("pendingTimeoutSeconds", 1),
-        force_delete_after_seconds=(
-            framework.force_delete_after_seconds if force_delete_after is None else force_delete_after
-        ),
-        suspend=suspend is True,
-        managed_by=_text(policy.get("managedBy"), f"{path}.managedBy", errors),
-        scheduler_name=_text(options.get("schedulerName"), "spec.schedulerName", errors),
-        priority_class=_text(scheduling.get("priorityClass"), f"{path}.schedulingPolicy.priorityClass", errors),
-        restart_scope=scope,
-        max_restarts_per_replica=number("maxRestartsPerReplica", 0),
-        failure_rules=parse_failure_policy.parse(policy.get("podFailurePolicy"), errors),
-    )

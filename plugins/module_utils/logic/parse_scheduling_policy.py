@@ -1,4 +1,4 @@
-"""Parses ``runPolicy.schedulingPolicy``, which only a gang scheduler uses, except for ``priorityClass``."""
+"""Parses ``runPolicy.schedulingPolicy``. Only a gang scheduler uses it, except for ``priorityClass``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import quantities
+from ansible_collections.dljob.operator.plugins.module_utils.logic.fields import optional_integer, text
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import SchedulingPolicy
 
 PATH = "spec.runPolicy.schedulingPolicy"
-_MOST = 2**31 - 1
 _SCHEDULERS = ("scheduling.k8s.io/", "scheduling.x-k8s.io/", "scheduling.volcano.sh/", "volcano.sh/")
 """Prefixes of the annotations that the job's PodGroup gets; training-operator copies all annotations of the job."""
 
@@ -20,34 +20,22 @@ def parse(policy: Any, annotations: Any, errors: list[str]) -> SchedulingPolicy:
     if policy is not None and not isinstance(policy, Mapping):
         errors.append(f"{PATH} must be a map")
     given = as_mapping(policy)
+
+    def number(name: str) -> int | None:
+        return optional_integer(given.get(name), f"{PATH}.{name}", 0, errors)
+
     return SchedulingPolicy(
-        min_available=_number(given, "minAvailable", errors),
-        queue=_queue(given.get("queue"), errors),
+        min_available=number("minAvailable"),
+        queue=text(given.get("queue"), f"{PATH}.queue", errors),
+        priority_class=text(given.get("priorityClass"), f"{PATH}.priorityClass", errors),
         min_resources=_resources(given.get("minResources"), errors),
-        schedule_timeout_seconds=_number(given, "scheduleTimeoutSeconds", errors),
+        schedule_timeout_seconds=number("scheduleTimeoutSeconds"),
         annotations={
             name: value
             for name, value in as_mapping(annotations).items()
             if name.startswith(_SCHEDULERS) and isinstance(value, str)
         },
     )
-
-
-def _number(policy: Mapping[str, Any], name: str, errors: list[str]) -> int | None:
-    value = policy.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
-        errors.append(f"{PATH}.{name} must be a whole number between 0 and {_MOST}, not {str(value)[:40]!r}")
-        return None
-    return value
-
-
-def _queue(value: Any, errors: list[str]) -> str | None:
-    if value is not None and not isinstance(value, str):
-        errors.append(f"{PATH}.queue must be a string, not {str(value)[:40]!r}")
-        return None
-    return value
 
 
 def _resources(value: Any, errors: list[str]) -> Mapping[str, Any]:

@@ -74,8 +74,8 @@ def build(
     if scheduler.is_volcano:
         if queue := policy.queue or policy.annotations.get(ANNOTATION_QUEUE):
             spec["queue"] = queue
-        if job.run_policy.priority_class:
-            spec["priorityClassName"] = job.run_policy.priority_class
+        if policy.priority_class:
+            spec["priorityClassName"] = policy.priority_class
     elif policy.schedule_timeout_seconds is not None:
         spec["scheduleTimeoutSeconds"] = policy.schedule_timeout_seconds
     manifest = {

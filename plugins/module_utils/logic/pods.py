@@ -73,8 +73,8 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
         spec.setdefault("schedulerName", job.run_policy.scheduler_name)
     if context.gang:
         pod_group.join(context.gang, job, group, pod_metadata, spec)
-    if job.run_policy.priority_class:
-        spec.setdefault("priorityClassName", job.run_policy.priority_class)
+    if job.run_policy.scheduling.priority_class:
+        spec.setdefault("priorityClassName", job.run_policy.scheduling.priority_class)
     # variables for all Services of the namespace: slow with thousands of them, and they may clash with a framework's
     spec.setdefault("enableServiceLinks", False)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}

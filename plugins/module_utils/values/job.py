@@ -37,10 +37,12 @@ class ReplicaGroup:
 
 @dataclass(frozen=True, slots=True)
 class SchedulingPolicy:
-    """The job's runPolicy.schedulingPolicy, of which a gang scheduler learns."""
+    """The job's runPolicy.schedulingPolicy, of which a gang scheduler learns through the PodGroup."""
 
     min_available: int | None = None
     queue: str | None = None
+    priority_class: str | None = None
+    """Of the pods, with any scheduler."""
     min_resources: Mapping[str, Any] = field(default_factory=dict)
     """Quantities by name."""
     schedule_timeout_seconds: int | None = None
@@ -59,8 +61,6 @@ class RunPolicy:
     suspend: bool = False
     managed_by: str | None = None
     scheduler_name: str | None = None
-    priority_class: str | None = None
-    """schedulingPolicy.priorityClass."""
     scheduling: SchedulingPolicy = field(default_factory=SchedulingPolicy)
     pending_timeout_seconds: int | None = None
     force_delete_after_seconds: int | None = None

@@ -10,7 +10,11 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import flavor_of, parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.job import RunPolicy, SuccessTarget
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import (
+    RunPolicy,
+    SchedulingPolicy,
+    SuccessTarget,
+)
 from support.builders import MXNET, UID, MXJob, Resource, echo_framework, echo_framework_of_flavor, echojob, mxjob
 from support.upstream_manifests import MXJOBS, from_each_source, load
 
@@ -157,7 +161,7 @@ def test_run_policy() -> None:
         suspend=True,
         managed_by="kueue.x-k8s.io/multikueue",
         scheduler_name="volcano",
-        priority_class="high",
+        scheduling=SchedulingPolicy(priority_class="high"),
     )
 
 

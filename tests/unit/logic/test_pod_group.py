@@ -399,11 +399,12 @@ def test_the_group_of_another_scheduler_does_not_count() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "text"),
     [
-        ("minAvailable", -1, "minAvailable must be a whole number between 0 and 2147483647, not '-1'"),
-        ("minAvailable", True, "minAvailable must be a whole number"),
-        ("minAvailable", "2", "minAvailable must be a whole number"),
-        ("scheduleTimeoutSeconds", 2**31, "scheduleTimeoutSeconds must be a whole number"),
-        ("queue", 1, "queue must be a string, not '1'"),
+        ("minAvailable", -1, "minAvailable is -1: it must be between 0 and 2147483647"),
+        ("minAvailable", True, "minAvailable must be a whole number, not "),
+        ("minAvailable", "2", "minAvailable must be a whole number, not "),
+        ("scheduleTimeoutSeconds", 2**31, "scheduleTimeoutSeconds is 2147483648: it must be between 0 and"),
+        ("queue", 1, "queue must be a string, not 1"),
+        ("priorityClass", {}, "priorityClass must be a string, not {}"),
         ("minResources", [1], "minResources must be a map of quantities by name"),
         ("minResources", {"cpu": "much"}, "minResources[cpu]: 'much' is no quantity: write for example 500m or 4Gi"),
     ],
