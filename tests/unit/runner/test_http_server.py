@@ -112,7 +112,8 @@ def test_a_client_that_sends_one_byte_at_a_time_is_cut_off(start: Start) -> None
 
 
 def test_a_client_that_does_not_read_its_response_is_cut_off(start: Start) -> None:
-    server = start(lambda request: Response(200, b"a" * 50_000_000), seconds=0.5)
+    more_than_the_kernel_buffers = Response(200, b"a" * 50_000_000)
+    server = start(lambda request: more_than_the_kernel_buffers, seconds=3)
     with connect(server) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
         until(lambda: not server._connections, seen=lambda: bool(connection.recv(1, socket.MSG_PEEK)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.informer import Informer, Source
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, UntrustedServer
 from dljob_operator.engine.predicates import Change
+from dljob_operator.engine.watch_health import LIST_AGAIN_AFTER
 
 Respond = Callable[[Exchange], None]
 
@@ -46,12 +48,13 @@ def listed(*pods: dict[str, Any], version: int = 10) -> dict[str, Any]:
 class Watching:
     """An informer of pods and what it has reported."""
 
-    def __init__(self, api: KubeApi) -> None:
+    def __init__(self, api: KubeApi, clock: Callable[[], float] = time.monotonic) -> None:
         self.names: list[str] = []
         self.changed = threading.Condition()
         self.informer = Informer(
             api, Source("pods", lambda: Resource("/api/v1", "pods"), transforms.owned({})), self._on_change
         )
+        self.informer._health = watch_health.WatchHealth("pods", clock)
 
     def _on_change(self, change: Change) -> None:
         with self.changed:
@@ -64,9 +67,12 @@ class Watching:
 
 
 @contextlib.contextmanager
-def watching(respond: Respond) -> Iterator[tuple[Watching, list[Exchange]]]:
+def watching(
+    respond: Respond, clock: Callable[[], float] = time.monotonic
+) -> Iterator[tuple[Watching, list[Exchange]]]:
+    """`clock` is that of the informer's WatchHealth, in seconds."""
     with scripted(respond) as server:
-        made = Watching(connect(server.url))
+        made = Watching(connect(server.url), clock)
         made.informer.start()
         try:
             yield made, server.requests
@@ -125,15 +131,22 @@ def test_a_watch_that_was_long_enough_resets_the_pause(monkeypatch: pytest.Monke
 def test_watches_that_open_and_deliver_nothing_lead_to_a_new_list(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Each watch takes three quarters of the tolerated silence, by a clock that the API server sets."""
     monkeypatch.setattr(module, "_QUIET_SECONDS", 0.1)
     monkeypatch.setattr(module, "_SHORTEST_WATCH", 0.05)
-    monkeypatch.setattr(module, "LIST_AGAIN_AFTER", 0.35)
+    now = itertools.count(step=LIST_AGAIN_AFTER * 0.75)
+    opened = [next(now)]
+
+    def watch(exchange: Exchange) -> None:
+        opened.append(next(now))
+        silent(exchange)
+
     lists = iter([listed(pod("first", 10)), listed(pod("first", 10), pod("missed", 12), version=12)])
-    respond = api(lambda one: one.answer(next(lists, listed(version=13))), silent)
-    with watching(respond) as (made, requests):
+    respond = api(lambda one: one.answer(next(lists, listed(version=13))), watch)
+    with watching(respond, lambda: opened[-1]) as (made, requests):
         assert made.saw("missed")
         assert sum(exchange.watches for exchange in requests) >= 3
-    assert logged(caplog, "watch received nothing; listing again")[0]["silent_seconds"] > 0.35
+    assert logged(caplog, "watch received nothing; listing again")[0]["silent_seconds"] == LIST_AGAIN_AFTER * 1.5
 
 
 def test_a_watch_that_is_stuck_is_reported_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
