@@ -30,6 +30,30 @@ def test_a_scenario_has_every_step(scenario: str) -> None:
     assert set(document.get("scenario", shared["scenario"])["test_sequence"]) >= STEPS
 
 
+def failures(said: str) -> list[str]:
+    """What Ansible and molecule call failures, each with the task that it belongs to, at most 1,500 characters a line."""
+    found, task = [], ""
+    for line in said.splitlines():
+        if line.startswith(("TASK [", "RUNNING HANDLER [")):
+            task = line.rstrip(" *")
+        elif re.match(r"\s*(fatal|failed): \[|\s*(CRITICAL|ERROR)\b|\[ERROR\]", line):
+            found.append(f"{task}: {line.strip()}"[:1_500])
+    return found
+
+
+def test_failures_name_the_task_and_the_message() -> None:
+    said = """TASK [Fine] ****
+ok: [localhost]
+TASK [Check the pods] ****
+fatal: [localhost]: FAILED! => {"msg": "three pods"}
+CRITICAL Idempotence test failed because of the following tasks:
+"""
+    assert failures(said) == [
+        'TASK [Check the pods]: fatal: [localhost]: FAILED! => {"msg": "three pods"}',
+        "TASK [Check the pods]: CRITICAL Idempotence test failed because of the following tasks:",
+    ]
+
+
 def run(scenarios: list[str], **more: str) -> str:
     """`make molecule` of these, which must go well; what it said."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "ANSIBLE_", "MOLECULE_"))}
@@ -37,7 +61,10 @@ def run(scenarios: list[str], **more: str) -> str:
     done = subprocess.run(
         command, cwd=ROOT, env={**environment, "NO_COLOR": "1", **more}, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5_000:]
+    if done.returncode:
+        # the cause last: a log that shows only its end must still name it
+        shown = [done.stdout[-20_000:], done.stderr[-5_000:], "failed:", *failures(done.stdout + done.stderr)]
+        pytest.fail("\n".join(shown), pytrace=False)
     assert "Missing playbook" not in done.stdout + done.stderr, "molecule leaves such a step out and goes on"
     for scenario in scenarios:
         assert re.search(rf"\[{scenario} > verify[^]]*\] Executed: Successful", done.stdout + done.stderr), scenario
