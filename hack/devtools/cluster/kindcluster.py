@@ -172,10 +172,13 @@ def path_component(name: str) -> str:
 
 
 def write_hosts(settings: Settings, name: str) -> None:
-    """Write the host file for ``name``. containerd reads it at each pull, so no restart is needed."""
-    folder = settings.certs_dir / name
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "hosts.toml").write_text(hosts_toml(settings.registry, name))
+    """Write the host file for ``name`` unless it is there; containerd reads it at each pull, without a restart."""
+    file = settings.certs_dir / name / "hosts.toml"
+    text = hosts_toml(settings.registry, name)
+    if file.is_file() and file.read_text() == text:
+        return  # a pull may be reading it
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
 
 
 def parse_default_image(source: str) -> str:

@@ -9,6 +9,7 @@ import shutil
 import socket
 import time
 import urllib.request
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -204,6 +205,12 @@ def collect_garbage(settings: Settings, engine: Engine) -> None:
     engine.run("exec", settings.registry, *command, check=False, timeout=_GARBAGE_TIMEOUT)
 
 
+def redirect_pulls(settings: Settings, images: Iterable[str]) -> None:
+    """Make the node ask the local registry first for images of these names' registries."""
+    for name in {parse_image_name(text).registry for text in images}:
+        write_hosts(settings, name)
+
+
 def push(settings: Settings, engine: Engine, port: int, images: list[str]) -> list[ImageName]:
     """Push local images so that the node can pull them by these names; returns the full names."""
     done = []
@@ -213,7 +220,7 @@ def push(settings: Settings, engine: Engine, port: int, images: list[str]) -> li
             raise ClusterError(
                 f"{text}: no such image in the local Docker", f"build it first: docker build -t {text} ..."
             )
-        write_hosts(settings, name.registry)
+        redirect_pulls(settings, [text])
         repository = f"{path_component(name.registry)}/{name.repository}"
         push_image(engine, port, text, repository, name.tag, storage_dir(settings))
         done.append(name)

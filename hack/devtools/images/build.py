@@ -44,6 +44,8 @@ def _build_and_push_one(
         report.say(f"  note: {problem}; add its path to programs in {image.folder / definition.DEFINITION}")
     key = context.key(image)
     wanted = manifests.names_for(image, uses)
+    # the registry's content outlives a cluster, and what the node knows of it does not
+    registry.redirect_pulls(settings, wanted)
     if not _outdated(wanted, key, port):
         report.say(f"  {image.name}: unchanged, {len(wanted)} names in the registry")
         return wanted

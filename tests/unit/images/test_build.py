@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from devtools.cluster import lifecycle, registry
 from devtools.cluster.engine import Engine
 from devtools.cluster.progress import Reporter
-from devtools.images import build, definition
+from devtools.cluster.settings import Settings
+from devtools.images import build, context, definition, manifests, remote
 from devtools.images.errors import ImagesError
 
 # replaces the docker client: prints an image's labels, records each call, and optionally fails a build
@@ -62,3 +65,22 @@ def test_a_failed_build_shows_what_docker_said(docker: Path, tmp_path: Path) -> 
         run(docker, tmp_path)
     assert "shell/Dockerfile" in failed.value.fix
     assert list((tmp_path / "cache/work").iterdir()) == []
+
+
+def test_a_new_cluster_pulls_names_that_the_registry_has_since_an_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(state_dir=tmp_path / "state", cache_dir=tmp_path / "cache", name="dljob")
+    session = SimpleNamespace(
+        state=SimpleNamespace(registry_port=5000), report=Reporter(tmp_path / "durations.json", io.StringIO())
+    )
+    monkeypatch.setattr(lifecycle, "existing", lambda _: (session, SimpleNamespace(engine=None)))
+    monkeypatch.setattr(registry, "serves", lambda _: True)
+    monkeypatch.setattr(remote, "content", lambda *_: context.key(definition.load("mxnet")))
+    used = manifests.Use("job.yaml", "MXJob", "registry.example.com:5000/mxnet/train:1")
+    monkeypatch.setattr(manifests, "read", lambda _: [used])
+    assert used.image in build.build_and_push(settings, ["mxnet"])
+    assert {file.parent.name for file in settings.certs_dir.glob("*/hosts.toml")} == {
+        "docker.io",
+        "registry.example.com:5000",
+    }
