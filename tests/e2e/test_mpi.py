@@ -70,3 +70,30 @@ def test_a_secret_of_somebody_else_is_left_alone(here: Cluster) -> None:
     after = here.core.read_namespaced_secret("waits-ssh", here.namespace)
     assert after.metadata.resource_version == before.metadata.resource_version
     assert launchers(here) == []
+
+
+def test_a_queue_admits_a_job_evicts_it_and_admits_it_elsewhere(here: Cluster) -> None:
+    """The updates that Kueue makes with topology-aware scheduling: pods wait at its gate until it opens it."""
+
+    def update(suspend: bool, **template: Any) -> None:
+        changed = {type_: {"template": {"spec": template}} for type_ in ("Launcher", "Worker")}
+        job.patch({"spec": {"runPolicy": {"suspend": suspend}, "mpiReplicaSpecs": changed}})
+
+    job = here.create(mpijob("queued", UNTIL_RELEASED, suspend=True, cleanPodPolicy="All"))
+    job.wait(lambda s: s.get("state") == "Suspended", "its rest")
+    update(False, nodeSelector={"kubernetes.io/os": "linux"}, schedulingGates=[{"name": "example.com/gate"}])
+    gated = here.wait_pods(job.uid, lambda pods: len(pods) == 2, "both pods")
+    assert [pod["spec"]["schedulingGates"] for pod in gated] == [[{"name": "example.com/gate"}]] * 2
+    for pod in gated:
+        opened = [{"op": "remove", "path": "/spec/schedulingGates"}]
+        here.core.patch_namespaced_pod(pod["metadata"]["name"], here.namespace, opened)
+    job.wait_running()
+    update(True, nodeSelector=None, schedulingGates=None)
+    here.wait_pods(job.uid, lambda pods: not pods, "no pods after the eviction")
+    status = job.wait(lambda s: s.get("state") == "Suspended", "its rest")
+    assert not any(replica.get("active") for replica in status["replicaStatuses"].values()), "Kueue keeps its quota"
+    update(False, nodeSelector={"beta.kubernetes.io/os": "linux"})
+    job.wait_running()
+    assert [pod["spec"]["nodeSelector"] for pod in job.pods()] == [{"beta.kubernetes.io/os": "linux"}] * 2
+    job.release("launcher")
+    assert job.wait_end()["state"] == "Succeeded"

@@ -1,0 +1,170 @@
+"""What Kueue reads of a job and writes to it, for each kind that both it and this operator know.
+
+Kueue suspends a new job. It admits a job with one update, which resumes it and adds to its pod templates, and evicts it
+with one that suspends it and restores them. Of the status it reads `conditions` and `replicaStatuses[type].active`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from support.builders import (
+    JAX,
+    MPI,
+    PADDLE,
+    PYTORCH,
+    TENSORFLOW,
+    XGBOOST,
+    Resource,
+    jaxjob,
+    mpijob,
+    paddlejob,
+    pytorchjob,
+    tfjob,
+    xgboostjob,
+)
+from support.fake_cluster import FakeCluster
+
+JOBS: dict[str, tuple[Framework, Resource]] = {
+    "TFJob": (TENSORFLOW, tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=2, ps=1)),
+    "PyTorchJob": (PYTORCH, pytorchjob(master=1, worker=2)),
+    "XGBoostJob": (XGBOOST, xgboostjob(worker=2)),
+    "PaddleJob": (PADDLE, paddlejob(master=1, worker=2)),
+    "JAXJob": (JAX, jaxjob(worker=2)),
+    "MPIJob": (MPI, mpijob()),
+}
+every_job = pytest.mark.parametrize("name", JOBS)
+
+GATE = {"name": "kueue.x-k8s.io/topology"}
+WORKLOAD = "kueue.x-k8s.io/workload"
+PODSET = "kueue.x-k8s.io/podset"
+INDEX = "training.kubeflow.org/replica-index"
+
+
+def replicas(spec: Any) -> dict[str, Any]:
+    (field,) = (name for name in spec if name.endswith("ReplicaSpecs"))
+    found: dict[str, Any] = spec[field]
+    return found
+
+
+def admit(fake_cluster: FakeCluster, flavor: str) -> None:
+    """The update by which Kueue admits a job to nodes of a resource flavor."""
+
+    def change(spec: Any) -> None:
+        spec["runPolicy"]["suspend"] = False
+        for type_, replica in replicas(spec).items():
+            metadata = replica["template"].setdefault("metadata", {})
+            metadata.setdefault("labels", {})[PODSET] = type_.lower()
+            metadata.setdefault("annotations", {})[WORKLOAD] = "workload"
+            replica["template"]["spec"] |= {
+                "nodeSelector": {"flavor": flavor},
+                "tolerations": [{"key": flavor, "operator": "Exists"}],
+                "schedulingGates": [GATE],
+            }
+
+    fake_cluster.edit(change)
+
+
+def evict(fake_cluster: FakeCluster, created: Resource) -> None:
+    """The update by which Kueue takes the quota away from a job: the templates as the user created them."""
+
+    def change(spec: Any) -> None:
+        spec["runPolicy"]["suspend"] = True
+        for type_, replica in replicas(spec).items():
+            replica["template"] = copy.deepcopy(replicas(created["spec"])[type_]["template"])
+
+    fake_cluster.edit(change)
+
+
+def is_active(status: Mapping[str, Any]) -> bool:
+    """Whether Kueue keeps the quota of a job that it has evicted."""
+    return any(replica.get("active") for replica in status.get("replicaStatuses", {}).values())
+
+
+def played(name: str) -> tuple[FakeCluster, Resource]:
+    """A job in Kueue's queue and, for its eviction, the job as it was created."""
+    framework, job = JOBS[name]
+    created = copy.deepcopy(job)
+    created["spec"].setdefault("runPolicy", {})["suspend"] = True
+    fake_cluster = FakeCluster(copy.deepcopy(created), framework)
+    fake_cluster.settle()
+    return fake_cluster, created
+
+
+@every_job
+def test_a_job_in_the_queue_has_no_pods(name: str) -> None:
+    fake_cluster, _ = played(name)
+    assert fake_cluster.pods == {}
+    assert fake_cluster.conditions == [("Created", "True"), ("Suspended", "True")]
+    assert not is_active(fake_cluster.status)
+
+
+@every_job
+def test_every_pod_of_an_admitted_job_has_what_kueue_added(name: str) -> None:
+    fake_cluster, created = played(name)
+    admit(fake_cluster, "a")
+    fake_cluster.settle()
+    pods = list(fake_cluster.pods.values())
+    assert len(pods) == sum(replica.get("replicas", 1) for replica in replicas(created["spec"]).values())
+    for pod in pods:
+        labels, spec = pod["metadata"]["labels"], pod["spec"]
+        # mpi-operator names the type job-role, and its launcher has no index
+        type_ = labels["training.kubeflow.org/job-role" if name == "MPIJob" else "training.kubeflow.org/replica-type"]
+        assert labels[PODSET] == type_
+        if type_ != "launcher":
+            assert labels[INDEX].isdecimal(), "topology-aware scheduling places the replicas by it"
+        assert pod["metadata"]["annotations"][WORKLOAD] == "workload"
+        assert spec["nodeSelector"] == {"flavor": "a"}
+        assert {"key": "a", "operator": "Exists"} in spec["tolerations"]
+        assert spec["schedulingGates"] == [GATE]
+    assert not [event for event in fake_cluster.events if event.reason.endswith("Changed")], "not a user's edit"
+
+
+@every_job
+def test_the_pods_are_ready_once_they_run(name: str) -> None:
+    fake_cluster, _ = played(name)
+    admit(fake_cluster, "a")
+    fake_cluster.settle()
+    assert ("Running", "True") not in fake_cluster.conditions
+    fake_cluster.run_all()
+    fake_cluster.settle()
+    assert ("Running", "True") in fake_cluster.conditions
+    assert is_active(fake_cluster.status)
+
+
+@every_job
+def test_an_evicted_job_returns_its_quota_and_starts_elsewhere(name: str) -> None:
+    fake_cluster, created = played(name)
+    admit(fake_cluster, "a")
+    fake_cluster.start()
+    evict(fake_cluster, created)
+    fake_cluster.settle()
+    assert fake_cluster.pods == {}
+    assert not is_active(fake_cluster.status)
+    assert {("Suspended", "True"), ("Running", "False")} <= set(fake_cluster.conditions)
+    admit(fake_cluster, "b")
+    fake_cluster.start()
+    assert [pod["spec"]["nodeSelector"] for pod in fake_cluster.pods.values()] == [{"flavor": "b"}] * len(
+        fake_cluster.pods
+    )
+    assert not any("a" in {t["key"] for t in pod["spec"]["tolerations"]} for pod in fake_cluster.pods.values())
+    assert {("Suspended", "False"), ("Running", "True")} <= set(fake_cluster.conditions)
+    assert not fake_cluster.status.get("retries"), "an eviction by Kueue is no failure"
+
+
+@every_job
+def test_an_eviction_that_the_operator_sees_only_with_the_next_admission(name: str) -> None:
+    """The operator was not running in between: pods on the nodes of the old flavor must not stay."""
+    fake_cluster, created = played(name)
+    admit(fake_cluster, "a")
+    fake_cluster.start()
+    evict(fake_cluster, created)
+    admit(fake_cluster, "b")
+    fake_cluster.start()
+    assert [pod["spec"]["nodeSelector"] for pod in fake_cluster.pods.values()] == [{"flavor": "b"}] * len(
+        fake_cluster.pods
+    )
