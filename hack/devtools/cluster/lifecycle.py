@@ -35,6 +35,9 @@ from devtools.cluster.state import State, StateFile
 REGISTRY_HOST_NUMBER = 250
 """Offset of the registry's address in the private engine's subnet; Docker assigns addresses from the bottom."""
 
+LEAST_ROOM = 8 * 2**30
+"""Bytes that a cluster writes when its images exist already: the node's own copy of each image, logs and etcd."""
+
 
 @contextlib.contextmanager
 def locked(settings: Settings) -> Iterator[None]:
@@ -169,6 +172,7 @@ def start_own_engine(session: Session) -> Engine:
             )
         machine.enter(settings.ident, engines.PRIVATE_RUN_DIRS)
         claim = slots.claim(settings.cache_dir, settings.state_dir, session.state.slot)
+        make_room(session)
         session.record(slot=claim.number, docker_host=f"unix://{settings.run_dir}/docker.sock")
         if claim.inherited:
             engines.disarm(claim.slot.docker)
@@ -179,6 +183,23 @@ def start_own_engine(session: Session) -> Engine:
     if not network.add_egress(settings.nft_table, block, packages.tool_env(tree)):
         session.report.say("  note: this kernel has no nftables NAT; pods cannot reach anything outside the cluster")
     return engines.own_engine(settings)
+
+
+def make_room(session: Session) -> None:
+    """Once this cluster holds its own slot: remove what earlier clusters left in others, if the disk is nearly full."""
+    settings = session.settings
+    emptied = slots.make_room(settings.cache_dir)
+    if emptied:
+        session.report.say(
+            f"  removed the images of {len(emptied)} earlier clusters from {settings.cache_dir / 'engines'}:"
+            " the disk was nearly full"
+        )
+    free = slots.free_bytes(settings.cache_dir)
+    if free < LEAST_ROOM:
+        session.report.say(
+            f"  warning: {free / 2**30:.1f} GiB are free in {settings.cache_dir}, and a cluster with all images writes"
+            f" {LEAST_ROOM // 2**30} GiB: pods and the API server fail on a full disk"
+        )
 
 
 def _taken(block: network.Network) -> bool:

@@ -7,9 +7,11 @@ its containers are still in the folder.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -17,6 +19,9 @@ from typing import IO
 from devtools.cluster.errors import ClusterError
 
 COUNT = 16
+ROOM = 20 * 2**30
+"""Bytes that must be free on the cache's disk before an engine starts: an engine with all images, pushed ones included,
+takes 17 GiB, of which a slot that was used before has most already."""
 
 
 @dataclass(frozen=True)
@@ -103,3 +108,51 @@ def claim(
     raise ClusterError(
         f"all {COUNT} engines' folders in {cache / 'engines'} are in use", "stop clusters that you no longer need"
     )
+
+
+def make_room(cache: Path, room: int = ROOM, claims: Callable[[Path, int], bool] = still_claims) -> list[int]:
+    """Empty unused slots, the highest number first, until ``room`` bytes are free; returns the emptied slots' numbers.
+
+    Low numbers are claimed first, so high ones hold what a few clusters at the same time left behind. A slot is in use
+    while an engine holds its lock, and while the cluster in its owner file may restart a killed engine there.
+    """
+    emptied = []
+    for number in reversed(range(COUNT)):
+        if free_bytes(cache) >= room:
+            break
+        with _unused(cache, number, claims) as unused:
+            if unused is not None and _empty(unused):
+                emptied.append(number)
+    return emptied
+
+
+def free_bytes(cache: Path) -> int:
+    """Bytes that this user may still write to the disk of ``cache``."""
+    cache.mkdir(parents=True, exist_ok=True)
+    return shutil.disk_usage(cache).free
+
+
+@contextlib.contextmanager
+def _unused(cache: Path, number: int, claims: Callable[[Path, int], bool]) -> Iterator[Slot | None]:
+    """The slot, locked for the body; None if it does not exist or is in use."""
+    candidate = slot(cache, number)
+    if not candidate.path.is_dir():
+        yield None
+        return
+    with (candidate.path / "lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield None
+            return
+        owner = candidate.owner()
+        yield None if owner is not None and claims(owner, number) else candidate
+
+
+def _empty(unused: Slot) -> bool:
+    """Remove the content; the lock file stays, because another process may wait for it. Whether there was any."""
+    folders = [folder for folder in (unused.docker, unused.registry) if folder.exists()]
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    unused.release()  # with the containers gone, the next engine has none to remove
+    return bool(folders)

@@ -97,3 +97,49 @@ def test_leftover_containers_do_not_start_again(tmp_path: Path) -> None:
     assert config == {"RestartPolicy": {"Name": "no", "MaximumRetryCount": 0}, "Privileged": True}
     assert not (tmp_path / "network").exists()
     engine.disarm(tmp_path / "empty")
+
+
+def fill(cache: Path, number: int) -> None:
+    """Give a slot content, as an engine leaves it."""
+    for folder in (slots.slot(cache, number).docker, slots.slot(cache, number).registry):
+        (folder / "data").mkdir(parents=True)
+
+
+def filled(cache: Path) -> list[int]:
+    return [
+        n for n in range(slots.COUNT) if slots.slot(cache, n).docker.exists() or slots.slot(cache, n).registry.exists()
+    ]
+
+
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A disk on which each filled slot takes 10 bytes of 50."""
+    monkeypatch.setattr(slots, "free_bytes", lambda cache: 50 - 10 * len(filled(cache)))
+    return tmp_path
+
+
+def test_a_nearly_full_disk_loses_unused_slots_the_last_first(disk: Path) -> None:
+    for number in range(5):
+        fill(disk, number)
+    assert slots.make_room(disk, room=20) == [4, 3]
+    assert filled(disk) == [0, 1, 2]
+    assert slots.make_room(disk, room=20) == []
+
+
+def test_room_is_not_made_from_slots_in_use(disk: Path) -> None:
+    running, killed, forgotten = claim(disk, "a"), claim(disk, "b"), claim(disk, "c")
+    for number in range(3):
+        fill(disk, number)
+    record(disk, "b", killed.number)
+    killed.lock.close()
+    forgotten.lock.close()
+    assert slots.make_room(disk, room=50) == [forgotten.number]
+    assert filled(disk) == [running.number, killed.number]
+    assert forgotten.slot.owner() is None
+    again = claim(disk, "d")
+    assert (again.number, again.inherited) == (forgotten.number, False)
+
+
+def test_an_empty_slot_makes_no_room(disk: Path) -> None:
+    claim(disk, "a").lock.close()
+    assert slots.make_room(disk, room=60) == []
