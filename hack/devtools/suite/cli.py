@@ -16,6 +16,9 @@ from devtools.suite.runner import Interrupted, Run
 FOLDER = REPO_ROOT / ".build" / "suite"
 BUDGETS = REPO_ROOT / "tests" / "budgets.toml"
 
+LIMIT, FULL_LIMIT = 75.0, 240.0
+"""Minutes after which a run stops: cold caches take 36 of them to build, and the tests 15; --full adds the peers."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the suite; 0 if all of it passed, 130 if it was interrupted."""
@@ -24,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         lanes = plan.quick() if options.quick else plan.plan(parts.chosen(options.parts), options.full)
         allowed = budgets.read(BUDGETS)
-        run = Run(lanes, settings_from(), FOLDER, _say)
+        run = Run(lanes, settings_from(), FOLDER, _say, 60 * (options.limit or (FULL_LIMIT if options.full else LIMIT)))
         run.run()
     except (ClusterError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -52,5 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--parts", default="", metavar="NAMES", help="only these, comma-separated (default: all)")
     which.add_argument("--quick", action="store_true", help="only the linters and the unit tests")
+    parser.add_argument(
+        "--limit", type=float, metavar="MINUTES", help=f"stop after them ({LIMIT:.0f}; {FULL_LIMIT:.0f} with --full)"
+    )
     parser.add_argument("--full", action="store_true", help="also run the longest tests, which take minutes each")
     return parser

@@ -19,6 +19,9 @@ HOST_NICE = 5
 plane would otherwise wait for processors."""
 UNIT_WORKERS = 2
 """Number of pytest processes for the unit tests, which only compute."""
+MOST_FAILED = 25
+"""Failed tests after which a step on the shared cluster ends: with that many the cluster is broken or the disk is full,
+and each further test would wait for its own timeout."""
 
 FULL = "full"
 """The marker of tests that only `make test-full` runs."""
@@ -140,7 +143,7 @@ def _cluster_steps(shared: Sequence[Part], pooled: Sequence[Part], full: bool) -
 def _selected(parts: Sequence[Part], marker: str, full: bool) -> tuple[str, ...]:
     """pytest's arguments that select the tests of ``parts`` with ``marker``."""
     expression = MARKERS[marker] if full else f"({MARKERS[marker]}) and not {FULL}"
-    return ("-m", expression, *paths_of(*parts))
+    return ("-m", expression, f"--maxfail={MOST_FAILED}", *paths_of(*parts))
 
 
 def _parallel(workers: int) -> tuple[str, ...]:

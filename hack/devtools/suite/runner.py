@@ -22,27 +22,38 @@ NO_TESTS = 5
 SHOWN = 150
 """Number of lines of a failed step's log that are printed."""
 
+INTERRUPTED, OVER = "interrupted", "not run, the limit is over"
+"""Why a run stops before its end."""
+
 
 class Interrupted(Exception):
     """A signal interrupted the run."""
 
 
 class Run:
-    """One run of the suite. ``folder`` gets each step's log and JUnit file, and the record of shared resources."""
+    """One run of the suite. ``folder`` gets each step's log and JUnit file, and the record of shared resources.
 
-    def __init__(self, lanes: Lanes, settings: Settings, folder: Path, say: Callable[[str], None]) -> None:
+    After ``limit`` seconds the run stops what still runs, as after a signal, and those steps fail: a test that hangs
+    because the cluster is broken must not keep the report of the others from being printed.
+    """
+
+    def __init__(
+        self, lanes: Lanes, settings: Settings, folder: Path, say: Callable[[str], None], limit: float | None = None
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for old in (*folder.glob("*.log"), *folder.glob("*.xml")):
             old.unlink()
         record = folder / "session.json"
         self.ended: list[Ended] = []
+        self._running: set[str] = set()
         self._lanes = lanes
         self._folder = folder
         self._say = say
         self._began = time.monotonic()
         self._programs = Programs(folder, {VARIABLE: str(record), "PYTHONUNBUFFERED": "1"})
         self._shared = Shared(settings, self._programs, folder, record)
-        self._stopping = False
+        self._stopping = ""
+        self._limit = limit
         self._over = {step.name: threading.Event() for step in lanes.steps}
 
     @property
@@ -60,21 +71,34 @@ class Run:
         Raises Interrupted after SIGINT or SIGTERM.
         """
         lanes = [threading.Thread(target=self._lane, args=(steps,)) for steps in self._lanes.all]
+        limit = threading.Timer(self._limit, self._run_out) if self._limit else None
         try:
             with SignalThread() as signals:
                 signals.start(self._interrupt)
+                if limit:
+                    limit.start()
                 for lane in lanes:
                     lane.start()
                 for lane in lanes:
                     lane.join()
         finally:
+            if limit:
+                limit.cancel()
             self._programs.resume()
             self._shared.end()
-        if self._stopping:
+        if self._stopping == INTERRUPTED:
             raise Interrupted
 
     def _interrupt(self, *_: object) -> None:
-        self._stopping = True
+        self._stop(INTERRUPTED)
+
+    def _run_out(self) -> None:
+        running = ", ".join(sorted(self._running))
+        self._say(f"{self.seconds:6.0f} s  the limit of {self._limit:.0f} s is over; stopping {running}")
+        self._stop(OVER)
+
+    def _stop(self, why: str) -> None:
+        self._stopping = self._stopping if self._stopping == INTERRUPTED else why
         self._programs.stop()
         for event in self._over.values():
             event.set()
@@ -94,7 +118,7 @@ class Run:
 
     def _obstacle(self, step: Step) -> str:
         if self._stopping:
-            return "interrupted"
+            return self._stopping
         setups = {one.name for one in self._lanes.cluster if one.kind == plan.SETUP}
         failed = [one.name for one in self.ended if one.status and one.name in setups and one.name in step.after]
         return f"not run, {failed[0]} failed" if failed else ""
@@ -102,7 +126,9 @@ class Run:
     def _take(self, step: Step) -> int:
         started = time.monotonic()
         self._say(f"{self.seconds:6.0f} s  {step.name} begins")
+        self._running.add(step.name)
         status, used = self._do(step)
+        self._running.discard(step.name)
         self._end(step, time.monotonic() - started, used, status)
         return status
 

@@ -158,3 +158,8 @@ def test_the_hosts_steps_give_way_to_the_cluster() -> None:
     lanes = plan.plan(PARTS)
     assert {step.nice for step in (*lanes.host, *lanes.separate)} == {plan.HOST_NICE}
     assert {step.nice for step in lanes.cluster} == {0}
+
+
+def test_steps_on_a_broken_cluster_end_after_some_failures() -> None:
+    steps = [step for step in plan.plan(PARTS).cluster if step.kind == plan.PYTEST]
+    assert steps and all(f"--maxfail={plan.MOST_FAILED}" in step.arguments for step in steps)

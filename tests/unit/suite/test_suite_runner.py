@@ -18,11 +18,11 @@ from devtools.suite.runner import Interrupted, Run
 class Suite:
     """A run in a separate folder, and its output."""
 
-    def __init__(self, folder: Path, lanes: Lanes) -> None:
+    def __init__(self, folder: Path, lanes: Lanes, limit: float | None = None) -> None:
         self.folder = folder
         self.said: list[str] = []
         settings = settings_from({**os.environ, "DLJOB_CLUSTER_DIR": str(folder / "cluster")})
-        self.run = Run(lanes, settings, folder / "suite", self.said.append)
+        self.run = Run(lanes, settings, folder / "suite", self.said.append, limit)
 
     def status(self) -> dict[str, int]:
         return {step.name: step.status for step in self.run.ended}
@@ -127,6 +127,26 @@ def test_a_signal_ends_what_runs_fixtures_included(tmp_path: Path) -> None:
     assert suite.status() == {"endless": 2, "never": 1}, "2: pytest was interrupted"
     assert ended.exists()
     assert not (tmp_path / "suite" / "never.xml").exists()
+
+
+def test_after_the_limit_what_hangs_is_stopped_and_fails(tmp_path: Path) -> None:
+    """The other steps' results are reported, which a run that something outside kills never does."""
+    hangs = step(tmp_path, "hangs", f"pathlib.Path({str(tmp_path / 'began')!r}).touch(); time.sleep(600)")
+    suite = Suite(
+        tmp_path, Lanes((step(tmp_path, "quick", "pass"),), (hangs, step(tmp_path, "never", "pass"))), limit=15
+    )
+    suite.run.run()
+    assert (tmp_path / "began").exists()
+    assert suite.status() == {"quick": 0, "hangs": 2, "never": 1}
+    assert any("the limit of 15 s is over; stopping hangs" in text for text in suite.said)
+    assert any("never: not run, the limit is over" in text for text in suite.said)
+
+
+def test_a_run_within_its_limit_is_not_stopped(tmp_path: Path) -> None:
+    suite = Suite(tmp_path, Lanes((step(tmp_path, "quick", "pass"),)), limit=600)
+    suite.run.run()
+    assert suite.status() == {"quick": 0}
+    assert not any("limit" in text for text in suite.said)
 
 
 def test_what_an_interrupted_scenario_has_started_is_ended(tmp_path: Path) -> None:
