@@ -19,7 +19,7 @@ from bench.peers.base import Peer, Running, free_port
 from devtools.demo.operator_process import OperatorProcess
 from kubernetes import client
 from support.builders import paddlejob, pytorchjob, tfjob, xgboostjob
-from support.live_jobs import RELEASE, SHELL_IMAGE, UNTIL_RELEASED, Cluster, Job, until
+from support.live_jobs import SHELL_IMAGE, UNTIL_RELEASED, Cluster, Job, until
 
 pytestmark = [pytest.mark.exclusive, pytest.mark.full]
 
@@ -47,7 +47,7 @@ def pods_of(here: Cluster, name: str) -> dict[str, str]:
 
 def release(here: Cluster, job: Job, container: str) -> None:
     for name in pods_of(here, job.name):
-        here.run(name, "touch", RELEASE, container=container)
+        here.release(name, container)
 
 
 def preflight(kubeconfig: Path, namespace: str) -> dict[str, bool]:

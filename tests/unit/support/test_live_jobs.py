@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import live_jobs
@@ -46,3 +48,29 @@ def test_a_command_that_fails_or_prints_something_fails_the_test(cluster: Cluste
     (tmp_path / "kubectl.sh").write_text("echo surprise\n")
     with pytest.raises(AssertionError, match="surprise"):
         cluster.run("pod", "touch", "/tmp/file", container="main")
+
+
+@pytest.mark.parametrize(("states", "ends"), [
+    ([{"running": {}}, {"terminated": {"exitCode": 0}}], True),
+    ([{"terminated": {"exitCode": 137}}], False),  # it was killed
+    ([{"running": {}}], False),
+])  # fmt: skip
+def test_a_released_container_may_kill_the_command_that_releases_it(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, states: list[dict[str, Any]], ends: bool
+) -> None:
+    """A container ended before its `touch` had returned, and the test failed with the command's exit code."""
+
+    def watched(*_: Any, field_selector: str, **__: Any) -> Iterator[dict[str, Any]]:
+        assert field_selector == "metadata.name=pod"
+        for state in states:
+            other = {"name": "other", "state": {"terminated": {"exitCode": 0}}}
+            status = {"containerStatuses": [other, {"name": "main", "state": state}]}
+            yield {"type": "MODIFIED", "raw_object": {"status": status}}
+
+    monkeypatch.setattr(live_jobs, "_watched", watched)
+    (tmp_path / "kubectl.sh").write_text("echo command terminated with exit code 137 >&2; exit 1\n")
+    if ends:
+        cluster.release("pod", "main")
+    else:
+        with pytest.raises(AssertionError, match="exit code 137"):
+            cluster.release("pod", "main")
