@@ -33,8 +33,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
     FORCE_DELETE_VARIABLE,
     FRAMEWORKS_VARIABLE,
     GANG_SCHEDULER_VARIABLE,
+    KUBECTL_DELIVERY_IMAGE,
+    KUBECTL_DELIVERY_VARIABLE,
     MAX_REPLICAS,
     MAX_REPLICAS_VARIABLE,
+    SETTING_KUBECTL_DELIVERY,
     TERMINATION_MESSAGE_POLICIES,
     TERMINATION_MESSAGE_POLICY_VARIABLE,
 )
@@ -157,6 +160,11 @@ def _configured(framework: Framework) -> Framework:
             operator_defaults.termination_message_policy,
             TERMINATION_MESSAGE_POLICIES[0],
         ),
+        settings={
+            SETTING_KUBECTL_DELIVERY: _variable(
+                KUBECTL_DELIVERY_VARIABLE, operator_defaults.image, KUBECTL_DELIVERY_IMAGE
+            )
+        },
     )
 
 

@@ -9,6 +9,8 @@ version_added: 0.2.0
 description:
   - Computes the variables by which C(mpirun) of Open MPI, Intel MPI or MPICH finds the hostfile, and C(K_MPI_JOB_ROLE).
   - A worker has only the latter, because its processes get their variables from C(mpirun).
+  - In a job of the version C(v1) the launcher's variables name the script that runs C(kubectl exec), and a worker has
+    none.
 positional: _input
 options:
   _input:
@@ -48,7 +50,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mpi import mpi_environment
+from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.mpi_versions import environment
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 
@@ -56,4 +58,4 @@ class FilterModule:
     """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return cluster_filter("mpi_environment", ("spec", "task"), mpi_environment)
+        return cluster_filter("mpi_environment", ("spec", "task"), environment)

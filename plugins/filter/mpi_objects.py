@@ -4,13 +4,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: mpi_objects
-short_description: Manifests of the SSH Secret and of the ConfigMap of an MPIJob
+short_description: Manifests of what an MPIJob owns besides its processes
 version_added: 0.2.0
 description:
   - Computes the Secret C(<job>-ssh), without data. By its annotation C(dljob.operator/generate) the operator generates
     a key pair when it creates the Secret.
   - Computes the ConfigMap C(<job>-config) with C(hostfile), which has all hosts, and C(discover_hosts.sh), which prints
     those that run.
+  - In a job of the version C(v1) there is no Secret, and the ConfigMap has C(kubexec.sh) too. A ServiceAccount
+    C(<job>-launcher), unless the launcher's template names one, a Role and a RoleBinding permit the launcher to run
+    commands in the workers.
 positional: _input
 options:
   _input:
@@ -37,7 +40,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The Secret and the ConfigMap. The operator adds namespace, owner, its labels and a hash.
+  description: The manifests. The operator adds namespace, owner, its labels and a hash.
   type: list
   elements: dict
 """
@@ -45,7 +48,7 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.mpi import objects
+from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.mpi_versions import objects
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 

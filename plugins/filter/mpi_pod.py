@@ -10,6 +10,8 @@ description:
   - Computes the mounts of the SSH keys, in the launcher also that of the hostfile, for the first container of the
     template.
   - A worker whose first container has neither C(command) nor C(args) runs C(/usr/sbin/sshd -De).
+  - In a job of the version C(v1) it is C(sleep 365d). The launcher then has, instead of SSH keys, an init container
+    that brings C(kubectl) and waits for the workers, and a ServiceAccount that may use it.
 positional: _input
 options:
   _input:
@@ -42,7 +44,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.mpi import pod_defaults
+from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.mpi_versions import pod_defaults
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 

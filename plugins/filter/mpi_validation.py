@@ -9,6 +9,7 @@ version_added: 0.2.0
 description:
   - Validates C(slotsPerWorker), C(runLauncherAsWorker), C(sshAuthMountPath), C(launcherCreationPolicy) and
     C(mpiImplementation), and that an entry for workers has a replica.
+  - In a job of the version C(v1) it validates C(slotsPerWorker) and C(mainContainer).
 positional: _input
 options:
   _input:
@@ -39,7 +40,7 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.mpi import validate
+from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.mpi_versions import validate
 from ansible_collections.dljob.operator.plugins.plugin_utils.cluster_filter import cluster_filter
 
 

@@ -62,13 +62,11 @@ options:
             this type is created when all replicas of those types have reached that state. The minimum does not apply
             to local jobs."
           - "C(starts_after_if) maps fields of C(spec), which are among O(framework.fields), to the values with which
-            C(starts_after) applies; by default it always does. C(default_restart_policy) replaces the flavor's for this
-            type."
+            C(starts_after) applies; by default it always does."
           - "C(resizable) (default V(false)) is true where the other replicas learn of a change of the type's number
             while they run, as from a ConfigMap: it then restarts none of them."
-          - "C(batch_job) (default V(false)) is true where a C(batch/v1) Job runs the type's only replica. The Job is
-            named C(<job>-<type>), without an index, and restarts its pods by C(backoffLimit); its failure fails the
-            job. The type's C(maximum) is 1, and O(framework.owns) lists C(Job)."
+          - "C(indexed) (default V(true)) is false where the name of the type's only replica is C(<job>-<type>), without
+            an index. The type's C(maximum) is then 1."
           - Once a job has succeeded, replicas of types that are not C(long_running) have 10 s to exit before
             C(cleanPodPolicy) V(Running) deletes running pods.
         type: dict
@@ -141,9 +139,10 @@ options:
                 the first kind exist before the pods, and are deleted by the cleanup after the training. Those of the
                 second kind outlive the training; if Kubernetes rejects one while the job runs, the job continues and
                 reports it.
-              - The operator does not watch Secrets. It creates one before it creates pods, and never changes it. Where
-                its annotation C(dljob.operator/generate) is C(ssh-key-pair), the operator generates the entries
-                C(ssh-privatekey) and C(ssh-publickey) when it creates a Secret of the type C(kubernetes.io/ssh-auth).
+              - The operator does not watch Secrets, ServiceAccounts, Roles and RoleBindings. It creates them before it
+                creates pods. Of these it changes only Roles, when it creates pods. Where the annotation
+                C(dljob.operator/generate) of a Secret of the type C(kubernetes.io/ssh-auth) is C(ssh-key-pair), the
+                operator generates its entries C(ssh-privatekey) and C(ssh-publickey) when it creates the Secret.
               - A Route is created only where the cluster serves C(route.openshift.io/v1) and the Python package
                 C(openshift) is installed.
             type: str
@@ -151,6 +150,8 @@ options:
         description:
           - RBAC rules that only this framework needs. The generator writes them to an optional component for kustomize
             and the Helm chart, because most installations do not need them.
+          - The component is C(<framework>-permissions), or with the key C(component) of a rule, such as
+            C(exec-permissions), C(<framework>-<component>).
         type: list
         elements: dict
         default: []
@@ -182,8 +183,8 @@ options:
       owns:
         description:
           - The kinds of objects that the hook C(objects) may return, and C(Job) where a batch Job runs a replica.
-            Engines watch them, except Secrets and Routes, and the operator's ClusterRole permits them. An immutable
-            ConfigMap needs no entry.
+            Engines watch them, except Secrets, ServiceAccounts, Roles, RoleBindings and Routes, and the operator's
+            ClusterRole permits them. An immutable ConfigMap needs no entry.
         type: list
         elements: str
         choices:
@@ -214,7 +215,8 @@ options:
           - The API flavors of the framework. A framework with only one may have the flavor's keys at its top level
             instead.
           - The job's API group and the field that holds its replicas determine its
-            flavor. The version does not matter, because a CRD may serve the same object in several versions.
+            flavor. The version does not matter, because a CRD may serve the same object in several versions, unless
+            flavors have a O(framework.flavors[].version).
           - The last flavor of a group is its newest. It is used for a job without any known field.
         type: list
         elements: dict
@@ -232,6 +234,31 @@ options:
             description: API groups of the flavor. The default are the groups of O(framework.kinds).
             type: list
             elements: str
+          version:
+            description:
+              - API version of the jobs of this flavor, where another flavor of the kind has the same field of replicas.
+              - The operator records in C(status.apiVersion) in which version a job was created. Until then it finds
+                that out by O(framework.flavors[].marker). All versions of the kind have the fields of all these
+                flavors; a job with a field of another version fails.
+            type: str
+            default: ""
+          marker:
+            description:
+              - One field of O(framework.flavors[].fields), with the default that it has in the schema of
+                O(framework.flavors[].version) alone. By it the API server marks the jobs that are created in that
+                version.
+              - The flavor of the stored version has none, since the API server adds the defaults of that version to
+                every object that it reads.
+            type: dict
+            default: {}
+          batch_jobs:
+            description:
+              - Types whose only replica a C(batch/v1) Job runs. The Job is named C(<job>-<type>) and restarts its pods
+                by C(backoffLimit); its failure fails the job.
+              - C(indexed) of such a type is false, and O(framework.owns) lists C(Job).
+            type: list
+            elements: str
+            default: []
           replicas_layout:
             description:
               - The layout of the field that holds the replicas.
@@ -343,6 +370,10 @@ options:
             type: str
             choices: [Always, OnFailure, Never, ExitCode]
             default: OnFailure
+          default_restart_policies:
+            description: The same by type, for types that have another default.
+            type: dict
+            default: {}
           restart_policies:
             description: The restart policies that an entry may have.
             type: list
@@ -365,7 +396,8 @@ options:
               - Labels of the pods, besides the template's and the operator's own. Values may contain the placeholders
                 of O(framework.hooks.environment), and C({role}), which is C(master) for the success target and empty
                 for all others.
-              - A label that is empty because of its placeholders is left out.
+              - A label that is empty because of its placeholders is left out, and so is one of the family that is null
+                here.
             type: dict
             default: {}
           template_optional:

@@ -21,6 +21,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
     CONFIG_NAMESPACE_VARIABLE,
     FORCE_DELETE_VARIABLE,
     GANG_SCHEDULER_VARIABLE,
+    KUBECTL_DELIVERY_IMAGE,
+    KUBECTL_DELIVERY_VARIABLE,
     MAX_REPLICAS,
     MAX_REPLICAS_VARIABLE,
     TERMINATION_MESSAGE_POLICIES,
@@ -366,6 +368,7 @@ def _run_environ(kubeconfig: Path | None, options: argparse.Namespace) -> dict[s
         FORCE_DELETE_VARIABLE: options.force_delete_after_seconds,
         TERMINATION_MESSAGE_POLICY_VARIABLE: options.termination_message_policy,
         GANG_SCHEDULER_VARIABLE: options.gang_scheduler_name,
+        KUBECTL_DELIVERY_VARIABLE: options.mpi_kubectl_delivery_image,
     }
     if kubeconfig is not None:
         environ |= {"KUBECONFIG": str(kubeconfig), "K8S_AUTH_KUBECONFIG": str(kubeconfig)}
@@ -465,6 +468,10 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get(GANG_SCHEDULER_VARIABLE, ""),
         help="start the pods of each job together or not at all: volcano, or the name of a scheduler with the "
         f"coscheduling plugin; needs its PodGroups (default: {GANG_SCHEDULER_VARIABLE}, else none)")  # fmt: skip
+    add("--mpi-kubectl-delivery-image", type=_checked(operator_defaults.image), metavar="IMAGE",
+        default=os.environ.get(KUBECTL_DELIVERY_VARIABLE) or KUBECTL_DELIVERY_IMAGE,
+        help="init container that brings kubectl to the launcher of an MPIJob v1 "
+        f"(default: {KUBECTL_DELIVERY_VARIABLE}, else {KUBECTL_DELIVERY_IMAGE})")  # fmt: skip
     add("--max-concurrent-reconciles", type=_count, default=2, metavar="N",
         help="number of runs at a time (default: %(default)s)")  # fmt: skip
     add("--run-timeout", type=parse_duration, default="5m", metavar="DURATION",

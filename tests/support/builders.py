@@ -15,7 +15,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.c
     caffe2_environment,
     caffe2_validation,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mpi import mpi_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mxnet import mxnet_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.paddle import paddle_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.pytorch import (
@@ -25,7 +24,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.p
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.tensorflow import tensorflow_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.xgboost import xgboost_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks import (
-    mpi,
+    mpi_versions,
     pytorch_autoscaler,
     tensorflow_parameter_server,
     tensorflow_tensorboard,
@@ -112,10 +111,10 @@ JAX: Framework = declared_entirely("jax")
 MPI: Framework = framework_loader.framework(
     declaration("mpi"),
     {
-        "environment": mpi_environment,
-        "validate": mpi.validate,
-        "pod": mpi.pod_defaults,
-        "objects": mpi.objects,
+        "environment": mpi_versions.environment,
+        "validate": mpi_versions.validate,
+        "pod": mpi_versions.pod_defaults,
+        "objects": mpi_versions.objects,
     },
 )
 XGBOOST: Framework = framework_loader.framework(declaration("xgboost"), {"environment": xgboost_environment})
@@ -394,6 +393,11 @@ def mpijob(worker: int | None = 2, name: str = "pi", **spec: Any) -> Resource:
         "metadata": {"name": name, "namespace": "default", "uid": UID, "generation": 1},
         "spec": {"mpiReplicaSpecs": copy.deepcopy(replicas), **spec},
     }
+
+
+def mpijob_v1(worker: int | None = 2, name: str = "pi", **spec: Any) -> Resource:
+    """An MPIJob of v1, as its user writes it."""
+    return {**mpijob(worker, name, **spec), "apiVersion": "kubeflow.org/v1"}
 
 
 def paddlejob(master: int = 0, worker: int = 0, **spec: Any) -> Resource:

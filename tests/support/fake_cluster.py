@@ -269,7 +269,7 @@ class FakeCluster:
 
     def _run_batch_jobs(self) -> None:
         """The controller of batch Jobs and the garbage collector do their parts."""
-        if any(type_.batch_job for type_ in self.framework.replica_types):
+        if any(flavor.batch_jobs for flavor in self.framework.flavors):
             batch_controller.work(self.api, self._namespace)
             while self.api.collect_garbage():
                 pass

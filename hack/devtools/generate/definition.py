@@ -22,12 +22,12 @@ _WIDTH = 80
 def definition(framework: Framework, kind: Kind) -> dict[str, Any]:
     """The CRD of a kind.
 
-    All versions have one schema: without a conversion webhook the API server changes only apiVersion between versions
-    and drops fields that the requested version does not have, so a job written in one version would be read without
-    replicas in the other.
+    All versions have the same fields: without a conversion webhook the API server changes only apiVersion between
+    versions and drops fields that the requested version does not have, so a job written in one version would be read
+    without replicas in the other. The schema of a version that a flavor belongs to has that flavor's rules, and the
+    default that marks its jobs.
     """
     singular = kind.name.lower()
-    made = schema(framework, kind)
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -55,7 +55,7 @@ def definition(framework: Framework, kind: Kind) -> dict[str, Any]:
                     "storage": version == kind.versions[0],
                     "subresources": {"status": {}, **_scale(framework, kind)},
                     "additionalPrinterColumns": COLUMNS,
-                    "schema": {"openAPIV3Schema": made},
+                    "schema": {"openAPIV3Schema": schema(framework, kind, version)},
                 }
                 for version in kind.versions
             ],

@@ -72,12 +72,10 @@ def of_tree(root: Path) -> Wanted:
 
 def _permissions(wanted: Wanted, root: Path, found: Sequence[Framework]) -> None:
     """The optional components, and the chart's links to them: of each framework with rules of its own, and of gangs."""
-    components = {
-        rbac.component(framework): rbac.component_files(framework)
-        for framework in found
-        # DLJobs own what the jobs of their frameworks own: no component of their own
-        if framework.name != any_framework.ROLE and rbac.optional(framework)
-    }
+    components: dict[str, dict[str, str]] = {}
+    for framework in found:
+        if framework.name != any_framework.ROLE:  # DLJobs own what the jobs of their frameworks own
+            components |= rbac.component_files(framework)
     for name, files in {**components, rbac.GANG_COMPONENT: rbac.gang_component_files()}.items():
         folder = root / _COMPONENTS / name
         wanted.texts |= {folder / file: text for file, text in files.items()}

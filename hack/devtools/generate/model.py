@@ -75,12 +75,17 @@ class Framework:
     flavors: Sequence[Flavor]
     own: Own
     permissions: Sequence[Mapping[str, Any]]
-    """RBAC rules that only this framework needs."""
+    """RBAC rules that only this framework needs; with the key ``component``, in another component than the others."""
     owns: Sequence[str]
     """The kinds of objects that its hook may return."""
 
-    def flavors_of(self, kind: Kind) -> list[Flavor]:
-        return [flavor for flavor in self.flavors if flavor.group == kind.group]
+    def flavors_of(self, kind: Kind, version: str = "") -> list[Flavor]:
+        """The flavors of a kind's jobs; with ``version``, of those that are created in that version."""
+        return [
+            flavor
+            for flavor in self.flavors
+            if flavor.group == kind.group and (not version or flavor.api.version in ("", version))
+        ]
 
 
 def read(role: Path) -> Framework:

@@ -8,9 +8,10 @@ from typing import Any
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import POD_GROUP
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
+    EXEC,
     MERGE,
-    NEVER,
     OWNED_KINDS,
+    PERMISSIONS,
     REPLACE,
     OwnedKind,
 )
@@ -54,6 +55,8 @@ patches:
     path: rules.yaml
 """
 
+COMPONENT_KEY = "component"
+"""Key of a declared rule: the end of the name of the component that has it."""
 GANG_COMPONENT = "gang-permissions"
 Rule = Mapping[str, Any]
 _Dumper = dumper(lambda text: None, short=90)
@@ -80,7 +83,7 @@ def _owned(frameworks: Sequence[Framework]) -> str:
     declared = {kind for framework in frameworks for kind in framework.owns}
     text = ""
     for kind in OWNED_KINDS.values():
-        if kind.of_every_job or (kind.kind in declared and not kind.sensitive):
+        if kind.of_every_job or (kind.kind in declared and not kind.component):
             text += f"  # {kind.why}\n" + _lines([_rule(kind, declared=kind.kind in declared)])
     return text
 
@@ -92,17 +95,26 @@ def _rule(kind: OwnedKind, *, declared: bool) -> Rule:
         verbs += ["list", "watch"]
         # what every job owns is never replaced, except by a hook that declares it
         verbs += ["update"] if kind.update in (REPLACE, MERGE) and declared else []
-    elif kind.update == NEVER:
-        verbs.remove("delete")  # the garbage collector does, with the job
+    elif kind.own_client:
+        verbs += ["patch"]  # see api/routes.py
     else:
-        verbs += ["patch"]  # by the client of its own, see api/routes.py
+        verbs.remove("delete")  # the garbage collector does, with the job
+        verbs += ["update"] if kind.update == REPLACE else []
     return {"apiGroups": [kind.group], "resources": [kind.plural], "verbs": sorted(verbs)}
 
 
-def optional(framework: Framework) -> list[Rule]:
-    """The rules that only installations with this framework need: its permissions, and the sensitive kinds it owns."""
-    owned = (kind for kind in OWNED_KINDS.values() if kind.sensitive and kind.kind in framework.owns)
-    return [*framework.permissions, *(_rule(kind, declared=True) for kind in owned)]
+def optional(framework: Framework) -> dict[str, list[Rule]]:
+    """The rules that only installations with this framework need, by component: its permissions, and kinds it owns."""
+    found: dict[str, list[Rule]] = {}
+    for rule in framework.permissions:
+        component = str(rule.get(COMPONENT_KEY) or PERMISSIONS)
+        found.setdefault(f"{framework.name}-{component}", []).append(
+            {key: value for key, value in rule.items() if key != COMPONENT_KEY}
+        )
+    for kind in OWNED_KINDS.values():
+        if kind.component and kind.kind in framework.owns:
+            found.setdefault(f"{framework.name}-{kind.component}", []).append(_rule(kind, declared=True))
+    return dict(sorted(found.items()))
 
 
 def inserted(role: str, frameworks: Sequence[Framework]) -> str:
@@ -115,7 +127,7 @@ def inserted(role: str, frameworks: Sequence[Framework]) -> str:
 
 def cluster_role(frameworks: Sequence[Framework], name: str, source: str) -> str:
     """A ClusterRole of its own, for frameworks outside of this tree."""
-    more = [rule for framework in frameworks for rule in optional(framework)]
+    more = [rule for framework in frameworks for rules in optional(framework).values() for rule in rules]
     text = _ROLE.format(name=name, source=source) + engine_rules(frameworks)
     text += "  # with the engine ansible-operator\n" + _lines(_ansible_operator(frameworks))
     return text + ("  # what only some of the frameworks need\n" + _lines(more) if more else "")
@@ -131,15 +143,17 @@ def _ansible_operator(frameworks: Iterable[Framework]) -> list[Rule]:
     return [*_grouped(every, ["get", "patch"]), *_grouped(every, ["update"], "/status")]
 
 
-def component(framework: Framework) -> str:
-    """The name of the component with the rules that only this framework needs."""
-    return f"{framework.name}-permissions"
-
-
-def component_files(framework: Framework) -> dict[str, str]:
-    """The files of that component."""
+def component_files(framework: Framework) -> dict[str, dict[str, str]]:
+    """The files of each optional component of a framework, by the component's name."""
     source = f"roles/{framework.name}/vars/main.yml"
-    return _component_files(source, framework.title, component(framework), optional(framework))
+    return {
+        name: _component_files(source, _title(framework, name), name, rules)
+        for name, rules in optional(framework).items()
+    }
+
+
+def _title(framework: Framework, component: str) -> str:
+    return f"{framework.title} by exec" if component == f"{framework.name}-{EXEC}" else framework.title
 
 
 def gang_component_files() -> dict[str, str]:

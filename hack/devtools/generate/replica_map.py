@@ -81,8 +81,7 @@ class ReplicaMap:
 
     def _default_policy(self) -> str:
         """The default restart policy, by type where the types differ."""
-        general = self.flavor.api.default_restart_policy
-        by_type = {type_.name: type_.default_restart_policy or general for type_ in self.flavor.types}
+        by_type = {type_.name: self.flavor.api.default_policy_of(type_.name) for type_ in self.flavor.types}
         if len(set(by_type.values())) == 1:
             return next(iter(by_type.values()))
         return listed([f"{policy} for {name}" for name, policy in by_type.items()], "and")
@@ -177,8 +176,8 @@ class ReplicaMap:
 
     def longest(self) -> str:
         at = f"self.spec.{self.field}"
-        alone = [type_.name.lower() for type_ in self.flavor.types if type_.batch_job]
-        if alone:  # their names have no index
+        alone = [type_.name.lower() for type_ in self.flavor.types if not type_.indexed]
+        if alone:
             index = f"1 + string({at}[k].replicas > 1 ? {at}[k].replicas - 1 : 0).size()"
             return f"{at}.map(k, 1 + k.size() + (k.lowerAscii() in {quoted(alone)} ? 0 : {index})).max()"
         return f"{at}.map(k, 2 + k.size() + string({at}[k].replicas > 1 ? {at}[k].replicas - 1 : 0).size()).max()"

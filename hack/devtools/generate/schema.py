@@ -39,11 +39,13 @@ _LAYOUTS: dict[str, Callable[[Framework, Flavor, str, Sequence[str]], Layout]] =
 _LAYOUT_TEXTS = {LAYOUT_LIST: "a list", LAYOUT_MAP: "a map", LAYOUT_SINGLE: "one entry"}
 
 
-def schema(framework: Framework, kind: Kind) -> Schema:
-    """The schema of the objects of a kind."""
+def schema(framework: Framework, kind: Kind, version: str) -> Schema:
+    """The schema of a version of a kind."""
     if kind.group == any_framework.GROUP:
         return any_framework.schema(framework.description)
-    flavors = framework.flavors_of(kind)
+    every = framework.flavors_of(kind)
+    _check_versions(kind, every)
+    flavors = framework.flavors_of(kind, version)
     layouts = _layouts(framework, kind, flavors)
     if flavors[0].is_bare:
         ((_, bare),) = layouts
@@ -52,17 +54,42 @@ def schema(framework: Framework, kind: Kind) -> Schema:
         "The training program and its replicas.",
         {
             **{layout.field: layout.schema() for _, layout in layouts},
-            **options(framework, flavors),
+            **options(framework, every),
             **framework.own.fields,
-            **{name: field for flavor in flavors for name, field in flavor.own.fields.items()},
+            # those of other versions too, which a write through this one must not drop
+            **{name: field for flavor in every for name, field in flavor.own.fields.items()},
+            **_marked(flavors),
         },
         required=[layouts[0][1].field] if len(layouts) == 1 else [],
         rules=list(_spec_rules(framework, flavors, layouts)),
     )
-    return _object(framework.description, spec, list(_name_rules(layouts)))
+    return _object(framework.description, spec, list(_name_rules(layouts)), has_versions=len(every) > len(flavors))
 
 
-def _object(description: str, spec: Schema, rules: Sequence[Rule]) -> Schema:
+def _check_versions(kind: Kind, flavors: Sequence[Flavor]) -> None:
+    """Check that the jobs of each version can be told from those of the others."""
+    unmarked = [flavor.api.version for flavor in flavors if flavor.api.version and not flavor.api.marker]
+    for version in unmarked:
+        if version not in kind.versions:
+            raise InvalidFramework(f"kinds: {kind.name} of {kind.group} is not served as {version}: add the version")
+        if version != kind.versions[0] or len(unmarked) > 1:
+            # the API server adds the defaults of the stored version to every object that it reads
+            raise InvalidFramework(
+                f"kinds: {kind.name} of {kind.group}: the flavor of {version} needs a marker; only that of the first "
+                "version, which is stored, has none"
+            )
+
+
+def _marked(flavors: Sequence[Flavor]) -> dict[str, Schema]:
+    """The fields whose default in this version marks its jobs."""
+    return {
+        name: {**flavor.own.fields[name], "default": default}
+        for flavor in flavors
+        for name, default in flavor.api.marker.items()
+    }
+
+
+def _object(description: str, spec: Schema, rules: Sequence[Rule], *, has_versions: bool = False) -> Schema:
     return record(
         description,
         {
@@ -71,7 +98,7 @@ def _object(description: str, spec: Schema, rules: Sequence[Rule]) -> Schema:
             # the API server allows no description here; the name is listed so that rules can refer to it
             "metadata": {"type": "object", "properties": {"name": string("Name of the job.")}},
             "spec": spec,
-            "status": status(),
+            "status": status(has_versions=has_versions),
         },
         required=["spec"],
         rules=rules,

@@ -42,8 +42,12 @@ COLUMNS: list[dict[str, Any]] = [
 ]
 
 
-def status() -> Schema:
-    """Preserves unknown fields and has neither enums nor required fields, so that status writes are never rejected."""
+def status(*, has_versions: bool = False) -> Schema:
+    """Preserves unknown fields and has neither enums nor required fields, so that status writes are never rejected.
+
+    ``has_versions``: whether jobs of the kind's versions differ.
+    """
+    version = {"apiVersion": string("API version in which the job was created, which decides what its fields mean.")}
     return record(
         "Observed state of the job. Written by the operator only.",
         {
@@ -54,6 +58,7 @@ def status() -> Schema:
                 "Running replicas (of a successful job: succeeded ones) of the desired ones, such as 2/5."
             ),
             "runtimeId": string("Part of the names of the job's pods and Services."),
+            **(version if has_versions else {}),
             "conditions": array(
                 "Conditions of the job, the latest last.",
                 record(

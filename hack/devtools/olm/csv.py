@@ -64,11 +64,15 @@ def make(sources: Sources) -> dict[str, Any]:
     }
 
 
+SHOWN = {"mpijobs.kubeflow.org": "v2beta1"}
+"""Versions other than the stored one that a catalog shows: MPIJobs of v1 need rights that the bundle does not give."""
+
+
 def examples(sources: Sources) -> list[Manifest]:
-    """For each CRD the first example that uses the storage version."""
+    """For each CRD the first example that uses the version that a catalog shows."""
     found = []
     for definition in sources.definitions:
-        wanted = (f"{definition['spec']['group']}/{stored(definition)['name']}", definition["spec"]["names"]["kind"])
+        wanted = (f"{definition['spec']['group']}/{shown(definition)['name']}", definition["spec"]["names"]["kind"])
         fitting = [one for one in sources.examples if (one["apiVersion"], one["kind"]) == wanted]
         if not fitting:
             raise ValueError(f"examples/ has no {wanted[0]} {wanted[1]}")
@@ -76,14 +80,15 @@ def examples(sources: Sources) -> list[Manifest]:
     return found
 
 
-def stored(definition: Manifest) -> Mapping[str, Any]:
-    """The storage version of a CRD; the other versions are served for existing manifests."""
+def shown(definition: Manifest) -> Mapping[str, Any]:
+    """The version of a CRD that a catalog shows, the stored one as a rule; the others are for existing manifests."""
     versions: Sequence[Mapping[str, Any]] = definition["spec"]["versions"]
-    return next(version for version in versions if version["storage"])
+    name = SHOWN.get(definition["metadata"]["name"])
+    return next(version for version in versions if (version["name"] == name if name else version["storage"]))
 
 
 def _owned(definition: Manifest) -> dict[str, Any]:
-    version = stored(definition)
+    version = shown(definition)
     schema = version["schema"]["openAPIV3Schema"]
     kind = definition["spec"]["names"]["kind"]
     used = [("Pod", "v1"), ("Service", "v1"), ("ConfigMap", "v1"), ("Deployment", "v1")]

@@ -194,7 +194,7 @@ def is_job_behind(context: Context, parsed: Parsed) -> bool:
 def _owned_kinds(job: DLJob, framework: Framework, gang: GangScheduler | None) -> list[str]:
     """What such a job may own; of the rarer kinds only those that its framework ever creates."""
     groups = [gang.owned_kind] if gang else []
-    if framework.hooks.objects or any(type_.batch_job for type_ in framework.replica_types):
+    if framework.hooks.objects or any(flavor.batch_jobs for flavor in framework.flavors):
         declared = (kind for kind in framework.owns if OWNED_KINDS[kind].watched)
         return list(dict.fromkeys((*OF_EVERY_JOB, *declared, *groups)))
     return ["Pod", "Service", *["ConfigMap"] * shared_env_configmap.may_share(job), *groups]

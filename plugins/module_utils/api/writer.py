@@ -21,9 +21,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.connection i
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote, event_of
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
-from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import MERGE, NEVER, owned_kind
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import MERGE, NEVER, REPLACE, owned_kind
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ApplyResult, ObservedVersion
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import ANNOTATION_SPEC_HASH
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
 
 Resource = Mapping[str, Any]
@@ -42,6 +43,16 @@ def _explain(error: ApiError, manifest: Resource) -> str:
     if error.status != 404 or not kind.remedy:
         return error.message
     return f"{error.message}: the cluster has no {kind.plural}.{kind.group}; {kind.remedy}"
+
+
+def _is_outdated(manifest: Resource, present: Resource) -> bool:
+    """Whether an object that the pods need, and that exists, has to be replaced before them."""
+    kind = owned_kind(manifest)
+    if kind.update == MERGE:
+        return True
+    # the plan has compared the hash of what is watched
+    hashes = [(one["metadata"].get("annotations") or {}).get(ANNOTATION_SPEC_HASH) for one in (manifest, present)]
+    return not kind.watched and kind.update == REPLACE and hashes[0] != hashes[1]
 
 
 def _replacement(manifest: Resource, present: Resource) -> Resource:
@@ -75,7 +86,7 @@ class Writer:
         written = ApplyResult()
         for manifest in plan.auxiliary_objects:
             present = self._create(manifest, written)
-            if present is not None and owned_kind(manifest).update == MERGE:
+            if present is not None and _is_outdated(manifest, present):
                 replaced = ApplyResult()
                 self._replace(manifest, present, replaced)
                 written.created += replaced.created
@@ -163,7 +174,7 @@ class Writer:
                 written.postponed if owned_kind(manifest).shares_names else written.refused,
                 f"{name}: an object of that name exists and does not belong to this job; rename the job or delete it",
             )
-        elif adoption.missing_labels(present["metadata"], self._uid):
+        elif owned_kind(manifest).watched and adoption.missing_labels(present["metadata"], self._uid):
             self._adopt(manifest, present, name, written)
         else:
             return present

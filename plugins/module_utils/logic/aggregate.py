@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework
+from ansible_collections.dljob.operator.plugins.module_utils.logic.flavors import flavor_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping, maps
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
@@ -18,7 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
     belongs_to_predecessor,
     is_owned_by,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import flavor_of, parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions

@@ -57,6 +57,8 @@ def adapt(framework: Framework) -> Framework:
     flavor = dataclasses.replace(
         newest,
         groups=(GROUP,),
+        version="",
+        marker={},
         replicas_layout=LAYOUT_MAP,
         replicas_fields=("replicas",),
         runtime_id_fields=("runtimeId",),

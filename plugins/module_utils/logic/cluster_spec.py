@@ -2,18 +2,23 @@
 
 Shape::
 
-    {"job": {"name", "namespace", "uid", "kind", "api_version", "runtime_id", "mode", "form"},
+    {"job": {"name", "namespace", "uid", "kind", "api_version", "runtime_id", "mode", "form",
+             "version"},
      "replicas": {"Worker": [{"host": "...", "port": 2222, "rank": 3}, ...], ...},
-     "templates": {"Worker": {"annotations": {...}, "containers": ["mxnet"], "fields": {...}}, ...},
+     "templates": {"Worker": {"annotations": {...}, "containers": ["mxnet"], "limits": ["nvidia.com/gpu"],
+                              "service_account": "", "fields": {...}}, ...},
      "spec": {"backendSpecs": {...}},
      "files": {"program.py": "..."},
+     "settings": {"mpiKubectlDeliveryImage": "..."},
      "total": 4, "attempt": 0,
      "task": {"type": "Worker", "index": 0, "rank": 3}}
 
-``form`` is the status format of the job's flavor, ``v1`` or ``v1alpha1``. ``spec`` holds those of the declared
+``form`` is the status format of the job's flavor, ``v1`` or ``v1alpha1``, ``version`` the API version of a flavor that
+belongs to one, else "". ``spec`` holds those of the declared
 ``fields`` that the job has, ``fields`` of a template those of the declared ``replica_fields`` that its replica spec
-has; their values are not validated. ``containers`` are the names of the containers of the job's own template. ``files``
-are the texts of the role's files.
+has; their values are not validated. ``containers`` are the names of the containers of the job's own template,
+``limits`` the resources that they limit, ``service_account`` its serviceAccountName. ``files`` are the texts of the
+role's files, ``settings`` what the administrator has set.
 The ``objects`` hook of a running job also gets ``running``, by type the indexes of the replicas that run
 (``{"Worker": [0, 2]}``).
 ``attempt`` counts how often all replicas restarted together (``restartScope: Job``).
@@ -26,7 +31,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping, maps
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 
@@ -56,11 +61,13 @@ def build_cluster_spec(job: DLJob, framework: Framework, attempt: int = 0) -> Cl
             "runtime_id": job.runtime_id,
             "mode": job.mode,
             "form": job.flavor.status,
+            "version": job.flavor.version,
         },
         "replicas": replicas,
         "templates": templates,
         "spec": {**job.options, **job.object_options},
         "files": framework.files,
+        "settings": framework.settings,
         "total": rank,
         "attempt": attempt,
     }
@@ -68,10 +75,13 @@ def build_cluster_spec(job: DLJob, framework: Framework, attempt: int = 0) -> Cl
 
 def _template(group: ReplicaGroup) -> dict[str, Any]:
     """Of a template only what hooks may depend on. It may be invalid: the hook of a template runs before validation."""
-    metadata = as_mapping(group.template.get("metadata"))
+    metadata, spec = as_mapping(group.template.get("metadata")), as_mapping(group.template.get("spec"))
+    limits = (as_mapping(as_mapping(one.get("resources")).get("limits")) for one in maps(spec.get("containers")))
     return {
         "annotations": dict(as_mapping(metadata.get("annotations"))),
         "containers": list(group.containers),
+        "limits": sorted({str(name) for of_container in limits for name in of_container}),
+        "service_account": str(spec.get("serviceAccountName") or ""),
         "fields": dict(group.fields),
     }
 

@@ -121,13 +121,15 @@ def _written(declared: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, An
 
 
 def _with_family(path: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The flavor with the keys of the family that it extends. Its own keys replace them, but labels are added."""
+    """The flavor with the keys of the family that it extends. Its own keys replace them, but labels are added; one that
+    is null removes the family's."""
     if "extends" not in given:
         return given
     base = FAMILIES[checks.choice(f"{path}.extends", given["extends"], sorted(FAMILIES))]
     own = {key: value for key, value in given.items() if key != "extends"}
     labels = checks.mapping(f"{path}.labels", own.get("labels") or {})
-    return {**base, **own, "labels": {**base["labels"], **labels}}
+    merged = {**base["labels"], **labels}
+    return {**base, **own, "labels": {name: text for name, text in merged.items() if text is not None}}
 
 
 def _by_group(path: str, given: Mapping[str, Any], declared: Mapping[str, Any], of: Sequence[Kind]) -> Iterator[Flavor]:

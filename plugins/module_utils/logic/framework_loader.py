@@ -77,9 +77,6 @@ def framework(
     kinds = declaration.kinds(declared)
     flavors = declaration.flavors(declared, kinds)
     owns = _owns(declared.get("owns") or ())
-    for type_ in types:
-        if type_.batch_job and "Job" not in owns:
-            raise InvalidFramework(f"replica_types.{type_.name}: a batch Job runs it: add Job to owns")
     _sequence("permissions", declared.get("permissions") or ())
     return f.Framework(
         name=declared["name"],
@@ -91,7 +88,7 @@ def framework(
             "succeeds_by", declared.get("succeeds_by", f.SUCCEEDS_BY_TARGET), (f.SUCCEEDS_BY_TARGET, f.SUCCEEDS_BY_ALL)
         ),
         modes=_modes([("modes", declared), *((f"{flavor.path}.modes", flavor.keys) for flavor in flavors)]),
-        flavors=tuple(_flavor(flavor.keys, flavor.path, names) for flavor in flavors),
+        flavors=_flavors(flavors, types, owns),
         hooks=_hooks(_mapping("hooks", declared.get("hooks") or {}), filters or {}),
         owns=owns,
         files={name: read(name) for name in _texts("files", declared.get("files") or ())},
@@ -130,7 +127,7 @@ def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
             raise InvalidFramework(f"{where}.{key}: {value!r} is not a number of replicas")
     if most is not None and least > most:
         raise InvalidFramework(f"{where}: the minimum {least} is above the maximum {most}")
-    for key in ("long_running", "batch_job", "resizable"):
+    for key in ("long_running", "indexed", "resizable"):
         if not isinstance(bounds.get(key, False), bool):
             raise InvalidFramework(f"{where}.{key}: {bounds[key]!r} is neither true nor false")
     after = _mapping(f"{where}.starts_after", bounds.get("starts_after") or {})
@@ -141,11 +138,8 @@ def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
         _text(f"{where}.starts_after_if.{field_name}", value)
     if asked and not after:
         raise InvalidFramework(f"{where}.starts_after_if is of no effect without starts_after: add it there")
-    if bounds.get("batch_job") and most != 1:
-        raise InvalidFramework(f"{where}: a batch Job runs one replica: give the type a maximum of 1")
-    policy = bounds.get("default_restart_policy") or ""
-    if policy:
-        _choice(f"{where}.default_restart_policy", policy, RESTART_POLICIES)
+    if not bounds.get("indexed", True) and most != 1:
+        raise InvalidFramework(f"{where}: without an index there is one replica: give the type a maximum of 1")
     return f.ReplicaType(
         name=name,
         minimum=least,
@@ -153,9 +147,8 @@ def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
         long_running=bounds.get("long_running", False),
         starts_after=after,
         starts_after_if=asked,
-        batch_job=bounds.get("batch_job", False),
+        indexed=bounds.get("indexed", True),
         resizable=bounds.get("resizable", False),
-        default_restart_policy=policy,
     )
 
 
@@ -180,6 +173,23 @@ def _modes(places: Iterable[tuple[str, Mapping[str, Any]]]) -> Mapping[str, str]
     return modes
 
 
+def _flavors(
+    declared: Sequence[declaration.Flavor], types: Sequence[f.ReplicaType], owns: Sequence[str]
+) -> tuple[f.ApiFlavor, ...]:
+    names = [type_.name for type_ in types]
+    found = tuple(_flavor(flavor.keys, flavor.path, names) for flavor in declared)
+    unindexed = [type_.name for type_ in types if not type_.indexed]
+    for flavor, given in zip(found, declared, strict=True):
+        for name in flavor.batch_jobs:
+            if name not in unindexed:
+                raise InvalidFramework(
+                    f"{given.path}.batch_jobs: a batch Job runs one replica, {name}: set its indexed to false"
+                )
+        if flavor.batch_jobs and "Job" not in owns:
+            raise InvalidFramework(f"{given.path}.batch_jobs: add Job to owns")
+    return found
+
+
 def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.ApiFlavor:
     for key in ("replicas_layout", "replicas_fields"):
         if not declared.get(key):
@@ -200,6 +210,7 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.
         "template_optional",
         "restart_policies",
         "managers",
+        "batch_jobs",
     ):
         if key in values:
             values[key] = _texts(f"{where}.{key}", values[key])
@@ -211,7 +222,13 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.
         name: tuple(_mapping(f"{where}.replica_fields.{name}", given))
         for name, given in _mapping(f"{where}.replica_fields", values.get("replica_fields") or {}).items()
     }
-    for key in ("types", "required", "template_optional", "replica_fields"):
+    values["default_restart_policies"] = _mapping(
+        f"{where}.default_restart_policies", values.get("default_restart_policies") or {}
+    )
+    for name, policy in values["default_restart_policies"].items():
+        _choice(f"{where}.default_restart_policies.{name}", policy, RESTART_POLICIES)
+    _version(values, where)
+    for key in ("types", "required", "template_optional", "replica_fields", "batch_jobs", "default_restart_policies"):
         for name in values.get(key) or ():
             _choice(f"{where}.{key}", name, types)
     if "exit_codes" in values:
@@ -225,6 +242,16 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.
     for name, text in values["labels"].items():
         _check_placeholders(f"{where}.labels.{name}", text, PLACEHOLDERS | {"role"})
     return f.ApiFlavor(**values)
+
+
+def _version(values: dict[str, Any], where: str) -> None:
+    """Check how the jobs of an API version are told from those of the kind's other versions."""
+    values["version"] = _text(f"{where}.version", values.get("version") or "")
+    values["marker"] = _mapping(f"{where}.marker", values.get("marker") or {})
+    if values["marker"] and not values["version"]:
+        raise InvalidFramework(f"{where}.marker is of no effect without version: add it there")
+    if values["marker"] and (len(values["marker"]) > 1 or None in values["marker"].values()):
+        raise InvalidFramework(f"{where}.marker must have one field with its default")
 
 
 def _elastic(declared: Any, where: str, types: Sequence[str]) -> f.Elastic:

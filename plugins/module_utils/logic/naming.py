@@ -37,8 +37,8 @@ def host_name(job: DLJob, type_: str, index: int) -> str:
     stem = job.name if job.flavor.names == NAMES_JOB else None
     kind = type_.lower()
     group = job.group(type_)
-    if stem and group is not None and group.batch_job:
-        return f"{stem}-{kind}"  # there is only one, and clients look for its Job under this name
+    if stem and group is not None and not group.indexed:
+        return f"{stem}-{kind}"
     return f"{stem}-{kind}-{index}" if stem else f"{kind}-{job.runtime_id}-{index}"
 
 

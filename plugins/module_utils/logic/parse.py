@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, parse_run_policy, pod_defaults
 from ansible_collections.dljob.operator.plugins.module_utils.logic.fields import Bounds, Parsing, integer
+from ansible_collections.dljob.operator.plugins.module_utils.logic.flavors import errors_of_versions, flavor_of, holds
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_list, as_mapping, maps
 from ansible_collections.dljob.operator.plugins.module_utils.logic.validate import validation_errors
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
@@ -38,28 +39,6 @@ MAX_REPLICAS = 1_000_000
 MAX_PORT = 65535
 
 
-def flavor_of(resource: Mapping[str, Any], framework: Framework) -> ApiFlavor:
-    """The flavor of ``resource``, determined by its API group and by the replicas field that it uses.
-
-    The version does not matter, because a CRD may serve the same object in several versions. Without a known field the
-    result is the group's last flavor (its newest), so that errors name its fields.
-    """
-    group = str(resource.get("apiVersion", "")).partition("/")[0]
-    candidates = [d for d in framework.flavors if group in d.groups]
-    if not candidates:
-        known = ", ".join(sorted({g for d in framework.flavors for g in d.groups}))
-        raise InvalidJob(f"apiVersion: {framework.name} has no jobs of the group {group!r}; its groups are {known}")
-    spec = resource.get("spec")
-    used = {name: d for d in reversed(candidates) for name in d.replicas_fields if _holds(spec, name)}
-    if len(used) > 1:
-        raise InvalidJob(f"spec has {' and '.join(sorted(used))}, which are spellings of one field: keep one of them")
-    return next(iter(used.values()), candidates[-1])
-
-
-def _holds(spec: Any, name: str) -> bool:
-    return isinstance(spec, list) if name == "" else isinstance(spec, Mapping) and name in spec
-
-
 def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     """Parse ``resource``, a job as the API server returns it.
 
@@ -73,7 +52,7 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     metadata = as_mapping(resource.get("metadata"))
     spec = resource.get("spec")
     options = as_mapping(spec)
-    errors: list[str] = []
+    errors = list(errors_of_versions(options, flavor, framework))
     parsing = Parsing(options, flavor, framework, errors)
 
     groups = tuple(
@@ -85,7 +64,7 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     target = _success_target(options, groups, framework, errors)
     mode = _mode(options, framework, errors)
     job = DLJob(
-        api_version=str(resource.get("apiVersion")),
+        api_version=_api_version(resource, flavor),
         kind=kind,
         namespace=str(metadata.get("namespace") or "default"),
         name=str(metadata.get("name") or ""),
@@ -116,13 +95,19 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     return job
 
 
+def _api_version(resource: Mapping[str, Any], flavor: ApiFlavor) -> str:
+    """The API version of the job: the one in which it was created, where that decides what it means."""
+    given = str(resource.get("apiVersion"))
+    return f"{given.partition('/')[0]}/{flavor.version}" if flavor.version else given
+
+
 def _passed(holder: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
     """Those of ``fields`` that hooks get, unvalidated."""
     return {name: holder[name] for name in fields if name in holder}
 
 
 def _entries(spec: Any, flavor: ApiFlavor, framework: Framework, errors: list[str]) -> Iterator[Entry]:
-    field = next((n for n in flavor.replicas_fields if _holds(spec, n)), None)
+    field = next((n for n in flavor.replicas_fields if holds(spec, n)), None)
     if field is None:
         first = flavor.replicas_fields[0]
         errors.append(
@@ -188,7 +173,8 @@ def _group(path: str, spelling: str, entry: Any, parsing: Parsing) -> ReplicaGro
         path=path,
         containers=_container_names(template),
         fields=_passed(entry, flavor.replica_fields.get(type_.name, ())),
-        batch_job=type_.batch_job,
+        batch_job=type_.name in flavor.batch_jobs,
+        indexed=type_.indexed,
         resizable=type_.resizable,
     )
 
@@ -203,7 +189,7 @@ def _restart_policy(
 ) -> str:
     """v1 has it in the entries of its map and ignores the template's, like training-operator; older flavors use it."""
     flavor = parsing.flavor
-    default = type_.default_restart_policy or flavor.default_restart_policy
+    default = flavor.default_policy_of(type_.name)
     own = entry.get("restartPolicy")
     if flavor.replicas_layout != LAYOUT_MAP and own is None:
         own = as_mapping(template.get("spec")).get("restartPolicy")

@@ -227,7 +227,8 @@ def _take_over(
             key: _labelled(present[key], manifest)
             for manifest in _wanted(planned)
             if (key := owned_objects.key_of(manifest)) in present and key not in known and key not in adopted
-            if not present[key]["metadata"].get("deletionTimestamp")
+            # only engines' caches need the labels
+            if owned_kind(manifest).watched and not present[key]["metadata"].get("deletionTimestamp")
         }
         if not fresh:
             return Takeover(planned, tuple(sorted(adopted)))

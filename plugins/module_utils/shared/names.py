@@ -34,6 +34,12 @@ TERMINATION_MESSAGE_POLICY_VARIABLE = "DLJOB_TERMINATION_MESSAGE_POLICY"
 GANG_SCHEDULER_VARIABLE = "DLJOB_GANG_SCHEDULER_NAME"
 """The environment variable by which an engine passes the scheduler that starts the pods of a job together."""
 
+SETTING_KUBECTL_DELIVERY = "mpiKubectlDeliveryImage"
+"""Key of a setting that the hooks get: the image from which the launcher of an MPIJob v1 gets its kubectl."""
+KUBECTL_DELIVERY_IMAGE = "mpioperator/kubectl-delivery:latest"
+KUBECTL_DELIVERY_VARIABLE = "DLJOB_MPI_KUBECTL_DELIVERY_IMAGE"
+"""The environment variable by which an engine passes another such image to the runs."""
+
 FRAMEWORKS_VARIABLE = "DLJOB_FRAMEWORKS"
 """The environment variable with folders of roles whose frameworks DLJobs may name, besides those of this collection."""
 

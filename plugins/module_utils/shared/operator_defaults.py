@@ -31,6 +31,13 @@ def termination_message_policy(text: str) -> str:
     return text
 
 
+def image(text: str) -> str:
+    """The name of a container image."""
+    if not text or any(character.isspace() for character in text):
+        raise ValueError(f"{text!r} is no name of an image")
+    return text
+
+
 def positive(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise ValueError(f"{text!r} is not a number of 1 or more")

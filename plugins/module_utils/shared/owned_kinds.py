@@ -25,6 +25,10 @@ FOREGROUND, BACKGROUND = "Foreground", "Background"
 NEVER = "never"
 """An existing object is left as it is, because Kubernetes or its use allows no change."""
 
+PERMISSIONS, EXEC = "permissions", "exec-permissions"
+"""The optional components of a framework: what it needs besides the rights of every operator, and what it needs to run
+commands in pods."""
+
 _EXISTENCE: Mapping[str, Any] = {}
 
 
@@ -45,9 +49,11 @@ class OwnedKind:
     """How one is deleted. Foreground where another object of its name could otherwise have pods beside the old ones."""
     of_every_job: bool = False
     """Whether jobs of every framework may own one, without a declaration."""
-    sensitive: bool = False
-    """Whether its RBAC rule is part of an optional component of each framework that declares it, because a platform
-    team grants the permission to an operator that needs it only."""
+    component: str = ""
+    """With this end, the name of the optional component of a framework that has the kind's RBAC rule: a platform team
+    grants the permission only to an operator that needs it. "" where every operator with the framework has it."""
+    own_client: bool = False
+    """Whether only some clusters serve it, so that the operator reads and writes it through a client of its own."""
     fields: tuple[str, ...] = ()
     """The fields of the spec that the operator sets, where it merges objects."""
     remedy: str = ""
@@ -107,14 +113,15 @@ _ALL = (
         of_every_job=True,
     ),
     # not watched: the operator needs no right to list Secrets, and none to read one that it has not tried to create
-    OwnedKind("Secret", "v1", "secrets", "credentials that the replicas share", NEVER, sensitive=True),
-    OwnedKind("ServiceAccount", "v1", "serviceaccounts", "the identity of a launcher", NEVER, _EXISTENCE),
+    OwnedKind("Secret", "v1", "secrets", "credentials that the replicas share", NEVER, component=PERMISSIONS),
+    # neither are these: an operator without MPIJobs of v1 has no rights on them
+    OwnedKind("ServiceAccount", "v1", "serviceaccounts", "the identity of a launcher", NEVER, component=EXEC),
     OwnedKind(
         "Role",
         "rbac.authorization.k8s.io/v1",
         "roles",
         "what a launcher may do with the replicas of its job",
-        cached=_EXISTENCE,
+        component=EXEC,
     ),
     OwnedKind(
         "RoleBinding",
@@ -122,7 +129,7 @@ _ALL = (
         "rolebindings",
         "gives a launcher its Role",
         NEVER,  # roleRef is immutable, and the subject is the job's own ServiceAccount
-        _EXISTENCE,
+        component=EXEC,
     ),
     OwnedKind("Deployment", "apps/v1", "deployments", "programs that outlive the training", cached=_EXISTENCE),
     OwnedKind("Job", "batch/v1", "jobs", "a launcher", NEVER, {"status": True}, propagation=FOREGROUND),
@@ -134,7 +141,7 @@ _ALL = (
         cached=_EXISTENCE,
     ),
     # served by OpenShift only: read and written through its client, only where the cluster serves it
-    OwnedKind("Route", "route.openshift.io/v1", "routes", "exposes a Service on OpenShift"),
+    OwnedKind("Route", "route.openshift.io/v1", "routes", "exposes a Service on OpenShift", own_client=True),
     OwnedKind(
         POD_GROUP,
         f"{PLUGINS_GROUP}/v1alpha1",

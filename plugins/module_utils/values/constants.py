@@ -35,6 +35,9 @@ once. A hook is a pure function, and the plan is too, so neither can make a key.
 GENERATE_SSH_KEY_PAIR = "ssh-key-pair"
 GENERATED = (GENERATE_SSH_KEY_PAIR,)
 
+STATUS_API_VERSION = "apiVersion"
+"""Field of the status of a kind whose API versions differ: the version in which the job was created."""
+
 NAME_LIMIT = 63
 """Longest label value, pod hostname and Service name (RFC 1123/1035)."""
 

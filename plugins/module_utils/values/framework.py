@@ -71,12 +71,10 @@ class ReplicaType:
     completed."""
     starts_after_if: Mapping[str, str] = field(default_factory=dict)
     """Fields of the spec, and the value that each must have for ``starts_after`` to apply; empty: it always does."""
-    batch_job: bool = False
-    """Whether a batch/v1 Job, ``<job>-<type>``, runs its only replica, and restarts it. Clients look for that Job."""
+    indexed: bool = True
+    """Whether the names of its pods end with the replica's index; else it has at most one replica, ``<job>-<type>``."""
     resizable: bool = False
     """Whether a change of its number restarts no other replica, because the others learn of it while they run."""
-    default_restart_policy: str = ""
-    """Instead of the flavor's; "" for that one."""
 
     def starts_after_with(self, spec: Mapping[str, Any]) -> Mapping[str, str]:
         """``starts_after`` in a job with that spec; empty where it does not apply."""
@@ -121,6 +119,14 @@ class ApiFlavor:
     single: one replica spec, whose type is the framework's only one."""
     replicas_fields: tuple[str, ...]
     """Spellings of the field; messages use the first. ("",) means that the spec itself is the list."""
+    version: str = ""
+    """The API version whose jobs have it, where another flavor of the same kind has the same field of replicas; "" for
+    all versions. See :func:`..logic.flavors.flavor_of`."""
+    marker: Mapping[str, Any] = field(default_factory=dict)
+    """With ``version``, a field of the spec that only the schema of that version gives a default, and the default. By
+    it the API server marks the jobs that are created in that version."""
+    batch_jobs: tuple[str, ...] = ()
+    """Types whose only replica a batch/v1 Job, ``<job>-<type>``, runs and restarts. Clients look for that Job."""
     type_field: str = "replicaType"
     types: tuple[str, ...] = ()
     """Replica types of this flavor; all types of the framework where empty."""
@@ -142,6 +148,8 @@ class ApiFlavor:
     """target: only the success target's exit fails the job, and all other replicas restart; any: each replica's restart
     policy decides whether its exit fails the job."""
     default_restart_policy: str = "OnFailure"
+    default_restart_policies: Mapping[str, str] = field(default_factory=dict)
+    """By type, the default restart policy of types that have another one."""
     restart_policies: tuple[str, ...] = RESTART_POLICIES
     """The restart policies that a replica may have."""
     default_clean_pod_policy: str = "Running"
@@ -168,6 +176,10 @@ class ApiFlavor:
     """Names in runPolicy.managedBy of the operator that this one replaces."""
     environment_in: str = "named"
     """named: only the framework's container gets the environment; all: every container of the pod."""
+
+    def default_policy_of(self, type_: str) -> str:
+        """The restart policy of replicas of a type whose job gives none."""
+        return self.default_restart_policies.get(type_, self.default_restart_policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +224,9 @@ class Framework:
     """The administrator's default for the field of that name in a job's runPolicy; ``None``: no deletion by force."""
     termination_message_policy: str = TERMINATION_MESSAGE_POLICIES[0]
     """The administrator's choice for the containers whose template has none."""
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Texts that the administrator sets and the hooks get, by name."""
 
     def container_of(self, names: Sequence[str]) -> str:
         """Which of a template's containers runs the framework; it may lack it."""

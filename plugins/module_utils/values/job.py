@@ -29,6 +29,8 @@ class ReplicaGroup:
     """The fields of the replica spec that the flavor passes to the hooks, unvalidated."""
     batch_job: bool = False
     """Whether a batch/v1 Job runs its replica."""
+    indexed: bool = True
+    """Whether the names of its pods end with the index."""
     resizable: bool = False
     """Whether the other replicas learn of a change of its number while they run."""
     is_completed: bool = False
@@ -87,6 +89,7 @@ class DLJob:
     """A distributed deep-learning job. Built by :func:`..logic.parse.parse_job`."""
 
     api_version: str
+    """The one in which the job was created, where the kind's versions differ."""
     kind: str
     namespace: str
     name: str

@@ -139,6 +139,11 @@ def mxjob_example() -> Resource:
     return example("kubeflow.org/v1", "MXJob")
 
 
+def mpijob_v1_example() -> Resource:
+    """The MPIJob of kubeflow.org/v1, which the bundle has not."""
+    return dict(yaml.safe_load((ROOT / "examples" / "mpi-v1-digits.yaml").read_text()))
+
+
 def unschedulable(manifest: Mapping[str, Any]) -> Resource:
     """The same job, its pods for a node that there is not: they are made, and nothing runs."""
     made = copy.deepcopy(dict(manifest))

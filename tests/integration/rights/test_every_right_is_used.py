@@ -18,7 +18,16 @@ from devtools.olm import csv, sources
 from integration.engine.support import remove_crd, until
 from integration.rights.conftest import Start
 from integration.rights.recorder import Right, request_of
-from integration.rights.support import Operator, Resource, granted, mxjob_example, rules_of, unschedulable
+from integration.rights.support import (
+    Operator,
+    Resource,
+    example,
+    granted,
+    mpijob_v1_example,
+    mxjob_example,
+    rules_of,
+    unschedulable,
+)
 from support.builders import MXNET, pytorchjob
 
 from dljob_operator.engine.crds import install_crds
@@ -34,6 +43,10 @@ NOT_ASKED_FOR = {
         ("kubeflow.org", "paddlejobs"), ("kubeflow.org", "pytorchjobs"), ("kubeflow.org", "tfjobs"), ("kubeflow.org", "xgboostjobs"),
         ("fioravanzo.org", "mxjobs"), ("mpba.fbk.eu", "mxjobs"), ("tensorflow.org", "tfjobs"), ("dljob.operator", "dljobs"),
     ]
+}  # fmt: skip
+NOT_ASKED_FOR |= {
+    # an account can give only rights that it has: test_missing_rights.py shows what happens without them
+    Right("", "pods/exec", "create"), Right("", "pods/exec", "get"),
 }  # fmt: skip
 ROUTES = "routes.route.openshift.io"
 
@@ -191,8 +204,7 @@ def large(operator: Operator) -> None:
 
 def launched(operator: Operator) -> None:
     """The list of hosts of an MPIJob follows its workers, and its launcher goes when it is suspended."""
-    (example,) = (one for one in csv.examples(sources.read()) if one["kind"] == "MPIJob")
-    path = operator.create(example, "launched")
+    path = operator.create(example("kubeflow.org/v2beta1", "MPIJob"), "launched")
     operator.until(lambda: operator.owned("batch/v1/jobs", path), "it has a launcher")
     assert operator.owned("secrets", path)
     operator.patch(path, {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}})
@@ -206,6 +218,19 @@ def launched(operator: Operator) -> None:
     operator.until(lambda: not operator.owned("batch/v1/jobs", path), "it has no launcher")
 
 
+def launched_by_kubectl(operator: Operator) -> None:
+    """The Role of an MPIJob v1 follows its workers."""
+    path = operator.create(mpijob_v1_example(), "kubectl")
+    operator.until(lambda: len(operator.owned("pods", path)) == 3, "it has pods")
+    operator.patch(path, {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}})
+
+    def workers() -> list[str]:
+        (role,) = operator.owned("rbac.authorization.k8s.io/v1/roles", path)
+        return [name for rule in role["rules"] for name in rule.get("resourceNames", ())]
+
+    operator.until(lambda: len(workers()) == 3, "the launcher may reach a third worker")
+
+
 def test_every_right_is_used(start: Start, openshift: None) -> None:
     # those to PodGroups are tested in test_gang_rights.py
     roles = {right for right in granted(rules_of("ClusterRole")) if right.resource != "podgroups"}
@@ -215,7 +240,7 @@ def test_every_right_is_used(start: Start, openshift: None) -> None:
         # an answer that was lost: whose is the object that has the name?
         recorder.lost = {right for right in roles if right.verb == "create" and right.resource in
                          ("pods", "services", "configmaps", "deployments", "horizontalpodautoscalers",
-                          "secrets", "jobs")}  # fmt: skip
+                          "secrets", "jobs", "serviceaccounts", "roles", "rolebindings")}  # fmt: skip
         # a status that cannot be written twice in a row is one Event, counted up
         recorder.broken[Right("kubeflow.org", "caffe2jobs/status", "patch")] = 2
         tensorboard(operator)
@@ -223,6 +248,7 @@ def test_every_right_is_used(start: Start, openshift: None) -> None:
         stops(operator)
         large(operator)
         launched(operator)
+        launched_by_kubectl(operator)
         every = csv.examples(sources.read())
         jobs = {f"ends-{number}": one for number, one in enumerate(every)}
         paths = {name: ends_and_goes(operator, one, name) for name, one in jobs.items()}

@@ -46,3 +46,4 @@ def test_the_playbook_and_the_chart_offer_them() -> None:
     assert "- name: DLJOB_CONFIG_NAMESPACE" in text
     assert "- name: DLJOB_TERMINATION_MESSAGE_POLICY" in text
     assert "- name: DLJOB_GANG_SCHEDULER_NAME" in text
+    assert "- name: DLJOB_MPI_KUBECTL_DELIVERY_IMAGE" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,9 @@ def test_a_file_per_group() -> None:
     assert versions("pytorchjobs.kubeflow.org.yaml") == {"v1": True}
     assert versions("jaxjobs.kubeflow.org.yaml") == {"v1": True}
     assert versions("paddlejobs.kubeflow.org.yaml") == {"v1": True}
-    assert versions("mpijobs.kubeflow.org.yaml") == {"v2beta1": True}
+    # stored as v1: the API server adds the defaults of the stored version to every job that it reads, and one of v2beta1
+    # marks its jobs
+    assert versions("mpijobs.kubeflow.org.yaml") == {"v1": True, "v2beta1": False}
     assert versions("xgboostjobs.kubeflow.org.yaml") == {"v1": True}
     assert versions("mxjobs.fioravanzo.org.yaml") == {"v1alpha1": True}
     assert versions("mxjobs.mpba.fbk.eu.yaml") == {"v1": True}
@@ -104,9 +107,30 @@ def test_what_can_be_scaled() -> None:
     }
 
 
-def test_versions_of_one_definition_have_the_same_schema() -> None:
+def fields_of(schema: Any, path: str = "") -> set[str]:
+    """The paths of all fields of a schema."""
+    below = [(f"{path}.{name}", one) for name, one in schema.get("properties", {}).items()]
+    below += [
+        (f"{path}[]", schema[key]) for key in ("items", "additionalProperties") if isinstance(schema.get(key), dict)
+    ]
+    return {path}.union(*(fields_of(one, where) for where, one in below))
+
+
+def test_versions_of_one_definition_have_the_same_fields() -> None:
     """Conversion only changes apiVersion: reading in a version drops fields that the version lacks."""
     for name, definition in DEFINITIONS.items():
         assert definition["spec"]["conversion"] == {"strategy": "None"}, name
-        first, *others = (v["schema"] for v in definition["spec"]["versions"])
-        assert all(other == first for other in others), name
+        first, *others = (v["schema"]["openAPIV3Schema"] for v in definition["spec"]["versions"])
+        assert all(fields_of(other) == fields_of(first) for other in others), name
+        assert name.startswith("mpijobs.") or all(other == first for other in others), name
+
+
+def test_one_version_marks_its_jobs() -> None:
+    v1, v2 = (v["schema"]["openAPIV3Schema"] for v in DEFINITIONS["mpijobs.kubeflow.org.yaml"]["spec"]["versions"])
+    paths = [one["properties"]["spec"]["properties"]["sshAuthMountPath"] for one in (v1, v2)]
+    assert [path.pop("default", None) for path in copy.deepcopy(paths)] == [None, "/root/.ssh"]
+    entries = [
+        one["properties"]["spec"]["properties"]["mpiReplicaSpecs"]["additionalProperties"]["properties"]
+        for one in (v1, v2)
+    ]
+    assert ["ExitCode" in one["restartPolicy"]["enum"] for one in entries] == [True, False]

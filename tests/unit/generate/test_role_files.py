@@ -123,8 +123,26 @@ def test_what_only_some_installations_grant() -> None:
     rule = {"apiGroups": ["policy"], "resources": ["budgets"], "verbs": ["create"]}
     owner = dataclasses.replace(FRAMEWORK, owns=("Service", "Secret"), permissions=(rule,))
     secrets = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "get"]}
-    assert rbac.optional(owner) == [rule, secrets], "no list and no change of Secrets"
-    assert rbac.optional(dataclasses.replace(FRAMEWORK, owns=("Service",), permissions=())) == []
+    assert rbac.optional(owner) == {"echo-permissions": [rule, secrets]}, "no list and no change of Secrets"
+    assert rbac.optional(dataclasses.replace(FRAMEWORK, owns=("Service",), permissions=())) == {}
+
+
+def test_the_rights_to_run_commands_in_pods_are_a_component_of_their_own() -> None:
+    """Who grants Secrets for SSH keys does not want to grant Roles and pods/exec with them."""
+    rule = {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}
+    permissions = ({"component": "exec-permissions", **rule},)
+    owns = ("Secret", "ServiceAccount", "Role", "RoleBinding")
+    found = rbac.optional(dataclasses.replace(FRAMEWORK, owns=owns, permissions=permissions))
+    granted = {name: grants(rules) for name, rules in found.items()}
+    assert granted["echo-permissions"] == {("", "secrets", "create"), ("", "secrets", "get")}
+    rbac_group = "rbac.authorization.k8s.io"
+    assert granted["echo-exec-permissions"] == {
+        ("", "pods/exec", "create"),
+        *(("", "serviceaccounts", verb) for verb in ("create", "get")),
+        *((rbac_group, "roles", verb) for verb in ("create", "get", "update")),
+        *((rbac_group, "rolebindings", verb) for verb in ("create", "get")),
+    }
+    assert list(granted) == ["echo-exec-permissions", "echo-permissions"]
 
 
 def test_what_ansible_operator_may_do_besides() -> None:

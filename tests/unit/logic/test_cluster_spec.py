@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from support.builders import UID, mxjob, seen_from
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from support.builders import MPI, UID, mpijob_v1, mxjob, seen_from
 
 
 def test_shape() -> None:
     job = mxjob("digits").v1alpha1().workers(2).option(RuntimeId="76no").entry("Scheduler", PsRootPort=9000)
     job.template_metadata("Worker", annotations={"a": "b"})
+    least: dict[str, object] = {"containers": ["mxnet"], "fields": {}, "limits": [], "service_account": ""}
     assert seen_from(job.job(), "Worker", 1) == {
         "job": {
             "name": "digits",
@@ -18,6 +21,7 @@ def test_shape() -> None:
             "runtime_id": "76no",
             "mode": "dist",
             "form": "v1alpha1",
+            "version": "",
         },
         "replicas": {
             "Scheduler": [{"host": "scheduler-76no-0.mxjob-76no", "port": 9000, "rank": 0}],
@@ -27,11 +31,12 @@ def test_shape() -> None:
             ],
         },
         "templates": {
-            "Scheduler": {"annotations": {}, "containers": ["mxnet"], "fields": {}},
-            "Worker": {"annotations": {"a": "b"}, "containers": ["mxnet"], "fields": {}},
+            "Scheduler": {**least, "annotations": {}},
+            "Worker": {**least, "annotations": {"a": "b"}},
         },
         "spec": {},
         "files": {},
+        "settings": {},
         "total": 3,
         "attempt": 0,
         "task": {"type": "Worker", "index": 1, "rank": 2},
@@ -47,3 +52,18 @@ def test_ranks_follow_the_framework_and_not_the_user() -> None:
         "Server": [1],
         "Worker": [2, 3],
     }
+
+
+def test_what_a_template_limits_and_its_account() -> None:
+    """Of all containers; a template is not validated yet."""
+    job = mpijob_v1()
+    spec = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
+    spec["serviceAccountName"] = "trainer"
+    spec["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1, "cpu": 1}, "requests": {"memory": 1}}
+    spec["containers"] += [{"name": "more", "image": "i", "resources": {"limits": {"cpu": 1, "memory": 1}}}]
+    found = build_cluster_spec(parse_job(job, MPI), MPI)["templates"]
+    assert found["Launcher"]["limits"] == ["cpu", "memory", "nvidia.com/gpu"]
+    assert found["Launcher"]["service_account"] == "trainer"
+    assert (found["Worker"]["limits"], found["Worker"]["service_account"]) == ([], "")
+    spec["containers"][1]["resources"] = {"limits": ["cpu"]}
+    assert build_cluster_spec(parse_job(job, MPI), MPI)["templates"]["Launcher"]["limits"] == ["cpu", "nvidia.com/gpu"]

@@ -33,6 +33,8 @@ from support.builders import (
     UID,
     XGBOOST,
     Resource,
+    mpijob,
+    mpijob_v1,
     mxjob,
     pytorchjob,
     tfjob,
@@ -59,6 +61,7 @@ EXPECTED: dict[str, tuple[Any, Any, Any]] = {
     "failure-report.yaml": NO_RUNTIME,
     "jax-digits.yaml": ([], [], []),
     "mpi-digits.yaml": ONLY_DLJOB,
+    "mpi-v1-digits.yaml": (NO, NO, NO),
     "mxnet-cleanup.yaml": NO_RUNTIME,
     "mxnet-digits-v1alpha1.yaml": NO_RUNTIME,
     "mxnet-digits.yaml": NO_RUNTIME,
@@ -165,14 +168,22 @@ def pods_of(manifest: Any) -> list[Any]:
     return pods
 
 
-@pytest.mark.parametrize(("path", "job"), [s for s in SOURCES if s.values[1]["apiVersion"] == V1])  # type: ignore[index]
+V1_SOURCES = [
+    source
+    for source in SOURCES
+    # an MPIJob of v1 has no other form
+    if (source.values[1]["apiVersion"] == V1 and source.values[1]["kind"] != "MPIJob")  # type: ignore[index]
+]
+
+
+@pytest.mark.parametrize(("path", "job"), V1_SOURCES)
 def test_a_dljob_has_the_pods_of_the_v1_job(path: Path, job: Resource) -> None:
     found = converted(job, DLJOB)
     assert found is not None
     assert pods_of(found.manifest) == pods_of(job)
 
 
-@pytest.mark.parametrize(("path", "job"), [s for s in SOURCES if s.values[1]["apiVersion"] == V1])  # type: ignore[index]
+@pytest.mark.parametrize(("path", "job"), V1_SOURCES)
 def test_a_v1_job_stays_as_it_is(path: Path, job: Resource) -> None:
     found = converted(job, V1)
     assert found is not None
@@ -275,13 +286,37 @@ def test_an_invalid_job() -> None:
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        ({"apiVersion": "kubeflow.org/v1", "kind": "MPIJob"}, "kind: kubeflow.org/v1 MPIJob is no job that can be"),
+        (
+            {"apiVersion": "kubeflow.org/v1alpha1", "kind": "MPIJob"},
+            "kind: kubeflow.org/v1alpha1 MPIJob is no job that",
+        ),
         ({"apiVersion": "dljob.operator/v1", "kind": "DLJob"}, "kind: dljob.operator/v1 DLJob is no job that can be"),
     ],
 )
 def test_a_kind_that_is_no_source(manifest: Resource, message: str) -> None:
     with pytest.raises(NotConvertible, match=message):
         convert(manifest, TRAINJOB, DECLARED)
+
+
+@pytest.mark.parametrize("target", [V1, DLJOB, TRAINJOB])
+def test_a_job_of_a_version_that_is_started_in_another_way(target: str) -> None:
+    """An image for kubectl exec needs no sshd, without which the result could not run."""
+    with pytest.raises(NotConvertible, match="apiVersion: the processes of a job of v1 are started in another way"):
+        convert(mpijob_v1(), target, DECLARED)
+
+
+def test_v1_has_no_jobs_of_the_newer_version() -> None:
+    with pytest.raises(NotConvertible, match=r"kind: kubeflow.org/v1 has no jobs of mpi: convert to dljob"):
+        to_v1(mpijob())
+
+
+def test_a_default_restart_policy_of_one_type() -> None:
+    """Never is not the launcher's default, though it is that of the flavor."""
+    job = mpijob()
+    job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
+    replicas = convert(job, DLJOB, DECLARED).manifest["spec"]["replicas"]
+    assert replicas["Launcher"]["restartPolicy"] == "Never"
+    assert "restartPolicy" not in replicas["Worker"]
 
 
 # --- DLJob

@@ -75,7 +75,7 @@ def test_exit_codes(declared: list[Any], codes: set[int]) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"nome": "x"}, "unknown key 'nome' in the framework; there are: container,"),
+        ({"nome": "x"}, "unknown key 'nome' in the framework; there are: batch_jobs, container,"),
         ({"name": ""}, "the framework lacks 'name'"),
         ({"container": None}, "the framework lacks 'container'"),
         ({"replica_types": {}}, "the framework lacks 'replica_types'"),
@@ -89,20 +89,16 @@ def test_exit_codes(declared: list[Any], codes: set[int]) -> None:
             "replica_types.Leader.long_running: 'yes' is neither true nor false",
         ),
         (
-            {"replica_types": {"Leader": {"batch_job": 1}}},
-            "replica_types.Leader.batch_job: 1 is neither true nor false",
+            {"replica_types": {"Leader": {"indexed": 1}}},
+            "replica_types.Leader.indexed: 1 is neither true nor false",
         ),
         (
             {"replica_types": {"Leader": {"resizable": 1}}},
             "replica_types.Leader.resizable: 1 is neither true nor false",
         ),
         (
-            {"replica_types": {"Leader": {"batch_job": True}}},
-            "replica_types.Leader: a batch Job runs one replica: give the type a maximum of 1",
-        ),
-        (
-            {"replica_types": {"Leader": {"batch_job": True, "maximum": 1}}},
-            "replica_types.Leader: a batch Job runs it: add Job to owns",
+            {"replica_types": {"Leader": {"indexed": False}}},
+            "replica_types.Leader: without an index there is one replica: give the type a maximum of 1",
         ),
         (
             {"replica_types": {"Leader": {"starts_after_if": {"a": "b"}}}},
@@ -111,10 +107,6 @@ def test_exit_codes(declared: list[Any], codes: set[int]) -> None:
         (
             {"replica_types": {"A": {}, "B": {"starts_after": {"A": "ready"}, "starts_after_if": {"a": True}}}},
             "replica_types.B.starts_after_if.a must be a string, not True",
-        ),
-        (
-            {"replica_types": {"Leader": {"default_restart_policy": "Often"}}},
-            "replica_types.Leader.default_restart_policy: 'Often' is none of Always",
         ),
         ({"replica_types": {"Leader": {"minimum": 2, "maximum": 1}}}, "the minimum 2 is above the maximum 1"),
         ({"success_target": ["Boss"]}, "success_target: 'Boss' is none of Leader, Follower"),
@@ -164,7 +156,7 @@ def test_mistakes(change: dict[str, Any], said: str) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"froms": 1}, r"unknown key 'froms' in flavors\[0\]; there are: default_clean_pod_policy,"),
+        ({"froms": 1}, r"unknown key 'froms' in flavors\[0\]; there are: batch_jobs, default_clean_pod_policy,"),
         ({"groups": []}, r"flavors\[0\] lacks 'groups'"),
         ({"groups": "example.com"}, r"flavors\[0\].groups must be a list of strings, not 'example.com'"),
         ({"replicas_layout": ""}, r"flavors\[0\] lacks 'replicas_layout'"),
@@ -189,11 +181,32 @@ def test_mistakes(change: dict[str, Any], said: str) -> None:
         ({"replica_fields": {"Boss": {"x": {}}}}, r"flavors\[0\].replica_fields: 'Boss' is none of Leader, Follower"),
         ({"replica_fields": {"Leader": "x"}}, r"flavors\[0\].replica_fields.Leader must be a mapping"),
         ({"labels": ["l"]}, r"flavors\[0\].labels must be a mapping"),
+        ({"batch_jobs": ["Boss"]}, r"flavors\[0\].batch_jobs: 'Boss' is none of Leader, Follower"),
+        (
+            {"batch_jobs": ["Leader"]},
+            r"flavors\[0\].batch_jobs: a batch Job runs one replica, Leader: set its indexed to false",
+        ),
+        (
+            {"default_restart_policies": {"Leader": "Often"}},
+            r"flavors\[0\].default_restart_policies.Leader: 'Often' is none of Always",
+        ),
+        ({"default_restart_policies": {"Boss": "Never"}}, "default_restart_policies: 'Boss' is none of Leader"),
+        ({"version": 1}, r"flavors\[0\].version must be a string, not 1"),
+        ({"marker": {"path": "/a"}}, r"flavors\[0\].marker is of no effect without version: add it there"),
+        ({"version": "v1", "marker": {"a": 1, "b": 2}}, r"flavors\[0\].marker must have one field with its default"),
+        ({"version": "v1", "marker": {"a": None}}, r"flavors\[0\].marker must have one field with its default"),
     ],
 )
 def test_mistakes_in_a_flavor(change: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidFramework, match=said):
         echo_framework_of_flavor(**change)
+
+
+def test_a_type_that_a_batch_job_runs_needs_the_right() -> None:
+    types = {"Leader": {"indexed": False, "maximum": 1}}
+    flavors = [{**flavor, "batch_jobs": ["Leader"]} for flavor in ECHO_DECLARATION["flavors"]]
+    with pytest.raises(InvalidFramework, match=r"flavors\[0\].batch_jobs: add Job to owns"):
+        framework_loader.framework({**ECHO_DECLARATION, "replica_types": types, "flavors": flavors})
 
 
 def test_type_named() -> None:

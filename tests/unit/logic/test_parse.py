@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import flavor_of, parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.flavors import flavor_of
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import (
     RunPolicy,

@@ -25,6 +25,7 @@ from support.builders import (
     Resource,
     jaxjob,
     mpijob,
+    mpijob_v1,
     paddlejob,
     pods_of,
     pytorchjob,
@@ -39,7 +40,7 @@ KINDS = {
     "XGBoostJob": (XGBOOST, ("v1",)),
     "PaddleJob": (PADDLE, ("v1",)),
     "JAXJob": (JAX, ("v1",)),
-    "MPIJob": (MPI, ("v2beta1",)),
+    "MPIJob": (MPI, ("v1", "v2beta1")),
 }
 TRAINING = "training.kubeflow.org/"
 
@@ -123,6 +124,27 @@ def test_a_running_job_is_adopted_with_all_its_pods(job: Resource, pods: list[st
     name = job["metadata"]["name"]
     assert verdict.adopts == (*(f"Pod/{name}-{pod}" for pod in pods), *(f"Service/{name}-{one}" for one in services))
     assert verdict.notes == ()
+
+
+def test_an_mpijob_keeps_its_account_as_it_is() -> None:
+    """Nothing looks for these objects by their labels, so the operator needs no right to patch them."""
+    job = running(mpijob_v1())
+    own = {"namespace": "default", "ownerReferences": [reference(job)], "labels": {"app": "pi"}}
+    group = "rbac.authorization.k8s.io/v1"
+    account = [
+        {"apiVersion": version, "kind": kind, "metadata": {"name": "pi-launcher", "uid": kind, **own}}
+        for version, kind in (("v1", "ServiceAccount"), (group, "Role"), (group, "RoleBinding"))
+    ]
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "pi-config", "uid": "config", **own}}
+    pods = [one for one in theirs(job) if one["kind"] == "Pod"]  # training-operator makes no Services of this kind
+    verdict = judge(job, [*pods, config, *account], unpatchable=("ServiceAccount", "Role", "RoleBinding"))
+    assert verdict.problems == ()
+    assert verdict.adopts == ("ConfigMap/pi-config", "Pod/pi-launcher", "Pod/pi-worker-0", "Pod/pi-worker-1")
+    (problem,) = judge(job, [*pods, config, *account], unpatchable=("ConfigMap",)).problems
+    assert "the operator may not patch configmaps" in problem.text
+    account[1]["metadata"]["ownerReferences"] = []
+    (problem,) = judge(job, [config, *account]).problems
+    assert problem.where == "Role/pi-launcher"
 
 
 JOB = running(pytorchjob(master=1, worker=1))
@@ -300,7 +322,7 @@ def renamed_container(job: Resource) -> Resource:
     return made
 
 
-MPI_V1 = {**mpijob(), "apiVersion": "kubeflow.org/v1"}
+MPI_V1ALPHA1 = {**mpijob(), "apiVersion": "kubeflow.org/v1alpha1"}
 JOB_PROBLEMS = {
     "a container of another name": (
         renamed_container(JOB),
@@ -319,9 +341,9 @@ JOB_PROBLEMS = {
         "",
     ),
     "a kind of training-operator that is not served in its version": (
-        MPI_V1,
+        MPI_V1ALPHA1,
         "apiVersion",
-        "this operator serves MPIJob as kubeflow.org/v2beta1, not as kubeflow.org/v1",
+        "this operator serves MPIJob as kubeflow.org/v1, kubeflow.org/v2beta1, not as kubeflow.org/v1alpha1",
     ),
     "a job of mpi-operator": (mpijob(), "apiVersion", "are not training-operator's"),
     "a job of an operator before training-operator": (

@@ -95,17 +95,18 @@ def test_all_can_be_adopted(cluster: Cluster, capsys: pytest.CaptureFixture[str]
 def test_some_cannot(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     one_job(cluster)
     cluster.define("JAXJob", "v1")
-    cluster.define("MPIJob", "v1")
+    cluster.define("MPIJob", "v1alpha1")
     cluster.run(jaxjob(worker=1), "another", ())
-    cluster.run({**jaxjob(), "apiVersion": "kubeflow.org/v1", "kind": "MPIJob"}, "pi", (), "lab")
+    cluster.run({**jaxjob(), "apiVersion": "kubeflow.org/v1alpha1", "kind": "MPIJob"}, "pi", (), "lab")
     taken = {"metadata": {"name": "digits-master-0", "namespace": "team"}}
     cluster.fake.add(("team", "services"), taken)
     assert cli.main(["preflight"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "lab/pi MPIJob: cannot be adopted"
-    assert lines[1] == "  apiVersion: this operator serves MPIJob as kubeflow.org/v2beta1, not as kubeflow.org/v1"
+    served = "kubeflow.org/v1, kubeflow.org/v2beta1"
+    assert lines[1] == f"  apiVersion: this operator serves MPIJob as {served}, not as kubeflow.org/v1alpha1"
     assert lines[2].startswith("    fix: let the job end")
-    assert lines[3].startswith("  CustomResourceDefinition/mpijobs.kubeflow.org: status.storedVersions has v1")
+    assert lines[3].startswith("  CustomResourceDefinition/mpijobs.kubeflow.org: status.storedVersions has v1alpha1")
     assert lines[5:8] == [
         "team/another JAXJob: can be adopted",
         "  note: 1 of 1 pods do not exist and will be created: another-worker-0",
@@ -134,7 +135,7 @@ def test_a_pod_group_needs_a_permission(cluster: Cluster, capsys: pytest.Capture
 
 def test_as_json(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     one_job(cluster)
-    cluster.define("MPIJob", "v1")
+    cluster.define("MPIJob", "v1alpha1")
     cluster.patchable = {"services"}
     assert cli.main(["preflight", "-o", "json"]) == 1
     document = json.loads(capsys.readouterr().out)
@@ -293,4 +294,4 @@ def test_the_frameworks_are_those_that_a_reconcile_uses() -> None:
     assert set(found) >= {"TFJob", "PyTorchJob", "MXJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob"}
     assert found["PyTorchJob"].framework.hooks.objects is not None
     assert found["TFJob"].framework.files
-    assert found["MPIJob"].kind.versions == ("v2beta1",)
+    assert found["MPIJob"].kind.versions == ("v1", "v2beta1")

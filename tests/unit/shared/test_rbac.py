@@ -27,6 +27,29 @@ def test_a_denial_is_explained_with_the_rbac_rule() -> None:
     assert explain_denial(DENIED).startswith(DENIED)
 
 
+NOT_HELD = (
+    'roles.rbac.authorization.k8s.io "x" is forbidden: user "y" (groups=["a" "b"]) is attempting to grant RBAC '
+    'permissions not currently held:\n{APIGroups:[""], Resources:["pods"], Verbs:["get"]}\n'
+    '{APIGroups:[""], Resources:["pods/exec"], ResourceNames:["w-0" "w-1"], Verbs:["create" "get"]}'
+)
+
+
+@pytest.mark.parametrize("text", [NOT_HELD, NOT_HELD.replace('"', '\\"')])
+def test_what_an_account_may_not_give_is_explained_too(text: str) -> None:
+    """The API server lets nobody create a Role with more rights than his own."""
+    assert rules(explain_denial(text)) == [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get"]},
+    ]
+    assert missing_permissions([text, text]) == (explain_denial(text),)
+
+
+def test_the_rule_is_not_lost_behind_the_names_of_a_large_job() -> None:
+    names = " ".join(f'"w-{index}"' for index in range(5000))
+    assert len(explain_denial(NOT_HELD.replace('"w-0" "w-1"', names))) < 600
+
+
 @pytest.mark.parametrize("text", [QUOTA, "", "no route to host"])
 def test_other_messages_are_not_changed(text: str) -> None:
     assert explain_denial(text) == text

@@ -64,7 +64,9 @@ class Declared:
     kinds: tuple[Kind, ...]
 
     def v1_kind(self) -> str:
-        """The framework's kind of kubeflow.org/v1, "" where it has none."""
+        """The framework's kind of kubeflow.org/v1, "" where it has none, or one that means something else."""
+        if self.framework.flavors[-1].version not in ("", "v1"):
+            return ""
         return next((k.name for k in self.kinds if k.group == "kubeflow.org" and "v1" in k.versions), "")
 
 

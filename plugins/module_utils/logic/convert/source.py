@@ -15,8 +15,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.model
     Report,
     Source,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.flavors import flavor_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import flavor_of, parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     MODE_LOCAL,
     RESTART_ALWAYS,
@@ -55,6 +56,8 @@ def read(manifest: Manifest, declared: Declared) -> Source:
     framework = declared.framework
     try:
         flavor = flavor_of(manifest, framework)
+        if flavor.version != framework.flavors[-1].version:
+            raise NotConvertible(_other_version(declared, flavor))
         job = parse_job(_without_default_programs(manifest, flavor, report), framework)
     except InvalidJob as e:
         raise NotConvertible("; ".join(e.problems)) from None
@@ -100,6 +103,14 @@ def _without_default_programs(manifest: Manifest, flavor: ApiFlavor, report: Rep
     return {**manifest, "spec": made}
 
 
+def _other_version(declared: Declared, flavor: ApiFlavor) -> str:
+    newest = declared.framework.flavors[-1].version
+    return (
+        f"apiVersion: the processes of a job of {flavor.version} are started in another way than those of {newest}, "
+        f"which the target has: write it as {newest} first, see docs/compatibility.md"
+    )
+
+
 def _replicas(job: DLJob, group: ReplicaGroup, declared: Declared, report: Report) -> Replicas:
     newest = declared.framework.flavors[-1]
     template = copy.deepcopy(dict(group.template))
@@ -113,7 +124,7 @@ def _replicas(job: DLJob, group: ReplicaGroup, declared: Declared, report: Repor
         policy = _policy_by_exit_code(job, group, report)
     if group.port != job.flavor.default_port and job.flavor.port_fields:
         _name_port(template, group, declared, report)
-    is_default = policy == newest.default_restart_policy and job.flavor.fails_by != FAILS_BY_TARGET
+    is_default = policy == newest.default_policy_of(group.type) and job.flavor.fails_by != FAILS_BY_TARGET
     return Replicas(group.path, group.replicas, "" if is_default else policy, template)
 
 

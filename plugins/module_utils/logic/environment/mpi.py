@@ -16,6 +16,7 @@ IMPLEMENTATIONS = (OPEN_MPI, INTEL, MPICH)
 CONFIG_PATH = "/etc/mpi"
 HOSTFILE = "hostfile"
 _HOSTFILE = f"{CONFIG_PATH}/{HOSTFILE}"
+NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
 _SSH_ARGUMENTS = "-o ConnectionAttempts=10"
 """An sshd may start later than the launcher."""
 
@@ -41,7 +42,7 @@ def mpi_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
         MPICH: {"HYDRA_HOST_FILE": _HOSTFILE, "HYDRA_LAUNCH_EXTRA_ARGS": _SSH_ARGUMENTS},
     }
     # a launcher that does not train must see no GPU of its node, which some container runtimes would show it
-    hidden = {} if launcher_works(cluster) else {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
+    hidden = {} if launcher_works(cluster) else NO_GPU
     return {**role, **by_implementation[implementation_of(cluster)], **hidden}
 
 

@@ -1,4 +1,4 @@
-"""What an MPIJob needs besides its variables: SSH keys, the list of hosts, the mounts of both, and an sshd.
+"""What an MPIJob v2beta1 needs besides its variables: SSH keys, the list of hosts, the mounts of both, and an sshd.
 
 Source: mpi-operator's v2beta1 MPIJob (0.8). Names, paths and contents are its own.
 """
@@ -19,24 +19,26 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.m
     launcher_works,
     slots_of,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.mpi_common import (
+    CONFIG_VOLUME,
+    DISCOVER_HOSTS,
+    LABEL_INDEX,
+    config_name,
+    config_volume,
+    slots_errors,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster
 
 CREATION_POLICIES = ("AtStartup", "WaitForWorkersReady")
-DISCOVER_HOSTS = "discover_hosts.sh"
-"""The script by which elastic Horovod learns of its hosts."""
 ROOT_SSH_PATH = "/root/.ssh"
-_SSH_VOLUME, _CONFIG_VOLUME = "ssh-auth", "mpi-job-config"
-_LABEL_INDEX = "training.kubeflow.org/replica-index"
-_MOST_SLOTS = 2**31 - 1
+_SSH_VOLUME = "ssh-auth"
 
 
 def validate(cluster: Cluster) -> Iterator[str]:
     """The errors of an MPIJob's own fields, one sentence each."""
     spec = cluster["spec"]
-    slots = spec.get("slotsPerWorker")
-    if slots is not None and (isinstance(slots, bool) or not isinstance(slots, int) or not 1 <= slots <= _MOST_SLOTS):
-        yield f"spec.slotsPerWorker is {slots!r}: it must be a whole number of at least 1"
+    yield from slots_errors(cluster)
     as_worker = spec.get("runLauncherAsWorker")
     if as_worker is not None and not isinstance(as_worker, bool):
         yield f"spec.runLauncherAsWorker must be true or false, not {as_worker!r}"
@@ -63,13 +65,13 @@ def pod_defaults(cluster: Cluster) -> Mapping[str, Any]:
     container: dict[str, Any] = {"name": main, "volumeMounts": [{"name": _SSH_VOLUME, "mountPath": path}]}
     volumes = [_ssh_volume(job["name"], path)]
     if task["type"] == LAUNCHER:
-        container["volumeMounts"].append({"name": _CONFIG_VOLUME, "mountPath": CONFIG_PATH})
-        volumes.append(_config_volume(job["name"]))
+        container["volumeMounts"].append({"name": CONFIG_VOLUME, "mountPath": CONFIG_PATH})
+        volumes.append(config_volume(job["name"], {HOSTFILE: 0o444, DISCOVER_HOSTS: 0o555}))
     else:
         container["command"] = ["/usr/sbin/sshd", "-De"]
     index = _label_index(cluster)
     return {
-        "metadata": {"labels": {_LABEL_INDEX: index}} if index else {},
+        "metadata": {"labels": {LABEL_INDEX: index}} if index else {},
         "spec": {"containers": [container], "volumes": volumes},
     }
 
@@ -95,19 +97,6 @@ def _ssh_volume(job: str, path: str) -> dict[str, Any]:
     }
 
 
-def _config_volume(job: str) -> dict[str, Any]:
-    return {
-        "name": _CONFIG_VOLUME,
-        "configMap": {
-            "name": _config_name(job),
-            "items": [
-                {"key": HOSTFILE, "path": HOSTFILE, "mode": 0o444},
-                {"key": DISCOVER_HOSTS, "path": DISCOVER_HOSTS, "mode": 0o555},
-            ],
-        },
-    }
-
-
 def objects(cluster: Cluster) -> Sequence[Mapping[str, Any]]:
     """The Secret with the job's key pair, which the operator generates, and the ConfigMap with its hosts."""
     name = cluster["job"]["name"]
@@ -125,7 +114,7 @@ def objects(cluster: Cluster) -> Sequence[Mapping[str, Any]]:
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": _config_name(name), "labels": {"app": name}},
+            "metadata": {"name": config_name(name), "labels": {"app": name}},
             "data": {HOSTFILE: _hostfile(cluster), DISCOVER_HOSTS: _discover_hosts(cluster)},
         },
     )
@@ -161,7 +150,3 @@ def _address(cluster: Cluster, host: str) -> str:
 
 def _secret_name(job: str) -> str:
     return f"{job}-ssh"
-
-
-def _config_name(job: str) -> str:
-    return f"{job}-config"

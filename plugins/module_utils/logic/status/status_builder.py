@@ -70,6 +70,8 @@ class StatusBuilder:
         self._events: list[EventNote] = []
         self._fields["runtimeId"] = job.runtime_id
         self._fields["observedGeneration"] = job.generation
+        if job.flavor.version:
+            self._fields[c.STATUS_API_VERSION] = job.api_version
         self._fields["conditions"] = conditions.read_conditions(self._fields)
         if finished:
             self._fields["state"] = outcome(old)
