@@ -371,23 +371,33 @@ def _is_over(one: Seen) -> bool:
 def _times(names: Sequence[str], pods: int, observer: Observer) -> dict[str, Any]:
     """The times of each job and of all jobs together; None for an event that never came."""
     seen = [observer.seen(name) for name in names]
-    accepted = [one.accepted for one in seen if one.accepted is not None]
+    starts = [_start(one) for one in seen]
+    accepted = [start for start in starts if start is not None]
     ends = [max(one.pods) if len(one.pods) >= pods else None for one in seen]
     runs = [one.running for one in seen]
     return {
-        "first_pod": tuple(_after(one.accepted, min(one.pods, default=None)) for one in seen),
-        "all_pods": tuple(_after(one.accepted, end) for one, end in zip(seen, ends, strict=True)),
-        "running": tuple(_after(one.accepted, one.running) for one in seen),
+        "first_pod": tuple(_after(start, min(one.pods, default=None)) for start, one in zip(starts, seen, strict=True)),
+        "all_pods": tuple(_after(start, end) for start, end in zip(starts, ends, strict=True)),
+        "running": tuple(_after(start, end) for start, end in zip(starts, runs, strict=True)),
         "wall": _last(accepted, ends),
         "wall_running": _last(accepted, runs),
     }
 
 
+_LEAST = 0.001
+"""Seconds: the responses and the two watches are read by threads of their own, so closer times have no order."""
+
+
+def _start(one: Seen) -> float | None:
+    """When the job existed: on a busy machine its first watch event may be read before the response to its POST."""
+    return min((time for time in (one.accepted, one.appeared) if time is not None), default=None)
+
+
 def _after(start: float | None, end: float | None) -> float | None:
-    """The seconds in between; at least 0, since a watch event may precede the response to the causing request."""
-    return None if start is None or end is None else max(0.0, end - start)
+    """The seconds in between."""
+    return None if start is None or end is None else max(_LEAST, end - start)
 
 
 def _last(starts: Sequence[float], ends: Sequence[float | None]) -> float | None:
     whole = [end for end in ends if end is not None]
-    return max(whole) - min(starts) if starts and len(whole) == len(ends) else None
+    return max(_LEAST, max(whole) - min(starts)) if starts and len(whole) == len(ends) else None
