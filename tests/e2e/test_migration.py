@@ -18,7 +18,7 @@ from bench.peers import training_operator
 from bench.peers.base import Peer, Running, free_port
 from devtools.demo.operator_process import OperatorProcess
 from kubernetes import client
-from support.builders import paddlejob, pytorchjob, tfjob, xgboostjob
+from support.builders import mpijob_v1, paddlejob, pytorchjob, tfjob, xgboostjob
 from support.live_jobs import SHELL_IMAGE, UNTIL_RELEASED, Cluster, Job, until
 
 pytestmark = [pytest.mark.exclusive, pytest.mark.full]
@@ -30,6 +30,8 @@ def until_released(manifest: dict[str, Any], name: str) -> dict[str, Any]:
     (field,) = (key for key in manifest["spec"] if key.endswith("ReplicaSpecs"))
     for replica in manifest["spec"][field].values():
         (container,) = replica["template"]["spec"]["containers"]
+        if field == "mpiReplicaSpecs":
+            container["name"] = "mpi"
         container.update(image=SHELL_IMAGE, command=["sh", "-c", UNTIL_RELEASED])
         container.pop("args", None)
     return manifest
@@ -68,7 +70,6 @@ def predecessor(cluster: Path, crds: None, api: client.ApiClient) -> Iterator[Pe
         return [
             str(program), f"--health-probe-bind-address=127.0.0.1:{free_port()}",
             f"--metrics-bind-address=127.0.0.1:{free_port()}", f"--webhook-server-port={free_port()}",
-            *training_operator.SCHEMES,
         ]  # fmt: skip
 
     default = training_operator.DEFAULT
@@ -91,6 +92,7 @@ def test_jobs_go_on_with_the_same_pods_and_back_again(
         "tensorflow": tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=2),
         "xgboost": xgboostjob(worker=1),
         "paddle": paddlejob(worker=2),
+        "mpi": mpijob_v1(worker=2),
     }
     jobs: dict[str, Job] = {}
     pods: dict[str, dict[str, str]] = {}

@@ -23,14 +23,12 @@ WEBHOOK = "validator.training-operator.kubeflow.org"
 CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")
 """The folder of its serving certificate, which its pod would mount from the Secret."""
 LIFTED_THREADS = 8
-_SERVED_BY_US = ("mxjobs", "tfjobs", "mpijobs")
-"""MXJob and TFJob for equal validation, MPIJob because of SCHEMES."""
-SCHEMES = [f"--enable-scheme={kind}" for kind in ("mxjob", "tfjob", "pytorchjob", "xgboostjob", "paddlejob")]
-"""All but MPIJob: its v1 and this operator's v2beta1 cannot have one definition."""
+_SERVED_BY_US = ("mxjobs", "tfjobs")
+"""For equal validation."""
 
 
 def prepare(kubeconfig: Path) -> None:
-    """Install the objects of its manifests. MXJob, TFJob and MPIJob keep this operator's CRDs."""
+    """Install the objects of its manifests. MXJob and TFJob keep this operator's CRDs."""
     client = Client(kubeconfig)
     client.ensure("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     client.ensure(f"/api/v1/namespaces/{NAMESPACE}/secrets", {"metadata": {"name": SECRET}})
@@ -72,7 +70,6 @@ def _default(kubeconfig: Path, scratch: Path) -> list[str]:
         str(tools.training_operator() / "training-operator"),
         f"--health-probe-bind-address=127.0.0.1:{free_port()}",
         f"--webhook-server-port={free_port()}",
-        *SCHEMES,
     ]
 
 
@@ -80,7 +77,6 @@ def _lifted(kubeconfig: Path, scratch: Path) -> list[str]:
     return [
         str(tools.training_operator() / "training-operator-unlimited"),
         f"--controller-threads={LIFTED_THREADS}",
-        *SCHEMES,
     ]
 
 
