@@ -54,9 +54,10 @@ def schema(framework: Framework, kind: Kind, version: str) -> Schema:
         "The training program and its replicas.",
         {
             **{layout.field: layout.schema() for _, layout in layouts},
-            **options(framework, every),
-            **framework.own.fields,
             # those of other versions too, which a write through this one must not drop
+            **options(framework, every),
+            **options(framework, flavors),
+            **framework.own.fields,
             **{name: field for flavor in every for name, field in flavor.own.fields.items()},
             **_marked(flavors),
         },
@@ -72,7 +73,7 @@ def _check_versions(kind: Kind, flavors: Sequence[Flavor]) -> None:
     for version in unmarked:
         if version not in kind.versions:
             raise InvalidFramework(f"kinds: {kind.name} of {kind.group} is not served as {version}: add the version")
-        if version != kind.versions[0] or len(unmarked) > 1:
+        if version != kind.versions[0]:
             # the API server adds the defaults of the stored version to every object that it reads
             raise InvalidFramework(
                 f"kinds: {kind.name} of {kind.group}: the flavor of {version} needs a marker; only that of the first "

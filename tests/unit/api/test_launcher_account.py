@@ -10,6 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reader import R
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from support.builders import MPI, NOW, UID, Resource, mpijob_v1
 from support.fake_api_server import FakeApiServer, FakeRestClient, Fault, failure
+from support.fake_cluster import FakeCluster
 
 KEY = ("default", "mpijobs")
 ACCOUNT = ("serviceaccounts", "roles", "rolebindings")
@@ -72,6 +73,15 @@ def test_it_exists_before_the_pods() -> None:
     for plural in ACCOUNT:
         (owner,) = here.server.objects["default", plural]["pi-launcher"]["metadata"]["ownerReferences"]
         assert (owner["uid"], owner["apiVersion"]) == (UID, "kubeflow.org/v1")
+
+
+def test_it_goes_through_the_operators_own_connection() -> None:
+    """A Route, which is not watched either, has a client of its own."""
+    fake_cluster = FakeCluster(mpijob_v1(), MPI)
+    planned = fake_cluster.planned()
+    assert planned.routes == ()
+    kinds = [manifest["kind"] for manifest in planned.auxiliary_objects]
+    assert kinds == ["ServiceAccount", "Role", "RoleBinding", "ConfigMap"]
 
 
 def test_a_job_at_rest_asks_for_nothing() -> None:

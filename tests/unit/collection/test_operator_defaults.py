@@ -25,6 +25,7 @@ from support.builders import declaration
         (operator_defaults.force_delete_after, "300", 300),
         (operator_defaults.positive, "7", 7),
         (operator_defaults.termination_message_policy, "File", "File"),
+        (operator_defaults.image, "a.example/b:1", "a.example/b:1"),
         (operator_defaults.cloud, "", ""),
         (operator_defaults.cloud, "gke", "gke"),
     ],
@@ -37,6 +38,7 @@ def test_a_value(read: Callable[[str], object], text: str, value: object) -> Non
     ("read", "text", "says"),
     [
         *((operator_defaults.force_delete_after, text, "a number of seconds") for text in ("-1", "5m", "1.5")),
+        *((operator_defaults.image, text, "no name of an image") for text in ("", "a b", "a:1\n")),
         *((operator_defaults.positive, text, "a number of 1 or more") for text in ("", "0", "-1", "many", "1e3")),
         *(
             (operator_defaults.termination_message_policy, text, "neither FallbackToLogsOnError nor File")

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from ansible.errors import AnsibleActionFail
-from ansible_collections.dljob.operator.plugins.action.reconcile import _settings
+from ansible_collections.dljob.operator.plugins.action.reconcile import _configured, _settings
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from support.builders import MPI, manifest_of, mpijob_v1
 
 ROOT = Path(__file__).resolve().parents[3]
 ARGUMENTS = {"config_map": "gpus", "cloud": "", "cluster_domain": "cluster.local"}
@@ -37,6 +39,21 @@ def test_the_gang_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.owned_kind == "PodGroup.scheduling.volcano.sh"
     with pytest.raises(AnsibleActionFail, match="DLJOB_GANG_SCHEDULER_NAME: 'a b' is no schedulerName"):
         settings(monkeypatch, DLJOB_GANG_SCHEDULER_NAME="a b")
+
+
+def test_the_image_with_kubectl_reaches_the_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    def image(given: str) -> str:
+        monkeypatch.setenv("DLJOB_MPI_KUBECTL_DELIVERY_IMAGE", given)
+        framework = _configured(MPI)
+        (container,) = manifest_of(parse_job(mpijob_v1(), framework), "launcher", framework=framework)["spec"][
+            "initContainers"
+        ]
+        return str(container["image"])
+
+    assert image("mirror/kubectl:1") == "mirror/kubectl:1"
+    assert image("") == "mpioperator/kubectl-delivery:latest"
+    with pytest.raises(AnsibleActionFail, match="DLJOB_MPI_KUBECTL_DELIVERY_IMAGE: 'a b' is no name of an image"):
+        image("a b")
 
 
 def test_the_playbook_and_the_chart_offer_them() -> None:

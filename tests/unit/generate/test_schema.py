@@ -346,6 +346,51 @@ def test_flavors_with_the_same_field() -> None:
         of_flavors(LIST_FLAVOR, {**MAP_FLAVOR, "replicas_fields": ["replicaSpecs"]})
 
 
+# --- versions with flavors of their own
+
+OLD = {**MAP_FLAVOR, "version": "v1", "fields": {"old": {"type": "string"}}, "managers": ["example.com/old"]}
+NEW = {
+    **MAP_FLAVOR,
+    "version": "v2",
+    "marker": {"new": "x"},
+    "fields": {"new": {"type": "string"}},
+    "managers": ["example.com/new"],
+    "restart_policies": ["Never"],
+}
+
+
+def versions(*names: str) -> list[dict[str, Any]]:
+    return [{**KIND, "versions": list(names)}]
+
+
+def test_versions_have_all_fields_and_each_its_own_rules() -> None:
+    made = of_flavors(OLD, NEW, kinds=versions("v1", "v2"))
+    specs = [one["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] for one in made["spec"]["versions"]]
+    v1, v2 = specs
+    assert set(v1) == set(v2)
+    assert [one["new"].get("default") for one in specs] == [None, "x"], "by which the API server marks the jobs of v2"
+    managers = [one["runPolicy"]["properties"]["managedBy"]["enum"] for one in specs]
+    assert [("example.com/old" in one, "example.com/new" in one) for one in managers] == [(True, False), (False, True)]
+    policies = [one["echoSpecs"]["additionalProperties"]["properties"]["restartPolicy"]["enum"] for one in specs]
+    assert policies[1] == ["Never"] != policies[0]
+    status = [one["schema"]["openAPIV3Schema"]["properties"]["status"] for one in made["spec"]["versions"]]
+    assert all("apiVersion" in one["properties"] for one in status)
+    assert "apiVersion" not in schema(crd(MAP))["properties"]["status"]["properties"], "where versions do not differ"
+
+
+@pytest.mark.parametrize(
+    ("flavors", "served", "said"),
+    [
+        ((OLD, NEW), ("v2", "v1"), "the flavor of v1 needs a marker; only that of the first version, which is stored"),
+        ((OLD, {**NEW, "marker": {}}), ("v1", "v2"), "the flavor of v2 needs a marker"),
+        ((OLD, NEW), ("v2",), "EchoJob of example.com is not served as v1: add the version"),
+    ],
+)
+def test_versions_that_cannot_be_told_apart(flavors: Any, served: Any, said: str) -> None:
+    with pytest.raises(InvalidFramework, match=said):
+        of_flavors(*flavors, kinds=versions(*served))
+
+
 # --- the definition
 
 

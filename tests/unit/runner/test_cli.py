@@ -76,6 +76,21 @@ def test_the_gang_scheduler_reaches_the_runs(
     assert "'My Scheduler' is no schedulerName; write volcano" in capsys.readouterr().err
 
 
+def test_the_image_with_kubectl_reaches_the_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def image(*given: str) -> str:
+        return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_MPI_KUBECTL_DELIVERY_IMAGE"]
+
+    assert image() == "mpioperator/kubectl-delivery:latest"
+    monkeypatch.setenv("DLJOB_MPI_KUBECTL_DELIVERY_IMAGE", "mirror/kubectl:1")
+    assert image() == "mirror/kubectl:1"
+    assert image("--mpi-kubectl-delivery-image", "mine:2") == "mine:2"
+    with pytest.raises(SystemExit):
+        image("--mpi-kubectl-delivery-image", "two words")
+    assert "'two words' is no name of an image" in capsys.readouterr().err
+
+
 def test_another_namespace_of_the_config_map_reaches_the_runs_and_the_engine(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
