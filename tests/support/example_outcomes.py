@@ -49,6 +49,7 @@ OUTCOMES = {
     "policy-ttl.yaml": Outcome(gone=True),
     "tensorflow-chief-evaluator.yaml": Outcome(log=("evaluator", r'"task": ?\{"type": ?"evaluator", ?"index": ?0\}')),
     "xgboost-digits.yaml": Outcome(log=("master", r"final: test_accuracy=0\.9[5-9]\d* processes=2 rounds=40")),
+    "xgboost-lightgbm.yaml": Outcome(log=("master", r"final: test_accuracy=0\.9[5-9]\d* processes=2 rounds=40")),
 }
 """The files that tests/e2e/test_examples.py runs."""
 
@@ -60,6 +61,7 @@ ELSEWHERE = {
     "mxnet-restart-job.yaml": "tests/e2e/test_restart_scope.py::test_a_training_outlives_a_lost_server",
     "pytorch-digits.yaml": "tests/e2e/test_pytorch.py::test_example_trains",
     "pytorch-elastic.yaml": "tests/e2e/test_pytorch.py::test_a_worker_comes_in_the_middle",
+    "pytorch-etcd.yaml": "tests/e2e/test_pytorch.py::test_a_replaced_worker_joins_again_at_etcd",
     "tensorflow-digits-v1alpha1.yaml": "tests/e2e/test_tensorflow.py::test_example_trains",
     "tensorflow-digits.yaml": "tests/e2e/test_tensorflow.py::test_example_trains",
     "tensorflow-accelerators.yaml": "tests/e2e/test_accelerators.py::test_the_example_lists_the_mounted_driver",
