@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 from devtools.cluster.settings import settings_from
-from kubernetes import client, watch
+from kubernetes import client
 from support.gpus import advertised
-from support.live_jobs import Cluster, Job
+from support.live_jobs import Cluster, Job, start_server
 from support.upstream_manifests import preferred
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,13 +30,7 @@ def example(name: str) -> list[dict[str, Any]]:
 def redis(here: Cluster) -> str:
     """A real Redis server in the test's namespace, ready, as the example brings it along; its Service's name."""
     _, deployment, service = example("caffe2-digits-redis.yaml")
-    apps = client.AppsV1Api(here.core.api_client)
-    apps.create_namespaced_deployment(here.namespace, deployment)
-    here.core.create_namespaced_service(here.namespace, service)
-    for event in watch.Watch().stream(apps.list_namespaced_deployment, here.namespace, timeout_seconds=120):
-        if event["object"].status.ready_replicas:
-            return str(service["metadata"]["name"])
-    raise AssertionError("the Redis server is not ready after 120 s")
+    return start_server(here, deployment, service)
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 import yaml
 from kubernetes import client
 from support.builders import pytorchjob
-from support.live_jobs import SHELL_IMAGE, Cluster, Job, kubectl
+from support.live_jobs import SHELL_IMAGE, Cluster, Job, kubectl, start_server
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCURACY = re.compile(r"final: test_accuracy=([0-9.]+) processes=(\d+) epochs=\d+$", re.MULTILINE)
@@ -19,8 +21,25 @@ GOES_ON = re.compile(r"going on with epoch (\d+)")
 pytestmark = pytest.mark.training
 
 
+def documents(name: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((ROOT / "examples" / name).read_text(encoding="utf-8")))
+
+
 def example(name: str) -> dict[str, Any]:
-    return dict(yaml.safe_load((ROOT / "examples" / name).read_text(encoding="utf-8")))
+    return documents(name)[0]
+
+
+@pytest.fixture
+def etcd(here: Cluster) -> str:
+    """A real etcd in the test's namespace, ready, as the example brings it along; its Service's name."""
+    _, deployment, service = documents("pytorch-etcd.yaml")
+    return start_server(here, deployment, service)
+
+
+def in_etcd(here: Cluster, service: str, key: str) -> str:
+    """The value of a key of etcd, as a client in the cluster reads it."""
+    path = f"/api/v1/namespaces/{here.namespace}/services/{service}:2379/proxy/v2/keys/{key}"
+    return str(json.loads(kubectl(here, "get", "--raw", path))["node"]["value"])
 
 
 def log(here: Cluster, job: Job, type_: str, index: int) -> str:
@@ -97,6 +116,53 @@ def test_a_worker_comes_in_the_middle(here: Cluster) -> None:
     accuracy, processes = final(whole)
     assert processes == 3
     assert accuracy >= 0.95
+
+
+@pytest.mark.long
+def test_a_replaced_worker_joins_again_at_etcd(here: Cluster, etcd: str) -> None:
+    """It is worker 0, at which the workers meet without etcd."""
+    manifest = example("pytorch-etcd.yaml")
+    (container,) = manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    container["args"][-1] = f"--checkpoint=/shared/{here.namespace}.pt"
+    job = here.create(manifest)
+    here.wait_pods(
+        job.uid, lambda pods: [p["status"].get("phase") for p in pods] == ["Running", "Running"], "both workers run"
+    )
+    here.wait_log(f"{job.name}-worker-1", "epoch 3/", "pytorch")
+    # a pickled Python object, in which the names of the workers' hosts are legible
+    rendezvous = manifest["spec"]["elasticPolicy"]["rdzvId"]
+    state = base64.b64decode(in_etcd(here, etcd, f"torch/elastic/rendezvous/{rendezvous}"))
+    assert [f"{job.name}-worker-{index}".encode() in state for index in (0, 1)] == [True, True], state
+    first = {index: job.pod("worker", index)["metadata"]["uid"] for index in (0, 1)}
+    here.core.delete_namespaced_pod(f"{job.name}-worker-0", here.namespace, grace_period_seconds=0)
+    status = job.wait_end()
+    assert status["state"] == "Succeeded", status
+    logs = {index: log(here, job, "worker", index) for index in (0, 1)}
+    last = {index: job.pod("worker", index)["metadata"]["uid"] for index in (0, 1)}
+    assert (last[0] != first[0], last[1] == first[1]) == (True, True), "only the lost worker was replaced"
+    assert "all 2 processes are there" in logs[0], logs
+    assert all(int(GOES_ON.findall(text)[-1]) > 3 for text in logs.values()), logs
+    (whole,) = [text for text in logs.values() if ACCURACY.search(text)]
+    accuracy, processes = final(whole)
+    assert processes == 2
+    assert accuracy >= 0.95
+
+
+def test_the_older_backend_of_etcd(here: Cluster, etcd: str) -> None:
+    manifest = example("pytorch-etcd.yaml")
+    policy = manifest["spec"]["elasticPolicy"]
+    policy.update(rdzvBackend="etcd", maxReplicas=2)
+    (container,) = manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    container["args"] = ["--num-epochs=15"]
+    job = here.create(manifest)
+    status = job.wait_end()
+    assert status["state"] == "Succeeded", status
+    (whole,) = [text for text in (log(here, job, "worker", index) for index in (0, 1)) if ACCURACY.search(text)]
+    accuracy, processes = final(whole)
+    assert processes == 2
+    assert accuracy >= 0.95
+    state = json.loads(in_etcd(here, etcd, f"torchelastic/p2p/run_{policy['rdzvId']}/rdzv/active_version"))
+    assert (state["status"], state["participants"]) == ("closed", [0, 1]), state
 
 
 def test_an_autoscaler_changes_the_number_of_workers(here: Cluster) -> None:

@@ -210,6 +210,19 @@ class Cluster:
         raise Timeout(f"{type_} {reason} with {text!r}: not after {timeout} s; the Events: {seen}")
 
 
+def start_server(here: Cluster, deployment: Resource, service: Resource, timeout: int = 120) -> str:
+    """Create a Deployment and its Service, such as those of a server in an example; the Service's name, once it is ready."""
+    apps = client.AppsV1Api(here.core.api_client)
+    created = apps.create_namespaced_deployment(here.namespace, deployment)
+    here.core.create_namespaced_service(here.namespace, service)
+    selector = f"metadata.name={created.metadata.name}"
+    for event in _watched(apps.list_namespaced_deployment, here.namespace, timeout=timeout, field_selector=selector):
+        for found in event["raw_object"]["items"] if event["type"] == BEGUN else [event["raw_object"]]:
+            if found["status"].get("readyReplicas"):
+                return str(service["metadata"]["name"])
+    raise Timeout(f"{created.metadata.name} is not ready after {timeout} s")
+
+
 class Job:
     """A created job."""
 

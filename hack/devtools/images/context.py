@@ -61,7 +61,8 @@ def assemble(
     if definition.requirements:
         _wheels(definition.requirements, target / "wheels", cache, python, machine)
     for file in needed(definition, machine):
-        wheels.extract(wheels.download(cache, [file.requirement], python, machine), file.member, target / file.to)
+        found = wheels.download(cache, [file.requirement], python, machine, sdist=file.sdist)
+        wheels.extract(found, file.member, target / file.to)
     (target / "links").mkdir()
     for path in definition.programs:
         link = target / link_target(definition, path)

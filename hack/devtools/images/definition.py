@@ -60,6 +60,8 @@ class WheelFile:
     to: PurePosixPath
     machines: tuple[str, ...] = ()
     """The machines (``x86_64``) that need it; empty means all."""
+    sdist: bool = False
+    """Whether it is in a source archive: of a package of pure Python that was published without a wheel."""
 
 
 @dataclass(frozen=True)

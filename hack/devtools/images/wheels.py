@@ -1,15 +1,18 @@
-"""Downloads wheels on the host and caches them by content, so that no image build needs a package registry."""
+"""Downloads wheels and source archives on the host and caches them by content, so that builds need no registry."""
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import os
 import shutil
 import sys
+import tarfile
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 from devtools.cluster import shell
 from devtools.cluster.content_key import content_key
@@ -36,34 +39,44 @@ def pins(requirements: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def download_command(requirements: Sequence[str], python: str, machine: str, target: Path) -> list[str]:
-    """The pip command that downloads wheels for the image's Python and machine instead of the running ones."""
+def download_command(
+    requirements: Sequence[str], python: str, machine: str, target: Path, *, sdist: bool = False
+) -> list[str]:
+    """The pip command that downloads wheels for the image's Python and machine instead of the running ones.
+
+    With ``sdist`` it downloads source archives.
+    """
     tags = [f"manylinux_{version}_{machine}" for version in GLIBC_TAGS] + [f"manylinux2014_{machine}"]
     abi = f"cp{python.replace('.', '')}"
     return [
         sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-        "--only-binary=:all:", "--implementation=cp", f"--python-version={python}",
+        "--no-binary=:all:" if sdist else "--only-binary=:all:", "--implementation=cp", f"--python-version={python}",
         *(f"--abi={name}" for name in (abi, "abi3", "none")), *(f"--platform={tag}" for tag in (*tags, "any")),
         f"--dest={target}", *requirements,
     ]  # fmt: skip
 
 
-def folder(cache: Path, requirements: Sequence[str], python: str, machine: str) -> Path:
-    """The cache folder of these wheels."""
-    return cache / "wheels" / content_key(python, machine, *requirements)
+def folder(cache: Path, requirements: Sequence[str], python: str, machine: str, *, sdist: bool = False) -> Path:
+    """The cache folder of these wheels, or of their source archives."""
+    return cache / ("sdists" if sdist else "wheels") / content_key(python, machine, *requirements)
 
 
-def download(cache: Path, requirements: Sequence[str], python: str, machine: str | None = None) -> Path:
-    """The folder with the wheels of the pinned ``requirements``, downloaded unless it is cached."""
+def download(
+    cache: Path, requirements: Sequence[str], python: str, machine: str | None = None, *, sdist: bool = False
+) -> Path:
+    """The folder with the wheels of the pinned ``requirements``, downloaded unless it is cached.
+
+    With ``sdist`` it has their source archives: for a package of pure Python that was published without a wheel.
+    """
     machine = machine or os.uname().machine
-    target = folder(cache, requirements, python, machine)
+    target = folder(cache, requirements, python, machine, sdist=sdist)
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
     try:
         shell.run(
-            download_command(requirements, python, machine, partial),
+            download_command(requirements, python, machine, partial, sdist=sdist),
             fix="check that pip can reach its package index, and that each pin has a wheel for this machine and Python",
         )
         partial.chmod(0o755)
@@ -83,33 +96,44 @@ def matching(names: Sequence[str], pattern: str) -> list[str]:
     return [name for name in names if name.count("/") == depth and fnmatch.fnmatchcase(name, pattern)]
 
 
-def extract(wheels: Path, pattern: str, target: Path) -> None:
-    """Copy the one file that matches ``pattern``, in the only wheel in ``wheels``, to ``target``.
+def extract(downloads: Path, pattern: str, target: Path) -> None:
+    """Copy the one file that matches ``pattern``, in the only archive in ``downloads``, to ``target``.
 
     A pattern that ends with ``/`` is the name of a folder, whose content is copied into the folder ``target``.
     """
-    (wheel,) = wheels.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
+    (archive,) = (path for path in downloads.iterdir() if path.name.endswith((".whl", ".tar.gz")))
+    with _opened(archive) as (names, read):
         if pattern.endswith("/"):
-            _extract_folder(archive, wheel.name, pattern, target)
-            return
-        found = matching(archive.namelist(), pattern)
-        if len(found) != 1:
-            raise ImagesError(
-                f"{wheel.name}: {len(found)} files match {pattern}, not one",
-                "find the new name with unzip -l",
-            )
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with archive.open(found[0]) as source, target.open("wb") as copy:
-            shutil.copyfileobj(source, copy)
+            found = {name: target / name.removeprefix(pattern) for name in names if name.startswith(pattern)}
+            if not found:
+                raise ImagesError(f"{archive.name}: no file in {pattern}", f"find the new name in {archive}")
+        else:
+            one = matching(names, pattern)
+            if len(one) != 1:
+                raise ImagesError(
+                    f"{archive.name}: {len(one)} files match {pattern}, not one", f"find the new name in {archive}"
+                )
+            found = {one[0]: target}
+        for name, place in found.items():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with read(name) as source, place.open("wb") as copy:
+                shutil.copyfileobj(source, copy)
 
 
-def _extract_folder(archive: zipfile.ZipFile, wheel: str, folder: str, target: Path) -> None:
-    found = [name for name in archive.namelist() if name.startswith(folder) and not name.endswith("/")]
-    if not found:
-        raise ImagesError(f"{wheel}: no file in {folder}", "find the new name with unzip -l")
-    for name in found:
-        place = target / name.removeprefix(folder)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with archive.open(name) as source, place.open("wb") as copy:
-            shutil.copyfileobj(source, copy)
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[tuple[list[str], Callable[[str], IO[bytes]]]]:
+    """The names of the archive's files, and a function that opens one of them."""
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as wheel:
+            yield [name for name in wheel.namelist() if not name.endswith("/")], wheel.open
+        return
+    with tarfile.open(path) as sdist:
+        # everything in a source archive is in one folder, NAME-VERSION
+        members = {member.name.partition("/")[2]: member for member in sdist.getmembers() if member.isfile()}
+
+        def read(name: str) -> IO[bytes]:
+            opened = sdist.extractfile(members[name])
+            assert opened is not None, f"{name} is a regular file"
+            return opened
+
+        yield list(members), read

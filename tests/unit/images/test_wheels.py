@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -77,9 +78,28 @@ def test_a_folder_is_taken_out(folder: Path) -> None:
     assert found == {"libx-0a1b.so.1.0.0", "sub/libx-0a1b.so.1.0.0"}
 
 
-def test_a_missing_folder() -> None:
+def test_a_missing_folder(folder: Path) -> None:
     with pytest.raises(ImagesError, match="no file in lib/"):
-        wheels._extract_folder(zipfile.ZipFile(io.BytesIO(), "w"), "x.whl", "lib/", Path("/nowhere"))
+        wheels.extract(folder, "lib/", folder / "out")
+
+
+def test_a_folder_is_taken_out_of_a_source_archive(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "client-1.tar.gz", "w:gz") as archive:
+        for name in ("setup.py", "src/client/__init__.py", "src/client/sub/one.py"):
+            member = tarfile.TarInfo(f"client-1/{name}")
+            member.size = len(name)
+            archive.addfile(member, io.BytesIO(name.encode()))
+    wheels.extract(tmp_path, "src/client/", tmp_path / "out")
+    found = {str(p.relative_to(tmp_path / "out")): p.read_text() for p in (tmp_path / "out").rglob("*.py")}
+    assert found == {"__init__.py": "src/client/__init__.py", "sub/one.py": "src/client/sub/one.py"}
+
+
+def test_a_source_archive_is_asked_for_and_kept_apart(tmp_path: Path) -> None:
+    command = wheels.download_command(["client==1"], "3.11", "x86_64", Path("/t"), sdist=True)
+    assert "--no-binary=:all:" in command
+    assert "--only-binary=:all:" not in command
+    wheel, source = (wheels.folder(tmp_path, ["client==1"], "3.11", "x86_64", sdist=sdist) for sdist in (False, True))
+    assert wheel != source
 
 
 @pytest.mark.parametrize(("pattern", "count"), [("data/*.csv", 2), ("data/c.csv", 0)])
