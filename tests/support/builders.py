@@ -35,7 +35,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import PodContext, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
-from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
+from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hashes
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
@@ -408,6 +408,20 @@ def xgboostjob(master: int = 1, worker: int = 0, **spec: Any) -> Resource:
     return _v1_job("XGBoostJob", "xgbReplicaSpecs", "xgboost", {"Master": master, "Worker": worker}, spec)
 
 
+def grouped(resource: Resource, type_: str, **groups: tuple[int, Mapping[str, Any]]) -> Resource:
+    """``resource`` with groups of replicas in the replica spec of ``type_``: the number of each, and the fields by which
+    the first container of its template differs from that of the replica spec."""
+    (entries,) = (entries for field, entries in resource["spec"].items() if field.lower().endswith("replicaspecs"))
+    entry = entries[type_]
+    made = []
+    for name, (count, changes) in groups.items():
+        template = copy.deepcopy(entry["template"])
+        template["spec"]["containers"][0].update(copy.deepcopy(dict(changes)))
+        made.append({"name": name, "replicas": count, "template": template})
+    entry["groups"] = made
+    return resource
+
+
 class Pod:
     """A pod of the operator, with a status that the methods set."""
 
@@ -496,7 +510,7 @@ def manifest_of(job: DLJob, type_: str, index: int = 0, attempt: int = 0, framew
     group = job.group(canonical.name) if canonical else None
     assert group is not None, type_
     cluster = build_cluster_spec(job, framework)
-    context = PodContext(framework, cluster, {group.type: spec_hash(job, group)})
+    context = PodContext(framework, cluster, spec_hashes(job))
     return dict(build_pod(job, PodToCreate(group, index, attempt), context))
 
 

@@ -12,6 +12,7 @@ from devtools.generate.layout import ENTRIES, count, never_always
 from devtools.generate.model import Framework, Own
 from devtools.generate.openapi import Rule, Schema, array, mapping, record, rule, string
 from devtools.generate.options import MANAGED_BY_RULE, run_policy, runtime_id
+from devtools.generate.replica_groups import FIELD, fit, groups
 from devtools.generate.status import status
 from devtools.generate.template import CONTAINERS, container
 
@@ -107,7 +108,6 @@ def _replicas() -> Schema:
 
 
 def _entry() -> Schema:
-    given = " || ".join(f"has(self.{name})" for name in _SHORT)
     return record(
         "The replicas of one type: a short form with an image, or a template.",
         {
@@ -116,32 +116,45 @@ def _entry() -> Schema:
                 "Restart policy of the replicas; overrides the template's. Default: that of the framework's own kind.",
                 choices=["Always", "OnFailure", "Never", "ExitCode"],
             ),
-            "image": string("Image of the container that runs the training. Required without template.", minLength=1),
-            "command": array("Its command. Default: the image's.", _STRINGS, most=256),
-            "args": array("Its arguments.", _STRINGS, most=1024),
-            "env": array(
-                "Its environment variables, EnvVar as in a container.",
-                record("A variable.", {"name": string("Its name.", minLength=1)}, required=["name"], open_=True),
-                most=512,
-            ),
-            "resources": record("Its requests and limits, as in a container.", {}, open_=True),
-            "template": _template(),
+            **_pod("the replicas of this type that are in no group"),
+            FIELD: groups("count", _pod("the replicas of the group"), rules=_pod_rules()),
         },
-        rules=[
-            rule(
-                "has(self.template) || has(self.image)",
-                message="neither image nor template is given: add one of them",
-            ),
-            rule(
-                f"!has(self.template) || !({given})",
-                message=f"template is given beside {', '.join(_SHORT)}: move these into the template's container",
-                field=".template",
-            ),
-        ],
+        rules=[*_pod_rules(), fit("count")],
     )
 
 
-def _template() -> Schema:
+def _pod(of: str) -> dict[str, Schema]:
+    """The fields with the pods of a replica type or of a group, which :func:`_pod_rules` are for."""
+    return {
+        "image": string("Image of the container that runs the training. Required without template.", minLength=1),
+        "command": array("Its command. Default: the image's.", _STRINGS, most=256),
+        "args": array("Its arguments.", _STRINGS, most=1024),
+        "env": array(
+            "Its environment variables, EnvVar as in a container.",
+            record("A variable.", {"name": string("Its name.", minLength=1)}, required=["name"], open_=True),
+            most=512,
+        ),
+        "resources": record("Its requests and limits, as in a container.", {}, open_=True),
+        "template": _template(of),
+    }
+
+
+def _pod_rules() -> list[Rule]:
+    given = " || ".join(f"has(self.{name})" for name in _SHORT)
+    return [
+        rule(
+            "has(self.template) || has(self.image)",
+            message="neither image nor template is given: add one of them",
+        ),
+        rule(
+            f"!has(self.template) || !({given})",
+            message=f"template is given beside {', '.join(_SHORT)}: move these into the template's container",
+            field=".template",
+        ),
+    ]
+
+
+def _template(of: str) -> Schema:
     each = container("Name of the container; that of the framework runs the training: pytorch, tensorflow.")
     spec = record(
         "A PodSpec. Fields that are not listed here are preserved.",
@@ -150,7 +163,7 @@ def _template() -> Schema:
         open_=True,
     )
     return record(
-        "PodTemplateSpec of the replicas of this type.",
+        f"PodTemplateSpec of {of}.",
         {"metadata": record("Labels and annotations for the pods.", {}, open_=True), "spec": spec},
         required=["spec"],
     )

@@ -27,6 +27,7 @@ from devtools.generate.layout import (
 )
 from devtools.generate.model import Flavor, Framework
 from devtools.generate.openapi import Rule, Schema, mapping, record, rule, string
+from devtools.generate.replica_groups import FIELD, fit, groups
 from devtools.generate.template import template
 
 
@@ -61,9 +62,19 @@ class ReplicaMap:
                         choices=list(api.restart_policies),
                     ),
                     **{name: schema for added in self.flavor.replica_fields.values() for name, schema in added.items()},
-                    "template": template(self.framework.container, optional=bool(self.flavor.template_optional)),
+                    "template": template(
+                        self.framework.container,
+                        optional=bool(self.flavor.template_optional),
+                        of="the replicas of this type that are in no group",
+                    ),
+                    FIELD: groups(
+                        "replicas",
+                        {"template": template(self.framework.container, of="the replicas of the group")},
+                        required=["template"],
+                    ),
                 },
                 required=[] if self.flavor.template_optional else ["template"],
+                rules=[fit("replicas")],
             ),
             most=ENTRIES,
             rules=[

@@ -25,11 +25,11 @@ def needs_container(container: str) -> Rule:
     )
 
 
-def template(container: str, *, optional: bool = False) -> Schema:
+def template(container: str, *, optional: bool = False, of: str = "the replicas of this type") -> Schema:
     """A PodTemplateSpec in which the container named ``container`` runs the training. The container is required unless
-    ``optional``; then the replica list has a rule for it."""
+    ``optional``; then the replica list has a rule for it. ``of`` is a part of the description."""
     return record(
-        "PodTemplateSpec of the replicas of this type. The operator adds names, labels, an owner reference and the "
+        f"PodTemplateSpec of {of}. The operator adds names, labels, an owner reference and the "
         "environment variables by which the processes find each other.",
         {
             "metadata": record("Labels and annotations for the pods.", {}, open_=True),

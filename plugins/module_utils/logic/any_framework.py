@@ -33,7 +33,8 @@ KIND = KIND_ANY
 LABEL_FRAMEWORK = "dljob.operator/framework"
 CONTAINER_FIELDS = ("image", "command", "args", "env", "resources")
 """Of a replica type in its short form, fields of the framework's container."""
-ENTRY_FIELDS = ("count", "restartPolicy", *CONTAINER_FIELDS, "template")
+ENTRY_FIELDS = ("count", "restartPolicy", *CONTAINER_FIELDS, "template", "groups")
+GROUP_FIELDS = ("name", "count", *CONTAINER_FIELDS, "template")
 COMMON_FIELDS = ("framework", "replicas", "options", "runPolicy", "schedulerName", "runtimeId")
 """Of the spec."""
 
@@ -139,11 +140,36 @@ def _entry(entry: Any, path: str, framework: Framework, errors: list[str]) -> di
     if not isinstance(entry, Mapping):
         errors.append(f"{path} must be a map with image or template")
         return {}
-    for name in sorted(str(name) for name in entry if name not in ENTRY_FIELDS):
-        errors.append(f"{path}.{name} is unknown: use {', '.join(ENTRY_FIELDS)}")
-    made: dict[str, Any] = {"replicas": entry.get("count")}
+    made = _counted(entry, path, ENTRY_FIELDS, framework, errors)
     if entry.get("restartPolicy") is not None:
         made["restartPolicy"] = entry["restartPolicy"]
+    if entry.get("groups") is not None:
+        made["groups"] = _groups(entry["groups"], f"{path}.groups", framework, errors)
+    return made
+
+
+def _groups(groups: Any, path: str, framework: Framework, errors: list[str]) -> Any:
+    """Groups of replicas with templates; what is no group stays as it is, for the parser."""
+    if not isinstance(groups, list):
+        return groups
+    return [
+        {
+            "name": group.get("name"),
+            **_counted(group, f"{path}[{number}]", GROUP_FIELDS, framework, errors),
+        }
+        if isinstance(group, Mapping)
+        else group
+        for number, group in enumerate(groups)
+    ]
+
+
+def _counted(
+    entry: Mapping[str, Any], path: str, fields: tuple[str, ...], framework: Framework, errors: list[str]
+) -> dict[str, Any]:
+    """The number and the template of a replica spec or of a group, which may have the short form."""
+    for name in sorted(str(name) for name in entry if name not in fields):
+        errors.append(f"{path}.{name} is unknown: use {', '.join(fields)}")
+    made: dict[str, Any] = {"replicas": entry.get("count")}
     short = [name for name in CONTAINER_FIELDS if entry.get(name) is not None]
     if entry.get("template") is not None:
         if short:
@@ -173,7 +199,7 @@ def _malformed(entry: Mapping[str, Any], path: str) -> Iterator[str]:
         yield f"{path}.resources must be a map with requests and limits"
 
 
-_COUNT = re.compile(r"(spec\.replicas\.[^\s.:]+)\.replicas\b")
+_COUNT = re.compile(r"(spec\.replicas\.[^\s.:]+?(?:\.groups\[\d+\])?)\.replicas\b")
 
 
 def _in_own_words(problems: tuple[str, ...] | list[str], options: Mapping[str, Any]) -> list[str]:

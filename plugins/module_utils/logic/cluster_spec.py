@@ -18,7 +18,10 @@ belongs to one, else "". ``spec`` holds those of the declared
 ``fields`` that the job has, ``fields`` of a template those of the declared ``replica_fields`` that its replica spec
 has; their values are not validated. ``containers`` are the names of the containers of the job's own template,
 ``limits`` the resources that they limit, ``service_account`` its serviceAccountName. ``files`` are the texts of the
-role's files, ``settings`` what the administrator has set.
+role's files, ``settings`` what the administrator has set. A template whose replica spec has groups, whose replicas have
+templates of their own, also has ``groups`` (``{"large": {"replicas": 2, "annotations": {...}, "containers": [...],
+...}}``), and the ``task`` of a replica in a group has the name of its ``group``; :func:`template_of` finds the template
+of a replica.
 The ``objects`` hook of a running job also gets ``running``, by type the indexes of the replicas that run
 (``{"Worker": [0, 2]}``).
 ``attempt`` counts how often all replicas restarted together (``restartScope: Job``).
@@ -28,12 +31,13 @@ hook computes an environment or a pod; hooks for the whole job get none.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping, maps
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster, Framework
-from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, PodTemplate, ReplicaGroup
 
 
 def build_cluster_spec(job: DLJob, framework: Framework, attempt: int = 0) -> Cluster:
@@ -75,20 +79,52 @@ def build_cluster_spec(job: DLJob, framework: Framework, attempt: int = 0) -> Cl
 
 def _template(group: ReplicaGroup) -> dict[str, Any]:
     """Of a template only what hooks may depend on. It may be invalid: the hook of a template runs before validation."""
-    metadata, spec = as_mapping(group.template.get("metadata")), as_mapping(group.template.get("spec"))
+    *groups, own = group.templates
+    made = {**_content(own), "fields": dict(group.fields)}
+    if groups:
+        made["groups"] = {one.group: {"replicas": len(one.indexes), **_content(one)} for one in groups}
+    return made
+
+
+def _content(template: PodTemplate) -> dict[str, Any]:
+    metadata, spec = as_mapping(template.template.get("metadata")), as_mapping(template.template.get("spec"))
     limits = (as_mapping(as_mapping(one.get("resources")).get("limits")) for one in maps(spec.get("containers")))
     return {
         "annotations": dict(as_mapping(metadata.get("annotations"))),
-        "containers": list(group.containers),
+        "containers": list(template.containers),
         "limits": sorted({str(name) for of_container in limits for name in of_container}),
         "service_account": str(spec.get("serviceAccountName") or ""),
-        "fields": dict(group.fields),
     }
 
 
 def for_replica(cluster: Cluster, type_: str, index: int) -> Cluster:
     """The cluster spec with one replica as its ``task``."""
-    return {**cluster, "task": {"type": type_, "index": index, "rank": cluster["replicas"][type_][index]["rank"]}}
+    task = {"type": type_, "index": index, "rank": cluster["replicas"][type_][index]["rank"]}
+    group = _group_of(cluster["templates"][type_].get("groups") or {}, index)
+    return {**cluster, "task": {**task, "group": group} if group else task}
+
+
+def _group_of(groups: Mapping[str, Mapping[str, Any]], index: int) -> str:
+    """The name of the group of a replica, "" where it is in none."""
+    end = 0
+    for name, group in groups.items():
+        end += group["replicas"]
+        if index < end:
+            return name
+    return ""
+
+
+def template_of(cluster: Cluster, type_: str, index: int) -> Mapping[str, Any]:
+    """What hooks may depend on of the template of a replica; without ``fields`` where it is in a group."""
+    template: Mapping[str, Any] = cluster["templates"][type_]
+    groups = template.get("groups") or {}
+    group = _group_of(groups, index)
+    return groups[group] if group else template
+
+
+def own_template(cluster: Cluster) -> Mapping[str, Any]:
+    """:func:`template_of` the replica ``cluster["task"]``."""
+    return template_of(cluster, cluster["task"]["type"], cluster["task"]["index"])
 
 
 PLACEHOLDERS = frozenset(

@@ -11,6 +11,8 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ApiFlavor, Framework
 
+MAX_REPLICAS = 1_000_000
+MAX_PORT = 65535
 MAX_INT32 = 2**31 - 1
 """The largest number that the API server keeps in an int32 field."""
 

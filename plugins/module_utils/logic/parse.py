@@ -6,13 +6,26 @@ The parser checks everything again that the CRD's schema already checks, because
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, parse_run_policy, pod_defaults
-from ansible_collections.dljob.operator.plugins.module_utils.logic.fields import Bounds, Parsing, integer
+from ansible_collections.dljob.operator.plugins.module_utils.logic import (
+    naming,
+    parse_replica_groups,
+    parse_run_policy,
+    pod_defaults,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.fields import (
+    MAX_PORT,
+    MAX_REPLICAS,
+    Bounds,
+    Parsing,
+    integer,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.flavors import errors_of_versions, flavor_of, holds
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_list, as_mapping, maps
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse_template import container_names, named_port
 from ansible_collections.dljob.operator.plugins.module_utils.logic.validate import validation_errors
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     MODE_DISTRIBUTED,
@@ -34,9 +47,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import (
 
 Entry = tuple[str, str, Any]
 """(path for messages, the user's spelling of the type, the replica spec)."""
-
-MAX_REPLICAS = 1_000_000
-MAX_PORT = 65535
 
 
 def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
@@ -162,26 +172,28 @@ def _group(path: str, spelling: str, entry: Any, parsing: Parsing) -> ReplicaGro
     if not isinstance(template, Mapping):
         errors.append(f"{path}.template is missing: describe the pod there")
         return None
-    port = _named_port(template, f"{path}.template", port, parsing)
+    port = named_port(template, f"{path}.template", port, parsing)
     policy = _restart_policy(path, entry, template, parsing, type_)
-    return ReplicaGroup(
+    group = ReplicaGroup(
         type=type_.name,
         replicas=replicas,
         template=template,
         restart_policy=policy,
         port=port,
         path=path,
-        containers=_container_names(template),
+        containers=container_names(template),
         fields=_passed(entry, flavor.replica_fields.get(type_.name, ())),
         batch_job=type_.name in flavor.batch_jobs,
         indexed=type_.indexed,
         resizable=type_.resizable,
     )
+    groups = parse_replica_groups.parse(entry.get("groups"), group, parsing) if _has_groups(flavor) else ()
+    return dataclasses.replace(group, groups=groups)
 
 
-def _container_names(template: Mapping[str, Any]) -> tuple[str, ...]:
-    containers = as_list(as_mapping(template.get("spec")).get("containers"))
-    return tuple(str(as_mapping(one).get("name")) for one in containers)
+def _has_groups(flavor: ApiFlavor) -> bool:
+    """Whether the replica specs of the flavor may have groups: the schemas of the others have no such field."""
+    return flavor.replicas_layout == LAYOUT_MAP
 
 
 def _restart_policy(
@@ -198,17 +210,6 @@ def _restart_policy(
         parsing.errors.append(f"{path}.restartPolicy: {policy!r} is none of {', '.join(flavor.restart_policies)}")
         return default
     return str(policy)
-
-
-def _named_port(template: Mapping[str, Any], path: str, default: int, parsing: Parsing) -> int:
-    """The containerPort of the flavor's name of the framework's container in the template, like in v1."""
-    container, name = parsing.framework.container_of(_container_names(template)), parsing.flavor.port_name
-    for candidate in maps(as_mapping(template.get("spec")).get("containers")) if name else ():
-        for port in maps(candidate.get("ports")) if candidate.get("name") == container else ():
-            if port.get("name") == name:
-                where = f"{path}.spec.containers: containerPort {name} of {container}"
-                return integer(port.get("containerPort"), where, Bounds(default, 1, MAX_PORT), parsing.errors)
-    return default
 
 
 def _runtime_id(options: Mapping[str, Any], flavor: ApiFlavor, uid: str, errors: list[str]) -> str:

@@ -154,7 +154,7 @@ def conflicts(job: DLJob) -> Iterator[str]:
                 f"{group.path}: with restartPolicy Always a replica restarts even after success, and with {PATH} the "
                 "kubelet restarts none: use OnFailure or ExitCode"
             )
-    names = {name for group in job.groups for name in _containers(group.template)}
+    names = {name for group in job.groups for one in group.templates for name in _containers(one.template)}
     for index, rule in enumerate(policy.failure_rules):
         if as_one and rule.action == ACTION_RESTART:
             yield (

@@ -7,13 +7,17 @@ only then which pods it lacks.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, owned_objects, pod_group
+from ansible_collections.dljob.operator.plugins.module_utils.logic import (
+    batch_job,
+    owned_objects,
+    pod_group,
+    spec_hash,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
@@ -35,7 +39,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.fail
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate, Progress
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import is_done, succeeded
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
-from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
+from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import SpecHashes
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
@@ -153,13 +157,14 @@ class Surroundings:
 def _active(
     job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, surroundings: Surroundings
 ) -> Plan:
-    hashes = spec_hashes = {group.type: spec_hash(job, group) for group in job.groups}
-    changed = report.forget_progress(_fingerprint(hashes))
+    spec_hashes = spec_hash.spec_hashes(job)
+    changed = report.forget_progress(spec_hash.fingerprint(job, spec_hashes))
     as_one = restart_all.applies_to(job)
     attempt = 0 if changed else restart_all.attempt_of(job.status)
+    hashes = spec_hashes
     if not as_one:
-        attempt = restart_job.current_attempt(observed, hashes, attempt)
-        hashes = restart_job.hashes_of(hashes, attempt)
+        attempt = restart_job.current_attempt(observed, spec_hashes, attempt)
+        hashes = spec_hashes.of_attempt(attempt)
     current = _of_this_spec(job, observed, hashes)
     report.taken_up(min((pod.created for pod in current.pods if pod.created), default=""))
     if changed:
@@ -302,14 +307,13 @@ def _completed_of(job: DLJob) -> dict[str, set[int]]:
     return {type_: {i for i in indexes if i < sizes.get(type_, 0)} for type_, indexes in stored.items()}
 
 
-def _of_this_spec(job: DLJob, observed: Observed, hashes: Mapping[str, str]) -> Observed:
-    wanted = {type_.lower(): value for type_, value in hashes.items()}
+def _of_this_spec(job: DLJob, observed: Observed, hashes: SpecHashes) -> Observed:
     sizes = {group.type.lower(): group.replicas for group in job.groups}
-    pods = tuple(p for p in observed.pods if p.spec_hash == wanted.get(p.type) and p.index < sizes[p.type])
+    pods = tuple(p for p in observed.pods if p.spec_hash == hashes.of(p.type, p.index) and p.index < sizes[p.type])
     return dataclasses.replace(observed, pods=pods)
 
 
-def _has_other_pods(job: DLJob, observed: Observed, hashes: Mapping[str, str]) -> bool:
+def _has_other_pods(job: DLJob, observed: Observed, hashes: SpecHashes) -> bool:
     """Whether a pod that is not being deleted is of another spec than this one."""
     sizes = {group.type.lower(): group.replicas for group in job.groups}
     return any(
@@ -332,7 +336,7 @@ def _report_phase(job: DLJob, current: Observed, report: StatusBuilder, counts: 
         report.running()
     on = job.status.get("phase") == c.PHASE_RUNNING and not anew
     report.phase(c.PHASE_RUNNING if up or on else c.PHASE_CREATING)
-    held_up = next((f"{p.name}: {p.waiting}" for p in current.pods if p.waiting and not p.deleting), "")
+    held_up = next((f"{p.display_name}: {p.waiting}" for p in current.pods if p.waiting and not p.deleting), "")
     lost = "; ".join(failure.describe(p).message for p in failure.lost_pods(job, current))
     report.waiting(held_up or (lost and f"the others go on: {lost}"))
 
@@ -350,10 +354,6 @@ def _report_stuck(job: DLJob, observed: Observed, report: StatusBuilder, now: da
     if text != job.status.get("reason"):
         report.event("Warning", c.EVENT_NOT_TERMINATED, text)
     report.waiting(text)
-
-
-def _fingerprint(hashes: Mapping[str, str]) -> str:
-    return hashlib.sha256("".join(f"{t}={h};" for t, h in sorted(hashes.items())).encode()).hexdigest()[:16]
 
 
 def _report_created_pods(job: DLJob, observed: Observed, report: StatusBuilder) -> None:

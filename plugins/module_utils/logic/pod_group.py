@@ -31,7 +31,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_schedul
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import ALPHA_GPU
-from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, PodTemplate
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
 
 Manifest = Mapping[str, Any]
@@ -59,7 +59,8 @@ def build(
     The types in ``waiting`` start later; ``completed`` has the indexes of the replicas that have succeeded, by
     lower-case type.
     """
-    if not any(_scheduler_of(job, group, scheduler) == scheduler.name for group in job.groups):
+    templates = (template for group in job.groups for template in group.templates)
+    if not any(_scheduler_of(job, template, scheduler) == scheduler.name for template in templates):
         return None
     policy = job.run_policy.scheduling
     members = _members(job, scheduler, observed, waiting, completed)
@@ -90,24 +91,24 @@ def build(
     return owned_objects.marked(job, manifest, manifest)
 
 
-def join(scheduler: GangScheduler, job: DLJob, group: ReplicaGroup, metadata: Manifest, spec: dict[str, Any]) -> None:
+def join(scheduler: GangScheduler, job: DLJob, template: PodTemplate, metadata: Manifest, spec: dict[str, Any]) -> None:
     """Make a pod of ``job`` with this ``metadata``, which has labels and annotations, a member of the job's group.
 
     Not one whose template names another scheduler: the gang scheduler would not see when it starts.
     """
-    spec["schedulerName"] = _scheduler_of(job, group, scheduler)
+    spec["schedulerName"] = _scheduler_of(job, template, scheduler)
     if spec["schedulerName"] != scheduler.name:
         return
     if scheduler.is_volcano:
         metadata["annotations"][ANNOTATION_POD_GROUP] = job.name
-        metadata["annotations"][ANNOTATION_TASK] = group.type.lower()
+        metadata["annotations"][ANNOTATION_TASK] = metadata["labels"][c.LABEL_REPLICA_TYPE]
     else:
         metadata["labels"][LABEL_POD_GROUP] = job.name
 
 
-def _scheduler_of(job: DLJob, group: ReplicaGroup, scheduler: GangScheduler) -> str:
-    """The schedulerName of a type's pods."""
-    return str(group.template["spec"].get("schedulerName") or job.run_policy.scheduler_name or scheduler.name)
+def _scheduler_of(job: DLJob, template: PodTemplate, scheduler: GangScheduler) -> str:
+    """The schedulerName of the pods of a template."""
+    return str(template.template["spec"].get("schedulerName") or job.run_policy.scheduler_name or scheduler.name)
 
 
 def _members(
@@ -116,36 +117,33 @@ def _members(
     observed: Observed,
     waiting: Collection[str],
     completed: Mapping[str, Collection[int]],
-) -> list[ReplicaGroup]:
-    """The type of each replica that counts."""
+) -> list[PodTemplate]:
+    """The template of each replica that counts."""
     name = scheduler.pod_group(job.name)
     others = {
         (pod.type, pod.index)
         for pod in observed.pods
         if not pod.deleting and (pod.pod_group != name or pod.phase in ("Succeeded", "Failed"))
     }
-    types = {
-        group.type
-        for group in job.groups
-        if group.type not in waiting and _scheduler_of(job, group, scheduler) == scheduler.name
-    }
     return [
-        group
-        for group, index in job.tasks()
-        if group.type in types
-        and index not in completed.get(group.type.lower(), ())
-        and (group.type.lower(), index) not in others
+        template
+        for group in job.groups
+        if group.type not in waiting
+        for template in group.templates
+        if _scheduler_of(job, template, scheduler) == scheduler.name
+        for index in template.indexes
+        if index not in completed.get(group.type.lower(), ()) and (group.type.lower(), index) not in others
     ]
 
 
-def _requests(groups: Iterable[ReplicaGroup]) -> dict[str, str]:
-    """What one pod of each of ``groups`` requests, summed up, as quantities."""
+def _requests(templates: Iterable[PodTemplate]) -> dict[str, str]:
+    """What one pod of each of ``templates`` requests, summed up, as quantities."""
     total: Amounts = {}
-    of_type: dict[str, Amounts] = {}
-    for group in groups:
-        if group.type not in of_type:
-            of_type[group.type] = _pod_requests(group.template["spec"])
-        total = _sum(total, of_type[group.type])
+    by_path: dict[str, Amounts] = {}
+    for one in templates:
+        if one.path not in by_path:
+            by_path[one.path] = _pod_requests(one.template["spec"])
+        total = _sum(total, by_path[one.path])
     return {name: f"{amount.normalize():f}" for name, amount in sorted(total.items())}
 
 

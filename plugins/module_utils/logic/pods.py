@@ -16,6 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.s
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import labels, owner_reference
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
+from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import SpecHashes
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, Cluster, Framework
@@ -30,8 +31,7 @@ class PodContext:
 
     framework: Framework
     cluster: Cluster
-    hashes: Mapping[str, str]
-    """The spec hash by replica type."""
+    hashes: SpecHashes
     cluster_domain: str = CLUSTER_DOMAIN
     shared: Shared | None = None
     """The part of the environment that is in a ConfigMap."""
@@ -42,9 +42,9 @@ class PodContext:
 def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str, Any]:
     """The Pod manifest of one replica's attempt (0 is the first)."""
     group, index, framework = pod.group, pod.index, context.framework
-    spec_hash = context.hashes[group.type]
+    own = group.template_of(index)
     replica = for_replica(context.cluster, group.type, index)
-    template = group.template
+    template = own.template
     if framework.hooks.pod:
         template = pod_defaults.merge(template, pod_defaults.defaults_of(framework.hooks.pod, replica))
     metadata = copy.deepcopy(dict(template.get("metadata") or {}))
@@ -54,11 +54,16 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
         "name": naming.pod_name(job, group.type, index),
         "namespace": job.namespace,
         "labels": {**(metadata.get("labels") or {}), **_labels(job, pod, replica)},
-        "annotations": {**(metadata.get("annotations") or {}), c.ANNOTATION_SPEC_HASH: spec_hash},
+        "annotations": {
+            **(metadata.get("annotations") or {}),
+            c.ANNOTATION_SPEC_HASH: context.hashes.of(group.type, index),
+        },
         "ownerReferences": [owner_reference(job)],
     }
     if context.shared:
         pod_metadata["annotations"][c.ANNOTATION_SHARED] = context.shared.config_map
+    if own.group:
+        pod_metadata["labels"][c.LABEL_REPLICA_GROUP] = own.group
     if metadata.get("finalizers"):
         pod_metadata["finalizers"] = metadata["finalizers"]
 
@@ -72,7 +77,7 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
     if job.run_policy.scheduler_name:
         spec.setdefault("schedulerName", job.run_policy.scheduler_name)
     if context.gang:
-        pod_group.join(context.gang, job, group, pod_metadata, spec)
+        pod_group.join(context.gang, job, own, pod_metadata, spec)
     if job.run_policy.scheduling.priority_class:
         spec.setdefault("priorityClassName", job.run_policy.scheduling.priority_class)
     # variables for all Services of the namespace: slow with thousands of them, and they may clash with a framework's

@@ -110,9 +110,8 @@ def _restarts(job: DLJob) -> Iterator[str]:
 
 def _templates(job: DLJob, framework: Framework) -> Iterator[str]:
     """Check the types of the fields that the operator reads or extends; Kubernetes validates the others."""
-    for group in job.groups:
-        path = f"{group.path}.template"
-        metadata, spec = group.template.get("metadata"), group.template.get("spec")
+    for one in (template for group in job.groups for template in group.templates):
+        path, metadata, spec = one.path, one.template.get("metadata"), one.template.get("spec")
         yield from _maps(metadata, f"{path}.metadata", "labels", "annotations")
         containers = spec.get("containers") if isinstance(spec, Mapping) else None
         if not isinstance(spec, Mapping) or not _is_list_of_maps(containers):

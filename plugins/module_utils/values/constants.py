@@ -14,6 +14,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 LABEL_JOB_UID = "dljob.operator/job-uid"
 LABEL_REPLICA_TYPE = "dljob.operator/replica-type"
 LABEL_REPLICA_INDEX = "dljob.operator/replica-index"
+LABEL_REPLICA_GROUP = "dljob.operator/replica-group"
+"""Label of the pods of a group of replicas, which has a template of its own, with its name."""
 LABEL_TENSORBOARD_OF = "dljob.operator/page-of"
 """Label with the job's uid on TensorBoard's pods. They have no job-uid label, because they are no replicas."""
 LABEL_ATTEMPT = "dljob.operator/attempt"

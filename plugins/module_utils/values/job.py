@@ -11,6 +11,22 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_
 
 
 @dataclass(frozen=True, slots=True)
+class PodTemplate:
+    """A pod template of a replica type, with the replicas that have it."""
+
+    group: str
+    """The name of the group of replicas, an element of ``groups``; "" for the replica spec's own template."""
+    template: Mapping[str, Any]
+    """The user's PodTemplateSpec."""
+    path: str
+    """Of the template in the job, for messages (``spec.replicaSpecs[0].template``)."""
+    indexes: range
+    """Of the replicas."""
+    containers: tuple[str, ...] = ()
+    """Names of the containers of the user's own template."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaGroup:
     """All replicas of one type."""
 
@@ -18,13 +34,13 @@ class ReplicaGroup:
     """Canonical spelling, as the framework declares it (``Worker``)."""
     replicas: int
     template: Mapping[str, Any]
-    """The user's PodTemplateSpec."""
+    """The user's PodTemplateSpec, of the replicas that are in no group of ``groups``."""
     restart_policy: str
     port: int
     path: str
     """Path of the replica spec in the job, for messages (``spec.replicaSpecs[0]``)."""
     containers: tuple[str, ...] = ()
-    """Names of the containers of the user's own template."""
+    """Names of the containers of that template."""
     fields: Mapping[str, Any] = field(default_factory=dict)
     """The fields of the replica spec that the flavor passes to the hooks, unvalidated."""
     batch_job: bool = False
@@ -35,6 +51,23 @@ class ReplicaGroup:
     """Whether the other replicas learn of a change of its number while they run."""
     is_completed: bool = False
     """Whether the pod hook supplies a container that the template may lack; ``template`` then has it."""
+    groups: tuple[PodTemplate, ...] = ()
+    """The templates of the first replicas, in the order of their indexes."""
+
+    @property
+    def grouped(self) -> int:
+        """How many replicas are in groups."""
+        return self.groups[-1].indexes.stop if self.groups else 0
+
+    @property
+    def templates(self) -> tuple[PodTemplate, ...]:
+        """All templates, also one that no replica has."""
+        others = range(self.grouped, max(self.replicas, self.grouped))
+        return (*self.groups, PodTemplate("", self.template, f"{self.path}.template", others, self.containers))
+
+    def template_of(self, index: int) -> PodTemplate:
+        """The template of a replica."""
+        return next((one for one in self.groups if index in one.indexes), self.templates[-1])
 
 
 @dataclass(frozen=True, slots=True)

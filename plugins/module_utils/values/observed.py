@@ -90,8 +90,15 @@ class PodState:
     That of a Job is the time of the request, and a Job goes on while a node, or a user, ends its pod."""
     batch_job: BatchJobRef | None = None
     """The Job that runs the replica; ``None`` where the job owns the pod itself."""
+    group: str = ""
+    """The group of replicas that the pod is in, "" for none."""
     pod_group: str = ""
     """The PodGroup that a gang scheduler counts the pod to, as ``<owned kind>/<name>``, "" for none."""
+
+    @property
+    def display_name(self) -> str:
+        """Its name for messages, with its group: pods of different groups have different templates."""
+        return f"{self.name} (group {self.group})" if self.group else self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.model
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import PodContext, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
+from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hashes
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from devtools.images.manifests import folders
 from support.builders import (
@@ -158,7 +159,7 @@ def test_the_converted_job_has_the_same_replicas(path: Path, job: Resource, to: 
 def pods_of(manifest: Any) -> list[Any]:
     job = parsed(manifest)
     (framework,) = (f for f in FRAMEWORKS.values() if f.container in job.groups[0].containers)
-    context = PodContext(framework, build_cluster_spec(job, framework), {g.type: "hash" for g in job.groups})
+    context = PodContext(framework, build_cluster_spec(job, framework), spec_hashes(job))
     pods = [copy.deepcopy(dict(build_pod(job, PodToCreate(g, i, 0), context))) for g, i in job.tasks()]
     for pod in pods:
         del pod["metadata"]["ownerReferences"]

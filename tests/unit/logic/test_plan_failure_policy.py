@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import restart_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import SpecHashes, TypeHashes
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from support.builders import (
     CAFFE2,
@@ -465,7 +466,7 @@ def test_an_annotation_that_somebody_changed(text: str) -> None:
     key = "dljob.operator/spec-hash"
     spec_hash = pod.resource()["metadata"]["annotations"][key]
     pod.change(lambda made: made["metadata"]["annotations"].update({key: spec_hash + text}))
-    assert restart_job.current_attempt(observed(job, [pod]), {"Worker": spec_hash}, 2) == 2
+    assert restart_job.current_attempt(observed(job, [pod]), SpecHashes({"worker": TypeHashes(spec_hash)}), 2) == 2
 
 
 # --- with restartScope Job

@@ -12,6 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import PodContext, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
+from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hashes
 from support.builders import MXNET, UID, echo_framework_of_flavor, echojob, environment_of, manifest_of, mxjob
 from support.upstream_manifests import from_each_source, load
 
@@ -124,8 +125,7 @@ def test_v1_short_names_resolve_through_a_search_path() -> None:
 
 def test_v1_search_path_in_another_domain() -> None:
     job = mxjob().v1().option(RuntimeId="76no").job()
-    hashes = {group.type: "" for group in job.groups}
-    context = PodContext(MXNET, build_cluster_spec(job, MXNET), hashes, "example.internal")
+    context = PodContext(MXNET, build_cluster_spec(job, MXNET), spec_hashes(job), "example.internal")
     pod = build_pod(job, PodToCreate(job.groups[0], 0, 0), context)
     assert pod["spec"]["dnsConfig"]["searches"] == ["mxjob-76no.default.svc.example.internal"]
 

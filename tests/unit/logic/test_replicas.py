@@ -10,7 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.repl
     ReplicaActions,
     next_actions,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
+from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hashes
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from support.builders import Pod, at, mxjob, observed, pod_of, pods_of
 from support.fake_cluster import FakeCluster
@@ -26,8 +26,8 @@ def actions(
     completed: Mapping[str, set[int]] | None = None,
     now: float = 100,
 ) -> ReplicaActions:
-    hashes = {g.type: spec_hash(job, g) for g in job.groups}
-    return next_actions(job, observed(job, pods), Progress(hashes, retries or {}, completed or {}), at(now))
+    progress = Progress(spec_hashes(job), retries or {}, completed or {})
+    return next_actions(job, observed(job, pods), progress, at(now))
 
 
 def started(done: ReplicaActions) -> list[str]:

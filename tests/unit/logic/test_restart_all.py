@@ -12,6 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.rest
     current_attempt,
     next_actions,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hashes
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from support.builders import (
     CAFFE2,
@@ -218,8 +219,8 @@ def test_a_pod_of_a_replica_that_the_job_does_not_have_goes(type_: str, index: i
     job = of_one_piece().job()
     wider = mxjob().v1().scheduler(1).servers(3).workers(4).restart("OnFailure").job()
     pods = [pod.running() for pod in pods_of(job)]
-    hashes = {group.type: pod_of(job, group.type, 0).view().spec_hash for group in job.groups}
-    current = {"dljob.operator/spec-hash": hashes[type_.title()]}
+    hashes = spec_hashes(job)
+    current = {"dljob.operator/spec-hash": hashes.of(type_, 0)}
     surplus = pod_of(wider, type_, index).running().change(lambda pod: pod["metadata"]["annotations"].update(current))
     done = next_actions(job, observed(job, [*pods, surplus]), Progress(hashes, {}, {}), at(100))
     assert ([one.name for one in done.deletions], done.starts, done.begins) == ([surplus.view().name], (), 0)

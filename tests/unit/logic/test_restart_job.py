@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import restart_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import Progress
+from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import SpecHashes, TypeHashes
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 from support.builders import at, mxjob, pod_of
 
-HASHES = {"Scheduler": "5c", "Worker": "40"}
+HASHES = SpecHashes({"scheduler": TypeHashes("5c"), "worker": TypeHashes("40")})
 RULE = {"action": "RestartJob", "onExitCodes": {"operator": "In", "values": [3]}}
 JOB = mxjob().v1().workers(3).restart("Never").run_policy(podFailurePolicy={"rules": [RULE]}).job()
 
@@ -26,8 +27,8 @@ def failed(spec_hash: str, code: int, index: int = 0) -> PodState:
 
 
 def test_the_first_attempt_has_the_hashes_of_the_spec() -> None:
-    assert restart_job.hashes_of(HASHES, 0) == HASHES
-    assert restart_job.hashes_of(HASHES, 2) == {"Scheduler": "5c-2", "Worker": "40-2"}
+    assert [HASHES.of_attempt(0).of(type_, 0) for type_ in ("Scheduler", "Worker", "Server")] == ["5c", "40", None]
+    assert [HASHES.of_attempt(2).of(type_, 0) for type_ in ("scheduler", "worker", "server")] == ["5c-2", "40-2", None]
 
 
 @pytest.mark.parametrize(
@@ -69,9 +70,7 @@ def test_the_current_attempt_is_that_of_the_newest_pods_that_stay(
 
 
 def next_actions(pods: list[PodState], attempt: int, now: float = 0, **progress: Any) -> restart_job.ReplicaActions:
-    known = Progress(
-        restart_job.hashes_of(HASHES, attempt), **{"retries": {}, "completed": {}, "attempt": attempt, **progress}
-    )
+    known = Progress(HASHES.of_attempt(attempt), **{"retries": {}, "completed": {}, "attempt": attempt, **progress})
     return restart_job.next_actions(JOB, Observed(tuple(pods)), known, at(now))
 
 

@@ -71,6 +71,16 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """Replicas of one type with a template of their own."""
+
+    name: str
+    count: int
+    template: dict[str, Any]
+    """A copy, without a restart policy."""
+
+
+@dataclass(frozen=True, slots=True)
 class Replicas:
     """The replicas of one type, in the terms of kubeflow.org/v1."""
 
@@ -81,6 +91,7 @@ class Replicas:
     """"" where it is the default of the framework's newest flavor."""
     template: dict[str, Any]
     """A copy, without a restart policy."""
+    groups: tuple[Group, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

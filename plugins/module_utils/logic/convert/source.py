@@ -9,6 +9,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework
 from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.model import (
     Declared,
+    Group,
     Manifest,
     NotConvertible,
     Replicas,
@@ -31,7 +32,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.framework im
     LAYOUT_MAP,
     ApiFlavor,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, PodTemplate, ReplicaGroup
 
 _METADATA = ("name", "generateName", "namespace", "labels", "annotations")
 _CLEAN = ("cleanPodPolicy", "cleanupPodPolicy")
@@ -113,19 +114,34 @@ def _other_version(declared: Declared, flavor: ApiFlavor) -> str:
 
 def _replicas(job: DLJob, group: ReplicaGroup, declared: Declared, report: Report) -> Replicas:
     newest = declared.framework.flavors[-1]
-    template = copy.deepcopy(dict(group.template))
-    own_policy = as_mapping(template.get("spec")).get("restartPolicy")
-    if isinstance(template.get("spec"), dict):
-        template["spec"].pop("restartPolicy", None)
+    *groups, template = (_template(job, group, one, report) for one in group.templates)
     policy = group.restart_policy
-    if job.flavor.replicas_layout == LAYOUT_MAP and own_policy is not None and own_policy != policy:
-        report.note(f"{group.path}.template.spec.restartPolicy", f"has no effect in this flavor: {policy} applies")
     if job.flavor.fails_by == FAILS_BY_TARGET:
         policy = _policy_by_exit_code(job, group, report)
     if group.port != job.flavor.default_port and job.flavor.port_fields:
         _name_port(template, group, declared, report)
     is_default = policy == newest.default_policy_of(group.type) and job.flavor.fails_by != FAILS_BY_TARGET
-    return Replicas(group.path, group.replicas, "" if is_default else policy, template)
+    return Replicas(
+        path=group.path,
+        count=group.replicas,
+        restart_policy="" if is_default else policy,
+        template=template,
+        groups=tuple(
+            Group(one.group, len(one.indexes), copied) for one, copied in zip(group.groups, groups, strict=True)
+        ),
+    )
+
+
+def _template(job: DLJob, group: ReplicaGroup, of: PodTemplate, report: Report) -> dict[str, Any]:
+    """A copy of the template without its restart policy."""
+    template = copy.deepcopy(dict(of.template))
+    own_policy = as_mapping(template.get("spec")).get("restartPolicy")
+    if isinstance(template.get("spec"), dict):
+        template["spec"].pop("restartPolicy", None)
+    policy = group.restart_policy
+    if job.flavor.replicas_layout == LAYOUT_MAP and own_policy is not None and own_policy != policy:
+        report.note(f"{of.path}.spec.restartPolicy", f"has no effect in this flavor: {policy} applies")
+    return template
 
 
 def _policy_by_exit_code(job: DLJob, group: ReplicaGroup, report: Report) -> str:

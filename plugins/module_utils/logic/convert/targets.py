@@ -9,6 +9,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import any_fr
 from ansible_collections.dljob.operator.plugins.module_utils.logic.convert.model import (
     TO_V1,
     Conversion,
+    Group,
     NotConvertible,
     Replicas,
     Source,
@@ -34,6 +35,7 @@ def to_v1(source: Source) -> Conversion:
             "replicas": one.count,
             **({"restartPolicy": one.restart_policy} if one.restart_policy else {}),
             "template": copy.deepcopy(one.template),
+            **({"groups": [_group(group) for group in one.groups]} if one.groups else {}),
         }
         for type_, one in source.replicas.items()
     }
@@ -81,20 +83,30 @@ def _common(source: Source) -> dict[str, Any]:
     }
 
 
+def _group(group: Group) -> dict[str, Any]:
+    return {"name": group.name, "replicas": group.count, "template": copy.deepcopy(group.template)}
+
+
 def _entry(replicas: Replicas, container: str) -> dict[str, Any]:
-    """The short form where the template has nothing but that."""
     made: dict[str, Any] = {"count": replicas.count}
     if replicas.restart_policy:
         made["restartPolicy"] = replicas.restart_policy
-    template = copy.deepcopy(replicas.template)
+    made |= _pod(replicas.template, container)
+    if replicas.groups:
+        made["groups"] = [
+            {"name": one.name, "count": one.count, **_pod(one.template, container)} for one in replicas.groups
+        ]
+    return made
+
+
+def _pod(source: dict[str, Any], container: str) -> dict[str, Any]:
+    """The template, in the short form where it has nothing but that."""
+    template = copy.deepcopy(source)
     containers = template["spec"]["containers"]
     is_short = set(template) <= {"spec"} and set(template["spec"]) == {"containers"} and len(containers) == 1
     if is_short and set(containers[0]) <= _SHORT and containers[0]["name"] == container and containers[0].get("image"):
-        return {
-            **made,
-            **{name: containers[0][name] for name in any_framework.CONTAINER_FIELDS if name in containers[0]},
-        }
-    return {**made, "template": template}
+        return {name: containers[0][name] for name in any_framework.CONTAINER_FIELDS if name in containers[0]}
+    return {"template": template}
 
 
 def _split(problem: str) -> tuple[str, str]:

@@ -54,6 +54,8 @@ def to_trainjob(source: Source) -> Conversion:
         if _canonical(one.template) != _canonical(first.template):
             report.lose(f"{one.path}.template", f"a TrainJob has one template: that of {first.path} is used")
     for one in source.replicas.values():
+        if one.groups:
+            report.lose(f"{one.path}.groups", f"a TrainJob has one template: that of {first.path} is used")
         if one.restart_policy:
             report.lose(f"{one.path}.restartPolicy", _RUNTIME_DECIDES)
     container, sidecars = _containers(source, first.template)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import template_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mpi import (
     CONFIG_PATH,
     HOSTFILE,
@@ -35,5 +36,4 @@ def kubexec_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
 
 def launcher_has_gpu(cluster: Mapping[str, Any]) -> bool:
     """Whether the launcher is a host too, which in v1 it is if it limits a resource that has "gpu" in its name."""
-    template = cluster["templates"].get(LAUNCHER) or {}
-    return any("gpu" in name for name in template.get("limits", ()))
+    return any("gpu" in name for name in template_of(cluster, LAUNCHER, 0)["limits"])

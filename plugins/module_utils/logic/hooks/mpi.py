@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import own_template
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mpi import (
     CONFIG_PATH,
     HOSTFILE,
@@ -60,7 +61,7 @@ def _is_mount_path(path: object) -> bool:
 def pod_defaults(cluster: Cluster) -> Mapping[str, Any]:
     """The mounts of the launcher or of a worker, a worker's command, and its index as a label."""
     task, job = cluster["task"], cluster["job"]
-    main = next(iter(cluster["templates"][task["type"]]["containers"]), "")
+    main = next(iter(own_template(cluster)["containers"]), "")
     path = cluster["spec"].get("sshAuthMountPath") or ROOT_SSH_PATH
     container: dict[str, Any] = {"name": main, "volumeMounts": [{"name": _SSH_VOLUME, "mountPath": path}]}
     volumes = [_ssh_volume(job["name"], path)]

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import own_template, template_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mpi import (
     CONFIG_PATH,
     HOSTFILE,
@@ -45,19 +46,20 @@ def validate(cluster: Cluster) -> Iterator[str]:
     """The errors of an MPIJob's own fields, one sentence each."""
     yield from slots_errors(cluster)
     main = cluster["spec"].get("mainContainer")
-    known = cluster["templates"].get(WORKER, {}).get("containers", ())
-    if main not in (None, "") and known and main not in known:
-        yield (
-            f"spec.mainContainer: the workers have no container {main!r}; it must be one of {', '.join(known)}, or "
-            "empty for the first"
-        )
+    workers = cluster["templates"].get(WORKER) or {}
+    for one in (workers, *(workers.get("groups") or {}).values()):
+        known = one.get("containers", ())
+        if main not in (None, "") and known and main not in known:
+            yield (
+                f"spec.mainContainer: the workers have no container {main!r}; it must be one of {', '.join(known)}, or "
+                "empty for the first"
+            )
 
 
 def pod_defaults(cluster: Cluster) -> Mapping[str, Any]:
     """The mounts of the launcher or of a worker; the launcher's kubectl and account, a worker's command and index."""
     task, job = cluster["task"], cluster["job"]
-    template = cluster["templates"][task["type"]]
-    main = next(iter(template["containers"]), "")
+    main = next(iter(own_template(cluster)["containers"]), "")
     mounts = [{"name": CONFIG_VOLUME, "mountPath": CONFIG_PATH}]
     if task["type"] != LAUNCHER:
         worker = {"name": main, "command": ["sleep", "365d"], "volumeMounts": mounts}
@@ -169,5 +171,5 @@ def _launcher(job: str) -> str:
 
 
 def _account(cluster: Cluster) -> str:
-    given = (cluster["templates"].get(LAUNCHER) or {}).get("service_account")
+    given = template_of(cluster, LAUNCHER, 0)["service_account"]
     return str(given or _launcher(cluster["job"]["name"]))

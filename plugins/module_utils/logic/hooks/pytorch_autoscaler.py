@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.pytorch import worker_bounds
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.pytorch import WORKER, worker_bounds
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster
 
@@ -43,6 +43,8 @@ def objects(cluster: Cluster) -> Sequence[Mapping[str, Any]]:
         return ()
     job = cluster["job"]
     least, most = worker_bounds(cluster["replicas"], policy)
+    # with fewer workers than its groups have the job would be invalid
+    grouped = sum(group["replicas"] for group in (cluster["templates"][WORKER].get("groups") or {}).values())
     return (
         {
             "apiVersion": "autoscaling/v2",
@@ -50,7 +52,7 @@ def objects(cluster: Cluster) -> Sequence[Mapping[str, Any]]:
             "metadata": {"name": job["name"], "annotations": {c.ANNOTATION_LIFETIME: c.LIFETIME_ACTIVE}},
             "spec": {
                 "scaleTargetRef": {"apiVersion": job["api_version"], "kind": job["kind"], "name": job["name"]},
-                "minReplicas": least,
+                "minReplicas": max(least, grouped),
                 "maxReplicas": most,
                 "metrics": [dict(metric) for metric in policy["metrics"]],
             },

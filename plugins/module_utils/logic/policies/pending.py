@@ -26,7 +26,7 @@ def find_timeout(job: DLJob, observed: Observed, now: datetime) -> Failure | Non
     verb = "are" if more else "is"
     return Failure(
         c.REASON_PENDING,
-        f"pod {pod.name}{more} {verb} pending for longer than spec.runPolicy.pendingTimeoutSeconds, "
+        f"pod {pod.display_name}{more} {verb} pending for longer than spec.runPolicy.pendingTimeoutSeconds, "
         f"{job.run_policy.pending_timeout_seconds} s: {_cause(pod)}",
         pod.name if may_be_culprit(pod) else "",
     )

@@ -14,6 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.fail
     is_fatal,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.pod_failure import COUNTED
+from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import SpecHashes
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Observed, PodState
 from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import (
@@ -26,8 +27,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_
 class Progress:
     """What the status records of the job beyond its pods."""
 
-    hashes: Mapping[str, str]
-    """The current spec hash by replica type."""
+    hashes: SpecHashes
+    """The current spec hashes."""
     retries: Mapping[str, int]
     """Failures counted so far, by :func:`key`."""
     completed: Mapping[str, set[int]]
@@ -93,7 +94,8 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
             continue
         current, *others = sorted(pods, key=lambda p: (not p.deleting, p.attempt), reverse=True)
         deletions.extend(delete(p) for p in others if not p.deleting)
-        action = action_for(job, current) if current.spec_hash == progress.hashes[group.type] else ""
+        is_current = current.spec_hash == progress.hashes.of(group.type, index)
+        action = action_for(job, current) if is_current else ""
         failures = counts.get(name, 0) + ignored.get(name, 0)
         if current.deleting:
             is_completed = index in progress.completed.get(group.type.lower(), ())
@@ -101,7 +103,7 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
                 counts[name] = counts.get(name, 0) + current.attempt + 1 - failures
                 restarted.append(current)
             continue
-        if current.spec_hash != progress.hashes[group.type]:
+        if not is_current:
             deletions.append(delete(current))
         elif group.type == job.elastic_type and is_fatal(job, group, current):
             continue  # it failed permanently; keep it for its log

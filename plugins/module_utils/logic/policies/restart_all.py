@@ -62,11 +62,11 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     containers ended.
     """
     sizes = {group.type.lower(): group.replicas for group in job.groups}
-    wanted = {type_.lower(): value for type_, value in progress.hashes.items()}
     current_pods: dict[tuple[str, int], PodState] = {}
     stale: list[PodState] = []
     for pod in observed.pods:
-        is_member = pod.spec_hash == wanted.get(pod.type) and pod.index < sizes.get(pod.type, 0)
+        is_current = pod.spec_hash == progress.hashes.of(pod.type, pod.index)
+        is_member = is_current and pod.index < sizes.get(pod.type, 0)
         if is_member and pod.attempt == progress.attempt:
             current_pods[pod.type, pod.index] = pod
         else:

@@ -8,7 +8,6 @@ under ``restartScope: Job``, no pod is created before the last pod of the previo
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from datetime import datetime
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import digits
@@ -16,26 +15,21 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import action_for
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import Progress, ReplicaActions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.restart_all import KEY, deletions_of
+from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import SpecHashes
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import ACTION_RESTART_JOB
 
 
-def hashes_of(hashes: Mapping[str, str], attempt: int) -> dict[str, str]:
-    """The spec hashes of the pods of ``attempt``; the first attempt has those of the spec."""
-    return {type_: f"{value}-{attempt}" if attempt else value for type_, value in hashes.items()}
-
-
-def attempt_of(pod: PodState, hashes: Mapping[str, str]) -> int | None:
+def attempt_of(pod: PodState, hashes: SpecHashes) -> int | None:
     """The attempt of a pod of the spec with these ``hashes``, ``None`` for a pod of another spec."""
-    wanted = next((value for type_, value in hashes.items() if type_.lower() == pod.type), None)
     spec, _, attempt = pod.spec_hash.partition("-")
-    if spec != wanted:
+    if spec != hashes.of_attempt(0).of(pod.type, pod.index):
         return None
     return digits.number(attempt) if attempt else 0
 
 
-def current_attempt(observed: Observed, hashes: Mapping[str, str], recorded: int) -> int:
+def current_attempt(observed: Observed, hashes: SpecHashes, recorded: int) -> int:
     """The attempt of the newest pods, or the ``recorded`` one if that is newer, as in :mod:`.restart_all`."""
     # most jobs never restart, and may have thousands of pods
     found = (attempt_of(pod, hashes) for pod in observed.pods if "-" in pod.spec_hash and not pod.deleting)
@@ -45,15 +39,14 @@ def current_attempt(observed: Observed, hashes: Mapping[str, str], recorded: int
 def next_actions(job: DLJob, observed: Observed, progress: Progress, now: datetime) -> ReplicaActions:
     """Like :func:`.replicas.next_actions`, unless a rule restarts the job or it is restarting.
 
-    ``progress.hashes`` are those of the current attempt, see :func:`hashes_of`.
+    ``progress.hashes`` are those of the current attempt.
     """
-    wanted = {type_.lower(): value for type_, value in progress.hashes.items()}
     sizes = {group.type.lower(): group.replicas for group in job.groups}
     causes = tuple(
         pod
         for pod in observed.pods
         if job.run_policy.failure_rules
-        and pod.spec_hash == wanted.get(pod.type)
+        and pod.spec_hash == progress.hashes.of(pod.type, pod.index)
         and pod.index < sizes[pod.type]
         and pod.index not in progress.completed.get(pod.type, ())
         and action_for(job, pod) == ACTION_RESTART_JOB
@@ -64,8 +57,7 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     actions = replicas.next_actions(job, observed, progress, now)
     if not progress.attempt:
         return actions
-    spec = {type_: value.partition("-")[0] for type_, value in progress.hashes.items()}
-    attempts = {pod.uid: attempt_of(pod, spec) for pod in observed.pods}
+    attempts = {pod.uid: attempt_of(pod, progress.hashes) for pod in observed.pods}
     previous = [
         # the delay grows with the attempts of the job too
         dataclasses.replace(pod, attempt=max(pod.attempt, attempt))

@@ -25,12 +25,13 @@ def first_starts(starts: tuple[PodToCreate, ...], largest: int | None) -> tuple[
     if largest is None or len(starts) <= 1:
         return starts  # the first pod is created whatever its size
     count, left = 0, BYTES
-    sizes: dict[str, int] = {}  # by replica type
+    sizes: dict[tuple[str, str], int] = {}  # by replica type and group
     for start in starts[:largest]:
-        group = start.group
-        if group.type not in sizes:
-            sizes[group.type] = len(json.dumps(group.template))
-        left -= sizes[group.type]
+        template = start.group.template_of(start.index)
+        key = start.group.type, template.group
+        if key not in sizes:
+            sizes[key] = len(json.dumps(template.template))
+        left -= sizes[key]
         if left < 0 < count:
             break
         count += 1
