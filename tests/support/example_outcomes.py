@@ -60,7 +60,6 @@ ELSEWHERE = {
     "mxnet-digits.yaml": "tests/e2e/test_demo.py::test_demo_trains_and_leaves_nothing",
     "mxnet-restart-job.yaml": "tests/e2e/test_restart_scope.py::test_a_training_outlives_a_lost_server",
     "pytorch-digits.yaml": "tests/e2e/test_pytorch.py::test_example_trains",
-    "pytorch-etcd.yaml": "tests/e2e/test_pytorch.py::test_a_replaced_worker_joins_again_at_etcd",
     "pytorch-elastic.yaml": "tests/e2e/test_pytorch.py::test_a_worker_comes_in_the_middle",
     "pytorch-etcd.yaml": "tests/e2e/test_pytorch.py::test_a_replaced_worker_joins_again_at_etcd",
     "tensorflow-digits-v1alpha1.yaml": "tests/e2e/test_tensorflow.py::test_example_trains",
