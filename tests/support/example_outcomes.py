@@ -47,6 +47,7 @@ OUTCOMES = {
     ),
     "policy-suspend.yaml": Outcome(suspended=True),
     "policy-ttl.yaml": Outcome(gone=True),
+    "pytorch-groups.yaml": Outcome(log=("worker", "a worker of the group large: rank 1 of 4")),
     "tensorflow-chief-evaluator.yaml": Outcome(log=("evaluator", r'"task": ?\{"type": ?"evaluator", ?"index": ?0\}')),
     "xgboost-digits.yaml": Outcome(log=("master", r"final: test_accuracy=0\.9[5-9]\d* processes=2 rounds=40")),
     "xgboost-lightgbm.yaml": Outcome(log=("master", r"final: test_accuracy=0\.9[5-9]\d* processes=2 rounds=40")),

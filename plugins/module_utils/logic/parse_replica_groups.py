@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse_templat
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import NAME_LIMIT
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import PodTemplate, ReplicaGroup
 
-MOST = 8
+MOST = 16
 """Groups of a replica type. The schema needs a limit: the API server multiplies the cost of its rules by it."""
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic import parse_replica_groups
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from devtools.generate import definition, files, model
 
@@ -63,12 +64,32 @@ def test_a_map_of_types() -> None:
     assert spec(crd(MAP))["required"] == ["replicaSpecs"]
     assert "['leader', 'follower']" in one(rules(replicas), "unknown replica type")
     entry = replicas["additionalProperties"]
-    assert set(entry["properties"]) == {"replicas", "restartPolicy", "template"}
+    assert set(entry["properties"]) == {"replicas", "restartPolicy", "template", "groups"}
     assert entry["required"] == ["template"]
     text = entry["properties"]["restartPolicy"]["description"]
     assert "(128 and above)" in text and "Default: Never." in text
     containers = entry["properties"]["template"]["properties"]["spec"]["properties"]["containers"]
     assert one(rules(containers), "requires a container named echo") == "self.exists(c, c.name == 'echo')"
+
+
+def test_groups_of_replicas() -> None:
+    entry = spec(crd(MAP))["properties"]["replicaSpecs"]["additionalProperties"]
+    groups = entry["properties"]["groups"]
+    assert groups["maxItems"] == parse_replica_groups.MOST
+    assert set(groups["items"]["properties"]) == {"name", "replicas", "template"}
+    assert groups["items"]["required"] == ["name", "template"]
+    assert "exists_one(other, other.name == g.name)" in one(rules(groups), "two groups have the same name")
+    containers = groups["items"]["properties"]["template"]["properties"]["spec"]["properties"]["containers"]
+    assert one(rules(containers), "requires a container named echo") == "self.exists(c, c.name == 'echo')"
+    assert one(rules(entry), "the groups have %d replicas") == (
+        "!has(self.groups) || self.groups.map(g, g.replicas).sum() <= self.replicas"
+    )
+
+
+@pytest.mark.parametrize("layout", [LIST_FLAVOR, {**MAP_FLAVOR, "replicas_layout": "single"}])
+def test_only_maps_have_groups(layout: dict[str, Any]) -> None:
+    types = {"replica_types": {"Worker": {}}} if "replicas_layout" in layout else {}
+    assert "'groups'" not in str(of_flavors(layout, **types))
 
 
 def test_a_list_of_types() -> None:

@@ -26,6 +26,7 @@ from support.builders import (
     Resource,
     caffe2job,
     echo_framework,
+    grouped,
     jaxjob,
     mpijob,
     mxjob,
@@ -282,3 +283,54 @@ def test_an_autoscaler_cannot_scale_it() -> None:
         "spec.options.elasticPolicy.metrics: a DLJob has no scale subresource, which this needs: remove it, or use a "
         "PyTorchJob"
     ]
+
+
+GROUPS = {"large": (1, {"image": "large:1", "args": ["--large"]}), "small": (1, {})}
+
+
+def test_groups_in_the_short_form() -> None:
+    own_job = parse_job(grouped(pytorchjob(1, 3), "Worker", **GROUPS), PYTORCH)
+    large = short(name="large", image="large:1", args=["--large"])
+    small = {
+        "name": "small",
+        "count": 1,
+        "template": {"spec": {"containers": [{"name": "pytorch", "image": "train:1"}]}},
+    }
+    job = parsed(dljob("pytorch", {"Master": short(), "Worker": short(count=3, groups=[large, small])}))
+    expected = plan(own_job, PYTORCH, observed(own_job, services=False), NOW)
+    made = plan(job, ALL["pytorch"], observed(job, services=False), NOW)
+    assert [comparable(pod) for pod in made.pods] == [comparable(pod) for pod in expected.pods]
+    assert [pod["metadata"]["labels"].get("dljob.operator/replica-group") for pod in made.pods] == [
+        None,
+        "large",
+        "small",
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("groups", "error"),
+    [
+        ({}, "spec.replicas.Worker.groups must be a list of groups, each with a name and a template"),
+        ([7], "spec.replicas.Worker.groups[0] must be a map with a name and a template"),
+        ([short()], "spec.replicas.Worker.groups[0].name is missing: name the group"),
+        ([{"name": "a"}], "spec.replicas.Worker.groups[0] has neither image nor template: give one of them"),
+        ([short(name="a", args=[1])], "spec.replicas.Worker.groups[0].args must be a list of strings"),
+        (
+            [short(name="a", template={})],
+            "spec.replicas.Worker.groups[0] has template and image: move these into the template's container",
+        ),
+        (
+            [short(name="a", replicas=2)],
+            "spec.replicas.Worker.groups[0].replicas is unknown: use name, count, image, command, args, env, resources",
+        ),
+        ([short(name="a", count=-1)], "spec.replicas.Worker.groups[0].count is -1: it must be between"),
+        (
+            [short(name="a", count=3)],
+            "spec.replicas.Worker.groups have 3 replicas, and spec.replicas.Worker.count is 2: raise it to at least 3",
+        ),
+    ],
+)
+def test_groups_that_are_refused(groups: Any, error: str) -> None:
+    (found,) = errors(dljob("jax", {"Worker": short(count=2, groups=groups)}))
+    assert found.startswith(error)

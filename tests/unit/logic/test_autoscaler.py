@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.builders import PYTORCH, pytorchjob
+from support.builders import PYTORCH, grouped, pytorchjob
 from support.fake_cluster import FakeCluster
 
 METRIC = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
@@ -88,3 +88,12 @@ def test_a_suspended_job_is_not_scaled_until_it_is_resumed() -> None:
     assert owned(cluster) == []
     suspend(cluster, False)
     assert owned(cluster) == [KEY[1]]
+
+
+@pytest.mark.parametrize(("least", "expected"), [(1, 3), (4, 4)])
+def test_it_keeps_the_workers_of_the_groups(least: int, expected: int) -> None:
+    """With fewer workers the job would be invalid, and the API server refuse the autoscaler's write."""
+    job = pytorchjob(worker=4, elasticPolicy={"metrics": [METRIC], "minReplicas": least, "maxReplicas": 5})
+    cluster = FakeCluster(grouped(job, "Worker", large=(1, {}), small=(2, {})), PYTORCH)
+    (made,) = cluster.planned().auxiliary_objects
+    assert (made["spec"]["minReplicas"], made["spec"]["maxReplicas"]) == (expected, 5)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec, own_template
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from support.builders import MPI, UID, mpijob_v1, mxjob, seen_from
+from support.builders import MPI, MXNET, UID, grouped, mpijob_v1, mxjob, seen_from
 
 
 def test_shape() -> None:
@@ -67,3 +67,24 @@ def test_what_a_template_limits_and_its_account() -> None:
     assert (found["Worker"]["limits"], found["Worker"]["service_account"]) == ([], "")
     spec["containers"][1]["resources"] = {"limits": ["cpu"]}
     assert build_cluster_spec(parse_job(job, MPI), MPI)["templates"]["Launcher"]["limits"] == ["cpu", "nvidia.com/gpu"]
+
+
+def test_groups() -> None:
+    """Hooks learn of the templates; what is a function of type and index stays as it is."""
+    resource = grouped(mxjob().v1().workers(4).resource(), "Worker", large=(1, {"name": "mxnet"}), small=(2, {}))
+    entry = resource["spec"]["mxReplicaSpecs"]["Worker"]
+    entry["groups"][0]["template"]["metadata"] = {"annotations": {"a": "b"}}
+    entry["groups"][0]["template"]["spec"]["containers"].append({"name": "gpu", "image": "gpu:1"})
+    job = parse_job(resource, MXNET)
+    plain = {"annotations": {}, "containers": ["mxnet"], "limits": [], "service_account": ""}
+    own = {**plain, "fields": {}}
+    large = {**plain, "replicas": 1, "annotations": {"a": "b"}, "containers": ["mxnet", "gpu"]}
+    small = {**plain, "replicas": 2}
+    clusters = [seen_from(job, "Worker", index) for index in range(4)]
+    assert all(
+        cluster["templates"] == {"Scheduler": own, "Worker": {**own, "groups": {"large": large, "small": small}}}
+        for cluster in clusters
+    )
+    assert [cluster["task"].get("group") for cluster in clusters] == ["large", "small", "small", None]
+    assert [own_template(cluster)["containers"] for cluster in clusters] == [["mxnet", "gpu"], *[["mxnet"]] * 3]
+    assert "group" not in seen_from(job, "Scheduler")["task"]

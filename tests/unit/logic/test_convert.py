@@ -36,6 +36,7 @@ from support.builders import (
     Resource,
     mpijob,
     mpijob_v1,
+    grouped,
     mxjob,
     pytorchjob,
     tfjob,
@@ -79,6 +80,14 @@ EXPECTED: dict[str, tuple[Any, Any, Any]] = {
     "pytorch-digits.yaml": ([], [], ["spec.pytorchReplicaSpecs.Master.template.spec.containers.command"]),
     "pytorch-elastic.yaml": ([], [], ["spec.elasticPolicy"]),
     "pytorch-etcd.yaml": ([], [], ["spec.elasticPolicy"]),
+    "pytorch-groups.yaml": (
+        [],
+        [],
+        [
+            "spec.pytorchReplicaSpecs.Master.template.spec.containers.command",
+            "spec.pytorchReplicaSpecs.Worker.groups",
+        ],
+    ),
     "tensorflow-accelerators.yaml": NO_RUNTIME,
     "tensorflow-chief-evaluator.yaml": NO_RUNTIME,
     "tensorflow-digits-v1alpha1.yaml": WITHOUT_SERVERS,
@@ -458,3 +467,45 @@ def test_what_a_trainjob_lacks(change: Any, field: str) -> None:
     losses = convert(changed(change), TRAINJOB, DECLARED).report.losses
     assert [loss.field for loss in losses] == [field]
     assert all(loss.reason for loss in losses)
+
+
+def with_groups() -> Resource:
+    job = grouped(pytorchjob(1, 3), "Worker", large=(1, {"image": "large:1"}), small=(1, {"ports": []}))
+    groups = job["spec"]["pytorchReplicaSpecs"]["Worker"]["groups"]
+    groups[0]["template"]["spec"]["restartPolicy"] = "Never"
+    return job
+
+
+@pytest.mark.parametrize("to", [V1, DLJOB])
+def test_groups_of_replicas_are_kept(to: str) -> None:
+    job = with_groups()
+    found = converted(job, to)
+    assert found is not None and not found.report.losses
+    assert [note.field for note in found.report.notes] == [
+        "spec.pytorchReplicaSpecs.Worker.groups[0].template.spec.restartPolicy"
+    ]
+    del job["spec"]["pytorchReplicaSpecs"]["Worker"]["groups"][0]["template"]["spec"]["restartPolicy"]
+    assert pods_of(found.manifest) == pods_of(job)
+
+
+def test_a_dljob_has_groups_in_the_short_form_where_that_is_enough() -> None:
+    found = converted(with_groups(), DLJOB)
+    assert found is not None
+    large, small = found.manifest["spec"]["replicas"]["Worker"]["groups"]
+    assert large == {"name": "large", "count": 1, "image": "large:1"}
+    assert set(small) == {"name", "count", "template"}
+
+
+def test_a_trainjob_has_no_groups() -> None:
+    job = with_groups()
+    worker = job["spec"]["pytorchReplicaSpecs"]["Worker"]
+    worker["template"]["spec"]["containers"][0]["command"] = ["torchrun", "train.py"]
+    del job["spec"]["pytorchReplicaSpecs"]["Master"]
+    found = converted(job, TRAINJOB)
+    assert found is not None
+    assert [(loss.field, loss.reason) for loss in found.report.losses] == [
+        (
+            "spec.pytorchReplicaSpecs.Worker.groups",
+            "a TrainJob has one template: that of spec.pytorchReplicaSpecs.Worker is used",
+        )
+    ]

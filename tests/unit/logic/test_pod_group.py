@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import PlanSettings
-from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import (
+    ANNOTATION_TASK,
+    gang_scheduler,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
-from support.builders import MPI, PYTORCH, Resource, mpijob, pytorchjob
+from support.builders import MPI, PYTORCH, Resource, grouped, mpijob, pytorchjob
 from support.fake_cluster import FakeCluster
 
 PLUGINS, VOLCANO = "scheduler-plugins-scheduler", "volcano"
@@ -418,3 +421,51 @@ def test_what_the_policy_cannot_be(field: str, value: Any, text: str) -> None:
 def test_a_policy_that_is_no_map() -> None:
     with pytest.raises(InvalidJob, match="schedulingPolicy must be a map"):
         parse_job(torchjob(runPolicy={"schedulingPolicy": 1}), PYTORCH)
+
+
+# --- groups of replicas, which have templates of their own
+
+
+def of_groups(**spec: Any) -> Resource:
+    """A master of 1 CPU, and five workers: two of 8 CPUs, two of 4, and one of 2."""
+    job = resources(resources(torchjob(5, **spec), "Master", requests={"cpu": 1}), "Worker", requests={"cpu": 2})
+    many, some = ({"resources": {"requests": {"cpu": count}}} for count in (8, 4))
+    return grouped(job, "Worker", large=(2, many), small=(2, some))
+
+
+@pytest.mark.parametrize(("minimum", "cpus"), [(None, "27"), (1, "1"), (3, "17"), (5, "25"), (6, "27")])
+def test_the_requests_of_each_replicas_own_template(minimum: int | None, cpus: str) -> None:
+    made = cluster(of_groups(**({} if minimum is None else policy(minAvailable=minimum))))
+    made.start()
+    assert group(made)["spec"] == {"minMember": minimum or 6, "minResources": {"cpu": cpus}}
+
+
+def test_a_group_that_another_scheduler_starts_does_not_count() -> None:
+    job = of_groups()
+    worker = job["spec"]["pytorchReplicaSpecs"]["Worker"]
+    worker["groups"][0]["template"]["spec"]["schedulerName"] = "other"
+    made = cluster(job, VOLCANO)
+    made.start()
+    assert group(made)["spec"] == {"minMember": 4, "minResources": {"cpu": "11"}}
+    schedulers = [made.pod("worker", index)["spec"]["schedulerName"] for index in range(5)]
+    assert schedulers == ["other", "other", VOLCANO, VOLCANO, VOLCANO]
+    tasks = [made.pod("worker", index)["metadata"]["annotations"].get(ANNOTATION_TASK) for index in range(5)]
+    assert tasks == [None, None, "worker", "worker", "worker"]
+
+
+def test_one_group_may_be_all_that_the_scheduler_starts() -> None:
+    job = of_groups()
+    for entry in job["spec"]["pytorchReplicaSpecs"].values():
+        entry["template"]["spec"]["schedulerName"] = "other"
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["groups"][1]["template"]["spec"]["schedulerName"] = "other"
+    made = cluster(job)
+    made.start()
+    assert group(made)["spec"] == {"minMember": 2, "minResources": {"cpu": "16"}}
+
+
+def test_a_completed_replica_of_a_group_counts_no_more() -> None:
+    made = cluster(of_groups())
+    made.start()
+    made.exit("worker", 1, 0)
+    made.settle()
+    assert group(made)["spec"] == {"minMember": 5, "minResources": {"cpu": "19"}}

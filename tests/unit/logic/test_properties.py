@@ -13,7 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import 
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from support.builders import MXNET, NOW, Resource, environment_of, manifest_of, mxjob, observed
+from support.builders import MXNET, NOW, Resource, environment_of, grouped, manifest_of, mxjob, observed
 from support.fake_cluster import DNS_LABEL, FakeCluster, is_quiet
 
 SPEC_HASH = "dljob.operator/spec-hash"
@@ -31,6 +31,7 @@ keys = st.sampled_from(
     [
         *("mxReplicaSpecs", "replicaSpecs", "Scheduler", "Worker", "replicas", "template", "restartPolicy", "x"),
         *("spec", "metadata", "containers", "name", "env", "ports", "labels", "annotations"),
+        *("groups", "name"),
         *("chief", "replicaName", "replicaIndex", "runPolicy", "cleanPodPolicy", "suspend", "restartScope"),
     ]
 )
@@ -65,7 +66,13 @@ def valid_jobs(draw: st.DrawFn) -> Resource:
         made.option(RuntimeId=draw(st.from_regex(r"[a-z0-9]{1,16}", fullmatch=True)), jobMode="dist")
         made.run_policy(backoffLimit=draw(st.integers(0, 3)), suspend=draw(st.booleans()), cleanPodPolicy="All")
         made.chief("Scheduler")
-    return made.resource()
+    resource = made.resource()
+    if "mxReplicaSpecs" in resource["spec"]:
+        sizes = draw(st.lists(st.integers(0, 2), max_size=2))
+        workers = resource["spec"]["mxReplicaSpecs"]["Worker"]
+        workers["replicas"] += sum(sizes)
+        grouped(resource, "Worker", **{f"g{n}": (size, {"image": f"g{n}:1"}) for n, size in enumerate(sizes)})
+    return resource
 
 
 @st.composite

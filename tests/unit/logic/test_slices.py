@@ -12,7 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import slices
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
-from support.builders import MXJob
+from support.builders import MXNET, MXJob, grouped
 from support.fake_cluster import FakeCluster
 
 REPLICAS = 2 * slices.LARGEST + 100
@@ -102,3 +102,14 @@ def test_a_suspended_job_starts_no_further_slice(cluster: SlicedCluster) -> None
 
 def test_without_an_engine_that_watches_one_reconcile_creates_all() -> None:
     assert len(FakeCluster(MXJob("large").scheduler(1).servers(1).workers(REPLICAS)).step().pods) == TOTAL
+
+
+def test_a_slice_counts_the_template_of_each_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two workers of a large template, then four of a small one."""
+    resource = grouped(MXJob("wide").workers(6).resource(), "Worker", large=(2, {"command": ["x" * 1000]}))
+    group = parse_job(resource, MXNET).group("Worker")
+    assert group
+    small = len(json.dumps(group.template))
+    monkeypatch.setattr(slices, "BYTES", 2 * len(json.dumps(group.template_of(0).template)) + 3 * small)
+    starts = tuple(PodToCreate(group, index, 0) for index in range(6))
+    assert slices.first_starts(starts, 100) == starts[:5]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
-from support.builders import MXNET, MXJob, mxjob
+from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import (
+    SpecHashes,
+    fingerprint,
+    spec_hash,
+    spec_hashes,
+)
+from support.builders import MXNET, MXJob, grouped, mxjob
 
 
 def base() -> MXJob:
@@ -60,3 +66,51 @@ def test_labels_and_annotations_of_the_job_do_not_matter() -> None:
     resource["metadata"] |= {"labels": {"a": "b"}, "annotations": {"c": "d"}, "resourceVersion": "99", "generation": 7}
     job = parse_job(resource, MXNET)
     assert spec_hash(job, job.groups[0]) == hashes(base())["Scheduler"]
+
+
+def with_groups(**groups: int) -> SpecHashes:
+    """The hashes of a job of six workers."""
+    resource = mxjob().v1().servers(1).workers(6).resource()
+    return spec_hashes(parse_job(grouped(resource, "Worker", **{n: (size, {}) for n, size in groups.items()}), MXNET))
+
+
+def test_the_hash_of_a_replica_is_that_of_its_group() -> None:
+    found = with_groups(large=2, small=3)
+    of_workers = [found.of("Worker", index) for index in range(6)]
+    assert of_workers == [of_workers[0]] * 2 + [of_workers[2]] * 3 + [of_workers[5]]
+    assert len(set(of_workers)) == 3
+    assert found.of("worker", 6) == of_workers[5], "a replica that an elastic job no longer has"
+    assert found.of("Tuner", 0) is None
+
+
+def test_groups_do_not_change_the_hash_of_the_others() -> None:
+    """Pods of a job that gets its first groups run on."""
+    plain, found = with_groups(), with_groups(large=2)
+    assert plain.of("Worker", 5) == found.of("Worker", 5) == plain.of("Worker", 0) != found.of("Worker", 0)
+    assert plain.of("Scheduler", 0) == found.of("Scheduler", 0)
+
+
+def test_an_attempt_of_the_job() -> None:
+    found = with_groups(large=2)
+    assert found.of_attempt(3).of("worker", 1) == f"{found.of('worker', 1)}-3"
+    assert found.of_attempt(0) == found
+
+
+@pytest.mark.parametrize(
+    "groups", [{}, {"large": 2}, {"small": 2}, {"large": 3}, {"large": 2, "small": 1}, {"small": 2, "large": 1}]
+)
+def test_the_fingerprint_tells_which_replicas_have_which_template(groups: dict[str, int]) -> None:
+    def made(given: dict[str, int]) -> str:
+        resource = mxjob().v1().workers(6).resource()
+        job = parse_job(grouped(resource, "Worker", **{n: (size, {}) for n, size in given.items()}), MXNET)
+        return fingerprint(job, spec_hashes(job))
+
+    others = [{}, {"large": 1}, {"large": 2}, {"large": 3}, {"small": 2}, {"large": 2, "small": 1}]
+    assert [made(other) == made(groups) for other in others] == [other == groups for other in others]
+
+
+def test_the_fingerprint_of_a_job_without_groups_is_what_it_was() -> None:
+    """An operator that is replaced by this release forgets no progress of running jobs."""
+    job = mxjob().v1().servers(1).workers(2).job()
+    text = "".join(f"{group.type}={spec_hash(job, group)};" for group in job.groups)
+    assert fingerprint(job, spec_hashes(job)) == hashlib.sha256(text.encode()).hexdigest()[:16]
