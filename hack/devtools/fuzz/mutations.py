@@ -228,6 +228,22 @@ def replicas(rng: random.Random, manifest: Resource) -> None:
         rng.choice(found)["replicas"] = wanted
 
 
+def groups(rng: random.Random, manifest: Resource) -> None:
+    """Groups of replicas with the template of a replica spec, of which some have too many replicas."""
+    found = [holder for holder, key in places(manifest) if key == "template" and isinstance(holder, dict)]
+    if found:
+        entry = rng.choice(found)
+        counted = "count" if manifest.get("kind") == "DLJob" else "replicas"
+        entry["groups"] = [
+            {
+                "name": rng.choice(("large", "small", "Large", "", values.text(rng))),
+                counted: rng.choice((0, 1, 1, 2, 2**31 - 1)),
+                "template": values.copied(entry["template"]),
+            }
+            for _ in range(rng.choice((1, 1, 2, 17)))
+        ]
+
+
 FAILURE_POLICIES: tuple[Any, ...] = (
     {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [1, 137]}}]},
     {"rules": [{"action": "RestartJob", "onTerminationReasons": {"operator": "In", "values": ["OOMKilled"]}}]},
@@ -343,6 +359,7 @@ MUTATIONS: Mapping[str, tuple[Mutation, float]] = {
     "owner": (owner, 0.7),
     "metadata": (metadata, 1),
     "replicas": (replicas, 1.5),
+    "groups": (groups, 1),
     "run policy": (run_policy, 2),
     "pod field": (pod_field, 3),
     "container field": (container_field, 3),

@@ -55,14 +55,22 @@ def counter(job: DLJob, pod: PodState) -> str:
     return "ignoredRetries" if decided == "Ignore" else "retries"
 
 
-def attempts(job: DLJob, pods: Collection[PodState], recorded: int) -> dict[str, str]:
-    """The annotation of the pods of the present attempt, by type in lower case; the action RestartJob begins attempts.
+def attempts(job: DLJob, pods: Collection[PodState], recorded: int) -> dict[Rank, str]:
+    """The annotation of the pods of the present attempt; the action RestartJob begins attempts.
 
     The newest pods show the attempt where the status is not written yet.
     """
-    hashes = {group.type.lower(): spec_hash(job, group) for group in job.groups}
-    newest = max([recorded, *(attempt_of(pod.spec_hash, hashes.get(pod.type, "")) for pod in pods if not pod.deleting)])
-    return {type_: f"{text}-{newest}" if newest else text for type_, text in hashes.items()}
+    of_type = {group.type.lower(): spec_hash(job, group) for group in job.groups}
+    hashes = {
+        (group.type.lower(), index): spec_hash(job, group, group.template_of(index)) for group, index in job.tasks()
+    }
+    shown = (
+        attempt_of(pod.spec_hash, hashes.get((pod.type, pod.index), of_type.get(pod.type, "")))
+        for pod in pods
+        if not pod.deleting
+    )
+    newest = max([recorded, *shown])
+    return {rank: f"{text}-{newest}" if newest else text for rank, text in hashes.items()}
 
 
 def attempt_of(annotation: str, of_spec: str) -> int:

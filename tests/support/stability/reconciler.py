@@ -57,12 +57,7 @@ class Planned:
         """The observed pods of the present spec; where a rule restarts the job, of the present attempt."""
         recorded = 0 if restart_all.applies_to(self.job) else self._recorded_attempt
         annotations = policies.attempts(self.job, self.observed.pods, recorded)
-        sizes = {group.type.lower(): group.replicas for group in self.job.groups}
-        return [
-            pod
-            for pod in self.observed.pods
-            if pod.spec_hash == annotations.get(pod.type) and pod.index < sizes.get(pod.type, 0)
-        ]
+        return [pod for pod in self.observed.pods if pod.spec_hash == annotations.get((pod.type, pod.index))]
 
     @functools.cached_property
     def of_attempt(self) -> list[PodState]:

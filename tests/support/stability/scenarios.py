@@ -17,6 +17,7 @@ from support.builders import (
     caffe2job,
     echo_framework,
     echojob,
+    grouped,
     mxjob,
     pytorchjob,
     tfjob,
@@ -242,6 +243,27 @@ def _startup_policies() -> Mapping[str, Family]:
     }
 
 
+def _replica_groups() -> Mapping[str, Family]:
+    """Worker 0 has a template of its own, which the tenants do not edit."""
+    return {
+        "replica groups": (
+            PYTORCH,
+            {
+                "exit code": _with(_grouped(pytorchjob(1, 1)), "ExitCode", cleanPodPolicy="Running"),
+                "elastic": _with(_grouped(_elastic(1)), "ExitCode", backoffLimit=1, cleanPodPolicy="All"),
+                "restart job": _with(
+                    _grouped(pytorchjob(1, 1)), "Never", podFailurePolicy=rules(("RestartJob", on_code(137)))
+                ),
+                "whole job": _with(_grouped(pytorchjob(1, 1)), "OnFailure", restartScope="Job"),
+            },
+        )
+    }
+
+
+def _grouped(resource: Resource) -> Resource:
+    return grouped(resource, "Worker", large=(1, {"image": "large:1"}))
+
+
 def _families() -> Mapping[str, Family]:
     tensorboard = _tf_list(master=1, worker=1)
     tensorboard["spec"]["tensorboard"] = {"logDir": "/logs"}
@@ -332,6 +354,7 @@ def _families() -> Mapping[str, Family]:
         ),
         **_failure_rules(),
         **_startup_policies(),
+        **_replica_groups(),
         "start order": (ECHO_IN_ORDER, {"never": echojob(1), "exit code": _with(echojob(1), "ExitCode")}),
     }
 
