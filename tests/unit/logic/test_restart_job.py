@@ -51,6 +51,14 @@ def test_the_attempt_of_a_worker(spec_hash: str, attempt: int | None) -> None:
     assert restart_job.attempt_of(worker(spec_hash), HASHES) == attempt
 
 
+@pytest.mark.parametrize(("index", "attempt"), [(0, 2), (1, 2), (2, None)])
+def test_the_attempt_of_a_pod_of_a_group(index: int, attempt: int | None) -> None:
+    """Replicas 0 and 1 have a template of their own, and with it another hash."""
+    grouped = SpecHashes({"worker": TypeHashes("40", (("large", 2, "41"),))})
+    assert restart_job.attempt_of(worker("41-2", index), grouped) == attempt
+    assert restart_job.current_attempt(Observed((worker("41-2", index),)), grouped, 0) == (attempt or 0)
+
+
 @pytest.mark.parametrize(
     ("recorded", "pods", "expected"),
     [
