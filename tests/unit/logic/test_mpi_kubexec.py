@@ -192,3 +192,24 @@ def test_every_restart_policy_is_one_of_v1(policy: str) -> None:
     for entry in job["spec"]["mpiReplicaSpecs"].values():
         entry["restartPolicy"] = policy
     assert {group.restart_policy for group in parse_job(job, MPI).groups} == {policy}
+
+
+def test_groups_of_workers_and_of_the_launcher() -> None:
+    """Each replica by its own template: the account and the GPUs of the launcher, the container of a worker."""
+    job = mpijob_v1(worker=2)
+    entries = job["spec"]["mpiReplicaSpecs"]
+    own = {"containers": [{"name": "gpu", "image": "mpi:1", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}
+    entries["Launcher"]["groups"] = [
+        {"name": "a", "replicas": 1, "template": {"spec": {**own, "serviceAccountName": "x"}}}
+    ]
+    entries["Worker"]["groups"] = [{"name": "b", "replicas": 1, "template": {"spec": own}}]
+    made = objects(job)
+    assert "ServiceAccount" not in made
+    assert made["RoleBinding"]["subjects"][0]["name"] == "x"
+    assert made["ConfigMap"]["data"]["hostfile"].startswith("pi-launcher ")
+    assert NO_GPU not in env(job, "launcher")
+    mounts = [pod(job, "worker", index)["spec"]["containers"] for index in (0, 1)]
+    assert [(one["name"], bool(one["volumeMounts"])) for (one,) in mounts] == [("gpu", True), ("worker", True)]
+    job["spec"]["mainContainer"] = "worker"
+    with pytest.raises(InvalidJob, match="the workers have no container 'worker'; it must be one of gpu"):
+        parse_job(job, MPI)
