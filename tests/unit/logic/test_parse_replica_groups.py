@@ -67,6 +67,8 @@ def test_they_take_the_indexes_in_their_order() -> None:
         ([group(replicas=0)], ["", "", ""]),
         ([group(replicas=3)], ["large"] * 3),
         ([group("a", replicas=0), group("b", replicas=2), group("c")], ["b", "b", "c"]),
+        ([group(f"g{n}", replicas=0) for n in range(MOST - 1)] + [group("last")], ["last", "", ""]),
+        ([group("a" * 63)], ["a" * 63, "", ""]),
     ],
 )
 def test_sizes(groups: list[Resource], expected: list[str]) -> None:
@@ -122,6 +124,11 @@ def test_what_is_refused(groups: Any, expected: str) -> None:
     job["spec"]["pytorchReplicaSpecs"]["Worker"]["groups"] = groups
     (error,) = errors(job)
     assert error.startswith(expected) or (not expected.startswith("spec") and expected in error)
+
+
+def test_all_errors_are_found_at_once() -> None:
+    found = errors(job_with("large", group(template=None), group("B"), group("b", replicas="x")))
+    assert [text.partition("groups")[2][:3] for text in found] == ["[0]", "[1]", "[2]", "[3]"]
 
 
 def with_port(number: Any) -> Resource:
