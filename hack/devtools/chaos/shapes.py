@@ -104,6 +104,7 @@ PYTORCH = Layout("kubeflow.org/v1", "PyTorchJob", "pytorch", "pytorchReplicaSpec
 JAX = Layout("kubeflow.org/v1", "JAXJob", "jax", "jaxReplicaSpecs")
 PADDLE = Layout("kubeflow.org/v1", "PaddleJob", "paddle", "paddleReplicaSpecs")
 XGBOOST = Layout("kubeflow.org/v1", "XGBoostJob", "xgboost", "xgbReplicaSpecs")
+MPI_V1 = Layout("kubeflow.org/v1", "MPIJob", "mpi", "mpiReplicaSpecs")
 MPI = Layout("kubeflow.org/v2beta1", "MPIJob", "mpi", "mpiReplicaSpecs")
 ANY = Layout("dljob.operator/v1", "DLJob", "pytorch", "replicas", count="count")
 CAFFE2 = Layout("kubeflow.org/v1alpha1", "Caffe2Job", "caffe2", "replicaSpecs")
@@ -163,7 +164,7 @@ def mpi(
     layout: Layout = MPI,
     **more: Any,
 ) -> Callable[..., dict[str, Any]]:
-    """A job with a launcher, which a batch Job runs, and workers; ``policies`` are those of the two.
+    """A job with a launcher, which (but in v1) a batch Job runs, and workers; ``policies`` are those of the two.
 
     Under Never a lost worker fails the job. So only a job that fails in any case has that policy.
     """
@@ -333,6 +334,16 @@ SHAPES: tuple[Shape, ...] = (
             Ending(seconds=12),
             (2, _RETRIED_FOREVER),
             runPolicy={"restartScope": "Job", "cleanPodPolicy": "Running"},
+        ),
+    ),
+    Shape(
+        "MPIJob v1, retried",
+        mpi(
+            Ending(seconds=6, first_exit=RETRYABLE),
+            (2, _RETRIED_FOREVER),
+            ("ExitCode", "ExitCode"),
+            layout=MPI_V1,
+            runPolicy={"cleanPodPolicy": "Running"},
         ),
     ),
     Shape(

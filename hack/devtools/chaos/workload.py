@@ -40,13 +40,19 @@ RESOURCES = {
     ("kubeflow.org/v1", "PaddleJob"): Plural("kubeflow.org", "v1", "paddlejobs"),
     ("kubeflow.org/v1", "XGBoostJob"): Plural("kubeflow.org", "v1", "xgboostjobs"),
     ("kubeflow.org/v2beta1", "MPIJob"): Plural("kubeflow.org", "v2beta1", "mpijobs"),
+    ("kubeflow.org/v1", "MPIJob"): Plural("kubeflow.org", "v1", "mpijobs"),
     ("dljob.operator/v1", "DLJob"): Plural("dljob.operator", "v1", "dljobs"),
 }
 WATCHED = tuple({(p.group, p.plural): p for p in RESOURCES.values()}.values())
 """Each resource once, in its last version: two versions of it are the same objects."""
 PODS = Plural("", "v1", "pods")
 BATCH_JOBS = Plural("batch", "v1", "jobs")
-OWNED = (PODS, *(Plural("", "v1", plural) for plural in ("services", "configmaps", "secrets")), BATCH_JOBS)
+OWNED = (
+    PODS,
+    *(Plural("", "v1", plural) for plural in ("services", "configmaps", "secrets", "serviceaccounts")),
+    BATCH_JOBS,
+    *(Plural("rbac.authorization.k8s.io", "v1", plural) for plural in ("roles", "rolebindings")),
+)
 """What jobs own."""
 
 

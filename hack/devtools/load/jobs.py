@@ -62,6 +62,7 @@ SHAPES: Mapping[tuple[str, str], Shape] = {
         "mxnet", "replicaSpecs", _MX_LIST.types, "SCHEDULER", "mxReplicaType", extra=(("jobMode", "dist"),)
     ),
     ("kubeflow.org/v1", "JAXJob"): Shape("jax", "jaxReplicaSpecs", (("Worker", 2),), "Worker"),
+    ("kubeflow.org/v1", "MPIJob"): Shape("mpi", "mpiReplicaSpecs", (("Launcher", 1), ("Worker", 1)), "Launcher"),
     ("kubeflow.org/v2beta1", "MPIJob"): Shape(
         "mpi", "mpiReplicaSpecs", (("Launcher", 1), ("Worker", 1)), "Launcher", has_batch_job=True
     ),

@@ -74,7 +74,10 @@ def test_the_paths_of_owned_objects() -> None:
         "/api/v1/namespaces/n/services",
         "/api/v1/namespaces/n/configmaps",
         "/api/v1/namespaces/n/secrets",
+        "/api/v1/namespaces/n/serviceaccounts",
         "/apis/batch/v1/namespaces/n/jobs",
+        "/apis/rbac.authorization.k8s.io/v1/namespaces/n/roles",
+        "/apis/rbac.authorization.k8s.io/v1/namespaces/n/rolebindings",
     ]
 
 

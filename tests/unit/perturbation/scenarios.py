@@ -10,13 +10,17 @@ from support.builders import (
     JAX,
     MPI,
     MXNET,
+    PADDLE,
     PYTORCH,
     TENSORFLOW,
     XGBOOST,
     caffe2job,
+    grouped,
     jaxjob,
     mpijob,
+    mpijob_v1,
     mxjob,
+    paddlejob,
     pytorchjob,
     tf_template,
     tfjob,
@@ -59,6 +63,14 @@ def image(name: str) -> Callable[[Any], object]:
     def change(spec: Any) -> None:
         for entry in spec["replicaSpecs"]:
             entry["template"]["spec"]["containers"][0]["image"] = name
+
+    return change
+
+
+def image_of_the_group(name: str) -> Callable[[Any], None]:
+    def change(spec: Any) -> None:
+        (group,) = spec["paddleReplicaSpecs"]["Worker"]["groups"]
+        group["template"]["spec"]["containers"][0]["image"] = name
 
     return change
 
@@ -230,6 +242,24 @@ def _life_cycles() -> list[Scenario]:
                 mpijob(1, runPolicy={"backoffLimit": 0, "cleanPodPolicy": "Running"}), "mpiReplicaSpecs", "Never"
             ),
             exits(launcher=1),
+        ),
+        Scenario(
+            "mpi-v1-scale",  # the Role, which nothing watches, follows the workers
+            MPI,
+            with_policy(mpijob_v1(1, runPolicy={"cleanPodPolicy": "All"}), "mpiReplicaSpecs", "ExitCode"),
+            exits(launcher=0),
+            to_two_workers("mpiReplicaSpecs", pods=3),
+        ),
+        Scenario("mpi-v1-worker-fails", MPI, mpijob_v1(1), exits(worker=1)),
+        Scenario(
+            "paddle-groups-edit",  # replaces the pod of the group only
+            PADDLE,
+            grouped(paddlejob(worker=3), "Worker", large=(1, {"image": "large:1"})),
+            exits(worker=0),
+            [
+                Action(is_running, edited(image_of_the_group("large:2"))),
+                Action(number_of_pods(3), lambda world: None),
+            ],
         ),
         Scenario(
             "pytorch-ttl",
