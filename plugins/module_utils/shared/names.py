@@ -36,7 +36,7 @@ GANG_SCHEDULER_VARIABLE = "DLJOB_GANG_SCHEDULER_NAME"
 
 SETTING_KUBECTL_DELIVERY = "mpiKubectlDeliveryImage"
 """Key of a setting that the hooks get: the image from which the launcher of an MPIJob v1 gets its kubectl."""
-KUBECTL_DELIVERY_IMAGE = "mpioperator/kubectl-delivery:latest"
+KUBECTL_DELIVERY_IMAGE = "kubeflow/kubectl-delivery:latest"
 KUBECTL_DELIVERY_VARIABLE = "DLJOB_MPI_KUBECTL_DELIVERY_IMAGE"
 """The environment variable by which an engine passes another such image to the runs."""
 

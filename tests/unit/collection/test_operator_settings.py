@@ -51,7 +51,7 @@ def test_the_image_with_kubectl_reaches_the_launcher(monkeypatch: pytest.MonkeyP
         return str(container["image"])
 
     assert image("mirror/kubectl:1") == "mirror/kubectl:1"
-    assert image("") == "mpioperator/kubectl-delivery:latest"
+    assert image("") == "kubeflow/kubectl-delivery:latest"
     with pytest.raises(AnsibleActionFail, match="DLJOB_MPI_KUBECTL_DELIVERY_IMAGE: 'a b' is no name of an image"):
         image("a b")
 

@@ -73,7 +73,7 @@ def test_the_launchers_pod() -> None:
     spec = made["spec"]
     assert (spec["serviceAccountName"], spec["restartPolicy"]) == ("pi-launcher", "Never")
     (delivery,) = spec["initContainers"]
-    assert (delivery["name"], delivery["image"]) == ("kubectl-delivery", "mpioperator/kubectl-delivery:latest")
+    assert (delivery["name"], delivery["image"]) == ("kubectl-delivery", "kubeflow/kubectl-delivery:latest")
     assert {one["name"]: one["value"] for one in delivery["env"]} == {"TARGET_DIR": "/opt/kube", "NAMESPACE": "default"}
     assert delivery["resources"]["limits"] == {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
     mounts = [("mpi-job-kubectl", "/opt/kube"), ("mpi-job-config", "/etc/mpi")]

@@ -82,7 +82,7 @@ def test_the_image_with_kubectl_reaches_the_runs(
     def image(*given: str) -> str:
         return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_MPI_KUBECTL_DELIVERY_IMAGE"]
 
-    assert image() == "mpioperator/kubectl-delivery:latest"
+    assert image() == "kubeflow/kubectl-delivery:latest"
     monkeypatch.setenv("DLJOB_MPI_KUBECTL_DELIVERY_IMAGE", "mirror/kubectl:1")
     assert image() == "mirror/kubectl:1"
     assert image("--mpi-kubectl-delivery-image", "mine:2") == "mine:2"
