@@ -20,10 +20,15 @@ SHOWN = 5
 
 
 def marks(metadata: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """The labels and annotations by which this operator knows an object with the intended ``metadata``."""
+    """The labels and annotations by which this operator knows an object with the intended ``metadata``.
+
+    No other operator knows groups of replicas, so a pod of one has another template. Without a spec hash it is
+    replaced.
+    """
+    annotations = (c.ANNOTATION_LIFETIME,) if c.LABEL_REPLICA_GROUP in (metadata.get("labels") or {}) else _ANNOTATIONS
     return {
         field: {name: value for name, value in (metadata.get(field) or {}).items() if name in names}
-        for field, names in (("labels", _LABELS), ("annotations", _ANNOTATIONS))
+        for field, names in (("labels", _LABELS), ("annotations", annotations))
     }
 
 

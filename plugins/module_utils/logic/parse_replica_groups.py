@@ -27,7 +27,11 @@ def parse(groups: Any, of: ReplicaGroup, parsing: Parsing) -> tuple[PodTemplate,
     if groups is None:
         return ()
     if not isinstance(groups, list):
-        errors.append(f"{path} must be a list of groups, each with a name and a template")
+        errors.append(f"{path} must be a list of groups, each with a name and its pods")
+        return ()
+    if of.type in parsing.flavor.template_optional:
+        # the pod hook completes the template of the type only
+        errors.append(f"{path}: the replicas of {of.type} have no groups, since they need no template: remove it")
         return ()
     if len(groups) > MOST:
         errors.append(f"{path} has {len(groups)} groups: use at most {MOST}")
@@ -36,7 +40,7 @@ def parse(groups: Any, of: ReplicaGroup, parsing: Parsing) -> tuple[PodTemplate,
     for number, group in enumerate(groups[:MOST]):
         where = f"{path}[{number}]"
         if not isinstance(group, Mapping):
-            errors.append(f"{where} must be a map with a name and a template")
+            errors.append(f"{where} must be a map with a name and its pods")
             continue
         name = _name(group.get("name"), where, {one.group for one in found}, errors)
         count = integer(group.get("replicas"), f"{where}.replicas", Bounds(1, 0, MAX_REPLICAS), errors)
@@ -52,7 +56,7 @@ def parse(groups: Any, of: ReplicaGroup, parsing: Parsing) -> tuple[PodTemplate,
     if total > of.replicas and len(errors) == before:
         errors.append(
             f"{path} have {total} replicas, and {of.path}.replicas is {of.replicas}: raise it to at least {total}, or "
-            "lower the replicas of a group"
+            "make a group smaller"
         )
     return tuple(found)
 
@@ -63,8 +67,8 @@ def _name(name: Any, where: str, taken: set[str], errors: list[str]) -> str:
         return ""
     if not isinstance(name, str) or len(name) > NAME_LIMIT or not _NAME.fullmatch(name):
         errors.append(
-            f"{where}.name: {name!r} is the value of a label: use at most {NAME_LIMIT} lower-case letters, digits and "
-            "'-', with a letter or digit at both ends"
+            f"{where}.name: {repr(name)[:80]} is the value of a label: use at most {NAME_LIMIT} lower-case letters, "
+            "digits and '-', with a letter or digit at both ends"
         )
         return ""
     if name in taken:

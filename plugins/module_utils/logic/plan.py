@@ -185,7 +185,7 @@ def _active(
         report.progress(retries, completed, attempt, ignored)
         return _end(job, framework, observed, report)
     policy = restart_all if as_one else restart_job
-    progress = Progress(hashes, retries, completed, attempt, ignored)
+    progress = Progress(hashes, retries, completed, attempt, is_new_spec=changed, ignored=ignored)
     actions = policy.next_actions(job, observed, progress, surroundings.now)
     held_back = start_order.waiting_types(job, framework, current, completed)
     if held_back:

@@ -32,7 +32,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import ALPHA_GPU
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, PodTemplate
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 
 Manifest = Mapping[str, Any]
 Amounts = Mapping[str, Decimal]
@@ -40,11 +40,17 @@ Amounts = Mapping[str, Decimal]
 
 
 def applicable(scheduler: GangScheduler | None, job: DLJob, observed: Observed) -> GangScheduler | None:
-    """``scheduler``, unless the job has pods and none of them is in its group."""
-    if scheduler is None or not observed.pods:
-        return scheduler
-    name = scheduler.pod_group(job.name)
-    return scheduler if any(pod.pod_group == name for pod in observed.pods) else None
+    """``scheduler``, unless the job has pods that are left to it and none of them is in its group."""
+    if scheduler is None:
+        return None
+    name, left = scheduler.pod_group(job.name), [pod for pod in observed.pods if _is_left_to(scheduler, job, pod)]
+    return scheduler if not left or any(pod.pod_group == name for pod in left) else None
+
+
+def _is_left_to(scheduler: GangScheduler, job: DLJob, pod: PodState) -> bool:
+    """Whether the template of the pod's replica names no other scheduler; true for one that the job no longer has."""
+    group = next((group for group in job.groups if group.type.lower() == pod.type), None)
+    return group is None or _scheduler_of(job, group.template_of(pod.index), scheduler) == scheduler.name
 
 
 def build(
@@ -54,12 +60,12 @@ def build(
     waiting: Collection[str],
     completed: Mapping[str, Collection[int]],
 ) -> Manifest | None:
-    """The PodGroup, ``None`` where no template leaves the pods to this scheduler.
+    """The PodGroup, ``None`` where no template leaves the pods of a replica to this scheduler.
 
     The types in ``waiting`` start later; ``completed`` has the indexes of the replicas that have succeeded, by
     lower-case type.
     """
-    templates = (template for group in job.groups for template in group.templates)
+    templates = (template for group in job.groups for template in group.templates if template.indexes)
     if not any(_scheduler_of(job, template, scheduler) == scheduler.name for template in templates):
         return None
     policy = job.run_policy.scheduling

@@ -62,6 +62,7 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
     }
     if context.shared:
         pod_metadata["annotations"][c.ANNOTATION_SHARED] = context.shared.config_map
+    pod_metadata["labels"].pop(c.LABEL_REPLICA_GROUP, None)  # one that the template has would be another group's
     if own.group:
         pod_metadata["labels"][c.LABEL_REPLICA_GROUP] = own.group
     if metadata.get("finalizers"):

@@ -67,12 +67,19 @@ def spec_hashes(job: DLJob) -> SpecHashes:
 
 
 def fingerprint(job: DLJob, hashes: SpecHashes) -> str:
-    """What identifies the spec of the whole job: the hashes, and which replicas have which."""
+    """What identifies the spec of the whole job: the hashes, and which replicas have which.
+
+    A template that no replica has is no part of it, since its edit changes no pod. The own template of a type whose
+    number may change by itself is one even if all replicas are in groups: scaling is no edit.
+    """
     parts: list[str] = []
-    for type_ in sorted(group.type for group in job.groups):
-        of_type = hashes.by_type[type_.lower()]
-        parts.append(f"{type_}={of_type.own};")
-        parts += (f"{type_}/{name}<{end}={value};" for name, end, value in of_type.groups)
+    for group in sorted(job.groups, key=lambda group: group.type):
+        of_type = hashes.by_type[group.type.lower()]
+        is_scaled = group.resizable or group.type == job.elastic_type
+        if not group.groups or is_scaled or group.replicas > group.grouped:
+            parts.append(f"{group.type}={of_type.own};")
+        sizes = {one.group: len(one.indexes) for one in group.groups}
+        parts += (f"{group.type}/{name}<{end}={value};" for name, end, value in of_type.groups if sizes[name])
     return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
 
 

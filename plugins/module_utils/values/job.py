@@ -62,7 +62,7 @@ class ReplicaGroup:
     @property
     def templates(self) -> tuple[PodTemplate, ...]:
         """All templates, also one that no replica has."""
-        others = range(self.grouped, max(self.replicas, self.grouped))
+        others = range(self.grouped, self.replicas)
         return (*self.groups, PodTemplate("", self.template, f"{self.path}.template", others, self.containers))
 
     def template_of(self, index: int) -> PodTemplate:

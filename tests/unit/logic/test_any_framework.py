@@ -311,8 +311,8 @@ def test_groups_in_the_short_form() -> None:
 @pytest.mark.parametrize(
     ("groups", "error"),
     [
-        ({}, "spec.replicas.Worker.groups must be a list of groups, each with a name and a template"),
-        ([7], "spec.replicas.Worker.groups[0] must be a map with a name and a template"),
+        ({}, "spec.replicas.Worker.groups must be a list of groups, each with a name and its pods"),
+        ([7], "spec.replicas.Worker.groups[0] must be a map with a name and its pods"),
         ([short()], "spec.replicas.Worker.groups[0].name is missing: name the group"),
         ([{"name": "a"}], "spec.replicas.Worker.groups[0] has neither image nor template: give one of them"),
         ([short(name="a", args=[1])], "spec.replicas.Worker.groups[0].args must be a list of strings"),

@@ -6,13 +6,14 @@ import copy
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic import framework_loader
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse_replica_groups import MOST
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import ReplicaGroup
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders import MXNET, PYTORCH, Resource, grouped, mxjob, pytorchjob
+from support.builders import ECHO_DECLARATION, MXNET, PYTORCH, Resource, echojob, grouped, mxjob, pytorchjob
 
 PATH = "spec.pytorchReplicaSpecs.Worker"
 TEMPLATE: Resource = {"spec": {"containers": [{"name": "pytorch", "image": "large:1"}]}}
@@ -89,12 +90,14 @@ def test_every_replica_has_one_template(sizes: list[int], others: int) -> None:
 @pytest.mark.parametrize(
     ("groups", "expected"),
     [
-        ({"large": 2}, f"{PATH}.groups must be a list of groups, each with a name and a template"),
-        (["large"], f"{PATH}.groups[0] must be a map with a name and a template"),
+        ({"large": 2}, f"{PATH}.groups must be a list of groups, each with a name and its pods"),
+        (["large"], f"{PATH}.groups[0] must be a map with a name and its pods"),
         ([group(None)], f"{PATH}.groups[0].name is missing: name the group"),
         ([group("Large")], f"{PATH}.groups[0].name: 'Large' is the value of a label: use at most 63"),
         ([group("a" * 64)], "use at most 63 lower-case letters, digits and '-'"),
         ([group("a\n")], "with a letter or digit at both ends"),
+        ([group("a" * 100_000)], f"{PATH}.groups[0].name: '{'a' * 79} is the value of a label"),
+        ([group("a", replicas=9), group("b", template=None)], f"{PATH}.groups[1].template is missing"),
         ([group(7)], f"{PATH}.groups[0].name: 7 is the value of a label"),
         ([group(), group()], f"{PATH}.groups[1].name: there are two groups 'large': rename one"),
         ([group(replicas="2")], f"{PATH}.groups[0].replicas must be a whole number, not '2'"),
@@ -104,8 +107,7 @@ def test_every_replica_has_one_template(sizes: list[int], others: int) -> None:
         ([group(f"g{n}", replicas=0) for n in range(MOST + 1)], f"{PATH}.groups has 17 groups: use at most 16"),
         (
             [group("a", replicas=4), group("b", replicas=3)],
-            f"{PATH}.groups have 7 replicas, and {PATH}.replicas is 6: raise it to at least 7, or lower the replicas "
-            "of a group",
+            f"{PATH}.groups have 7 replicas, and {PATH}.replicas is 6: raise it to at least 7, or make a group smaller",
         ),
         # what the template of a replica spec is checked for
         (
@@ -166,3 +168,15 @@ def test_list_layouts_have_no_groups() -> None:
 def test_every_type_may_have_them() -> None:
     job = grouped(mxjob().v1().servers(2).workers(2).resource(), "Server", fast=(1, {"image": "fast:1"}))
     assert [groups_of(group) for group in parse_job(job, MXNET).groups] == [[""], ["fast", ""], ["", ""]]
+
+
+def test_a_type_that_needs_no_template_has_no_groups() -> None:
+    """The pod hook completes the template of the type, not those of groups."""
+    flavor = {**ECHO_DECLARATION["flavors"][0], "template_optional": ["Follower"]}
+    framework = framework_loader.framework({**ECHO_DECLARATION, "flavors": [flavor]})
+    (path,) = flavor["replicas_fields"]
+    job = echojob()
+    job["spec"][path]["Follower"] = {"groups": [{"name": "a", "template": {}}]}
+    with pytest.raises(InvalidJob) as refused:
+        parse_job(job, framework)
+    assert f"spec.{path}.Follower.groups: the replicas of Follower have no groups" in str(refused.value)

@@ -288,6 +288,80 @@ def test_a_rule_restarts_the_job() -> None:
     assert hashes["example-job-worker-0"] == hashes["example-job-worker-1"] != hashes["example-job-worker-2"]
 
 
+# --- templates that no replica has
+
+
+def completed_without_pod(scope: str, unused: Callable[[Any], object]) -> FakeCluster:
+    """A job whose worker 2 has completed and lost its pod, after an edit of a template that no replica has."""
+    job = grouped(pytorchjob(1, 3, runPolicy={"restartScope": scope}), "Worker", all=(3, {}), none=(0, {}))
+    for entry in job["spec"]["pytorchReplicaSpecs"].values():
+        entry["restartPolicy"] = "OnFailure"
+    cluster = playing(job)
+    cluster.exit("worker", 2, 0)
+    cluster.settle()
+    del cluster.pods["example-job-worker-2"]
+    cluster.settle()
+    assert cluster.status["completed"] == {"worker": "2"}
+    cluster.edit(lambda spec: unused(worker_of(spec)))
+    cluster.settle()
+    return cluster
+
+
+@pytest.mark.parametrize("scope", ["Job", "Replica"])
+@pytest.mark.parametrize(
+    "unused",
+    [
+        pytest.param(lambda entry: image_of(entry, "another:1"), id="the type's own"),
+        pytest.param(lambda entry: image_of(entry["groups"][1], "another:1"), id="an empty group's"),
+        pytest.param(lambda entry: entry["groups"].pop(), id="an empty group"),
+    ],
+)
+def test_an_edit_of_a_template_that_no_replica_has_changes_nothing(scope: str, unused: Callable[[Any], object]) -> None:
+    cluster = completed_without_pod(scope, unused)
+    assert cluster.replicas() == ["master-0", "worker-0", "worker-1"]
+    assert cluster.status["completed"] == {"worker": "2"}
+    assert "attempt" not in cluster.status
+
+
+def test_an_edit_restarts_no_job_for_a_completed_replica() -> None:
+    """Of a type without replicas here. The completed replica had no pod, the phase was still Running: a lost pod?"""
+    job = tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=2, ps=0)
+    job["spec"]["runPolicy"] = {"restartScope": "Job"}
+    for entry in job["spec"]["tfReplicaSpecs"].values():
+        entry["restartPolicy"] = "OnFailure"
+    cluster = FakeCluster(job, TENSORFLOW)
+    cluster.start()
+    cluster.exit("worker", 1, 0)
+    cluster.settle()
+    del cluster.pods["example-job-worker-1"]
+    cluster.edit(lambda spec: image_of(spec["tfReplicaSpecs"]["PS"], "another:1"))
+    cluster.settle()
+    assert "attempt" not in cluster.status
+    assert cluster.replicas() == ["chief-0", "worker-0", "worker-1"], "which runs again, as after every edit"
+
+
+@pytest.mark.parametrize("edit", [lambda entry: image_of(entry, "another:1"), lambda entry: entry.update(replicas=3)])
+def test_the_own_template_of_elastic_workers_counts_before_one_has_it(edit: Callable[[Any], object]) -> None:
+    """Else the first worker that scaling adds would be an edit, which forgets the retries."""
+    cluster = playing(grouped(pytorchjob(0, 2, **ELASTIC), "Worker", all=(2, {})))
+    before = cluster.status["specHash"]
+    cluster.edit(lambda spec: worker_of(spec).update(replicas=3))
+    cluster.settle()
+    assert cluster.status["specHash"] == before
+
+
+# --- the label
+
+
+def test_a_template_cannot_put_its_pods_into_a_group() -> None:
+    job = torchjob()
+    for entry in (worker_of(job["spec"]), worker_of(job["spec"])["groups"][0]):
+        entry["template"]["metadata"] = {"labels": {GROUP: "small", "mine": "x"}}
+    cluster = playing(job)
+    labels = [cluster.pod("worker", index)["metadata"]["labels"] for index in (0, 2, 5)]
+    assert [(found.get(GROUP), found.get("mine")) for found in labels] == [("large", "x"), ("small", None), (None, "x")]
+
+
 # --- messages
 
 
@@ -301,6 +375,34 @@ def test_a_failure_names_the_group() -> None:
     assert cluster.status["failure"]["message"] == (
         "container pytorch of pod example-job-worker-4 (group small) exited with 1 (Error)"
     )
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ([], "pod example-job-worker-4 (group small) failed: Evicted"),
+        (
+            [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [3]}}],
+            "container pytorch of pod example-job-worker-4 (group small) exited with 3",
+        ),
+        (
+            [{"action": "FailJob", "onPodConditions": [{"type": "Odd", "status": "True"}]}],
+            "pod example-job-worker-4 (group small) has the condition Odd",
+        ),
+    ],
+)
+def test_other_failures_name_it_too(rules: list[Resource], message: str) -> None:
+    job = torchjob(runPolicy={"podFailurePolicy": {"rules": rules}} if rules else {})
+    worker_of(job["spec"])["restartPolicy"] = "Never"
+    cluster = playing(job)
+    if message.startswith("container"):
+        cluster.exit("worker", 4, 3)
+    else:
+        status = cluster.pod("worker", 4)["status"]
+        status.update(phase="Failed", reason="Evicted", containerStatuses=[])
+        status["conditions"] = [{"type": "Odd", "status": "True"}]
+    cluster.settle()
+    assert cluster.status["failure"]["message"].startswith(message)
 
 
 def test_a_pod_that_waits_is_named_with_its_group() -> None:

@@ -469,3 +469,49 @@ def test_a_completed_replica_of_a_group_counts_no_more() -> None:
     made.exit("worker", 1, 0)
     made.settle()
     assert group(made)["spec"] == {"minMember": 5, "minResources": {"cpu": "19"}}
+
+
+def two_schedulers(worker: int, other: int, **spec: Any) -> FakeCluster:
+    """A job without a master whose group `a` of workers has a scheduler of its own."""
+    job = grouped(pytorchjob(0, worker, **spec), "Worker", a=(other, {}))
+    entry = job["spec"]["pytorchReplicaSpecs"]["Worker"]
+    entry["groups"][0]["template"]["spec"]["schedulerName"] = "other"
+    return FakeCluster(job, PYTORCH, PlanSettings(gang=gang_scheduler(VOLCANO), largest_slice=3))
+
+
+def schedulers(made: FakeCluster) -> list[str]:
+    return [pod["spec"].get("schedulerName") for _, pod in sorted(made.pods.items())]
+
+
+def test_pods_of_another_scheduler_alone_end_no_group() -> None:
+    """The first slice has only these. The next ones were then created without the group, which was deleted."""
+    made = two_schedulers(5, 3)
+    made.start()
+    assert schedulers(made) == ["other"] * 3 + [VOLCANO] * 2
+    assert group(made)["spec"]["minMember"] == 2
+
+
+@pytest.mark.parametrize("scope", ["Replica", "Job"])
+def test_nor_does_an_edit_of_the_others(scope: str) -> None:
+    made = two_schedulers(4, 2, runPolicy={"restartScope": scope})
+    for entry in made.resource["spec"]["pytorchReplicaSpecs"].values():
+        entry["restartPolicy"] = "OnFailure"
+    made.start()
+
+    def change(spec: Any) -> None:
+        spec["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["image"] = "another:1"
+
+    made.edit(change)
+    made.start()
+    assert schedulers(made) == ["other"] * 2 + [VOLCANO] * 2
+    assert group(made)["spec"]["minMember"] == 2
+
+
+def test_a_template_that_no_replica_has_needs_no_group() -> None:
+    made = two_schedulers(2, 2, elasticPolicy={"minReplicas": 1, "maxReplicas": 9})
+    made.start()
+    assert not has_group(made)
+    made.edit(lambda spec: spec["pytorchReplicaSpecs"]["Worker"].update(replicas=3))
+    made.start()
+    assert schedulers(made) == ["other", "other", VOLCANO]
+    assert group(made)["spec"]["minMember"] == 1

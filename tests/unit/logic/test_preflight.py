@@ -23,6 +23,7 @@ from support.builders import (
     XGBOOST,
     Pod,
     Resource,
+    grouped,
     jaxjob,
     mpijob,
     mpijob_v1,
@@ -124,6 +125,15 @@ def test_a_running_job_is_adopted_with_all_its_pods(job: Resource, pods: list[st
     name = job["metadata"]["name"]
     assert verdict.adopts == (*(f"Pod/{name}-{pod}" for pod in pods), *(f"Service/{name}-{one}" for one in services))
     assert verdict.notes == ()
+
+
+def test_a_job_with_groups_has_pods_of_another_template() -> None:
+    """training-operator drops the field, so all its pods have the template of the type."""
+    job = running(grouped(pytorchjob(master=1, worker=2), "Worker", large=(1, {"image": "large:1"})))
+    verdict = judge(job, theirs(job))
+    (problem,) = verdict.problems
+    assert problem.where == "Pod/example-job-worker-0"
+    assert "is not what the job asks for, so the operator would replace it" in problem.text
 
 
 def test_an_mpijob_keeps_its_account_as_it_is() -> None:

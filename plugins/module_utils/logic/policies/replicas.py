@@ -35,6 +35,8 @@ class Progress:
     """Indexes of the replicas that have succeeded, by lower-case type."""
     attempt: int = 0
     """The current attempt where all replicas restart together."""
+    is_new_spec: bool = False
+    """Whether the status is of another spec, so that its phase says nothing of the pods that are missing."""
     ignored: Mapping[str, int] = field(default_factory=dict)
     """Failures that a rule of podFailurePolicy excluded from ``retries``, by :func:`key`."""
 

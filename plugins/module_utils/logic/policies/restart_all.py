@@ -82,6 +82,7 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     # a missing pod was deleted if the job was Running, otherwise it was not created yet
     lost = (
         not stale
+        and not progress.is_new_spec
         and job.status.get("phase") == c.PHASE_RUNNING
         and not all(_is_added(start, current_pods.values()) for start in missing)
     )
