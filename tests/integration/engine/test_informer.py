@@ -178,8 +178,8 @@ def test_a_version_that_the_server_no_longer_has_leads_to_a_new_list(
     # What a long absence leads to: compaction has left this version behind.
     informer._version = "1"
     wire.open()
-    until(lambda: "gone goes" in log.words, "the disappearance is found by listing")
-    assert "changed stays" in log.words
+    until(lambda: log.words[-1] == "changed stays", "a list reports what it has, after what is gone")
+    assert log.words[-2] == "gone goes"
     jobs.create("later")
     until(lambda: log.words[-1] == "new later", "the watch goes on")
     assert "too old" not in caplog.text  # it is the rule after a long absence, and no trouble
