@@ -237,20 +237,16 @@ options:
           version:
             description:
               - API version of the jobs of this flavor, where another flavor of the kind has the same field of replicas.
-              - The operator records in C(status.apiVersion) in which version a job was created. Until then it finds
-                that out by O(framework.flavors[].marker). All versions of the kind have the fields of all these
-                flavors; a job with a field of another version fails.
+              - The operator records in C(status.apiVersion) in which version a job was created. Until then
+                C(metadata.managedFields) tells it. All versions of the kind have the fields of all these flavors; a job
+                with a field of another version fails.
             type: str
             default: ""
-          marker:
-            description:
-              - One field of O(framework.flavors[].fields), with the default that it has in the schema of
-                O(framework.flavors[].version) alone. By it the API server marks the jobs that are created in that
-                version.
-              - The flavor of the stored version has none, since the API server adds the defaults of that version to
-                every object that it reads.
-            type: dict
-            default: {}
+          starts_in_order:
+            description: Types whose C(starts_after) applies to every job, whatever their C(starts_after_if) says.
+            type: list
+            elements: str
+            default: []
           batch_jobs:
             description:
               - Types whose only replica a C(batch/v1) Job runs. The Job is named C(<job>-<type>) and restarts its pods

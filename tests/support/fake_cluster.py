@@ -17,7 +17,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import PlanSettings, plan
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
-from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import MERGE, OWNED_KINDS, owned_kind
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
+    MERGE,
+    OWNED_KINDS,
+    REPLACE,
+    owned_kind,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
@@ -138,7 +143,8 @@ class FakeCluster:
         needed = {pod["metadata"]["annotations"].get("dljob.operator/shared-environment") for pod in done.pods}
         assert not deleted & needed, "a plan does not delete a ConfigMap that its new pods need"
         for manifest in done.auxiliary_objects:
-            self._create(manifest, replace=owned_kind(manifest).update == MERGE)
+            kind = owned_kind(manifest)
+            self._create(manifest, replace=kind.update == MERGE or (not kind.watched and kind.update == REPLACE))
         for manifest in (*done.services, *done.pods):
             self._create(manifest)
         for deletion in done.deletions:

@@ -24,8 +24,7 @@ def definition(framework: Framework, kind: Kind) -> dict[str, Any]:
 
     All versions have the same fields: without a conversion webhook the API server changes only apiVersion between
     versions and drops fields that the requested version does not have, so a job written in one version would be read
-    without replicas in the other. The schema of a version that a flavor belongs to has that flavor's rules, and the
-    default that marks its jobs.
+    without replicas in the other. The schema of a version that a flavor belongs to has that flavor's rules.
     """
     singular = kind.name.lower()
     return {

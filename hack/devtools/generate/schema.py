@@ -59,7 +59,6 @@ def schema(framework: Framework, kind: Kind, version: str) -> Schema:
             **options(framework, flavors),
             **framework.own.fields,
             **{name: field for flavor in every for name, field in flavor.own.fields.items()},
-            **_marked(flavors),
         },
         required=[layouts[0][1].field] if len(layouts) == 1 else [],
         rules=list(_spec_rules(framework, flavors, layouts)),
@@ -68,26 +67,9 @@ def schema(framework: Framework, kind: Kind, version: str) -> Schema:
 
 
 def _check_versions(kind: Kind, flavors: Sequence[Flavor]) -> None:
-    """Check that the jobs of each version can be told from those of the others."""
-    unmarked = [flavor.api.version for flavor in flavors if flavor.api.version and not flavor.api.marker]
-    for version in unmarked:
+    for version in (flavor.api.version for flavor in flavors if flavor.api.version):
         if version not in kind.versions:
             raise InvalidFramework(f"kinds: {kind.name} of {kind.group} is not served as {version}: add the version")
-        if version != kind.versions[0]:
-            # the API server adds the defaults of the stored version to every object that it reads
-            raise InvalidFramework(
-                f"kinds: {kind.name} of {kind.group}: the flavor of {version} needs a marker; only that of the first "
-                "version, which is stored, has none"
-            )
-
-
-def _marked(flavors: Sequence[Flavor]) -> dict[str, Schema]:
-    """The fields whose default in this version marks its jobs."""
-    return {
-        name: {**flavor.own.fields[name], "default": default}
-        for flavor in flavors
-        for name, default in flavor.api.marker.items()
-    }
 
 
 def _object(description: str, spec: Schema, rules: Sequence[Rule], *, has_versions: bool = False) -> Schema:

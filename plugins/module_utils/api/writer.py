@@ -50,9 +50,10 @@ def _is_outdated(manifest: Resource, present: Resource) -> bool:
     kind = owned_kind(manifest)
     if kind.update == MERGE:
         return True
-    # the plan has compared the hash of what is watched
+    if kind.watched or kind.update != REPLACE:
+        return False  # the plan has compared the hash of what is watched
     hashes = [(one["metadata"].get("annotations") or {}).get(ANNOTATION_SPEC_HASH) for one in (manifest, present)]
-    return not kind.watched and kind.update == REPLACE and hashes[0] != hashes[1]
+    return hashes[0] != hashes[1] or manifest.get("rules") != present.get("rules")
 
 
 def _replacement(manifest: Resource, present: Resource) -> Resource:
@@ -135,7 +136,8 @@ class Writer:
         """Create the object, or replace it where it exists and belongs to the job."""
         result = ApplyResult()
         present = self._create(manifest, result)
-        if present is not None and owned_kind(manifest).update != NEVER:
+        kind = owned_kind(manifest)
+        if present is not None and kind.update != NEVER and (kind.watched or _is_outdated(manifest, present)):
             self._replace(manifest, present, result)
         written.created += result.created
         written.adopted += result.adopted
@@ -155,7 +157,7 @@ class Writer:
             self._note(e, f"{name}: {e.message}", written)
         else:
             self._add(written.created, name)
-            if not self._dry_run:
+            if not self._dry_run and owned_kind(manifest).watched:
                 self._add(written.versions, observed_version(response))
 
     def _check_owner(self, manifest: Resource, name: str, written: ApplyResult) -> Resource | None:

@@ -59,7 +59,6 @@ def adapt(framework: Framework) -> Framework:
         newest,
         groups=(GROUP,),
         version="",
-        marker={},
         replicas_layout=LAYOUT_MAP,
         replicas_fields=("replicas",),
         runtime_id_fields=("runtimeId",),

@@ -2,13 +2,8 @@
 
 A flavor follows from the job's API group and the field that holds its replicas. The version of a response does not
 matter, because a CRD may serve one object in several versions. Only where two versions of a kind use the same field
-does the version in which the job was created decide, and that has to be found out:
-
-1. ``status.apiVersion`` has it once the operator has seen the job.
-2. Before that, the API server has marked the job: the schema of one version gives a field a default (``marker``).
-3. A job without the mark is one of the version that the object itself has.
-
-The first comes before the second, since each write through the marking version adds the mark, such as one of Kueue.
+does the version in which the job was created decide. ``status.apiVersion`` has it once the operator has seen the job;
+before that the API server's notes of who has written what (:mod:`..shared.created_version`) tell it.
 """
 
 from __future__ import annotations
@@ -17,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.shared.created_version import created_version
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import STATUS_API_VERSION
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ApiFlavor, Framework
@@ -48,13 +44,8 @@ def holds(spec: Any, field: str) -> bool:
 def _of_its_version(resource: Mapping[str, Any], candidates: Sequence[ApiFlavor]) -> list[ApiFlavor]:
     """Those of ``candidates`` that a job created in the version of ``resource`` may have."""
     versions = {flavor.version for flavor in candidates if flavor.version}
-    spec = as_mapping(resource.get("spec"))
-    marked = (flavor.version for flavor in candidates if flavor.marker and all(name in spec for name in flavor.marker))
-    found = (
-        _version(as_mapping(resource.get("status")).get(STATUS_API_VERSION)),
-        *marked,
-        _version(resource["apiVersion"]),
-    )
+    recorded = as_mapping(resource.get("status")).get(STATUS_API_VERSION)
+    found = (_version(one) for one in (recorded, created_version(resource), resource["apiVersion"]))
     version = next((one for one in found if one in versions), "")
     return [flavor for flavor in candidates if flavor.version in ("", version)] or list(candidates)
 
@@ -73,7 +64,7 @@ def errors_of_versions(options: Mapping[str, Any], flavor: ApiFlavor, framework:
         if not other.version or other.version == flavor.version or other.groups != flavor.groups:
             continue
         version = f"{flavor.groups[0]}/{other.version}"
-        for name in sorted({*other.spec_fields, *other.object_fields} - own - set(other.marker)):
+        for name in sorted({*other.spec_fields, *other.object_fields} - own):
             if options.get(name) not in (None, ""):
                 yield (
                     f"spec.{name} is a field of {version}, and the job was created as {flavor.version}: remove it, or "

@@ -211,6 +211,7 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.
         "restart_policies",
         "managers",
         "batch_jobs",
+        "starts_in_order",
     ):
         if key in values:
             values[key] = _texts(f"{where}.{key}", values[key])
@@ -227,8 +228,16 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.
     )
     for name, policy in values["default_restart_policies"].items():
         _choice(f"{where}.default_restart_policies.{name}", policy, RESTART_POLICIES)
-    _version(values, where)
-    for key in ("types", "required", "template_optional", "replica_fields", "batch_jobs", "default_restart_policies"):
+    values["version"] = _text(f"{where}.version", values.get("version") or "")
+    for key in (
+        "types",
+        "required",
+        "template_optional",
+        "replica_fields",
+        "batch_jobs",
+        "starts_in_order",
+        "default_restart_policies",
+    ):
         for name in values.get(key) or ():
             _choice(f"{where}.{key}", name, types)
     if "exit_codes" in values:
@@ -242,16 +251,6 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.
     for name, text in values["labels"].items():
         _check_placeholders(f"{where}.labels.{name}", text, PLACEHOLDERS | {"role"})
     return f.ApiFlavor(**values)
-
-
-def _version(values: dict[str, Any], where: str) -> None:
-    """Check how the jobs of an API version are told from those of the kind's other versions."""
-    values["version"] = _text(f"{where}.version", values.get("version") or "")
-    values["marker"] = _mapping(f"{where}.marker", values.get("marker") or {})
-    if values["marker"] and not values["version"]:
-        raise InvalidFramework(f"{where}.marker is of no effect without version: add it there")
-    if values["marker"] and (len(values["marker"]) > 1 or None in values["marker"].values()):
-        raise InvalidFramework(f"{where}.marker must have one field with its default")
 
 
 def _elastic(declared: Any, where: str, types: Sequence[str]) -> f.Elastic:

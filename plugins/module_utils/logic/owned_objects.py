@@ -18,6 +18,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
     NEVER,
     OWNED_KINDS,
+    REPLACE,
     owned_kind,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
@@ -139,6 +140,11 @@ def made_with_pods(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:
     name belongs to somebody else, before a pod can mount it. Where one may be replaced, the writer compares its hash.
     """
     return tuple(m for m in manifests if not _is_watched(m) and not owned_kind(m).own_client)
+
+
+def revocable(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:
+    """Those of :func:`made_with_pods` whose content follows the pods: what a launcher may do with them."""
+    return tuple(m for m in made_with_pods(manifests) if owned_kind(m).update == REPLACE)
 
 
 def surplus(manifests: Collection[Manifest], observed: Observed) -> tuple[Deletion, ...]:

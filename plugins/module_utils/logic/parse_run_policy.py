@@ -56,7 +56,7 @@ def parse(parsing: Parsing, groups: Sequence[ReplicaGroup], annotations: Any) ->
         starts_after=parse_startup_policy.parse(
             policy.get("startupPolicy"),
             {
-                type_.name: type_.starts_after_with(options)
+                type_.name: parsing.flavor.starts_after(type_, options)
                 for group in groups
                 if (type_ := framework.type_named(group.type))
             },

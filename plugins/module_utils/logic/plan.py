@@ -118,7 +118,11 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
     wanted = () if refused else tuple(x for x in objects if owned_objects.lives_with_job(x))
     return Plan(
         deletions=deletions,
-        ensured_objects=(*owned_objects.missing(wanted, observed), *owned_objects.changed(wanted, observed)),
+        ensured_objects=(
+            *(owned_objects.revocable(objects) if cleanup_targets else ()),
+            *owned_objects.missing(wanted, observed),
+            *owned_objects.changed(wanted, observed),
+        ),
         routes=owned_objects.unwatched(wanted),
         stale_routes=_services(surplus),
         status=report.status(),
@@ -137,9 +141,11 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
     report.phase(c.PHASE_CREATING)
     report.replicas(replica_statuses.count(job, Observed(), {}))
     gone = tuple(batch_job.deletion(p) for p in observed.pods if not p.deleting)
-    surplus = owned_objects.surplus(_objects_at_rest(job, framework), observed)
+    objects = _objects_at_rest(job, framework)
+    surplus = owned_objects.surplus(objects, observed)
     return Plan(
         deletions=(*gone, *surplus),
+        ensured_objects=owned_objects.revocable(objects) if gone else (),
         status=report.status(),
         events=report.events,
         presumes_current_spec=bool(gone),
@@ -236,7 +242,11 @@ def _active(
     # a group that grows: before that its scheduler would start the new pods one by one
     grown = tuple(x for x in changed_objects if x is group)
     made_first = (*owned_objects.made_with_pods(objects), *needed, *config_maps, *grown) if pods else ()
-    later = tuple(x for x in (*missing, *config_maps, *changed_objects) if not any(x is y for y in made_first))
+    # the rights of a launcher follow its workers, as the list of hosts does; nothing shows whether they are up to date
+    followed = owned_objects.revocable(objects) if changed_objects else ()
+    later = tuple(
+        x for x in (*followed, *missing, *config_maps, *changed_objects) if not any(x is y for y in made_first)
+    )
     surplus = owned_objects.surplus(objects, observed)
     if pods and not is_partial:
         report.event("Normal", c.EVENT_CREATED, _created_text(job, _created_so_far(job, current, starts, pods)))

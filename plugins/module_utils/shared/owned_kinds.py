@@ -128,7 +128,6 @@ _ALL = (
         "rbac.authorization.k8s.io/v1",
         "rolebindings",
         "gives a launcher its Role",
-        NEVER,  # roleRef is immutable, and the subject is the job's own ServiceAccount
         component=EXEC,
     ),
     OwnedKind("Deployment", "apps/v1", "deployments", "programs that outlive the training", cached=_EXISTENCE),

@@ -122,9 +122,8 @@ class ApiFlavor:
     version: str = ""
     """The API version whose jobs have it, where another flavor of the same kind has the same field of replicas; "" for
     all versions. See :func:`..logic.flavors.flavor_of`."""
-    marker: Mapping[str, Any] = field(default_factory=dict)
-    """With ``version``, a field of the spec that only the schema of that version gives a default, and the default. By
-    it the API server marks the jobs that are created in that version."""
+    starts_in_order: tuple[str, ...] = ()
+    """Types whose ``starts_after`` applies to every job of the flavor, whatever their ``starts_after_if`` says."""
     batch_jobs: tuple[str, ...] = ()
     """Types whose only replica a batch/v1 Job, ``<job>-<type>``, runs and restarts. Clients look for that Job."""
     type_field: str = "replicaType"
@@ -176,6 +175,10 @@ class ApiFlavor:
     """Names in runPolicy.managedBy of the operator that this one replaces."""
     environment_in: str = "named"
     """named: only the framework's container gets the environment; all: every container of the pod."""
+
+    def starts_after(self, type_: ReplicaType, spec: Mapping[str, Any]) -> Mapping[str, str]:
+        """The start order of a type in a job with that spec; empty where there is none."""
+        return type_.starts_after if type_.name in self.starts_in_order else type_.starts_after_with(spec)
 
     def default_policy_of(self, type_: str) -> str:
         """The restart policy of replicas of a type whose job gives none."""

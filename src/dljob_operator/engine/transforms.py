@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.created_version import reduced
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import ANNOTATION_POD_GROUP
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import OWN_PREFIX
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import reduce_fields
@@ -47,9 +48,10 @@ def node(obj: Object) -> Object:
 
 
 def custom(obj: Object) -> Object:
-    """Keep a whole custom resource without its managedFields."""
+    """Keep a whole custom resource; of its managedFields only the version in which it was created, if it is another."""
     metadata = {key: value for key, value in obj.get("metadata", {}).items() if key != "managedFields"}
-    return {**obj, "metadata": metadata}
+    noted = reduced(obj)
+    return {**obj, "metadata": {**metadata, "managedFields": noted} if noted else metadata}
 
 
 def _metadata(obj: Object) -> Object:

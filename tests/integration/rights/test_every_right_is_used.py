@@ -219,16 +219,26 @@ def launched(operator: Operator) -> None:
 
 
 def launched_by_kubectl(operator: Operator) -> None:
-    """The Role of an MPIJob v1 follows its workers."""
+    """The launcher of an MPIJob v1 comes with the right to reach its workers, and another account gets it in turn."""
     path = operator.create(mpijob_v1_example(), "kubectl")
-    operator.until(lambda: len(operator.owned("pods", path)) == 3, "it has pods")
-    operator.patch(path, {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}})
+    group = "rbac.authorization.k8s.io/v1"
 
     def workers() -> list[str]:
-        (role,) = operator.owned("rbac.authorization.k8s.io/v1/roles", path)
+        (role,) = operator.owned(f"{group}/roles", path)
         return [name for rule in role["rules"] for name in rule.get("resourceNames", ())]
 
-    operator.until(lambda: len(workers()) == 3, "the launcher may reach a third worker")
+    operator.until(lambda: len(operator.owned("pods", path)) == 2, "it has workers")
+    operator.become_ready(path)
+    operator.until(lambda: len(operator.owned("pods", path)) == 3, "it has a launcher")
+    assert len(workers()) == 2
+    account = {"template": {"spec": {"serviceAccountName": "default"}}}
+    operator.patch(path, {"spec": {"mpiReplicaSpecs": {"Launcher": account}}})
+
+    def subject() -> str:
+        (binding,) = operator.owned(f"{group}/rolebindings", path)
+        return str(binding["subjects"][0]["name"])
+
+    operator.until(lambda: subject() == "default", "another account has the right")
 
 
 def test_every_right_is_used(start: Start, openshift: None) -> None:

@@ -28,6 +28,14 @@ def mpijob_v1(operator: Operator) -> str:
     return operator.create(mpijob_v1_example(), "job")
 
 
+def mpijob_v1_with_workers(operator: Operator) -> str:
+    """Whose launcher gets a Role that permits more than to read pods."""
+    path = mpijob_v1(operator)
+    operator.until(lambda: len(operator.owned("pods", path)) == 2, "it has workers")
+    operator.become_ready(path)
+    return path
+
+
 def with_a_program(operator: Operator) -> str:
     """A job whose ConfigMap seems to be there already: whose is it?"""
     operator.recorder.lost = {Right("", "configmaps", "create")}
@@ -56,7 +64,7 @@ MISSING: list[tuple[Right, Callable[[Operator], str]]] = [
     (Right("", "configmaps", "get"), with_a_program),
     (Right("", "secrets", "create"), mpijob),
     (Right("", "serviceaccounts", "create"), mpijob_v1),
-    (Right("", "pods/exec", "create"), mpijob_v1),  # which the launcher's Role gives
+    (Right("", "pods/exec", "create"), mpijob_v1_with_workers),
 ]
 
 

@@ -34,15 +34,27 @@ class Here:
         context = Context(client, Reader(client, None), clock=lambda: NOW)
         return reconcile(context, self.server.objects[KEY]["pi"], MPI)
 
+    def start(self) -> None:
+        """The workers run and are ready, then the launcher is created."""
+        self.step()
+        self.run()
+        self.step()
+        assert self.names("pods")[0] == "pi-launcher"
+
+    def run(self) -> None:
+        for pod in self.server.objects["default", "pods"].values():
+            pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
     def names(self, plural: str) -> list[str]:
         return sorted(self.server.objects.get(("default", plural), {}))
 
     def calls(self, *plurals: str) -> list[tuple[str, str]]:
         return [(call.method, call.plural) for call in self.server.calls if call.plural in plurals]
 
-    def workers(self) -> Any:
-        (_, run) = self.server.objects["default", "roles"]["pi-launcher"]["rules"]
-        return run["resourceNames"]
+    def workers(self) -> list[str]:
+        """Those in which the launcher may run commands."""
+        rules = self.server.objects["default", "roles"]["pi-launcher"]["rules"]
+        return [name for rule in rules for name in rule.get("resourceNames", ())]
 
     def resize(self, workers: int) -> None:
         job = self.server.objects[KEY]["pi"]
@@ -68,11 +80,22 @@ def test_it_exists_before_the_pods() -> None:
     here = Here()
     here.step()
     made = [plural for method, plural in here.calls(*ACCOUNT, "pods") if method == "POST"]
-    assert made[:3] == list(ACCOUNT)
-    assert made[3:] == ["pods"] * 3
+    assert made == [*ACCOUNT, "pods", "pods"]
     for plural in ACCOUNT:
         (owner,) = here.server.objects["default", plural]["pi-launcher"]["metadata"]["ownerReferences"]
         assert (owner["uid"], owner["apiVersion"]) == (UID, "kubeflow.org/v1")
+
+
+def test_the_launcher_starts_with_the_right_to_reach_all_workers() -> None:
+    here = Here()
+    here.step()
+    assert here.workers() == []
+    here.run()
+    here.server.calls.clear()
+    here.step()
+    assert here.workers() == ["pi-worker-0", "pi-worker-1"]
+    written = [call for call in here.calls(*ACCOUNT, "pods") if call[0] != "GET"]
+    assert written.index(("PUT", "roles")) < written.index(("POST", "pods"))
 
 
 def test_it_goes_through_the_operators_own_connection() -> None:
@@ -86,45 +109,115 @@ def test_it_goes_through_the_operators_own_connection() -> None:
 
 def test_a_job_at_rest_asks_for_nothing() -> None:
     here = Here()
+    here.start()
     here.step()
     here.server.calls.clear()
     here.step()
     assert here.calls(*ACCOUNT) == []
 
 
-def test_the_role_follows_the_workers_before_they_are_created() -> None:
+def test_the_role_follows_the_workers() -> None:
     here = Here()
-    here.step()
+    here.start()
     here.resize(4)
+    here.step()
+    assert here.workers() == ["pi-worker-0", "pi-worker-1"], "the new ones may not be this job's yet"
+    here.run()
     here.server.calls.clear()
     here.step()
     assert here.workers() == [f"pi-worker-{index}" for index in range(4)]
-    written = [call for call in here.calls(*ACCOUNT, "pods") if call[0] != "GET"]
-    assert written.index(("PUT", "roles")) < written.index(("POST", "pods"))
-    assert ("PUT", "serviceaccounts") not in written
-    assert ("PUT", "rolebindings") not in written, "its subject and role never change"
+    written = [call for call in here.calls(*ACCOUNT, "configmaps") if call[0] != "GET"]
+    assert written.index(("PUT", "roles")) < written.index(("PUT", "configmaps")), (
+        "a host is listed once it is in reach"
+    )
+    assert {("PUT", "serviceaccounts"), ("PUT", "rolebindings")}.isdisjoint(written), "their content is the same"
+    here.resize(1)
+    for _ in range(3):
+        here.step()
+    assert here.workers() == ["pi-worker-0"], "another job may take the names"
+
+
+@pytest.mark.parametrize("ends", [{"suspend": True}, {"cleanPodPolicy": "All"}])
+def test_no_right_outlives_the_workers(ends: Resource) -> None:
+    here = Here(runPolicy={key: value for key, value in ends.items() if key != "suspend"})
+    here.start()
+    if "suspend" in ends:
+        here.server.objects[KEY]["pi"]["spec"]["runPolicy"] = ends
+        here.server.objects[KEY]["pi"]["metadata"]["generation"] += 1
+    else:
+        launcher = here.server.objects["default", "pods"]["pi-launcher"]
+        ended = {"name": "launcher", "state": {"terminated": {"exitCode": 0}}}
+        launcher["status"] = {"phase": "Succeeded", "containerStatuses": [ended]}
+    for _ in range(5):
+        here.step()
+    assert here.status["state"] in ("Suspended", "Succeeded")
+    left = here.server.objects["default", "pods"].values()
+    assert all(pod["metadata"].get("deletionTimestamp") for pod in left)
+    assert here.workers() == []
+
+
+def test_a_pod_of_another_job_is_out_of_reach() -> None:
+    """A PyTorchJob of this name has a pod of this name; this job fails, but its account and its Role stay until then."""
+    here = Here()
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "pi", "uid": "other", "controller": True}
+    metadata = {"name": "pi-worker-0", "namespace": "default", "ownerReferences": [owner]}
+    victim = {"kind": "Pod", "metadata": metadata, "spec": {"containers": []}, "status": {"phase": "Running"}}
+    here.server.add(("default", "pods"), victim)
+    for _ in range(4):
+        here.step()
+        assert "pi-worker-0" not in here.workers()
+        assert "pi-launcher" not in here.names("pods")
+    assert here.status["failure"]["reason"] == "RefusedByKubernetes"
+    assert here.names("pods") == ["pi-worker-0"]
+    assert here.workers() == []
+
+
+def test_what_is_written_of_kinds_that_are_not_watched_is_waited_for_by_no_engine() -> None:
+    """Its cache never shows them: each such write held up a worker, and with it other tenants' jobs, for seconds."""
+    here = Here()
+    here.step()
+    here.run()
+    outcome = here.step()
+    assert ("PUT", "roles") in here.calls("roles")
+    unwatched = {here.server.objects["default", plural]["pi-launcher"]["metadata"]["uid"] for plural in ACCOUNT}
+    assert unwatched.isdisjoint(uid for uid, _ in outcome.wrote)
 
 
 def test_a_role_of_the_right_content_is_not_written_again() -> None:
     here = Here()
-    here.step()
-    del here.server.objects["default", "pods"]["pi-worker-0"]
+    here.start()
+    del here.server.objects["default", "pods"]["pi-launcher"]
     here.server.calls.clear()
     here.step()
     assert here.names("pods") == ["pi-launcher", "pi-worker-0", "pi-worker-1"]
-    assert ("PUT", "roles") not in here.calls("roles")
+    assert here.calls(*ACCOUNT)
+    assert "PUT" not in {method for method, _ in here.calls(*ACCOUNT)}
 
 
-def test_a_role_that_its_tenant_has_extended_is_restored() -> None:
-    """Only as far as the job's own pods are created: the operator has no right to list Roles."""
+@pytest.mark.parametrize("rules", [[], [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]])
+def test_a_role_that_its_tenant_has_changed_is_restored(rules: list[Resource]) -> None:
+    """Before the next pod is created: the operator has no right to list Roles."""
     here = Here()
+    here.start()
+    here.server.objects["default", "roles"]["pi-launcher"]["rules"] = rules
+    del here.server.objects["default", "pods"]["pi-launcher"]
     here.step()
-    role = here.server.objects["default", "roles"]["pi-launcher"]
-    role["metadata"]["annotations"]["dljob.operator/spec-hash"] = "another"
-    role["rules"] = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
-    here.resize(3)
-    here.step()
-    assert here.workers() == ["pi-worker-0", "pi-worker-1", "pi-worker-2"]
+    assert here.workers() == ["pi-worker-0", "pi-worker-1"]
+    (pods, _) = here.server.objects["default", "roles"]["pi-launcher"]["rules"]
+    assert pods["resources"] == ["pods"]
+
+
+def test_another_account_gets_the_rights_in_place_of_the_first() -> None:
+    here = Here()
+    here.start()
+    job = here.server.objects[KEY]["pi"]
+    job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["serviceAccountName"] = "trainer"
+    job["metadata"]["generation"] += 1
+    for _ in range(3):
+        here.step()
+    assert here.server.objects["default", "pods"]["pi-launcher"]["spec"]["serviceAccountName"] == "trainer"
+    (subject,) = here.server.objects["default", "rolebindings"]["pi-launcher"]["subjects"]
+    assert subject["name"] == "trainer"
 
 
 @pytest.mark.parametrize("plural", ACCOUNT)
@@ -152,15 +245,16 @@ def test_a_name_that_belongs_to_somebody_else(plural: str, metadata: Resource) -
 
 
 @pytest.mark.parametrize("plural", ACCOUNT)
-def test_one_that_training_operator_created_is_kept(plural: str) -> None:
-    """Without a patch, for which the operator would need another right: nothing reads its labels."""
+def test_one_that_training_operator_created_needs_no_patch(plural: str) -> None:
+    """For which the operator would need another right: nothing reads its labels."""
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "pi", "uid": UID, "controller": True}
     here = Here()
     here.server.add(("default", plural), foreign(plural, ownerReferences=[owner]))
-    here.step()
+    here.start()
     assert here.names("pods") == ["pi-launcher", "pi-worker-0", "pi-worker-1"]
     assert ("PATCH", plural) not in here.calls(plural)
-    assert (("PUT", plural) in here.calls(plural)) == (plural == "roles"), "training-operator's lacks get"
+    assert (("PUT", plural) in here.calls(plural)) == (plural != "serviceaccounts")
+    assert here.workers() == ["pi-worker-0", "pi-worker-1"]
 
 
 def test_without_the_rights_the_job_waits_and_says_what_is_missing() -> None:
@@ -170,13 +264,15 @@ def test_without_the_rights_the_job_waits_and_says_what_is_missing() -> None:
         'grant RBAC permissions not currently held:\n{APIGroups:[""], Resources:["pods/exec"], Verbs:["create" "get"]}'
     )
     refusal = failure(403, "Forbidden", text, name="pi-launcher", group="rbac.authorization.k8s.io", kind="roles")
-    fault = Fault(refusal, lambda call: (call.method, call.plural) == ("POST", "roles"), times=2)
-    here.server.faults.append(fault)
+    here.step()
+    here.run()
+    here.server.faults.append(Fault(refusal, lambda call: (call.method, call.plural) == ("PUT", "roles"), times=3))
     for _ in range(2):
         outcome = here.step()
         assert outcome.requeue_after is not None
-    assert here.names("pods") == []
+    assert "pi-launcher" not in here.names("pods")
     assert "permissions not currently held" in here.status["reason"]
     assert here.status["state"] != "Failed"
+    here.server.faults.clear()
     here.step()
-    assert here.names("pods") == ["pi-launcher", "pi-worker-0", "pi-worker-1"]
+    assert here.names("pods")[0] == "pi-launcher"

@@ -140,7 +140,7 @@ def test_the_rights_to_run_commands_in_pods_are_a_component_of_their_own() -> No
         ("", "pods/exec", "create"),
         *(("", "serviceaccounts", verb) for verb in ("create", "get")),
         *((rbac_group, "roles", verb) for verb in ("create", "get", "update")),
-        *((rbac_group, "rolebindings", verb) for verb in ("create", "get")),
+        *((rbac_group, "rolebindings", verb) for verb in ("create", "get", "update")),
     }
     assert list(granted) == ["echo-exec-permissions", "echo-permissions"]
 

@@ -15,8 +15,28 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.errors impor
 from support.builders import MPI, Resource, mpijob, mpijob_v1
 from support.fake_cluster import FakeCluster
 
-MARK = {"sshAuthMountPath": "/root/.ssh"}
-"""What the API server adds to a job that is created as v2beta1."""
+from dljob_operator.engine import transforms
+
+
+def noted(job: Resource, *versions: str) -> Resource:
+    """The job with the API server's notes: the first version is that of its creator, the others of later patches."""
+    entries: list[Resource] = [
+        {
+            "manager": f"manager-{number}",
+            "operation": "Update",
+            "apiVersion": f"kubeflow.org/{version}",
+            "time": "2026-01-01T00:00:00Z",
+            "fieldsV1": {"f:spec": {"f:runPolicy": {"f:suspend": {}}, **({} if number else {"f:mpiReplicaSpecs": {}})}},
+        }
+        for number, version in enumerate(versions)
+    ]
+    # by the operator, as the API server lists them: not in the order of their time
+    status = {
+        "apiVersion": "kubeflow.org/v1",
+        "subresource": "status",
+        "fieldsV1": {"f:status": {"f:a": {}} | {f"f:{n}": {} for n in range(99)}},
+    }
+    return {**job, "metadata": {**job["metadata"], "managedFields": [status, *reversed(entries)]}}
 
 
 def recorded(version: str, job: Resource) -> Resource:
@@ -26,27 +46,40 @@ def recorded(version: str, job: Resource) -> Resource:
 @pytest.mark.parametrize(
     ("job", "version"),
     [
-        (mpijob_v1(), "v1"),
-        (mpijob_v1(**MARK), "v2beta1"),
+        (noted(mpijob_v1(), "v1"), "v1"),
+        (noted(mpijob_v1(), "v2beta1"), "v2beta1"),
+        # Kueue writes every MPIJob as v2beta1
+        (noted(mpijob_v1(), "v1", "v2beta1"), "v1"),
+        (noted(mpijob(), "v1", "v2beta1"), "v1"),
+        (noted(mpijob_v1(), "v2beta1", "v1"), "v2beta1"),
         # a manifest that no API server has seen, as ansible-playbook in check mode reads it
+        (mpijob_v1(), "v1"),
         (mpijob(), "v2beta1"),
-        (mpijob(**MARK), "v2beta1"),
-        # Kueue writes every MPIJob as v2beta1, and the API server then marks it
-        (recorded("v1", mpijob_v1(**MARK)), "v1"),
-        (recorded("v1", mpijob(**MARK)), "v1"),
-        # the field was removed
-        (recorded("v2beta1", mpijob_v1()), "v2beta1"),
-        # whoever may write a status may write anything into it
+        # an engine's cache keeps the version only, and only where it is another one than the object's
+        (transforms.custom(noted(mpijob_v1(), "v2beta1", "v1")), "v2beta1"),
+        (transforms.custom(noted(mpijob_v1(), "v1", "v2beta1")), "v1"),
+        # what the status records comes first: the user may have applied another version since
+        (recorded("v1", noted(mpijob_v1(), "v2beta1")), "v1"),
+        (recorded("v2beta1", noted(mpijob_v1(), "v1")), "v2beta1"),
+        # whoever may write a job may write anything into these
         (recorded("v3", mpijob_v1()), "v1"),
         ({**mpijob_v1(), "status": {"apiVersion": ["v2beta1"]}}, "v1"),
         ({**mpijob_v1(), "status": "v2beta1"}, "v1"),
-        ({**mpijob_v1(**MARK), "status": {"apiVersion": None}}, "v2beta1"),
+        (noted(mpijob_v1(), "v3"), "v1"),
+        ({**mpijob_v1(), "metadata": {**mpijob_v1()["metadata"], "managedFields": [1, {"apiVersion": 7}]}}, "v1"),
+        ({**mpijob_v1(), "metadata": {**mpijob_v1()["metadata"], "managedFields": {"a": 1}}}, "v1"),
     ],
 )
 def test_the_version_in_which_a_job_was_created(job: Resource, version: str) -> None:
     assert flavor_of(job, MPI).version == version
     parsed = parse_job(job, MPI)
     assert parsed.api_version == f"kubeflow.org/{version}", "so the owner references name it"
+
+
+def test_the_cache_of_an_engine_keeps_no_more_than_the_version() -> None:
+    assert "managedFields" not in transforms.custom(noted(mpijob_v1(), "v1"))["metadata"]
+    kept = transforms.custom(noted(mpijob_v1(), "v2beta1"))["metadata"]["managedFields"]
+    assert kept == [{"apiVersion": "kubeflow.org/v2beta1"}]
 
 
 def test_a_spec_that_is_no_map_names_the_field() -> None:
@@ -56,7 +89,7 @@ def test_a_spec_that_is_no_map_names_the_field() -> None:
 
 def test_a_dljob_has_the_newest_flavor_and_its_own_version() -> None:
     (flavor,) = adapt(MPI).flavors
-    assert (flavor.version, flavor.marker, flavor.batch_jobs) == ("", {}, ("Launcher",))
+    assert (flavor.version, flavor.batch_jobs) == ("", ("Launcher",))
 
 
 @pytest.mark.parametrize(
@@ -82,21 +115,21 @@ def test_an_empty_field_of_the_other_version_says_nothing(value: Any) -> None:
     assert parse_job(mpijob_v1(mpiImplementation=value), MPI).flavor.version == "v1"
 
 
-@pytest.mark.parametrize(("job", "version"), [(mpijob_v1(), "v1"), (mpijob_v1(**MARK), "v2beta1")])
-def test_the_first_status_records_the_version(job: Resource, version: str) -> None:
-    fake_cluster = FakeCluster(job, MPI)
+@pytest.mark.parametrize("version", ["v1", "v2beta1"])
+def test_the_first_status_records_the_version(version: str) -> None:
+    fake_cluster = FakeCluster(noted(mpijob_v1(), version), MPI)
     fake_cluster.settle()
     assert fake_cluster.status["apiVersion"] == f"kubeflow.org/{version}"
 
 
-def test_a_write_through_the_other_version_changes_nothing() -> None:
-    """The launcher of v1 stays a pod, and no pod is replaced, once Kueue has admitted the job."""
-    fake_cluster = FakeCluster(mpijob_v1(runPolicy={"suspend": True}), MPI)
+def test_a_job_of_another_version_afterwards_changes_nothing() -> None:
+    """The launcher of v1 stays a pod, and no pod is replaced."""
+    fake_cluster = FakeCluster(noted(mpijob_v1(runPolicy={"suspend": True}), "v1"), MPI)
     fake_cluster.settle()
-    fake_cluster.edit(lambda spec: spec.update(MARK, runPolicy={"suspend": False}))
+    fake_cluster.edit(lambda spec: spec.update(runPolicy={"suspend": False}))
     fake_cluster.start()
     assert sorted(fake_cluster.pods) == ["pi-launcher", "pi-worker-0", "pi-worker-1"]
     before = {name: pod["metadata"]["uid"] for name, pod in fake_cluster.pods.items()}
-    fake_cluster.edit(lambda spec: spec.pop("sshAuthMountPath"))
+    fake_cluster.resource["metadata"]["managedFields"] = noted(mpijob_v1(), "v2beta1")["metadata"]["managedFields"]
     fake_cluster.settle()
     assert {name: pod["metadata"]["uid"] for name, pod in fake_cluster.pods.items()} == before

@@ -192,9 +192,7 @@ def test_mistakes(change: dict[str, Any], said: str) -> None:
         ),
         ({"default_restart_policies": {"Boss": "Never"}}, "default_restart_policies: 'Boss' is none of Leader"),
         ({"version": 1}, r"flavors\[0\].version must be a string, not 1"),
-        ({"marker": {"path": "/a"}}, r"flavors\[0\].marker is of no effect without version: add it there"),
-        ({"version": "v1", "marker": {"a": 1, "b": 2}}, r"flavors\[0\].marker must have one field with its default"),
-        ({"version": "v1", "marker": {"a": None}}, r"flavors\[0\].marker must have one field with its default"),
+        ({"starts_in_order": ["Boss"]}, r"flavors\[0\].starts_in_order: 'Boss' is none of Leader, Follower"),
     ],
 )
 def test_mistakes_in_a_flavor(change: dict[str, Any], said: str) -> None:

@@ -13,6 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from support.builders import MPI, Resource, manifest_of, mpijob_v1
+from support.fake_cluster import FakeCluster
 
 LAUNCHER = "OMPI_MCA_plm_rsh_agent=/etc/mpi/kubexec.sh OMPI_MCA_orte_default_hostfile=/etc/mpi/hostfile"
 NO_GPU = "NVIDIA_VISIBLE_DEVICES= NVIDIA_DRIVER_CAPABILITIES="
@@ -135,22 +136,50 @@ def test_the_script_runs_the_command_in_the_pod(spec: Resource, container: list[
 
 
 def test_the_launchers_rights() -> None:
-    made = objects(mpijob_v1())
+    """In no other pod: a worker that is not there yet may be the pod of another job."""
+    made = objects(mpijob_v1(worker=12), running=(1, 10))
     assert set(made) == {"ConfigMap", "ServiceAccount", "Role", "RoleBinding"}, "no Secret"
     assert {made[kind]["metadata"]["name"] for kind in ("ServiceAccount", "Role", "RoleBinding")} == {"pi-launcher"}
     pods, run = made["Role"]["rules"]
     assert pods == {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
-    assert run == {**EXEC, "resourceNames": ["pi-worker-0", "pi-worker-1"]}, "in no other pod"
+    assert run == {**EXEC, "resourceNames": ["pi-worker-1", "pi-worker-10"]}
     binding = made["RoleBinding"]
     assert binding["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "pi-launcher"}
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "pi-launcher", "namespace": "default"}]
 
 
-@pytest.mark.parametrize("workers", [None, 0])
-def test_without_workers_the_launcher_may_run_commands_nowhere(workers: int | None) -> None:
+@pytest.mark.parametrize("workers", [None, 0, 2])
+def test_without_workers_that_run_the_launcher_may_run_commands_nowhere(workers: int | None) -> None:
     """A rule with an empty list of names would permit it in every pod of the namespace."""
     (rule,) = objects(mpijob_v1(worker=workers))["Role"]["rules"]
     assert rule["resources"] == ["pods"]
+
+
+def test_the_launcher_starts_once_the_workers_are_ready() -> None:
+    """Then its Role names all of them. training-operator creates it at once, and its init container waits."""
+    fake_cluster = FakeCluster(mpijob_v1(), MPI)
+    fake_cluster.settle()
+    assert sorted(fake_cluster.pods) == ["pi-worker-0", "pi-worker-1"]
+    assert fake_cluster.status["reason"] == "Launcher starts once all replicas of Worker are ready"
+    fake_cluster.start()
+    assert sorted(fake_cluster.pods) == ["pi-launcher", "pi-worker-0", "pi-worker-1"]
+    without = FakeCluster(mpijob_v1(worker=None), MPI)
+    without.settle()
+    assert sorted(without.pods) == ["pi-launcher"]
+
+
+def test_the_container_of_a_job_without_workers_is_quoted() -> None:
+    """There is no template that has it."""
+    script = objects(mpijob_v1(worker=None, mainContainer="a; reboot"))["ConfigMap"]["data"]["kubexec.sh"]
+    assert "--container 'a; reboot' -- /bin/sh" in script
+
+
+@pytest.mark.parametrize("given", ["", None])
+def test_an_empty_account_is_none(given: str | None) -> None:
+    job = mpijob_v1()
+    template(job, "Launcher")["serviceAccountName"] = given
+    assert pod(job, "launcher")["spec"]["serviceAccountName"] == "pi-launcher"
+    assert objects(job)["RoleBinding"]["subjects"][0]["name"] == "pi-launcher"
 
 
 def test_an_account_of_the_template_gets_the_rights() -> None:

@@ -147,6 +147,8 @@ def test_an_mpijob_keeps_its_account_as_it_is() -> None:
     ]
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "pi-config", "uid": "config", **own}}
     pods = [one for one in theirs(job) if one["kind"] == "Pod"]  # training-operator makes no Services of this kind
+    for pod in pods:
+        pod["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
     verdict = judge(job, [*pods, config, *account], unpatchable=("ServiceAccount", "Role", "RoleBinding"))
     assert verdict.problems == ()
     assert verdict.adopts == ("ConfigMap/pi-config", "Pod/pi-launcher", "Pod/pi-worker-0", "Pod/pi-worker-1")

@@ -49,7 +49,7 @@ def _lacks_pods(group: ReplicaGroup, current: Observed, completed: Mapping[str, 
 def _dependencies(job: DLJob, framework: Framework) -> Iterator[tuple[str, str, str]]:
     options = {**job.options, **job.object_options}
     for type_ in framework.replica_types:
-        for others in (type_.starts_after_with(options), job.run_policy.starts_after.get(type_.name, {})):
+        for others in (job.flavor.starts_after(type_, options), job.run_policy.starts_after.get(type_.name, {})):
             yield from ((type_.name, other, state) for other, state in others.items())
 
 
