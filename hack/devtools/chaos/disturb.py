@@ -65,9 +65,8 @@ class Disturber:
         else:
             self.client.request("DELETE", path, {"propagationPolicy": "Background"})
             if what == "re-created":
-                metadata = {"name": job.name, "labels": dict(workload.OWN)}
-                again = {key: job.manifest[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": metadata}
-                self.client.request("POST", path.rpartition("/")[0], again)
+                again = workload.anew(job.manifest)
+                self.client.request("POST", resource_of(again).path(self.namespace), again)
                 self.later(fault.seconds, lambda: self.resume(path, job.manifest))
         return f"{job.kind} {job.name}"
 

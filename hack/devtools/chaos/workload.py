@@ -76,6 +76,15 @@ def resource_of(manifest: Mapping[str, Any]) -> Plural:
     return RESOURCES[manifest["apiVersion"], manifest["kind"]]
 
 
+def anew(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The job to create again: in the version of who has labelled it, which may not be that in which it is watched."""
+    metadata = {"name": manifest["metadata"]["name"], "labels": dict(OWN)}
+    noted = manifest["metadata"].get("managedFields") or ()
+    versions = (one["apiVersion"] for one in noted if "f:labels" in one.get("fieldsV1", {}).get("f:metadata", {}))
+    version = next(versions, manifest["apiVersion"])
+    return {"apiVersion": version, "kind": manifest["kind"], "metadata": metadata, "spec": manifest["spec"]}
+
+
 def titled(*words: str) -> tuple[Shape, ...]:
     """The shapes whose title contains one of ``words``; all of them without words."""
     return tuple(shape for shape in SHAPES if not words or any(word in shape.title for word in words))

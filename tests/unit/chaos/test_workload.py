@@ -50,6 +50,18 @@ def test_a_run_of_chosen_shapes_has_no_others() -> None:
     assert workload.titled() == SHAPES
 
 
+def test_a_job_is_created_again_in_its_own_version() -> None:
+    """A job of v2beta1, which is watched in v1, became one of v1 with fields of the other."""
+    job = next(job for job in ALL if job.manifest["apiVersion"] == "kubeflow.org/v2beta1")
+    noted = [
+        {"apiVersion": "kubeflow.org/v1", "fieldsV1": {"f:spec": {}}},
+        {"apiVersion": "kubeflow.org/v2beta1", "fieldsV1": {"f:metadata": {"f:labels": {}}}},
+    ]
+    watched = {**job.manifest, "apiVersion": "kubeflow.org/v1", "status": {"state": "Running"}}
+    watched["metadata"] = {**job.manifest["metadata"], "uid": "x", "managedFields": noted}
+    assert workload.anew(watched) == job.manifest
+
+
 def test_a_launcher_never_ends_in_the_future() -> None:
     """Kubernetes would not retry it before that time has come."""
     made = [job.manifest["spec"] for seed in range(40) for job in workload.jobs(seed, 0, 8, workload.titled("MPI"))]
