@@ -61,7 +61,7 @@ def recorded(version: str, job: Resource) -> Resource:
         # what the status records comes first: the user may have applied another version since
         (recorded("v1", noted(mpijob_v1(), "v2beta1")), "v1"),
         (recorded("v2beta1", noted(mpijob_v1(), "v1")), "v2beta1"),
-        # whoever may write a job may write anything into these
+        # a tenant who may write a job may write anything into these
         (recorded("v3", mpijob_v1()), "v1"),
         ({**mpijob_v1(), "status": {"apiVersion": ["v2beta1"]}}, "v1"),
         ({**mpijob_v1(), "status": "v2beta1"}, "v1"),

@@ -36,7 +36,7 @@ NOT_HELD = (
 
 @pytest.mark.parametrize("text", [NOT_HELD, NOT_HELD.replace('"', '\\"')])
 def test_what_an_account_may_not_give_is_explained_too(text: str) -> None:
-    """The API server lets nobody create a Role with more rights than his own."""
+    """The API server refuses a Role with more rights than its creator has."""
     assert rules(explain_denial(text)) == [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
         {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]},
