@@ -174,11 +174,11 @@ def start_own_engine(session: Session) -> Engine:
         claim = slots.claim(settings.cache_dir, settings.state_dir, session.state.slot)
         make_room(session)
         session.record(slot=claim.number, docker_host=f"unix://{settings.run_dir}/docker.sock")
-        if claim.inherited:
+        if claim.new:
             engines.disarm(claim.slot.docker)
         block = network.Network(session.state.block)
         engines.start(settings, claim, block, lambda supervisor: session.record(supervisor=supervisor))
-        if claim.inherited:
+        if claim.new:
             engines.remove_containers_and_volumes(engines.own_engine(settings))
     if not network.add_egress(settings.nft_table, block, packages.tool_env(tree)):
         session.report.say("  note: this kernel has no nftables NAT; pods cannot reach anything outside the cluster")
@@ -411,7 +411,6 @@ def down(settings: Settings) -> None:
             _delete_containers(session, engine)
             if state.slot is not None:
                 slots.slot(settings.cache_dir, state.slot).release()
-            # otherwise the slot's next user has to remove the containers of the killed engine
         if state.engine == "own":
             engines.stop(settings, state.supervisor)
             engines.remove_traces(settings)

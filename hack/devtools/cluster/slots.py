@@ -2,7 +2,7 @@
 
 Clones of the repository reuse each other's builds this way. The engine's processes inherit the lock, so it is held
 exactly as long as one of them runs; the owner file reserves the slot for a cluster whose engine was killed, because
-its containers are still in the folder.
+its containers are still in the folder. A cluster that takes a slot removes all containers and networks from it.
 """
 
 from __future__ import annotations
@@ -76,8 +76,12 @@ class Claim:
     number: int
     slot: Slot
     lock: IO[str]
-    inherited: bool
-    """Whether an earlier cluster, whose engine was killed, may have left containers here."""
+    new: bool
+    """Whether this cluster takes the slot now, so that every container and network in it is an earlier cluster's.
+
+    The owner file does not tell whether there are any: ``down`` removes it also where Docker refused to remove a
+    container or a network, and the clone may be deleted while its engine runs.
+    """
 
 
 def claim(
@@ -99,7 +103,7 @@ def claim(
             lock.close()
             continue
         candidate.owner_file.write_text(str(state_dir))
-        return Claim(number, candidate, lock, inherited=owner is not None and preferred is None)
+        return Claim(number, candidate, lock, new=preferred is None)
     if preferred is not None:
         raise ClusterError(
             f"another engine uses {slot(cache, preferred).path}, where this cluster's containers are",
