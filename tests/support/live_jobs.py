@@ -171,25 +171,27 @@ class Cluster:
                 return
 
     def release(self, pod: str, container: str) -> None:
-        """Make a container that runs ``UNTIL_RELEASED`` exit with 0. Its end may kill the command that releases it."""
+        """Make a container that runs ``UNTIL_RELEASED`` exit with 0, once it runs. Its end may kill the command for it."""
+        self._wait_container(pod, container, ("running", "terminated"), TIMEOUT)
         try:
             self.run(pod, "touch", RELEASE, container=container)
         except AssertionError:
-            if not self._has_ended(pod, container):
+            ended = self._wait_container(pod, container, ("terminated",), EXEC_TIMEOUT).get("terminated")
+            if not ended or ended["exitCode"] != 0:
                 raise
 
-    def _has_ended(self, pod: str, container: str) -> bool:
-        """Whether the container has exited with 0, or does within the time limit of a command in it."""
+    def _wait_container(self, pod: str, container: str, wanted: tuple[str, ...], timeout: float) -> Resource:
+        """Wait until the container's state is one of ``wanted``; returns its last state in any case, {} if it has none."""
+        state: Resource = {}
         selector = f"metadata.name={pod}"
-        for event in _watched(
-            self.core.list_namespaced_pod, self.namespace, timeout=EXEC_TIMEOUT, field_selector=selector
-        ):
+        for event in _watched(self.core.list_namespaced_pod, self.namespace, timeout=timeout, field_selector=selector):
             for found in event["raw_object"]["items"] if event["type"] == BEGUN else [event["raw_object"]]:
                 for status in found["status"].get("containerStatuses") or ():
-                    ended = status["state"].get("terminated")
-                    if status["name"] == container and ended:
-                        return bool(ended["exitCode"] == 0)
-        return False
+                    if status["name"] == container:
+                        state = dict(status["state"])
+            if any(one in state for one in wanted):
+                break
+        return state
 
     def events(self, name: str) -> list[tuple[str, str, str]]:
         """(type, reason, message) of the Events on the object of that name."""

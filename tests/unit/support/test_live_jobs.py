@@ -50,6 +50,30 @@ def test_a_command_that_fails_or_prints_something_fails_the_test(cluster: Cluste
         cluster.run("pod", "touch", "/tmp/file", container="main")
 
 
+def states_of_the_container(monkeypatch: pytest.MonkeyPatch, states: list[dict[str, Any]], now: Path) -> None:
+    """Each watch of the pod begins with the first state; ``now`` is a file with the type of the last one that it gave."""
+
+    def watched(*_: Any, field_selector: str, **__: Any) -> Iterator[dict[str, Any]]:
+        assert field_selector == "metadata.name=pod"
+        for state in states:
+            now.write_text(next(iter(state)))
+            other = {"name": "other", "state": {"terminated": {"exitCode": 0}}}
+            status = {"containerStatuses": [other, {"name": "main", "state": state}]}
+            yield {"type": "MODIFIED", "raw_object": {"status": status}}
+
+    monkeypatch.setattr(live_jobs, "_watched", watched)
+
+
+def test_a_container_is_released_once_it_runs(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chief was released before its container had started, because the workers had failed before that."""
+    states_of_the_container(monkeypatch, [{"waiting": {}}, {"running": {}}, {"terminated": {}}], tmp_path / "now")
+    (tmp_path / "kubectl.sh").write_text(f"grep -q running {tmp_path}/now || {{ echo container not found; exit 1; }}\n")
+    cluster.release("pod", "main")
+    assert len((tmp_path / "calls").read_text().splitlines()) == 1
+
+
 @pytest.mark.parametrize(("states", "ends"), [
     ([{"running": {}}, {"terminated": {"exitCode": 0}}], True),
     ([{"terminated": {"exitCode": 137}}], False),  # it was killed
@@ -59,15 +83,7 @@ def test_a_released_container_may_kill_the_command_that_releases_it(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, states: list[dict[str, Any]], ends: bool
 ) -> None:
     """A container ended before its `touch` had returned, and the test failed with the command's exit code."""
-
-    def watched(*_: Any, field_selector: str, **__: Any) -> Iterator[dict[str, Any]]:
-        assert field_selector == "metadata.name=pod"
-        for state in states:
-            other = {"name": "other", "state": {"terminated": {"exitCode": 0}}}
-            status = {"containerStatuses": [other, {"name": "main", "state": state}]}
-            yield {"type": "MODIFIED", "raw_object": {"status": status}}
-
-    monkeypatch.setattr(live_jobs, "_watched", watched)
+    states_of_the_container(monkeypatch, states, tmp_path / "now")
     (tmp_path / "kubectl.sh").write_text("echo command terminated with exit code 137 >&2; exit 1\n")
     if ends:
         cluster.release("pod", "main")
