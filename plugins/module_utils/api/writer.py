@@ -57,10 +57,15 @@ def _is_outdated(manifest: Resource, present: Resource) -> bool:
 
 
 def _replacement(manifest: Resource, present: Resource) -> Resource:
-    """What an owned object becomes. The API server answers 409 where another one has the name meanwhile."""
+    """What an owned object becomes.
+
+    The API server answers 409 where another one has the name meanwhile, or where the object has changed since it was
+    read: a deposed leader's late request must not give back what its successor has taken away.
+    """
     kind, metadata = owned_kind(manifest), present["metadata"]
     if kind.update != MERGE:
-        return {**manifest, "metadata": {**manifest["metadata"], "uid": metadata["uid"]}}
+        read = {field: metadata[field] for field in ("uid", "resourceVersion") if field in metadata}
+        return {**manifest, "metadata": {**manifest["metadata"], **read}}
     ours = manifest["metadata"]
     merged = {field: {**(metadata.get(field) or {}), **ours[field]} for field in ("labels", "annotations")}
     theirs = {name: value for name, value in (present.get("spec") or {}).items() if name not in kind.fields}
@@ -101,7 +106,8 @@ class Writer:
         self._each(manifests, lambda manifest: self._create(manifest, written, budget), budget)
         self._each(plan.deletions, lambda deletion: self._delete(deletion, written, budget), budget)
         for manifest in plan.ensured_objects:
-            self._ensure(manifest, written)
+            if not self._ensure(manifest, written) and not owned_kind(manifest).watched:
+                break  # the old content of a watched object is how the next plan knows that it has to write both
         return written
 
     def _each(self, items: Sequence[Item], write: Callable[[Item], object], budget: Budget | None) -> None:
@@ -132,8 +138,8 @@ class Writer:
                 self._add(written.versions, observed_version(response))
         return None
 
-    def _ensure(self, manifest: Resource, written: ApplyResult) -> None:
-        """Create the object, or replace it where it exists and belongs to the job."""
+    def _ensure(self, manifest: Resource, written: ApplyResult) -> bool:
+        """Create the object, or replace it where it exists and belongs to the job. Returns whether it is as wanted."""
         result = ApplyResult()
         present = self._create(manifest, result)
         kind = owned_kind(manifest)
@@ -146,6 +152,7 @@ class Writer:
         written.postponed += result.postponed
         written.waiting += result.waiting
         written.predecessors += result.predecessors
+        return not result.incomplete
 
     def _replace(self, manifest: Resource, present: Resource, written: ApplyResult) -> None:
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"

@@ -119,7 +119,7 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
     return Plan(
         deletions=deletions,
         ensured_objects=(
-            *(owned_objects.revocable(objects) if cleanup_targets else ()),
+            *_revoked(objects, observed, bool(cleanup_targets)),
             *owned_objects.missing(wanted, observed),
             *owned_objects.changed(wanted, observed),
         ),
@@ -129,6 +129,13 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
         requeue_after=_soonest(min((w for w in (wait, left) if w is not None), default=None), deletions),
         presumes_current_spec=bool(cleanup_targets) and starts_after_edit(job.status),
     )
+
+
+def _revoked(objects: Sequence[Mapping[str, Any]], observed: Observed, deletes: bool) -> tuple[Mapping[str, Any], ...]:
+    """The rights of a launcher without its workers, with each plan until they are gone: a request may have failed."""
+    if deletes or any(pod.deleting for pod in observed.pods):
+        return owned_objects.revocable(objects)
+    return ()
 
 
 def _services(deletions: Sequence[Deletion]) -> tuple[str, ...]:
@@ -145,7 +152,7 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
     surplus = owned_objects.surplus(objects, observed)
     return Plan(
         deletions=(*gone, *surplus),
-        ensured_objects=owned_objects.revocable(objects) if gone else (),
+        ensured_objects=_revoked(objects, observed, bool(gone)),
         status=report.status(),
         events=report.events,
         presumes_current_spec=bool(gone),

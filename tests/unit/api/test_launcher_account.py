@@ -9,7 +9,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.context import 
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from support.builders import MPI, NOW, UID, Resource, mpijob_v1
-from support.fake_api_server import FakeApiServer, FakeRestClient, Fault, failure
+from support.fake_api_server import Call, FakeApiServer, FakeRestClient, Fault, failure
 from support.fake_cluster import FakeCluster
 
 KEY = ("default", "mpijobs")
@@ -76,6 +76,13 @@ def foreign(plural: str, **metadata: Any) -> Resource:
     }
 
 
+def role_cannot_be_written(here: Here, times: int) -> Fault:
+    failed = failure(500, "InternalError", "etcdserver: request timed out")
+    fault = Fault(failed, lambda call: (call.method, call.plural) == ("PUT", "roles"), times=times)
+    here.server.faults.append(fault)
+    return fault
+
+
 def test_it_exists_before_the_pods() -> None:
     here = Here()
     here.step()
@@ -137,19 +144,27 @@ def test_the_role_follows_the_workers() -> None:
     assert here.workers() == ["pi-worker-0"], "another job may take the names"
 
 
-@pytest.mark.parametrize("ends", [{"suspend": True}, {"cleanPodPolicy": "All"}])
-def test_no_right_outlives_the_workers(ends: Resource) -> None:
-    here = Here(runPolicy={key: value for key, value in ends.items() if key != "suspend"})
-    here.start()
-    if "suspend" in ends:
-        here.server.objects[KEY]["pi"]["spec"]["runPolicy"] = ends
+def end(here: Here, how: str) -> None:
+    """Suspend the job, or let its launcher succeed, so that the workers are deleted."""
+    if how == "suspended":
+        here.server.objects[KEY]["pi"]["spec"]["runPolicy"] = {"suspend": True}
         here.server.objects[KEY]["pi"]["metadata"]["generation"] += 1
     else:
         launcher = here.server.objects["default", "pods"]["pi-launcher"]
         ended = {"name": "launcher", "state": {"terminated": {"exitCode": 0}}}
         launcher["status"] = {"phase": "Succeeded", "containerStatuses": [ended]}
+
+
+@pytest.mark.parametrize(("how", "failures"), [("suspended", 0), ("suspended", 2), ("succeeded", 0), ("succeeded", 2)])
+def test_no_right_outlives_the_workers(how: str, failures: int) -> None:
+    """Also where the first requests fail: each reconcile tries it again while a pod terminates."""
+    here = Here(runPolicy={"cleanPodPolicy": "All"})
+    here.start()
+    end(here, how)
+    fault = role_cannot_be_written(here, failures)
     for _ in range(5):
         here.step()
+    assert fault.times == 0
     assert here.status["state"] in ("Suspended", "Succeeded")
     left = here.server.objects["default", "pods"].values()
     assert all(pod["metadata"].get("deletionTimestamp") for pod in left)
@@ -205,6 +220,47 @@ def test_a_role_that_its_tenant_has_changed_is_restored(rules: list[Resource]) -
     assert here.workers() == ["pi-worker-0", "pi-worker-1"]
     (pods, _) = here.server.objects["default", "roles"]["pi-launcher"]["rules"]
     assert pods["resources"] == ["pods"]
+
+
+def test_a_late_request_does_not_give_a_right_back() -> None:
+    """Of a deposed leader, whose successor has written the Role between its reading and its writing."""
+    here = Here()
+    here.start()
+    here.resize(3)
+    here.step()
+    here.run()
+    newer = {**here.server.objects["default", "roles"]["pi-launcher"], "rules": []}
+
+    def successor_writes_first(call: Call) -> bool:
+        if (call.method, call.plural) == ("PUT", "roles"):
+            here.server.faults.clear()
+            here.server.add(("default", "roles"), newer)
+        return False  # the request itself is not disturbed
+
+    here.server.faults.append(Fault(failure(500, "", ""), successor_writes_first))
+    here.step()
+    assert ("PUT", "roles") in here.calls("roles")
+    assert here.workers() == []
+    here.step()
+    assert here.workers() == [f"pi-worker-{index}" for index in range(3)], "by what the server has now"
+
+
+def test_a_role_that_could_not_be_written_is_written_later() -> None:
+    """The operator cannot list Roles: it knows by the list of hosts, which it must not write before."""
+    here = Here()
+    here.start()
+    here.resize(3)
+    here.step()
+    here.run()
+    role_cannot_be_written(here, 2)
+    hosts = here.server.objects["default", "configmaps"]["pi-config"]["data"]["discover_hosts.sh"]
+    for _ in range(2):
+        here.step()
+        assert here.workers() == ["pi-worker-0", "pi-worker-1"]
+        assert here.server.objects["default", "configmaps"]["pi-config"]["data"]["discover_hosts.sh"] == hosts
+    here.step()
+    assert here.workers() == [f"pi-worker-{index}" for index in range(3)]
+    assert here.server.objects["default", "configmaps"]["pi-config"]["data"]["discover_hosts.sh"] != hosts
 
 
 def test_another_account_gets_the_rights_in_place_of_the_first() -> None:
