@@ -34,6 +34,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadli
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
 
 from dljob_operator import __version__, convert, logs, preflight
+from dljob_operator.allocator import limit_arenas
 from dljob_operator.ansible_operator_bridge import split, supervise
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
@@ -96,6 +97,7 @@ class _Stopping(threading.Event):
 
 
 def _run(options: argparse.Namespace) -> int:
+    limit_arenas()
     stopping = _Stopping()
     with SignalThread() as signals:
         signals.start(stopping.on_signal)
@@ -297,6 +299,7 @@ def _wait(
 
 def _serve(options: argparse.Namespace) -> int:
     """Run the given command, usually ansible-operator; serve its runs and write requeue annotations."""
+    limit_arenas()
     with SignalThread() as signals:
         return _serve_with(signals, options)
 

@@ -1,0 +1,66 @@
+"""The number of arenas of the C library's allocator, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from dljob_operator import allocator
+
+THREADS = 12
+PROGRAM = f"""
+import ctypes, tempfile, threading
+{{}}
+libc = ctypes.CDLL(None)
+barrier = threading.Barrier({THREADS})
+
+def allocate():
+    barrier.wait()
+    libc.malloc(1000)
+    barrier.wait()
+
+threads = [threading.Thread(target=allocate) for _ in range({THREADS})]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+libc.fopen.restype = ctypes.c_void_p
+with tempfile.NamedTemporaryFile() as file:
+    stream = ctypes.c_void_p(libc.fopen(file.name.encode(), b"w"))
+    libc.malloc_info(0, stream)
+    libc.fclose(stream)
+    print(file.read().count(b"<heap nr"))
+"""
+LIMITED = "from dljob_operator.allocator import limit_arenas; limit_arenas()"
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="glibc")
+
+
+def arenas(setting: str, **environ: str) -> int:
+    """The number of arenas after all threads have allocated something at the same time."""
+    paths = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(setting)],
+        env={**paths, **environ},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(done.stdout)
+
+
+def test_all_threads_allocate_from_two_arenas() -> None:
+    assert arenas("") > 2, "what the limit is for"
+    assert arenas(LIMITED) == 2
+
+
+def test_a_limit_in_the_environment_takes_precedence() -> None:
+    assert arenas(LIMITED, MALLOC_ARENA_MAX="3") == 3
+
+
+def test_without_glibc_it_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: object())
+    assert not allocator.limit_arenas()
