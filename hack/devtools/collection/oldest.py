@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
-import venv
 from collections.abc import Sequence
 from pathlib import Path
 
-from devtools.cluster.content_key import content_key
 from devtools.collection import dependencies
+from devtools.collection.cached_environment import SITE, cached_environment, pip
 from devtools.collection.environment import COLLECTIONS, ROOT, environ
 
 REQUIREMENTS = ROOT / "requirements-oldest.txt"
@@ -22,23 +20,14 @@ WORKERS = 2
 
 def environment(cache: Path) -> Path:
     """The ``bin`` folder of that environment, created if it is missing and cached by content."""
-    version = "{}.{}".format(*sys.version_info[:2])
-    folder = (
-        cache
-        / "environments"
-        / content_key(version, dependencies.PACKAGE, trees=[REQUIREMENTS, ROOT / "requirements.yml"])
-    )
-    ready = folder / "ready"
-    if not ready.is_file():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        # an environment cannot be moved: create it in place, and write `ready` last
-        venv.create(folder, with_pip=True, clear=True)
-        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "-r", str(REQUIREMENTS)], check=True)
-        for _ in dependencies.install(cache, folder / "lib" / f"python{version}" / "site-packages"):
+
+    def fill(folder: Path) -> None:
+        pip(folder / "bin" / "python", "install", "-r", str(REQUIREMENTS))
+        for _ in dependencies.install(cache, folder / SITE):
             pass
-        ready.touch()
-    return folder / "bin"
+
+    trees = [REQUIREMENTS, ROOT / "requirements.yml"]
+    return cached_environment(cache, fill, dependencies.PACKAGE, trees=trees) / "bin"
 
 
 def child_environ(bin_dir: Path, **more: str) -> dict[str, str]:

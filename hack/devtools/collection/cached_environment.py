@@ -1,0 +1,42 @@
+"""Python environments in the cache, for what the development environment's versions cannot run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from devtools.cluster.content_key import content_key
+
+PYTHON = "{}.{}".format(*sys.version_info[:2])
+SITE = Path("lib") / f"python{PYTHON}" / "site-packages"
+
+
+def cached_environment(cache: Path, fill: Callable[[Path], None], *parts: str, trees: Iterable[Path] = ()) -> Path:
+    """The folder of an environment of this Python with pip, which ``fill`` has given its packages.
+
+    It is created if it is missing; ``parts`` and the content of ``trees`` say what is in it.
+    """
+    folder = cache / "environments" / content_key(PYTHON, *parts, trees=trees)
+    ready = folder / "ready"
+    if not ready.is_file():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # an environment cannot be moved: create it in place, and write `ready` last
+        venv.create(folder, with_pip=True, clear=True)
+        fill(folder)
+        ready.touch()
+    return folder
+
+
+def pip(python: Path, command: str, *arguments: str) -> None:
+    """Run pip of the environment that has the program ``python``. A failure carries what pip printed."""
+    done = subprocess.run(
+        [str(python), "-m", "pip", command, "--quiet", "--disable-pip-version-check", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise subprocess.CalledProcessError(done.returncode, done.args, done.stdout, done.stdout + done.stderr)

@@ -1,0 +1,41 @@
+"""kubeflow-training, the Python client of training-operator, in an environment of its own.
+
+``program.py`` runs there: it calls the client's public methods on a job of one kind and prints what they returned.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from devtools.collection.cached_environment import cached_environment, pip
+from devtools.collection.environment import ROOT, environ
+
+VERSIONS = ("1.7.0", "1.8.1", "1.9.4")
+"""The last client with methods of each kind, the last of the releases with MXJob, and the newest."""
+PINS = ROOT / "requirements-kubeflow-sdk.txt"
+PROGRAM = Path(__file__).parent / "program.py"
+_LIMIT = 300.0
+
+
+def environment(cache: Path, version: str) -> Path:
+    """The ``bin`` folder of an environment with that version of the client."""
+    wanted = f"kubeflow-training=={version}"
+
+    def fill(folder: Path) -> None:
+        pip(folder / "bin" / "python", "install", "--constraint", str(PINS), wanted)
+
+    return cached_environment(cache, fill, wanted, trees=[PINS]) / "bin"
+
+
+def use(bin_dir: Path, kubeconfig: Path, namespace: str, kind: str) -> dict[str, Any]:
+    """What the client returned for a job of ``kind``; see program.py. A failure carries what the program printed."""
+    done = subprocess.run(
+        [str(bin_dir / "python"), str(PROGRAM), str(kubeconfig), namespace, kind],
+        env=environ(bin_dir), capture_output=True, text=True, check=False, timeout=_LIMIT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
