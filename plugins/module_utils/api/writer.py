@@ -59,12 +59,13 @@ def _is_outdated(manifest: Resource, present: Resource) -> bool:
 def _replacement(manifest: Resource, present: Resource) -> Resource:
     """What an owned object becomes.
 
-    The API server answers 409 where another one has the name meanwhile, or where the object has changed since it was
-    read: a deposed leader's late request must not give back what its successor has taken away.
+    The API server answers 409 where another one has the name meanwhile. It also does where an object that is not
+    watched, a Role, has changed since it was read: a late request of a deposed leader then does not restore a right.
     """
     kind, metadata = owned_kind(manifest), present["metadata"]
     if kind.update != MERGE:
-        read = {field: metadata[field] for field in ("uid", "resourceVersion") if field in metadata}
+        fields = ("uid",) if kind.watched else ("uid", "resourceVersion")
+        read = {field: metadata[field] for field in fields if field in metadata}
         return {**manifest, "metadata": {**manifest["metadata"], **read}}
     ours = manifest["metadata"]
     merged = {field: {**(metadata.get(field) or {}), **ours[field]} for field in ("labels", "annotations")}
@@ -107,7 +108,7 @@ class Writer:
         self._each(plan.deletions, lambda deletion: self._delete(deletion, written, budget), budget)
         for manifest in plan.ensured_objects:
             if not self._ensure(manifest, written) and not owned_kind(manifest).watched:
-                break  # the old content of a watched object is how the next plan knows that it has to write both
+                break  # the plan puts last what has to wait for this object
         return written
 
     def _each(self, items: Sequence[Item], write: Callable[[Item], object], budget: Budget | None) -> None:

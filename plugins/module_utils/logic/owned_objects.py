@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import labels, owner_reference
@@ -145,6 +145,20 @@ def made_with_pods(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:
 def revocable(manifests: Collection[Manifest]) -> tuple[Manifest, ...]:
     """Those of :func:`made_with_pods` whose content follows the pods: what a launcher may do with them."""
     return tuple(m for m in made_with_pods(manifests) if owned_kind(m).update == REPLACE)
+
+
+def with_rights(manifests: Collection[Manifest], unsettled: Sequence[Manifest]) -> tuple[Manifest, ...]:
+    """``unsettled``, the objects to write, with the :func:`revocable` ones where their order matters.
+
+    A launcher's rights follow its workers, as the list of hosts in its ConfigMap does. The operator may not list Roles,
+    so it writes both where the ConfigMap is missing or differs: first the rights, and the ConfigMap only once they are
+    written, so that the next plan writes them again if that fails. Other objects wait for neither.
+    """
+    rights = revocable(manifests)
+    hosts = tuple(x for x in unsettled if x["kind"] == "ConfigMap" and any(x is y for y in manifests))
+    if not rights or not hosts:
+        return tuple(unsettled)
+    return (*(x for x in unsettled if not any(x is y for y in hosts)), *rights, *hosts)
 
 
 def surplus(manifests: Collection[Manifest], observed: Observed) -> tuple[Deletion, ...]:

@@ -119,7 +119,8 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
     return Plan(
         deletions=deletions,
         ensured_objects=(
-            *_revoked(objects, observed, bool(cleanup_targets)),
+            # a request may fail, so each plan revokes the launcher's rights while a pod terminates
+            *(owned_objects.revocable(objects) if cleanup_targets or _terminates(observed) else ()),
             *owned_objects.missing(wanted, observed),
             *owned_objects.changed(wanted, observed),
         ),
@@ -131,11 +132,8 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
     )
 
 
-def _revoked(objects: Sequence[Mapping[str, Any]], observed: Observed, deletes: bool) -> tuple[Mapping[str, Any], ...]:
-    """The rights of a launcher without its workers, with each plan until they are gone: a request may have failed."""
-    if deletes or any(pod.deleting for pod in observed.pods):
-        return owned_objects.revocable(objects)
-    return ()
+def _terminates(observed: Observed) -> bool:
+    return any(pod.deleting for pod in observed.pods)
 
 
 def _services(deletions: Sequence[Deletion]) -> tuple[str, ...]:
@@ -150,9 +148,12 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
     gone = tuple(batch_job.deletion(p) for p in observed.pods if not p.deleting)
     objects = _objects_at_rest(job, framework)
     surplus = owned_objects.surplus(objects, observed)
+    rights = owned_objects.revocable(objects)
+    # as long as the list of hosts has workers, their rights may not have been revoked
+    hosts = owned_objects.changed(objects, observed) if rights else ()
     return Plan(
         deletions=(*gone, *surplus),
-        ensured_objects=_revoked(objects, observed, bool(gone)),
+        ensured_objects=(*rights, *hosts) if gone or hosts or _terminates(observed) else (),
         status=report.status(),
         events=report.events,
         presumes_current_spec=bool(gone),
@@ -249,11 +250,8 @@ def _active(
     # a group that grows: before that its scheduler would start the new pods one by one
     grown = tuple(x for x in changed_objects if x is group)
     made_first = (*owned_objects.made_with_pods(objects), *needed, *config_maps, *grown) if pods else ()
-    # the rights of a launcher follow its workers, as the list of hosts does; nothing shows whether they are up to date
-    followed = owned_objects.revocable(objects) if changed_objects else ()
-    later = tuple(
-        x for x in (*followed, *missing, *config_maps, *changed_objects) if not any(x is y for y in made_first)
-    )
+    unsettled = (*missing, *config_maps, *changed_objects)
+    later = tuple(x for x in owned_objects.with_rights(objects, unsettled) if not any(x is y for y in made_first))
     surplus = owned_objects.surplus(objects, observed)
     if pods and not is_partial:
         report.event("Normal", c.EVENT_CREATED, _created_text(job, _created_so_far(job, current, starts, pods)))

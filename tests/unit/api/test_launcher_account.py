@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
 from support.builders import MPI, NOW, UID, Resource, mpijob_v1
 from support.fake_api_server import Call, FakeApiServer, FakeRestClient, Fault, failure
 from support.fake_cluster import FakeCluster
@@ -28,10 +30,11 @@ class Here:
     def __init__(self, **spec: Any) -> None:
         self.server = FakeApiServer()
         self.server.add(KEY, mpijob_v1(**spec))
+        self.settings = OperatorSettings()
 
     def step(self) -> Outcome:
         client = FakeRestClient(self.server)
-        context = Context(client, Reader(client, None), clock=lambda: NOW)
+        context = Context(client, Reader(client, None), clock=lambda: NOW, settings=self.settings)
         return reconcile(context, self.server.objects[KEY]["pi"], MPI)
 
     def start(self) -> None:
@@ -171,6 +174,23 @@ def test_no_right_outlives_the_workers(how: str, failures: int) -> None:
     assert here.workers() == []
 
 
+def test_a_suspended_job_without_pods_still_revokes_its_rights() -> None:
+    """Its pods were gone before the Role could be written: the list of hosts shows it."""
+    here = Here()
+    here.start()
+    here.step()
+    end(here, "suspended")
+    fault = role_cannot_be_written(here, 2)
+    here.step()
+    here.server.objects["default", "pods"].clear()
+    for _ in range(2):
+        here.step()
+    assert (fault.times, here.workers()) == (0, [])
+    here.server.calls.clear()
+    here.step()
+    assert {method for method, _ in here.calls(*ACCOUNT, "configmaps")} <= {"GET"}
+
+
 def test_a_pod_of_another_job_is_out_of_reach() -> None:
     """A PyTorchJob of this name has a pod of this name; this job fails, but its account and its Role stay until then."""
     here = Here()
@@ -223,7 +243,7 @@ def test_a_role_that_its_tenant_has_changed_is_restored(rules: list[Resource]) -
 
 
 def test_a_late_request_does_not_give_a_right_back() -> None:
-    """Of a deposed leader, whose successor has written the Role between its reading and its writing."""
+    """A deposed leader reads the Role, its successor writes it, and then the deposed leader's update arrives."""
     here = Here()
     here.start()
     here.resize(3)
@@ -261,6 +281,33 @@ def test_a_role_that_could_not_be_written_is_written_later() -> None:
     here.step()
     assert here.workers() == [f"pi-worker-{index}" for index in range(3)]
     assert here.server.objects["default", "configmaps"]["pi-config"]["data"]["discover_hosts.sh"] != hosts
+
+
+def test_a_list_of_hosts_that_was_deleted_waits_for_the_role_too() -> None:
+    here = Here()
+    here.start()
+    here.resize(1)
+    fault = role_cannot_be_written(here, 2)
+    here.step()
+    del here.server.objects["default", "configmaps"]["pi-config"]
+    here.step()
+    assert fault.times == 0
+    assert here.names("configmaps") == []
+    here.step()
+    assert (here.workers(), here.names("configmaps")) == (["pi-worker-0"], ["pi-config"])
+
+
+def test_other_objects_do_not_wait_for_the_role() -> None:
+    here = Here()
+    here.settings = OperatorSettings(gang=gang_scheduler("volcano"))
+    here.start()
+    assert here.names("podgroups") == ["pi"]
+    role_cannot_be_written(here, 9)
+    here.resize(1)
+    del here.server.objects["default", "podgroups"]["pi"]
+    for _ in range(2):
+        here.step()
+    assert here.names("podgroups") == ["pi"]
 
 
 def test_another_account_gets_the_rights_in_place_of_the_first() -> None:
