@@ -174,12 +174,13 @@ def start_own_engine(session: Session) -> Engine:
         claim = slots.claim(settings.cache_dir, settings.state_dir, session.state.slot)
         make_room(session)
         session.record(slot=claim.number, docker_host=f"unix://{settings.run_dir}/docker.sock")
-        if claim.new:
+        if claim.slot.is_foreign():
             engines.disarm(claim.slot.docker)
         block = network.Network(session.state.block)
         engines.start(settings, claim, block, lambda supervisor: session.record(supervisor=supervisor))
-        if claim.new:
+        if claim.slot.is_foreign():
             engines.remove_containers_and_volumes(engines.own_engine(settings))
+            claim.slot.set_clean()
     if not network.add_egress(settings.nft_table, block, packages.tool_env(tree)):
         session.report.say("  note: this kernel has no nftables NAT; pods cannot reach anything outside the cluster")
     return engines.own_engine(settings)

@@ -51,6 +51,21 @@ class Slot:
         except OSError:
             return None
 
+    @property
+    def _foreign_file(self) -> Path:
+        return self.path / "foreign"
+
+    def is_foreign(self) -> bool:
+        """Whether the containers and networks here are an earlier cluster's."""
+        return self._foreign_file.exists()
+
+    def set_foreign(self) -> None:
+        self._foreign_file.touch()
+
+    def set_clean(self) -> None:
+        """Record that the earlier cluster's containers and networks are removed."""
+        self._foreign_file.unlink(missing_ok=True)
+
     def release(self) -> None:
         """Remove the owner file, once only images and pushed content are left in the slot."""
         self.owner_file.unlink(missing_ok=True)
@@ -76,12 +91,6 @@ class Claim:
     number: int
     slot: Slot
     lock: IO[str]
-    new: bool
-    """Whether this cluster takes the slot now, so that every container and network in it is an earlier cluster's.
-
-    The owner file does not tell whether there are any: ``down`` removes it also where Docker refused to remove a
-    container or a network, and the clone may be deleted while its engine runs.
-    """
 
 
 def claim(
@@ -102,8 +111,12 @@ def claim(
         if owner is not None and owner != state_dir and claims(owner, number):
             lock.close()
             continue
+        if preferred is None:
+            # not only where an owner file is left: `down` removes it also where Docker refused to remove a container or
+            # a network. In a file, because this `up` may be interrupted before it has removed them
+            candidate.set_foreign()
         candidate.owner_file.write_text(str(state_dir))
-        return Claim(number, candidate, lock, new=preferred is None)
+        return Claim(number, candidate, lock)
     if preferred is not None:
         raise ClusterError(
             f"another engine uses {slot(cache, preferred).path}, where this cluster's containers are",

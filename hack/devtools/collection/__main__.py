@@ -10,6 +10,7 @@ from pathlib import Path
 
 from devtools.cluster.settings import cache_dir_from
 from devtools.collection import dependencies, oldest, sanity, tarball, wheel
+from devtools.collection.cached_environment import PipError
 from devtools.collection.environment import ROOT
 
 
@@ -38,7 +39,7 @@ def main() -> int:
                 return sanity.run(cache_dir_from(os.environ), arguments.test)
             case "oldest":
                 return oldest.unit_tests(oldest.environment(cache_dir_from(os.environ)))
-    except (dependencies.DependencyError, subprocess.CalledProcessError) as error:
+    except (dependencies.DependencyError, PipError, subprocess.CalledProcessError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0

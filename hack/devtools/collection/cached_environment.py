@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 import venv
@@ -14,6 +15,10 @@ PYTHON = "{}.{}".format(*sys.version_info[:2])
 SITE = Path("lib") / f"python{PYTHON}" / "site-packages"
 
 
+class PipError(Exception):
+    """pip failed; the message has what it printed."""
+
+
 def cached_environment(cache: Path, fill: Callable[[Path], None], *parts: str, trees: Iterable[Path] = ()) -> Path:
     """The folder of an environment of this Python with pip, which ``fill`` has given its packages.
 
@@ -21,17 +26,19 @@ def cached_environment(cache: Path, fill: Callable[[Path], None], *parts: str, t
     """
     folder = cache / "environments" / content_key(PYTHON, *parts, trees=trees)
     ready = folder / "ready"
-    if not ready.is_file():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        # an environment cannot be moved: create it in place, and write `ready` last
-        venv.create(folder, with_pip=True, clear=True)
-        fill(folder)
-        ready.touch()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another clone may create the same one
+        if not ready.is_file():
+            # an environment cannot be moved: create it in place, and write `ready` last
+            venv.create(folder, with_pip=True, clear=True)
+            fill(folder)
+            ready.touch()
     return folder
 
 
 def pip(python: Path, command: str, *arguments: str) -> None:
-    """Run pip of the environment that has the program ``python``. A failure carries what pip printed."""
+    """Run pip of the environment that has the program ``python``. Raises PipError."""
     done = subprocess.run(
         [str(python), "-m", "pip", command, "--quiet", "--disable-pip-version-check", *arguments],
         capture_output=True,
@@ -39,4 +46,4 @@ def pip(python: Path, command: str, *arguments: str) -> None:
         check=False,
     )
     if done.returncode:
-        raise subprocess.CalledProcessError(done.returncode, done.args, done.stdout, done.stdout + done.stderr)
+        raise PipError(f"pip {command} failed: {(done.stdout + done.stderr).strip()}")

@@ -32,22 +32,30 @@ def test_the_next_cluster_reuses_the_slot(tmp_path: Path) -> None:
     first.slot.release()
     first.lock.close()
     second = claim(tmp_path, "b")
-    assert second.slot == first.slot and second.new, "what Docker did not remove there is removed now"
+    assert second.slot == first.slot and second.slot.is_foreign(), "what Docker did not remove there is removed now"
 
 
 def test_a_killed_engines_containers_are_not_given_to_another_cluster(tmp_path: Path) -> None:
     first = claim(tmp_path, "a")
     record(tmp_path, "a", first.number)
+    first.slot.set_clean()
     first.lock.close()
     assert claim(tmp_path, "b").number == 1
     again = claim(tmp_path, "a", preferred=0)
-    assert again.number == 0 and not again.new, "its own containers stay"
+    assert again.number == 0 and not again.slot.is_foreign(), "its own containers stay"
+
+
+def test_an_interrupted_removal_of_containers_is_repeated(tmp_path: Path) -> None:
+    first = claim(tmp_path, "a")
+    record(tmp_path, "a", first.number)
+    first.lock.close()
+    assert claim(tmp_path, "a", preferred=0).slot.is_foreign()
 
 
 @pytest.mark.parametrize("cluster", ["a", "b"])
-def test_a_forgotten_slot_is_new_to_every_cluster(tmp_path: Path, cluster: str) -> None:
+def test_a_forgotten_slot_has_foreign_containers_for_every_cluster(tmp_path: Path, cluster: str) -> None:
     claim(tmp_path, "a").lock.close()
-    assert claim(tmp_path, cluster).new
+    assert claim(tmp_path, cluster).slot.is_foreign()
 
 
 def test_the_folder_that_holds_our_containers_is_not_exchanged_for_another(tmp_path: Path) -> None:
@@ -133,7 +141,7 @@ def test_room_is_not_made_from_slots_in_use(disk: Path) -> None:
     assert filled(disk) == [running.number, killed.number]
     assert forgotten.slot.owner() is None
     again = claim(disk, "d")
-    assert (again.number, again.new) == (forgotten.number, True)
+    assert (again.number, again.slot.is_foreign()) == (forgotten.number, True)
 
 
 def test_an_empty_slot_makes_no_room(disk: Path) -> None:
