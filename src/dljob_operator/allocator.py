@@ -8,6 +8,7 @@ import sys
 
 _M_ARENA_MAX = -8
 """The parameter's number in glibc's malloc.h."""
+_TUNABLE = "glibc.malloc.arena_max="
 _ARENAS = 2
 
 
@@ -15,10 +16,10 @@ def limit_arenas(count: int = _ARENAS) -> bool:
     """Let all threads allocate from ``count`` arenas; returns whether it did. Call it before the first thread starts.
 
     glibc has up to eight arenas for each processor, and memory that was freed in one of them serves no allocation in
-    another: a process that decodes responses on 30 threads keeps more and more free memory. ``MALLOC_ARENA_MAX`` in the
-    environment sets the same parameter and takes precedence. Without glibc this does nothing.
+    another: a process that decodes responses on 30 threads keeps more and more free memory. ``MALLOC_ARENA_MAX`` and
+    ``GLIBC_TUNABLES`` in the environment set the same parameter and take precedence. Without glibc this does nothing.
     """
-    if sys.platform != "linux" or "MALLOC_ARENA_MAX" in os.environ:
+    if sys.platform != "linux" or "MALLOC_ARENA_MAX" in os.environ or _TUNABLE in os.environ.get("GLIBC_TUNABLES", ""):
         return False
     try:
         mallopt = ctypes.CDLL(None).mallopt

@@ -59,8 +59,11 @@ def test_all_threads_allocate_from_two_arenas() -> None:
 
 def test_a_limit_in_the_environment_takes_precedence() -> None:
     assert arenas(LIMITED, MALLOC_ARENA_MAX="3") == 3
+    assert arenas(LIMITED, GLIBC_TUNABLES="glibc.malloc.arena_max=4") == 4
 
 
 def test_without_glibc_it_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: object())
     assert not allocator.limit_arenas()
