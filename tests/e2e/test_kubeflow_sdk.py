@@ -21,7 +21,7 @@ PODS = {
     "MXJob": ["scheduler-0", "server-0", "worker-0"],
     "MPIJob": ["launcher", "worker-0"],
 }
-MASTERS = {
+DECIDING = {
     "TFJob": "chief-0",
     "PyTorchJob": "master-0",
     "XGBoostJob": "master-0",
@@ -30,7 +30,17 @@ MASTERS = {
     "MXJob": "scheduler-0",
     "MPIJob": "launcher",
 }
-"""The pods with the label ``training.kubeflow.org/job-role: master``, by which the client finds the logs by default."""
+"""The pods that end the job. They have the label ``training.kubeflow.org/job-role: master``, by which the client chooses
+the pod whose log it reads."""
+CONTAINERS = {
+    "TFJob": "tensorflow",
+    "PyTorchJob": "pytorch",
+    "XGBoostJob": "xgboost",
+    "PaddleJob": "paddle",
+    "JAXJob": "jax",
+    "MXJob": "mxnet",
+    "MPIJob": "mpi",
+}
 KINDS = {
     "1.7.0": ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "MXJob", "MPIJob"),
     "1.8.1": ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "MXJob", "MPIJob"),
@@ -43,20 +53,25 @@ def sdk(request: pytest.FixtureRequest) -> tuple[str, Path]:
     return request.param, kubeflow_sdk.environment(cache_dir_from(os.environ), request.param)
 
 
-def test_every_method_works_with_every_kind(sdk: tuple[str, Path], here: Cluster) -> None:
+def test_a_job_is_followed_from_its_creation_to_its_end(sdk: tuple[str, Path], here: Cluster) -> None:
     version, bin_dir = sdk
 
     def use(kind: str) -> dict[str, Any]:
-        return kubeflow_sdk.use(bin_dir, here.kubeconfig, here.namespace, kind)
+        def end_the_training() -> None:
+            here.release(f"sdk-{kind.lower()}-{DECIDING[kind]}", CONTAINERS[kind])
+
+        return kubeflow_sdk.use(bin_dir, here.kubeconfig, here.namespace, kind, end_the_training)
 
     with ThreadPoolExecutor(len(KINDS[version])) as pool:
         for kind, found in zip(KINDS[version], pool.map(use, KINDS[version]), strict=True):
             name = f"sdk-{kind.lower()}"
-            assert found["started"][0] == "Created", kind
+            assert found["started"] == ["Created", "Running"], kind
             assert dict(found["conditions"]) == {"Created": "True", "Running": "False", "Succeeded": "True"}, kind
             assert [one for one, is_true in found["is"].items() if is_true] == ["created", "succeeded"], kind
             assert (found["read"], found["listed"], found["labels"]) == (name, [name], {"changed": "yes"}), kind
             assert found["pods"] == [f"{name}-{pod}" for pod in PODS[kind]]
-            assert found["master"] == ([f"{name}-{MASTERS[kind]}"] if kind in MASTERS else []), kind
+            assert found["master"] == [f"{name}-{DECIDING[kind]}"], kind
             assert found["worker 0"] == [f"{name}-worker-0"], kind
+            if version != "1.7.0":  # which only prints them
+                assert found["logs"][f"{name}-{DECIDING[kind]}"] == "trained\n", kind
             assert found["gone"], kind

@@ -171,8 +171,13 @@ class Cluster:
                 return
 
     def release(self, pod: str, container: str) -> None:
-        """Make a container that runs ``UNTIL_RELEASED`` exit with 0, once it runs. Its end may kill the command for it."""
-        self._wait_container(pod, container, ("running", "terminated"), TIMEOUT)
+        """Wait until the container, which runs ``UNTIL_RELEASED``, has started, and make it exit with 0.
+
+        The container may exit before the command in it that released it, which then fails.
+        """
+        state = self._wait_container(pod, container, ("running", "terminated"), TIMEOUT)
+        if not state or "waiting" in state:
+            raise Timeout(f"{pod}: the container {container} has not started after {TIMEOUT} s: {state}")
         try:
             self.run(pod, "touch", RELEASE, container=container)
         except AssertionError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ VERSIONS = ("1.7.0", "1.8.1", "1.9.4")
 """The last client with methods of each kind, the last of the releases with MXJob, and the newest."""
 PINS = ROOT / "requirements-kubeflow-sdk.txt"
 PROGRAM = Path(__file__).parent / "program.py"
-_LIMIT = 300.0
 
 
 def environment(cache: Path, version: str) -> Path:
@@ -30,12 +30,27 @@ def environment(cache: Path, version: str) -> Path:
     return cached_environment(cache, fill, wanted, trees=[PINS]) / "bin"
 
 
-def use(bin_dir: Path, kubeconfig: Path, namespace: str, kind: str) -> dict[str, Any]:
-    """What the client returned for a job of ``kind``; see program.py. A failure carries what the program printed."""
-    done = subprocess.run(
-        [str(bin_dir / "python"), str(PROGRAM), str(kubeconfig), namespace, kind],
-        env=environ(bin_dir), capture_output=True, text=True, check=False, timeout=_LIMIT,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+def use(
+    bin_dir: Path, kubeconfig: Path, namespace: str, kind: str, while_running: Callable[[], None]
+) -> dict[str, Any]:
+    """What the client returned for a job of ``kind``; see program.py. A failure carries what the program printed.
+
+    ``while_running`` is called once the client has found the job Running, and ends the training.
+    """
+    command = [str(bin_dir / "python"), str(PROGRAM), str(kubeconfig), namespace, kind]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, env=environ(bin_dir), text=True, **pipes) as process:
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            lines = []
+            for line in process.stdout:
+                lines.append(line)
+                if line == "running\n":
+                    while_running()
+                    process.stdin.write("go on\n")
+                    process.stdin.flush()
+            assert process.wait() == 0, "".join(lines)
+        finally:
+            process.kill()
+    found: dict[str, Any] = json.loads(lines[-1])
     return found

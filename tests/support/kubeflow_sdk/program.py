@@ -1,7 +1,8 @@
 """``program.py KUBECONFIG NAMESPACE KIND``: create a job with kubeflow-training, follow, change and delete it.
 
-The last line of the output is a JSON object: what the client's methods returned. It runs with that client's own
-environment and imports nothing of this repository.
+It prints ``running`` once the job runs and goes on with the next line of its input. The last line of its output is a JSON
+object: what the client's methods returned. It runs with that client's own environment and imports nothing of this
+repository.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from kubeflow.training import TrainingClient, models
 from kubernetes.client import V1Container, V1ObjectMeta, V1PodSpec, V1PodTemplateSpec
 
 IMAGE = "dljob/shell:1"
-TRAIN = ["sh", "-c", "sleep 2; echo trained"]
+TRAIN = ["sh", "-c", "echo trained; trap 'exit 0' TERM; until [ -e /tmp/released ]; do sleep 0.1; done"]
 SERVE = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.2; done"]
+_LIMIT = 240
+"""Seconds for the job to run, and to succeed."""
 SPECS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     "TFJob": ("tf_replica_specs", "tensorflow", {"Chief": TRAIN, "PS": SERVE, "Worker": TRAIN}),
     "PyTorchJob": ("pytorch_replica_specs", "pytorch", {"Master": TRAIN, "Worker": TRAIN}),
@@ -48,7 +51,7 @@ class Client:
             self.training, f"{older}_{self._kind.lower()}{plural}"
         )
         takes = inspect.signature(call).parameters
-        # create_job refuses the kind beside a job, which has it
+        # create_job takes the kind from the job, and refuses the argument
         common = {"namespace": self._namespace, **({} if method == "create_job" else {"job_kind": self._kind})}
         options = {**common, **options}
         return call(*arguments, **{name: value for name, value in options.items() if name in takes})
@@ -59,7 +62,7 @@ def model(name: str) -> Any:
 
 
 def job_of(kind: str, name: str, namespace: str) -> Any:
-    """Without its own ``restartPolicy`` a replica is started again after no exit."""
+    """A job with one replica of each type."""
     field, container, commands = SPECS[kind]
     replicas = {
         type_: model("KubeflowOrgV1ReplicaSpec" if hasattr(models, "KubeflowOrgV1ReplicaSpec") else "V1ReplicaSpec")(
@@ -102,14 +105,16 @@ def main(kubeconfig: str, namespace: str, kind: str) -> dict[str, Any]:
     name = f"sdk-{kind.lower()}"
     client = Client(kubeconfig, namespace, kind)
     client("create_job", job_of(kind, name, namespace))
-    started = client("wait_for_job_conditions", name, polling_interval=1, expected_conditions={"Running", "Succeeded"})
+    limit = {"wait_timeout": _LIMIT, "polling_interval": 1}
+    started = client("wait_for_job_conditions", name, expected_conditions={"Running"}, **limit)
+    print("running", flush=True)
+    sys.stdin.readline()
     change = job_of(kind, name, namespace)
     change.metadata.labels = {"changed": "yes"}
     client("update_job", change, name)
-    ended = client("wait_for_job_conditions", name, polling_interval=1)
+    ended = client("wait_for_job_conditions", name, **limit)
     logs = client("get_job_logs", name, is_master=False, container=SPECS[kind][1])
     found = {
-        "methods": [method for method, _ in inspect.getmembers(TrainingClient, inspect.isfunction) if method[0] != "_"],
         "started": [condition.type for condition in started.status.conditions],
         "conditions": [(one.type, one.status) for one in client("get_job_conditions", name)],
         "is": {one: client(f"is_job_{one}", name) for one in CONDITIONS},
