@@ -5,11 +5,15 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import threading
+import time
 
 _M_ARENA_MAX = -8
 """The parameter's number in glibc's malloc.h."""
 _TUNABLE = "glibc.malloc.arena_max="
 _ARENAS = 2
+_TRIM_PERIOD = 60.0
+"""Seconds. A trim takes a few milliseconds, in which Python's other threads go on."""
 
 
 def limit_arenas(count: int = _ARENAS) -> bool:
@@ -26,3 +30,24 @@ def limit_arenas(count: int = _ARENAS) -> bool:
     except AttributeError:
         return False
     return bool(mallopt(_M_ARENA_MAX, count))
+
+
+def start_trimming(period: float = _TRIM_PERIOD) -> bool:
+    """Return free memory to the system every ``period`` seconds until the process ends; returns whether it does.
+
+    By itself glibc returns only what is free at the end of an arena: one small object that lives there keeps all the
+    free memory below it in the process. ``malloc_trim`` returns whole free pages wherever they are. Without glibc this
+    does nothing.
+    """
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except AttributeError:
+        return False
+
+    def loop() -> None:
+        while True:
+            time.sleep(period)
+            trim(0)
+
+    threading.Thread(target=loop, name="trim", daemon=True).start()
+    return True

@@ -34,7 +34,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadli
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
 
 from dljob_operator import __version__, convert, logs, preflight
-from dljob_operator.allocator import limit_arenas
+from dljob_operator.allocator import limit_arenas, start_trimming
 from dljob_operator.ansible_operator_bridge import split, supervise
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
@@ -101,6 +101,7 @@ def _run(options: argparse.Namespace) -> int:
     stopping = _Stopping()
     with SignalThread() as signals:
         signals.start(stopping.on_signal)
+        start_trimming()
         if not options.leader_elect:
             return _run_until(stopping, options, None)
         _lease_timings(options).check()
@@ -301,6 +302,7 @@ def _serve(options: argparse.Namespace) -> int:
     """Run the given command, usually ansible-operator; serve its runs and write requeue annotations."""
     limit_arenas()
     with SignalThread() as signals:
+        start_trimming()
         return _serve_with(signals, options)
 
 

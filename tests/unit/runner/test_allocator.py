@@ -34,6 +34,30 @@ with tempfile.NamedTemporaryFile() as file:
     libc.fclose(stream)
     print(file.read().count(b"<heap nr"))
 """
+FREED = 64 * 2**20
+TRIMMED = f"""
+import ctypes, os, time
+from dljob_operator.allocator import start_trimming
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+blocks = [libc.malloc(8192) for _ in range({FREED} // 8192)]
+for block in blocks:
+    ctypes.memset(block, 1, 8192)
+end_of_the_arena = libc.malloc(8192)
+for block in blocks:
+    libc.free(block)
+before = resident()
+end = time.monotonic() + 30
+{{}}
+while before - resident() < {FREED} // 2 and time.monotonic() < end:
+    time.sleep(0.01)
+print(before - resident())
+"""
 LIMITED = "from dljob_operator.allocator import limit_arenas; limit_arenas()"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="glibc")
@@ -41,13 +65,14 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="glibc")
 
 def arenas(setting: str, **environ: str) -> int:
     """The number of arenas after all threads have allocated something at the same time."""
+    return number(PROGRAM.format(setting), **environ)
+
+
+def number(program: str, **environ: str) -> int:
+    """What the program prints."""
     paths = {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(setting)],
-        env={**paths, **environ},
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", program], env={**paths, **environ}, capture_output=True, text=True, check=True
     )
     return int(done.stdout)
 
@@ -67,3 +92,13 @@ def test_without_glibc_it_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: object())
     assert not allocator.limit_arenas()
+
+
+def test_free_memory_in_the_middle_of_an_arena_is_returned() -> None:
+    assert number(TRIMMED.format("end = 0")) < FREED // 2, "what the trimming is for"
+    assert number(TRIMMED.format("assert start_trimming(0.05)")) > FREED // 2
+
+
+def test_without_glibc_nothing_is_trimmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: object())
+    assert not allocator.start_trimming()
