@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from devtools.cluster.settings import cache_dir_from
 from support import kubeflow_sdk
-from support.live_jobs import Cluster
+from support.live_jobs import SHELL_IMAGE, Cluster
 
 PODS = {
     "TFJob": ["chief-0", "ps-0", "worker-0"],
@@ -32,15 +32,6 @@ DECIDING = {
 }
 """The pods that end the job. They have the label ``training.kubeflow.org/job-role: master``, by which the client chooses
 the pod whose log it reads."""
-CONTAINERS = {
-    "TFJob": "tensorflow",
-    "PyTorchJob": "pytorch",
-    "XGBoostJob": "xgboost",
-    "PaddleJob": "paddle",
-    "JAXJob": "jax",
-    "MXJob": "mxnet",
-    "MPIJob": "mpi",
-}
 KINDS = {
     "1.7.0": ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "MXJob", "MPIJob"),
     "1.8.1": ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "MXJob", "MPIJob"),
@@ -57,10 +48,10 @@ def test_a_job_is_followed_from_its_creation_to_its_end(sdk: tuple[str, Path], h
     version, bin_dir = sdk
 
     def use(kind: str) -> dict[str, Any]:
-        def end_the_training() -> None:
-            here.release(f"sdk-{kind.lower()}-{DECIDING[kind]}", CONTAINERS[kind])
+        def end_the_training(container: str) -> None:
+            here.release(f"sdk-{kind.lower()}-{DECIDING[kind]}", container)
 
-        return kubeflow_sdk.use(bin_dir, here.kubeconfig, here.namespace, kind, end_the_training)
+        return kubeflow_sdk.use(bin_dir, here.kubeconfig, here.namespace, kind, SHELL_IMAGE, end_the_training)
 
     with ThreadPoolExecutor(len(KINDS[version])) as pool:
         for kind, found in zip(KINDS[version], pool.map(use, KINDS[version]), strict=True):

@@ -400,6 +400,19 @@ def mpijob_v1(worker: int | None = 2, name: str = "pi", **spec: Any) -> Resource
     return {**mpijob(worker, name, **spec), "apiVersion": "kubeflow.org/v1"}
 
 
+OF_OTHERS: dict[str, Resource] = {
+    "without an owner": {},
+    "with the job's label": {"labels": {"dljob.operator/job-uid": UID}},
+    "another's": {
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "x", "controller": True}],
+    },
+    "not controlled by the job": {
+        "ownerReferences": [{"apiVersion": "v1", "kind": "MPIJob", "name": "pi", "uid": UID}],
+    },
+}
+"""Metadata of objects that do not belong to the job of ``mpijob()`` with UID."""
+
+
 def paddlejob(master: int = 0, worker: int = 0, **spec: Any) -> Resource:
     return _v1_job("PaddleJob", "paddleReplicaSpecs", "paddle", {"Master": master, "Worker": worker}, spec)
 

@@ -10,6 +10,9 @@ from bench import plots
 
 from devtools.soak.samples import TARGET, Row, window
 
+POINTS = 300
+"""Most points of a curve: more are not seen at the plot's size, and the collection carries the file."""
+
 
 def document(rows: Sequence[Row], summary: Mapping[str, Any], facts: Mapping[str, str]) -> str:
     """SOAK.md. ``summary`` has what cli.summary returns."""
@@ -56,11 +59,16 @@ def grown(rows: Sequence[Row]) -> list[str]:
     return [row.name for row in rows if row.unit != "s" and "queue" not in row.name and row.ratio > 1 + TARGET]
 
 
+def thinned(values: Sequence[float]) -> Sequence[float]:
+    """At most POINTS of the values, at equal distances."""
+    return values[:: -(-len(values) // POINTS) or 1]
+
+
 def draw(series: Mapping[str, Any], path: Path) -> None:
     """docs/soak.svg."""
 
     def line(name: str, label: str = "", x: str = "jobs") -> plots.Line:
-        return plots.Line(series[x], series[name], label)
+        return plots.Line(thinned(series[x]), thinned(series[name]), label)
 
     panels = (
         plots.Panel("memory, MiB", (line("pss", "all processes"), line("main", "first process"))),

@@ -31,13 +31,14 @@ def environment(cache: Path, version: str) -> Path:
 
 
 def use(
-    bin_dir: Path, kubeconfig: Path, namespace: str, kind: str, while_running: Callable[[], None]
+    bin_dir: Path, kubeconfig: Path, namespace: str, kind: str, image: str, while_running: Callable[[str], None]
 ) -> dict[str, Any]:
     """What the client returned for a job of ``kind``; see program.py. A failure carries what the program printed.
 
-    ``while_running`` is called once the client has found the job Running, and ends the training.
+    ``while_running`` is called once the client has found the job Running, with the name of the framework's container,
+    and ends the training.
     """
-    command = [str(bin_dir / "python"), str(PROGRAM), str(kubeconfig), namespace, kind]
+    command = [str(bin_dir / "python"), str(PROGRAM), str(kubeconfig), namespace, kind, image]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, env=environ(bin_dir), text=True, **pipes) as process:
         assert process.stdin is not None and process.stdout is not None
@@ -45,8 +46,8 @@ def use(
             lines = []
             for line in process.stdout:
                 lines.append(line)
-                if line == "running\n":
-                    while_running()
+                if line.startswith("running "):
+                    while_running(line.split()[1])
                     process.stdin.write("go on\n")
                     process.stdin.flush()
             assert process.wait() == 0, "".join(lines)

@@ -1,8 +1,8 @@
-"""``program.py KUBECONFIG NAMESPACE KIND``: create a job with kubeflow-training, follow, change and delete it.
+"""``program.py KUBECONFIG NAMESPACE KIND IMAGE``: create a job with kubeflow-training, follow, change and delete it.
 
-It prints ``running`` once the job runs and goes on with the next line of its input. The last line of its output is a JSON
-object: what the client's methods returned. It runs with that client's own environment and imports nothing of this
-repository.
+Once the job runs it prints ``running`` and the container that decides the job's end, and goes on with the next line of
+its input. The last line of its output is a JSON object: what the client's methods returned. It runs with that client's
+own environment and imports nothing of this repository.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 from kubeflow.training import TrainingClient, models
 from kubernetes.client import V1Container, V1ObjectMeta, V1PodSpec, V1PodTemplateSpec
 
-IMAGE = "dljob/shell:1"
 TRAIN = ["sh", "-c", "echo trained; trap 'exit 0' TERM; until [ -e /tmp/released ]; do sleep 0.1; done"]
 SERVE = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.2; done"]
 _LIMIT = 240
@@ -61,7 +60,7 @@ def model(name: str) -> Any:
     return getattr(models, name)
 
 
-def job_of(kind: str, name: str, namespace: str) -> Any:
+def job_of(kind: str, name: str, namespace: str, image: str) -> Any:
     """A job with one replica of each type."""
     field, container, commands = SPECS[kind]
     replicas = {
@@ -71,7 +70,7 @@ def job_of(kind: str, name: str, namespace: str) -> Any:
             template=V1PodTemplateSpec(
                 spec=V1PodSpec(
                     termination_grace_period_seconds=1,
-                    containers=[V1Container(name=container, image=IMAGE, command=command)],
+                    containers=[V1Container(name=container, image=image, command=command)],
                 )
             ),
         )
@@ -101,15 +100,15 @@ def listed(client: Client) -> list[Any]:
     return list(getattr(found, "items", found))
 
 
-def main(kubeconfig: str, namespace: str, kind: str) -> dict[str, Any]:
+def main(kubeconfig: str, namespace: str, kind: str, image: str) -> dict[str, Any]:
     name = f"sdk-{kind.lower()}"
     client = Client(kubeconfig, namespace, kind)
-    client("create_job", job_of(kind, name, namespace))
+    client("create_job", job_of(kind, name, namespace, image))
     limit = {"wait_timeout": _LIMIT, "polling_interval": 1}
     started = client("wait_for_job_conditions", name, expected_conditions={"Running"}, **limit)
-    print("running", flush=True)
+    print("running", SPECS[kind][1], flush=True)
     sys.stdin.readline()
-    change = job_of(kind, name, namespace)
+    change = job_of(kind, name, namespace, image)
     change.metadata.labels = {"changed": "yes"}
     client("update_job", change, name)
     ended = client("wait_for_job_conditions", name, **limit)

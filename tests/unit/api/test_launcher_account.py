@@ -10,7 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.context import 
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
-from support.builders import MPI, NOW, UID, Resource, mpijob_v1
+from support.builders import MPI, NOW, OF_OTHERS, UID, Resource, mpijob_v1
 from support.fake_api_server import Call, FakeApiServer, FakeRestClient, Fault, failure
 from support.fake_cluster import FakeCluster
 
@@ -47,6 +47,13 @@ class Here:
     def run(self) -> None:
         for pod in self.server.objects["default", "pods"].values():
             pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+    def grow(self) -> None:
+        """A third worker runs, which the next step allows the launcher to reach."""
+        self.start()
+        self.resize(3)
+        self.step()
+        self.run()
 
     def names(self, plural: str) -> list[str]:
         return sorted(self.server.objects.get(("default", plural), {}))
@@ -245,10 +252,7 @@ def test_a_role_that_its_tenant_has_changed_is_restored(rules: list[Resource]) -
 def test_a_late_request_does_not_give_a_right_back() -> None:
     """A deposed leader reads the Role, its successor writes it, and then the deposed leader's update arrives."""
     here = Here()
-    here.start()
-    here.resize(3)
-    here.step()
-    here.run()
+    here.grow()
     newer = {**here.server.objects["default", "roles"]["pi-launcher"], "rules": []}
 
     def successor_writes_first(call: Call) -> bool:
@@ -268,10 +272,7 @@ def test_a_late_request_does_not_give_a_right_back() -> None:
 def test_a_role_that_could_not_be_written_is_written_later() -> None:
     """The operator cannot list Roles: it knows by the list of hosts, which it must not write before."""
     here = Here()
-    here.start()
-    here.resize(3)
-    here.step()
-    here.run()
+    here.grow()
     role_cannot_be_written(here, 2)
     hosts = here.server.objects["default", "configmaps"]["pi-config"]["data"]["discover_hosts.sh"]
     for _ in range(2):
@@ -324,17 +325,7 @@ def test_another_account_gets_the_rights_in_place_of_the_first() -> None:
 
 
 @pytest.mark.parametrize("plural", ACCOUNT)
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        pytest.param({}, id="without an owner"),
-        pytest.param({"labels": {"dljob.operator/job-uid": UID}}, id="with the job's label"),
-        pytest.param(
-            {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "x", "controller": True}]},
-            id="another's",
-        ),
-    ],
-)
+@pytest.mark.parametrize("metadata", OF_OTHERS.values(), ids=OF_OTHERS)
 def test_a_name_that_belongs_to_somebody_else(plural: str, metadata: Resource) -> None:
     """A job must not extend the rights of an account that it did not create."""
     here = Here()

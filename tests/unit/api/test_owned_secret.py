@@ -12,7 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from cryptography.hazmat.primitives import serialization
 from support import batch_controller
-from support.builders import MPI, NOW, UID, Resource, mpijob
+from support.builders import MPI, NOW, OF_OTHERS, UID, Resource, mpijob
 from support.fake_api_server import FakeApiServer, FakeRestClient
 
 KEY = ("default", "mpijobs")
@@ -107,21 +107,7 @@ def test_secrets_are_neither_listed_nor_deleted() -> None:
 
 
 @pytest.mark.parametrize("plural", OWNED)
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        pytest.param({}, id="without an owner"),
-        pytest.param({"labels": {"dljob.operator/job-uid": UID}}, id="with the job's label"),
-        pytest.param(
-            {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "x", "controller": True}]},
-            id="another's",
-        ),
-        pytest.param(
-            {"ownerReferences": [{"apiVersion": "v1", "kind": "MPIJob", "name": "pi", "uid": UID}]},
-            id="not controlled by the job",
-        ),
-    ],
-)
+@pytest.mark.parametrize("metadata", OF_OTHERS.values(), ids=OF_OTHERS)
 def test_a_name_that_belongs_to_somebody_else(plural: str, metadata: Resource) -> None:
     here = Here()
     theirs = here.server.add(("default", plural), foreign(plural, **metadata))

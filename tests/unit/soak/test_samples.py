@@ -89,3 +89,10 @@ def test_the_plot_has_a_point_per_sample() -> None:
     assert data["pss"][1] == 200
     assert len(data["marks"]) == len(data["first_pod"]) == len(data["ended"]) == 100
     assert data["marks"][-1] == 4000
+
+
+@pytest.mark.parametrize(("count", "kept"), [(0, 0), (1, 1), (300, 300), (301, 151), (1000, 250)])
+def test_a_curve_has_few_points(count: int, kept: int) -> None:
+    thin = report.thinned(range(count))
+    assert len(thin) == kept
+    assert list(thin[:1]) == list(range(count))[:1]
