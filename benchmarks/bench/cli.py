@@ -23,6 +23,7 @@ from bench.measures import Sample
 from bench.peers import catalog, ours
 from bench.peers.base import Peer, PeerFailed
 from bench.session import BenchContext, Session
+from bench.summary import Samples
 from bench.workloads import FULL, QUICK
 
 RESULTS = tools.ROOT / "benchmarks" / "RESULTS.md"
@@ -150,9 +151,7 @@ class Bench:
         data = {"facts": self.facts, "left_out": self.left_out, "samples": [s.to_json() for s in self.samples]}
         (SCRATCH / "samples.json").write_text(json.dumps(data, indent=1))
         titles = {peer.name: peer.title for peer in (catalog.PEERS[0], *self.peers, *catalog.PEERS)}
-        text = report.document(
-            report.Samples(self.samples), titles, self.facts, self.context.sizes.replicas, self.left_out
-        )
+        text = report.document(Samples(self.samples), titles, self.facts, self.context.sizes.replicas, self.left_out)
         self.output.write_text(text)
 
 

@@ -22,6 +22,7 @@ TRAINING_OPERATOR = gobuild.Program(
     # build the module's own program first: go names it after the folder, which is the other program's final name
     {".": "training-operator-unlimited", f"{_UPSTREAM}/cmd/training-operator.v1": "training-operator"},
 )
+BASELINE = gobuild.Program("baseline", {".": "baseline"})
 
 
 def _cache() -> Path:
@@ -32,6 +33,12 @@ def _cache() -> Path:
 def training_operator() -> Path:
     """The folder with both programs; compiled once, which takes a few minutes on two cores."""
     return gobuild.build(_cache(), GO, TRAINING_OPERATOR)
+
+
+@functools.cache
+def baseline() -> Path:
+    """The Go baseline's program; compiled once, with packages that the build of Kubernetes has in Go's cache."""
+    return gobuild.build(_cache(), GO, BASELINE) / "baseline"
 
 
 def training_operator_sources() -> Path:

@@ -1,12 +1,13 @@
 """The baseline: watches MXJobs and writes the objects that this operator writes for each, without planning.
 
 It writes two Services, the pods, one status, and for a job of many replicas the ConfigMap to which its pods refer,
-eight writes at a time over persistent connections. It reads nothing back, repairs nothing and ignores failed replicas:
+`--writers` at a time over persistent connections. It reads nothing back, repairs nothing and ignores failed replicas:
 it only serves to compare an operator's speed with.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import os
@@ -22,7 +23,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 
 from dljob_operator.engine.kube import KubeApi
 
-WIDTH = 8
 MXJOBS = "/apis/kubeflow.org/v1/mxjobs"
 PLAIN = {"DMLC_PS_ROOT_PORT": "9091", "DMLC_NUM_WORKER": "2", "DMLC_NUM_SERVER": "1", "DMLC_USE_KUBERNETES": "1"}
 Call = tuple[str, str, dict[str, Any]]
@@ -123,10 +123,13 @@ def write(rest_client: RestClient, work: Work) -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--writers", type=int, default=8, help="writes at a time (default: %(default)s)")
+    writers = parser.parse_args().writers
     work = Work()
     api = KubeApi.connect(Path(os.environ["KUBECONFIG"]))
-    rest_client = connect(connections=WIDTH)
-    for _ in range(WIDTH):
+    rest_client = connect(connections=writers)
+    for _ in range(writers):
         threading.Thread(target=write, args=(rest_client, work), daemon=True).start()
     version = api.get(MXJOBS, {"limit": 1})["metadata"]["resourceVersion"]
     print("ready", flush=True)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.peers import ansible_stock, baseline, kopf_operator, ours, training_operator
+from bench.peers import ansible_operator, ansible_stock, baseline, kopf_operator, ours, training_operator
 from bench.peers.base import Peer
 
 PEERS: tuple[Peer, ...] = (
     ours.PEER,
-    baseline.PEER,
+    *ansible_operator.peers(),
+    baseline.PYTHON,
+    baseline.GO,
     training_operator.DEFAULT,
     training_operator.LIFTED,
     kopf_operator.PEER,
     ansible_stock.PEER,
 )
-OURS, BASELINE, DEFAULT, LIFTED, STOCK = (
+OURS, ANSIBLE_OPERATOR, BASELINE, GO_BASELINE, DEFAULT, LIFTED, STOCK = (
     ours.PEER.name,
-    baseline.PEER.name,
+    ansible_operator.NAME,
+    baseline.PYTHON.name,
+    baseline.GO.name,
     training_operator.DEFAULT.name,
     training_operator.LIFTED.name,
     ansible_stock.PEER.name,

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from bench import plan
-from bench.peers import catalog
+from bench.peers import ansible_operator, catalog
 from bench.peers.base import Limits, Peer
 from bench.workloads import FULL, JOB_LABEL, QUICK, job, jobs, one_more_worker
 
@@ -51,6 +53,13 @@ def test_the_catalog() -> None:
     with pytest.raises(ValueError, match="there is no peer 'helm'"):
         catalog.chosen("helm")
     assert len({p.name for p in catalog.PEERS}) == len(catalog.PEERS)
+
+
+def test_a_real_ansible_operator_takes_part_where_there_is_one() -> None:
+    assert ansible_operator.peers({}) == ()
+    (peer,) = ansible_operator.peers({"DLJOB_ANSIBLE_OPERATOR": "/opt/ansible-operator"})
+    assert peer.name == catalog.ANSIBLE_OPERATOR
+    assert peer.command(Path(), Path())[-1] == "/opt/ansible-operator"
 
 
 @pytest.mark.parametrize("pods", [3, 4, 1000])

@@ -1,0 +1,33 @@
+"""This operator in the image's default engine: `dljob-operator serve` around a real ansible-operator.
+
+The binary is not served by the module proxies, so this peer takes part only where DLJOB_ANSIBLE_OPERATOR names one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from devtools.suite import ansible_operator
+from devtools.suite.session import ANSIBLE_OPERATOR
+
+from bench.peers.base import Limits, Peer
+
+NAME = "ansible-operator"
+
+
+def peers(environment: Mapping[str, str] = os.environ) -> tuple[Peer, ...]:
+    """The peer, or none."""
+    binary = environment.get(ANSIBLE_OPERATOR, "")
+    if not binary:
+        return ()
+    return (
+        Peer(
+            name=NAME,
+            title="this operator with ansible-operator (not in CI)",
+            command=lambda kubeconfig, scratch: [sys.executable, str(ansible_operator.__file__), binary],
+            ready="Starting workers",
+            limits=Limits(lasting=False),
+        ),
+    )

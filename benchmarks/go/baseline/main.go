@@ -1,0 +1,264 @@
+// The baseline in Go: it watches MXJobs and writes the objects that programs/baseline.py writes for each, with client-go.
+//
+// Pods, Services and ConfigMaps travel as protobuf, which the API server does not offer for custom resources. It reads
+// nothing back, repairs nothing and ignores failed replicas.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// A job of so many replicas has its cluster in a ConfigMap, as with this operator.
+const fromReplicas = 50
+
+var mxjobs = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "mxjobs"}
+
+type mxjob struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Replicas map[string]struct {
+			Replicas int                    `json:"replicas"`
+			Template corev1.PodTemplateSpec `json:"template"`
+		} `json:"mxReplicaSpecs"`
+	} `json:"spec"`
+}
+
+type address struct {
+	URL  string `json:"url"`
+	Port int    `json:"port"`
+}
+
+// A write, and the counter of its job's remaining writes.
+type write struct {
+	do   func(context.Context) error
+	left *atomic.Int64
+	last func(context.Context) error
+}
+
+// Writes of objects come before writes of statuses, as in this operator.
+type work struct {
+	mutex            sync.Mutex
+	waiting          *sync.Cond
+	objects, results []write
+}
+
+func newWork() *work {
+	made := &work{}
+	made.waiting = sync.NewCond(&made.mutex)
+	return made
+}
+
+func (w *work) put(objects []write, results ...write) {
+	w.mutex.Lock()
+	w.objects = append(w.objects, objects...)
+	w.results = append(w.results, results...)
+	w.mutex.Unlock()
+	w.waiting.Broadcast()
+}
+
+func (w *work) get() write {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	for len(w.objects) == 0 && len(w.results) == 0 {
+		w.waiting.Wait()
+	}
+	from := &w.objects
+	if len(w.objects) == 0 {
+		from = &w.results
+	}
+	next := (*from)[0]
+	*from = (*from)[1:]
+	return next
+}
+
+type clients struct {
+	core kubernetes.Interface
+	jobs dynamic.Interface
+}
+
+// The writes of a job's objects; after the last of them its status is due.
+func (c clients) writes(job *mxjob) []write {
+	left := &atomic.Int64{}
+	var made []write
+	add := func(do func(context.Context) error) {
+		made = append(made, write{do: do, left: left, last: func(ctx context.Context) error {
+			status := []byte(`{"status":{"conditions":[{"type":"Running","status":"True","reason":"Made","message":""}]}}`)
+			_, err := c.jobs.Resource(mxjobs).Namespace(job.Namespace).Patch(
+				ctx, job.Name, types.MergePatchType, status, metav1.PatchOptions{}, "status")
+			return err
+		}})
+	}
+	labels := map[string]string{
+		"training.kubeflow.org/job-name": job.Name, "app.kubernetes.io/managed-by": "baseline-go",
+	}
+	yes := true
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Labels: labels, OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: job.APIVersion, Kind: job.Kind, Name: job.Name, UID: job.UID,
+			Controller: &yes, BlockOwnerDeletion: &yes,
+		}}}
+	}
+	core := c.core.CoreV1()
+	service := func(name string, selector map[string]string) {
+		body := &corev1.Service{ObjectMeta: meta(name), Spec: corev1.ServiceSpec{
+			ClusterIP: corev1.ClusterIPNone, Selector: selector, PublishNotReadyAddresses: true,
+			Ports: []corev1.ServicePort{{Port: 9091}},
+		}}
+		add(func(ctx context.Context) error {
+			_, err := core.Services(job.Namespace).Create(ctx, body, metav1.CreateOptions{})
+			return err
+		})
+	}
+	all := job.Name + "-all"
+	service(all, labels)
+	first := map[string]string{"index": "0"}
+	for key, value := range labels {
+		first[key] = value
+	}
+	service(job.Name+"-scheduler-0", first)
+
+	members, replicas := map[string][]address{}, 0
+	for kind, spec := range job.Spec.Replicas {
+		for index := 0; index < spec.Replicas; index++ {
+			name := fmt.Sprintf("%s-%s-%d", job.Name, strings.ToLower(kind), index)
+			members[strings.ToLower(kind)] = append(members[strings.ToLower(kind)], address{name, 9091})
+		}
+		replicas += spec.Replicas
+	}
+	text, err := json.Marshal(members)
+	if err != nil {
+		log.Fatal(err)
+	}
+	cluster := `{"cluster":` + string(text)
+	var shared []corev1.EnvVar
+	if replicas >= fromReplicas {
+		shared = []corev1.EnvVar{{Name: "SHARED", ValueFrom: &corev1.EnvVarSource{
+			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference{Name: all}, Key: "MX_CONFIG",
+			},
+		}}}
+		body := &corev1.ConfigMap{ObjectMeta: meta(all), Immutable: &yes, Data: map[string]string{"MX_CONFIG": cluster}}
+		add(func(ctx context.Context) error {
+			_, err := core.ConfigMaps(job.Namespace).Create(ctx, body, metav1.CreateOptions{})
+			return err
+		})
+		cluster = "$(SHARED)"
+	}
+	for kind, spec := range job.Spec.Replicas {
+		kind := strings.ToLower(kind)
+		for index := 0; index < spec.Replicas; index++ {
+			name := fmt.Sprintf("%s-%s-%d", job.Name, kind, index)
+			config := fmt.Sprintf(`%s,"labels":{},"task":{"type":"%s","index":%d}}`, cluster, kind, index)
+			variables := append(append([]corev1.EnvVar{}, shared...),
+				corev1.EnvVar{Name: "DMLC_PS_ROOT_PORT", Value: "9091"},
+				corev1.EnvVar{Name: "DMLC_NUM_WORKER", Value: "2"},
+				corev1.EnvVar{Name: "DMLC_NUM_SERVER", Value: "1"},
+				corev1.EnvVar{Name: "DMLC_USE_KUBERNETES", Value: "1"},
+				corev1.EnvVar{Name: "MX_CONFIG", Value: config},
+				corev1.EnvVar{Name: "DMLC_ROLE", Value: kind})
+			pod := &corev1.Pod{ObjectMeta: meta(name), Spec: *spec.Template.Spec.DeepCopy()}
+			pod.Spec.Hostname, pod.Spec.Subdomain, pod.Spec.RestartPolicy = name, all, corev1.RestartPolicyNever
+			for number := range pod.Spec.Containers {
+				pod.Spec.Containers[number].Env = variables
+			}
+			add(func(ctx context.Context) error {
+				_, err := core.Pods(job.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+				return err
+			})
+		}
+	}
+	left.Store(int64(len(made)))
+	return made
+}
+
+func (w *work) run(ctx context.Context) {
+	for {
+		one := w.get()
+		if err := one.do(ctx); err != nil && !apierrors.IsNotFound(err) { // deleted at the end of a workload
+			fmt.Println(err)
+		}
+		if one.left != nil && one.left.Add(-1) == 0 {
+			w.put(nil, write{do: one.last})
+		}
+	}
+}
+
+func connect() (clients, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return clients{}, err
+	}
+	config.QPS = -1 // no limit of the client's own; the API server has one
+	jobs, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return clients{}, err
+	}
+	protobuf := rest.CopyConfig(config)
+	protobuf.ContentType = runtime.ContentTypeProtobuf
+	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf
+	core, err := kubernetes.NewForConfig(protobuf)
+	return clients{core, jobs}, err
+}
+
+func main() {
+	writers := flag.Int("writers", 8, "writes at a time")
+	flag.Parse()
+	ctx := context.Background()
+	c, err := connect()
+	if err != nil {
+		log.Fatal(err)
+	}
+	queue := newWork()
+	for number := 0; number < *writers; number++ {
+		go queue.run(ctx)
+	}
+	found, err := c.jobs.Resource(mxjobs).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	version := found.GetResourceVersion()
+	fmt.Println("ready")
+	for {
+		events, err := c.jobs.Resource(mxjobs).Watch(
+			ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+		if err != nil {
+			log.Fatal(err)
+		}
+		for event := range events.ResultChan() {
+			resource, ok := event.Object.(*unstructured.Unstructured)
+			if !ok {
+				log.Fatalf("the watch failed: %v", event.Object)
+			}
+			version = resource.GetResourceVersion()
+			if event.Type == watch.Added {
+				job := &mxjob{}
+				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(resource.Object, job); err != nil {
+					log.Fatal(err)
+				}
+				queue.put(c.writes(job))
+			}
+		}
+	}
+}
