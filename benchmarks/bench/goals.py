@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench import plan
+from bench import plan, workloads
 from bench.peers import catalog
 from bench.summary import NOTHING, Samples, mean, seconds, time_of
 
@@ -55,6 +55,11 @@ def goals(samples: Samples, sizes_replicas: Sequence[int]) -> list[Goal]:
             at_most(f"3. {large}: within 1.5 times the Go baseline", large, go, 1.5),
             _no_call_but_creation(samples, large),
         ]
+    for kind in workloads.OTHER_KINDS:
+        for workload in samples.workloads():
+            if workload.endswith(f" {kind}s") and samples.of(workload, lifted):
+                text = f"2. {workload}: no slower than training-operator with its limits lifted"
+                found.append(at_most(text, workload, lifted, 1.0))
     found += [_finished_cost(samples), _nothing_to_do(samples), _growth(samples), _idle(samples)]
     found += [_idle_memory(samples, "7. idle: at most 120 MiB", catalog.OURS, 120)]
     found += [_fairness(samples, 0.5), _fairness(samples, 0.99)]

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.client import METADATA_ONLY, Client
-from bench.workloads import JOB_LABEL
+from bench.workloads import JOB_LABEL, collection
 
-MXJOBS = "/apis/kubeflow.org/v1/namespaces/{}/mxjobs"
 PODS = "/api/v1/namespaces/{}/pods"
 _ADDED = b'{"type":"ADDED"'
 _ERROR = b'{"type":"ERROR"'
@@ -46,17 +45,17 @@ def _version(line: bytes) -> str:
 
 
 class Observer:
-    """Watches the pods and MXJobs of one namespace, from before the first one is created. A context manager."""
+    """Watches the pods and the jobs of one namespace, from before the first one is created. A context manager."""
 
-    def __init__(self, client: Client, namespace: str) -> None:
+    def __init__(self, client: Client, namespace: str, kinds: Collection[str] = ("MXJob",)) -> None:
         self._client = client
-        self._namespace = namespace
         self._lock = threading.RLock()
         self._news = threading.Event()
         self._jobs: dict[str, Seen] = {}
         self._stopping = False
         self._problem: Exception | None = None
-        watches = ((PODS, METADATA_ONLY, self._pod), (MXJOBS, "application/json", self._job))
+        pods = (PODS.format(namespace), METADATA_ONLY, self._pod)
+        watches = [pods, *((collection(kind, namespace), "application/json", self._job) for kind in kinds)]
         self._connections = [client.connection(3600) for _ in watches]
         self._threads = [
             threading.Thread(target=self._follow, args=(connection, *watch), daemon=True)
@@ -111,7 +110,7 @@ class Observer:
 
     def _follow(self, connection: Any, path: str, accept: str, take: Callable[[bytes, float], None]) -> None:
         """Watch until the end; if the API server closes a watch that is too slow, continue from the last version."""
-        line, where = b"", f"{path.format(self._namespace)}?watch=true"
+        line, where = b"", f"{path}?watch=true"
         try:
             while not self._stopping:
                 query = f"&resourceVersion={_version(line)}" if line else ""

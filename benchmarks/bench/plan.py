@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from bench.peers.base import Peer
 from bench.workloads import Sizes
 
-IDLE, ONE, MANY, REPLICAS = "idle", "one job", "many jobs", "replicas"
+IDLE, ONE, MANY, KINDS, REPLICAS = "idle", "one job", "many jobs", "kinds", "replicas"
 ALONE, MOST, CHANGE, RESTART, FINISHED, HUGE = "alone", "most jobs", "change", "restart", "finished", "huge"
 BESIDE = "beside a large job"
 BEFORE = "before a large job"
 """The samples of BESIDE: small jobs while a large one is created, and before that."""
-LIGHT = (IDLE, ONE, MANY, REPLICAS)
+LIGHT = (IDLE, ONE, MANY, KINDS, REPLICAS)
 HEAVY = (ALONE, MOST, CHANGE, RESTART, FINISHED)
 LARGE = (BESIDE, HUGE)
 WORKLOADS = (*LIGHT, *HEAVY, *LARGE)
@@ -48,6 +48,8 @@ def takes_part(peer: Peer, workload: str) -> bool:
     match workload:
         case "replicas":
             return limits.replicas != 0
+        case "kinds":
+            return bool(peer.kinds)
         case "most jobs" | "huge":
             return limits.heavy
         case "beside a large job" | "alone" | "change" | "restart" | "finished":

@@ -15,7 +15,7 @@ from typing import Any
 from bench import account, plan, processes, workloads
 from bench.client import JSON, MERGE, Client
 from bench.measures import Sample
-from bench.observer import MXJOBS, PODS, Observer, Seen
+from bench.observer import PODS, Observer, Seen
 from bench.peers.base import Peer, Running
 from bench.workloads import SMALLEST, Sizes
 
@@ -78,6 +78,11 @@ class Session:
         assert self._running is not None
         return self._running.pid
 
+    @property
+    def _kinds(self) -> tuple[str, ...]:
+        """The kinds whose jobs this session creates."""
+        return ("MXJob", *(self._peer.kinds if plan.KINDS in self._planned.workloads else ()))
+
     def _start(self, wait: bool = True) -> Running:
         running = Running(self._peer, self._context.kubeconfig, self._context.scratch)
         self._running = running
@@ -93,7 +98,7 @@ class Session:
     def _in_namespace(self) -> Iterator[Observer]:
         self._client.request("POST", "/api/v1/namespaces", {"metadata": {"name": self._namespace}})
         try:
-            with Observer(self._client, self._namespace) as observer:
+            with Observer(self._client, self._namespace, self._kinds) as observer:
                 yield observer
         finally:
             if not self._context.throwaway:
@@ -105,7 +110,9 @@ class Session:
     def _clear(self) -> None:
         """Delete all jobs and their owned objects, without waiting for the garbage collector's 20 a second."""
         core = f"/api/v1/namespaces/{self._namespace}"
-        self._client.request("DELETE", MXJOBS.format(self._namespace), {"propagationPolicy": "Background"})
+        for kind in self._kinds:
+            path = workloads.collection(kind, self._namespace)
+            self._client.request("DELETE", path, {"propagationPolicy": "Background"})
         self._client.request("DELETE", f"{core}/pods", {"gracePeriodSeconds": 0})
         self._client.request("DELETE", f"{core}/services", {})
         self._until(lambda: not self._left("pods") and not self._left("services"), 120)
@@ -147,6 +154,10 @@ class Session:
                 yield self._singles(workload, observer, plan.count(sizes.singles, peer.limits.singles))
             case plan.MANY:
                 yield self._bulk(workload, observer, plan.count(sizes.many, peer.limits.jobs), SMALLEST)
+            case plan.KINDS:
+                for kind in peer.kinds:
+                    yield self._of_kind(kind, observer)
+                    self._clear()
             case plan.REPLICAS:
                 for size in plan.replica_sizes(peer, sizes):
                     yield self._bulk(f"{size} replicas", observer, 1, size)
@@ -216,6 +227,17 @@ class Session:
             self._await(made, pods, observer)
         return finish()
 
+    def _of_kind(self, kind: str, observer: Observer) -> Sample:
+        """Jobs of another kind at once. The first one, which is not measured, opens what the kind needs."""
+        made, pods = workloads.jobs_of(kind, self._prefix(), 1, self._context.nodes)
+        self._submit(made, observer)
+        self._await(made, pods, observer)
+        made, pods = workloads.jobs_of(kind, self._prefix(), self._context.sizes.of_each_kind, self._context.nodes)
+        with self._measured(workloads.of_kind(kind, len(made)), made, pods, observer) as finish:
+            self._submit(made, observer)
+            self._await(made, pods, observer)
+        return finish()
+
     def _changes(self, observer: Observer) -> Sample:
         """One of many jobs gets an additional worker: the time from the patch's acceptance to the new worker's pod."""
         names = sorted(self._present())[: self._context.sizes.changes]
@@ -225,7 +247,7 @@ class Session:
         cpu = processes.cpu_seconds(self._pid)
         began = time.monotonic()
         for name in names:
-            path = f"{MXJOBS.format(self._namespace)}/{name}"
+            path = f"{workloads.collection('MXJob', self._namespace)}/{name}"
             self._client.request("PATCH", path, workloads.one_more_worker(workers), MERGE)
             patched = time.monotonic()
             new = f"{name}-worker-{workers}"
@@ -286,10 +308,8 @@ class Session:
     # --- how they are measured
 
     def _submit(self, made: Sequence[dict[str, Any]], observer: Observer) -> None:
-        path = MXJOBS.format(self._namespace)
-
         def post(job: dict[str, Any]) -> None:
-            self._client.request("POST", path, job, JSON)
+            self._client.request("POST", workloads.collection(job["kind"], self._namespace), job, JSON)
             observer.accepted(job["metadata"]["name"], time.monotonic())
 
         if len(made) == 1:
@@ -341,7 +361,7 @@ class Session:
             before = now
 
     def _present(self) -> list[str]:
-        listed = self._client.request("GET", f"{MXJOBS.format(self._namespace)}?limit=5000")["items"]
+        listed = self._client.request("GET", f"{workloads.collection('MXJob', self._namespace)}?limit=5000")["items"]
         return [job["metadata"]["name"] for job in listed]
 
     def _sample(self, workload: str, jobs: int, pods: int, **measures: Any) -> Sample:

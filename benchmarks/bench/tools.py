@@ -41,10 +41,6 @@ def baseline() -> Path:
     return gobuild.build(_cache(), GO, BASELINE) / "baseline"
 
 
-def training_operator_sources() -> Path:
-    return gobuild.module_dir(GO, "training-operator", _UPSTREAM)
-
-
 def packages(requirement: str) -> Path:
     """The folder of a Python package that only the benchmark needs, outside the project's environment."""
     return _cache() / "bench" / f"python-{content_key(requirement, sys.version)}"

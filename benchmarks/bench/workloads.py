@@ -1,4 +1,4 @@
-"""The workloads' objects: MXJobs of kubeflow.org/v1, which all peers support. Pure."""
+"""The workloads' objects: MXJobs of kubeflow.org/v1, which all peers support, and its other kinds. Pure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from devtools.load.jobs import shape_of, small_job
+
 JOB_LABEL = "training.kubeflow.org/job-name"
 """The label that all peers set on every pod."""
 CONTAINER = "mxnet"
+API_VERSION = "kubeflow.org/v1"
+OTHER_KINDS = ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "MPIJob", "JAXJob")
 SMALLEST = 4
 """Pods of an ordinary job: a scheduler, a server, two workers."""
 
@@ -20,6 +24,7 @@ class Sizes:
     singles: int = 40
     """A single job takes 15 to 60 ms: the median of ten of them still varies by a third."""
     many: int = 100
+    of_each_kind: int = 20
     most: int = 1000
     replicas: tuple[int, ...] = (200, 1000)
     huge: int = 2500
@@ -40,6 +45,7 @@ FULL = Sizes()
 QUICK = Sizes(
     singles=2,
     many=4,
+    of_each_kind=2,
     most=10,
     replicas=(12,),
     huge=24,
@@ -80,6 +86,22 @@ def jobs(prefix: str, count: int, nodes: int, pods: int = SMALLEST) -> Iterator[
     """``count`` jobs, spread over ``nodes`` simulated nodes."""
     for number in range(count):
         yield job(f"{prefix}-{number:04d}", pods, f"kwok-{number % nodes:04d}")
+
+
+def collection(kind: str, namespace: str) -> str:
+    """The path of the jobs of a kind of kubeflow.org/v1."""
+    return f"/apis/{API_VERSION}/namespaces/{namespace}/{kind.lower()}s"
+
+
+def jobs_of(kind: str, prefix: str, count: int, nodes: int) -> tuple[list[dict[str, Any]], int]:
+    """``count`` jobs of one of the other kinds, spread over the nodes, and the number of pods of each."""
+    made = [small_job(API_VERSION, kind, f"{prefix}-{number:04d}", number % nodes) for number in range(count)]
+    return made, shape_of(API_VERSION, kind).pods
+
+
+def of_kind(kind: str, count: int) -> str:
+    """The name of the samples of ``count`` jobs of a kind."""
+    return f"{count} {kind}s"
 
 
 def one_more_worker(workers: int) -> dict[str, Any]:

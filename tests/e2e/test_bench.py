@@ -13,7 +13,7 @@ from bench.measures import Sample
 from bench.peers import catalog
 from bench.peers.base import Peer
 from bench.session import BenchContext
-from bench.workloads import QUICK
+from bench.workloads import QUICK, of_kind
 from devtools.cluster.settings import settings_from
 
 pytestmark = pytest.mark.exclusive
@@ -31,6 +31,8 @@ def quick_run(peers: Sequence[Peer], output: Path) -> None:
             names_of_it = [workload]
             if workload == plan.REPLICAS:
                 names_of_it = [f"{size} replicas" for size in plan.replica_sizes(peer, QUICK)]
+            elif workload == plan.KINDS:
+                names_of_it = [of_kind(kind, QUICK.of_each_kind) for kind in peer.kinds]
             elif workload == plan.HUGE:
                 names_of_it = [f"{QUICK.huge} replicas"]
             if plan.takes_part(peer, workload):

@@ -13,6 +13,7 @@ from devtools.suite import ansible_operator
 from devtools.suite.session import ANSIBLE_OPERATOR
 
 from bench.peers.base import Limits, Peer
+from bench.workloads import OTHER_KINDS
 
 NAME = "ansible-operator"
 
@@ -29,5 +30,6 @@ def peers(environment: Mapping[str, str] = os.environ) -> tuple[Peer, ...]:
             command=lambda kubeconfig, scratch: [sys.executable, str(ansible_operator.__file__), binary],
             ready="Starting workers",
             limits=Limits(lasting=False),
+            kinds=OTHER_KINDS,
         ),
     )

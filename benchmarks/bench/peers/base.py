@@ -60,6 +60,8 @@ class Peer:
     folder: Path = ROOT
     """Its working directory."""
     reports_running: bool = True
+    kinds: tuple[str, ...] = ()
+    """The kinds of kubeflow.org/v1 that it reconciles besides MXJob."""
     reconciles: str = ""
     """The metric that counts its reconciles of MXJobs, as a regular expression; a peer with a metric has the flag
     ``--metrics-bind-address``."""

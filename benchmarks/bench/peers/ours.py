@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from bench.peers.base import Peer
+from bench.workloads import OTHER_KINDS
 
 PEER = Peer(
     name="dljob-operator",
@@ -15,6 +16,7 @@ PEER = Peer(
     command=lambda kubeconfig, scratch: [sys.executable, "-m", "dljob_operator", "run"],
     ready="ready:",
     reconciles=r"dljob_reconciles_total\{",
+    kinds=OTHER_KINDS,
 )
 
 

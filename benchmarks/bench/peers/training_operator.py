@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import base64
-import re
 import shutil
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-import yaml
-
 from bench import tools
-from bench.client import APPLY, Client, Refused
+from bench.client import Client, Refused
 from bench.peers.base import Limits, Peer, free_port
+from bench.workloads import OTHER_KINDS
 
 VERSION = "v1.8.1"
 NAMESPACE = "kubeflow"
@@ -23,24 +21,18 @@ WEBHOOK = "validator.training-operator.kubeflow.org"
 CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")
 """The folder of its serving certificate, which its pod would mount from the Secret."""
 LIFTED_THREADS = 8
-_SERVED_BY_US = ("mxjobs", "tfjobs")
-"""For equal validation."""
+KINDS = tuple(kind for kind in OTHER_KINDS if kind != "JAXJob")
+"""JAXJob came with a later release."""
 
 
 def prepare(kubeconfig: Path) -> None:
-    """Install the objects of its manifests. MXJob and TFJob keep this operator's CRDs."""
+    """Create what it needs besides this operator's CRDs, which define all of its kinds: the validation is the same."""
     client = Client(kubeconfig)
     client.ensure("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     client.ensure(f"/api/v1/namespaces/{NAMESPACE}/secrets", {"metadata": {"name": SECRET}})
     webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
     client.ensure(webhooks, {"metadata": {"name": WEBHOOK}})
-    for path in sorted((tools.training_operator_sources() / "manifests" / "base" / "crds").glob("kubeflow.org_*.yaml")):
-        plural = re.sub(r"kubeflow\.org_(\w+)\.yaml", r"\1", path.name)
-        if plural not in _SERVED_BY_US:
-            definition = yaml.load(path.read_text(), yaml.CSafeLoader)
-            name = definition["metadata"]["name"]
-            url = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}?fieldManager=dljob-bench&force=true"
-            client.request("PATCH", url, definition, APPLY)
+    tools.training_operator()
     threading.Thread(target=_mount_certificates, args=(client,), daemon=True).start()
 
 
@@ -92,6 +84,7 @@ def _peer(name: str, title: str, command: Callable[[Path, Path], list[str]], lim
         prepare=prepare,
         reconciles=r'controller_runtime_reconcile_total\{controller="mxjob-controller"',
         clean_up=_unmount_certificates,
+        kinds=KINDS,
     )
 
 

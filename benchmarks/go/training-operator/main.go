@@ -1,8 +1,8 @@
 // training-operator with its client limits lifted.
 //
 // Its own main has no flag for them: the client's queries per second and burst are the defaults of
-// controller-runtime. This main sets up the same packages for MXJobs in the same way, and leaves out
-// what a benchmark of MXJobs does not use (gang scheduling, health probes).
+// controller-runtime. This main sets up the same packages for the same kinds in the same way, and
+// leaves out what a benchmark does not use (gang scheduling, health probes).
 package main
 
 import (
@@ -47,10 +47,11 @@ func main() {
 		log.Error(err, "no manager")
 		os.Exit(1)
 	}
-	setup := controllerv1.SupportedSchemeReconciler[kubeflowv1.MXJobKind]
-	if err := setup(manager, common.GenNonGangSchedulerSetupFunc(), *threads); err != nil {
-		log.Error(err, "no controller")
-		os.Exit(1)
+	for kind, setup := range controllerv1.SupportedSchemeReconciler {
+		if err := setup(manager, common.GenNonGangSchedulerSetupFunc(), *threads); err != nil {
+			log.Error(err, "no controller", "kind", kind)
+			os.Exit(1)
+		}
 	}
 	log.Info("starting manager")
 	if err := manager.Start(ctrl.SetupSignalHandler()); err != nil {

@@ -10,8 +10,8 @@ from types import TracebackType
 
 from bench.client import Client
 from bench.measures import percentile
-from bench.observer import MXJOBS, Observer
-from bench.workloads import job
+from bench.observer import Observer
+from bench.workloads import collection, job
 
 PODS = 3
 _TIMEOUT = 60.0
@@ -108,9 +108,8 @@ class Beside:
 
     def _one(self) -> Times | None:
         name = f"healthy-{next(self._numbers)}"
-        collection = MXJOBS.format(self._namespace)
         began = time.monotonic()
-        self._client.request("POST", collection, job(name, PODS))
+        self._client.request("POST", collection("MXJob", self._namespace), job(name, PODS))
         request = time.monotonic() - began
         seen = self._observer.seen(name)
         came = self._observer.wait(lambda: len(seen.pods) >= PODS and seen.running is not None, _TIMEOUT)
@@ -129,5 +128,7 @@ class Beside:
 
     def _remove(self, name: str) -> None:
         core = f"/api/v1/namespaces/{self._namespace}"
-        self._client.raw("DELETE", f"{MXJOBS.format(self._namespace)}/{name}", {"propagationPolicy": "Background"})
+        self._client.raw(
+            "DELETE", f"{collection('MXJob', self._namespace)}/{name}", {"propagationPolicy": "Background"}
+        )
         self._client.raw("DELETE", f"{core}/pods", {"gracePeriodSeconds": 0})

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from bench import plan
 from bench.peers import ansible_operator, catalog
 from bench.peers.base import Limits, Peer
-from bench.workloads import FULL, JOB_LABEL, QUICK, job, jobs, one_more_worker
+from bench.workloads import FULL, JOB_LABEL, OTHER_KINDS, QUICK, job, jobs, jobs_of, one_more_worker
 
 
 def peer(name: str, limits: Limits | None = None) -> Peer:
@@ -19,11 +20,11 @@ A, B = peer("a"), peer("b", Limits(singles=1, jobs=6, replicas=0, heavy=False, l
 def test_peers_take_turns_and_a_slow_one_runs_less() -> None:
     found = [(s.round, s.peer.name, s.workloads) for s in plan.sessions([A, B], 2)]
     assert found == [
-        (1, "a", plan.LIGHT),
+        (1, "a", tuple(w for w in plan.LIGHT if w != plan.KINDS)),
         (1, "b", ("idle", "one job", "many jobs")),
         (1, "a", plan.HEAVY),
         (1, "a", plan.LARGE),
-        (2, "a", plan.LIGHT),
+        (2, "a", tuple(w for w in plan.LIGHT if w != plan.KINDS)),
         (2, "b", ("idle", "one job", "many jobs")),
     ]
 
@@ -38,6 +39,21 @@ def test_only_what_was_chosen() -> None:
     assert plan.workloads_named("") == plan.WORKLOADS
     with pytest.raises(ValueError, match="there is no workload 'none'; the workloads are idle, "):
         plan.workloads_named("none")
+
+
+def test_a_peer_gets_the_kinds_that_it_reconciles() -> None:
+    assert not plan.takes_part(A, plan.KINDS)
+    assert plan.takes_part(replace(A, kinds=("TFJob",)), plan.KINDS)
+    kinds = {one.name: one.kinds for one in catalog.PEERS if one.kinds}
+    assert kinds[catalog.OURS] == OTHER_KINDS
+    assert set(OTHER_KINDS) - set(kinds[catalog.DEFAULT]) == {"JAXJob"}
+
+
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_jobs_of_another_kind(kind: str) -> None:
+    made, pods = jobs_of(kind, "x", 3, nodes=2)
+    assert [(one["kind"], one["metadata"]["name"]) for one in made] == [(kind, f"x-000{n}") for n in range(3)]
+    assert pods == 2
 
 
 def test_limits_of_a_peer() -> None:

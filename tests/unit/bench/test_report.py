@@ -76,6 +76,7 @@ def test_the_cost_of_a_job_must_not_depend_on_how_many_there_are(cpu: float, rea
         ("2. many jobs: at most half of its time with its limits lifted", plan.MANY, catalog.LIFTED, 0.5),
         ("2. many jobs: within 1.15 times the baseline", plan.MANY, catalog.BASELINE, 1.15),
         ("2. most jobs: within 1.5 times the Go baseline", plan.MOST, catalog.GO_BASELINE, 1.5),
+        ("2. 20 TFJobs: no slower than training-operator with its limits lifted", "20 TFJobs", catalog.LIFTED, 1.0),
         ("3. 1000 replicas: at most a tenth of training-operator's time", "1000 replicas", catalog.DEFAULT, 0.1),
         ("3. 1000 replicas: within 1.15 times the baseline", "1000 replicas", catalog.BASELINE, 1.15),
     ],
