@@ -10,6 +10,7 @@ import (
 	"os"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	"github.com/kubeflow/training-operator/pkg/config"
 	controllerv1 "github.com/kubeflow/training-operator/pkg/controller.v1"
 	"github.com/kubeflow/training-operator/pkg/controller.v1/common"
 	"go.uber.org/zap/zapcore"
@@ -36,10 +37,15 @@ func main() {
 	utilruntime.Must(v1beta1.AddToScheme(scheme))
 	utilruntime.Must(schedulerpluginsv1alpha1.AddToScheme(scheme))
 
-	config := ctrl.GetConfigOrDie()
-	config.QPS, config.Burst = -1, 0 // no limit of the client's own; the API server has one
+	config.Config.PyTorchInitContainerImage = config.PyTorchInitContainerImageDefault
+	config.Config.PyTorchInitContainerTemplateFile = config.PyTorchInitContainerTemplateFileDefault
+	config.Config.PyTorchInitContainerMaxTries = config.PyTorchInitContainerMaxTriesDefault
+	config.Config.MPIKubectlDeliveryImage = config.MPIKubectlDeliveryImageDefault
 
-	manager, err := ctrl.NewManager(config, ctrl.Options{
+	connection := ctrl.GetConfigOrDie()
+	connection.QPS, connection.Burst = -1, 0 // no limit of the client's own; the API server has one
+
+	manager, err := ctrl.NewManager(connection, ctrl.Options{
 		Scheme:  scheme,
 		Metrics: metricsserver.Options{BindAddress: *metrics},
 	})
