@@ -10,7 +10,7 @@ from bench import plots
 
 from devtools.soak.samples import TARGET, Row, window
 
-POINTS = 300
+POINTS = 150
 """Most points of a curve: more are not seen at the plot's size, and the collection carries the file."""
 
 
