@@ -1,6 +1,7 @@
 """The baselines: bare clients that write the same objects without planning, in Python and in Go.
 
-Each writes with the number of connections with which it was fastest on two cores (README.md has the figures).
+The Python client has as many connections as this operator. With 32 writers a Go client created 100 jobs of 4 pods on
+two cores in 2.5 to 3.0 s, with 8 in 4.0 to 4.4 s and with 64 in 2.4 s.
 """
 
 from __future__ import annotations
