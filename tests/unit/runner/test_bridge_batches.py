@@ -129,11 +129,13 @@ def bridge(tmp_path: Path) -> Iterator[Bridge]:
 
 
 def batched(bridge: Bridge, *uids: str) -> list[Future[RunExit]]:
-    """Runs that wait together: the only worker has another one."""
+    """Runs that wait together, in this order: the only worker has another one."""
     first = bridge.shim("first")
     assert bridge.runs.began.acquire(timeout=10)
-    shims = [bridge.shim(uid) for uid in uids]
-    bridge.wait_queued(len(uids))
+    shims = []
+    for uid in uids:
+        shims.append(bridge.shim(uid))
+        bridge.wait_queued(len(shims))
     bridge.runs.release.set()
     assert first.result(10).code == 0
     return shims
@@ -155,8 +157,7 @@ def test_a_run_goes_to_a_long_lived_worker(bridge: Bridge) -> None:
 def test_runs_that_wait_together_share_a_batch(bridge: Bridge) -> None:
     for shim in batched(bridge, "a", "b", "c"):
         assert shim.result(10).code == 0
-    # in the order in which the threads came
-    assert [sorted(uids_of(request)) for request in bridge.runs.requests] == [["first"], ["a", "b", "c"]]
+    assert [uids_of(request) for request in bridge.runs.requests] == [["first"], ["a", "b", "c"]]
 
 
 def test_a_failed_job_of_a_batch_fails_alone(bridge: Bridge) -> None:
