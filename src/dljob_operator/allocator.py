@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 _M_ARENA_MAX = -8
 """The parameter's number in glibc's malloc.h."""
@@ -23,13 +24,10 @@ def limit_arenas(count: int = _ARENAS) -> bool:
     another: a process that decodes responses on 30 threads keeps more and more free memory. ``MALLOC_ARENA_MAX`` and
     ``GLIBC_TUNABLES`` in the environment set the same parameter and take precedence. Without glibc this does nothing.
     """
-    if sys.platform != "linux" or "MALLOC_ARENA_MAX" in os.environ or _TUNABLE in os.environ.get("GLIBC_TUNABLES", ""):
+    if "MALLOC_ARENA_MAX" in os.environ or _TUNABLE in os.environ.get("GLIBC_TUNABLES", ""):
         return False
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except AttributeError:
-        return False
-    return bool(mallopt(_M_ARENA_MAX, count))
+    mallopt = _glibc("mallopt")
+    return mallopt is not None and bool(mallopt(_M_ARENA_MAX, count))
 
 
 def start_trimming(period: float = _TRIM_PERIOD) -> bool:
@@ -39,9 +37,8 @@ def start_trimming(period: float = _TRIM_PERIOD) -> bool:
     free memory below it in the process. ``malloc_trim`` returns whole free pages wherever they are. Without glibc this
     does nothing.
     """
-    try:
-        trim = ctypes.CDLL(None).malloc_trim
-    except AttributeError:
+    trim = _glibc("malloc_trim")
+    if trim is None:
         return False
 
     def loop() -> None:
@@ -51,3 +48,8 @@ def start_trimming(period: float = _TRIM_PERIOD) -> bool:
 
     threading.Thread(target=loop, name="trim", daemon=True).start()
     return True
+
+
+def _glibc(name: str) -> Callable[..., int] | None:
+    """The function of that name, or None where the C library has none."""
+    return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None
