@@ -18,7 +18,7 @@ from devtools.cluster import lifecycle
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.settings import settings_from
 
-from bench import account, cli, machine, plan, plots, report, tools
+from bench import account, cli, machine, plan, plots, summary, tools
 from bench.client import Client
 from bench.measures import Sample, known, percentile
 from bench.peers import ours
@@ -83,7 +83,7 @@ def document(found: Sequence[Step], facts: dict[str, str], pods: int) -> str:
     mib = 2**20
     rows = [
         f"| {s.jobs:,} | {s.added:,} | {s.made:.1f} | {s.added / s.made:.1f} | {s.seconds:.1f} |"
-        f" {s.cpu / s.added:.4f} | {s.memory / mib:.0f} | {report.seconds(s.latency)} | {100 * s.idle_share:.1f}% |"
+        f" {s.cpu / s.added:.4f} | {s.memory / mib:.0f} | {summary.seconds(s.latency)} | {100 * s.idle_share:.1f}% |"
         f" {s.api_server_bytes / mib:.0f} | {s.storage_bytes / mib:.0f} |"
         for s in found
     ]

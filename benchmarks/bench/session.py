@@ -222,6 +222,9 @@ class Session:
     def _bulk(self, workload: str, observer: Observer, count: int, pods: int) -> Sample:
         """All jobs at once: as fast as the API server accepts them, eight at a time."""
         made = list(workloads.jobs(self._prefix(), count, self._context.nodes, pods))
+        return self._at_once(workload, made, pods, observer)
+
+    def _at_once(self, workload: str, made: Sequence[dict[str, Any]], pods: int, observer: Observer) -> Sample:
         with self._measured(workload, made, pods, observer) as finish:
             self._submit(made, observer)
             self._await(made, pods, observer)
@@ -233,10 +236,7 @@ class Session:
         self._submit(made, observer)
         self._await(made, pods, observer)
         made, pods = workloads.jobs_of(kind, self._prefix(), self._context.sizes.of_each_kind, self._context.nodes)
-        with self._measured(workloads.of_kind(kind, len(made)), made, pods, observer) as finish:
-            self._submit(made, observer)
-            self._await(made, pods, observer)
-        return finish()
+        return self._at_once(workloads.of_kind(kind, len(made)), made, pods, observer)
 
     def _changes(self, observer: Observer) -> Sample:
         """One of many jobs gets an additional worker: the time from the patch's acceptance to the new worker's pod."""

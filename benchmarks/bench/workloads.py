@@ -67,7 +67,7 @@ def job(name: str, pods: int = SMALLEST, node: str = "kwok-0000") -> dict[str, A
     if pods < 3:
         raise ValueError(f"a job has a scheduler, a server and at least one worker: not {pods} pods")
     return {
-        "apiVersion": "kubeflow.org/v1",
+        "apiVersion": API_VERSION,
         "kind": "MXJob",
         "metadata": {"name": name},
         "spec": {

@@ -50,18 +50,23 @@ type address struct {
 	Port int    `json:"port"`
 }
 
-// A write, and the counter of its job's remaining writes.
+// The remaining writes of a job's objects, and the write of its status that comes after them.
+type remaining struct {
+	atomic.Int64
+	status func(context.Context) error
+}
+
+// A write; that of a status is not one of a job's remaining ones.
 type write struct {
 	do   func(context.Context) error
-	left *atomic.Int64
-	last func(context.Context) error
+	left *remaining
 }
 
 // Writes of objects come before writes of statuses, as in this operator.
 type work struct {
-	mutex            sync.Mutex
-	waiting          *sync.Cond
-	objects, results []write
+	mutex             sync.Mutex
+	waiting           *sync.Cond
+	objects, statuses []write
 }
 
 func newWork() *work {
@@ -70,10 +75,9 @@ func newWork() *work {
 	return made
 }
 
-func (w *work) put(objects []write, results ...write) {
+func (w *work) put(to *[]write, more ...write) {
 	w.mutex.Lock()
-	w.objects = append(w.objects, objects...)
-	w.results = append(w.results, results...)
+	*to = append(*to, more...)
 	w.mutex.Unlock()
 	w.waiting.Broadcast()
 }
@@ -81,12 +85,12 @@ func (w *work) put(objects []write, results ...write) {
 func (w *work) get() write {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	for len(w.objects) == 0 && len(w.results) == 0 {
+	for len(w.objects) == 0 && len(w.statuses) == 0 {
 		w.waiting.Wait()
 	}
 	from := &w.objects
 	if len(w.objects) == 0 {
-		from = &w.results
+		from = &w.statuses
 	}
 	next := (*from)[0]
 	*from = (*from)[1:]
@@ -100,15 +104,15 @@ type clients struct {
 
 // The writes of a job's objects; after the last of them its status is due.
 func (c clients) writes(job *mxjob) []write {
-	left := &atomic.Int64{}
+	left := &remaining{status: func(ctx context.Context) error {
+		status := []byte(`{"status":{"conditions":[{"type":"Running","status":"True","reason":"Made","message":""}]}}`)
+		_, err := c.jobs.Resource(mxjobs).Namespace(job.Namespace).Patch(
+			ctx, job.Name, types.MergePatchType, status, metav1.PatchOptions{}, "status")
+		return err
+	}}
 	var made []write
 	add := func(do func(context.Context) error) {
-		made = append(made, write{do: do, left: left, last: func(ctx context.Context) error {
-			status := []byte(`{"status":{"conditions":[{"type":"Running","status":"True","reason":"Made","message":""}]}}`)
-			_, err := c.jobs.Resource(mxjobs).Namespace(job.Namespace).Patch(
-				ctx, job.Name, types.MergePatchType, status, metav1.PatchOptions{}, "status")
-			return err
-		}})
+		made = append(made, write{do, left})
 	}
 	labels := map[string]string{
 		"training.kubeflow.org/job-name": job.Name, "app.kubernetes.io/managed-by": "baseline-go",
@@ -200,7 +204,7 @@ func (w *work) run(ctx context.Context) {
 			fmt.Println(err)
 		}
 		if one.left != nil && one.left.Add(-1) == 0 {
-			w.put(nil, write{do: one.last})
+			w.put(&w.statuses, write{do: one.left.status})
 		}
 	}
 }
@@ -257,7 +261,7 @@ func main() {
 				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(resource.Object, job); err != nil {
 					log.Fatal(err)
 				}
-				queue.put(c.writes(job))
+				queue.put(&queue.objects, c.writes(job)...)
 			}
 		}
 	}
