@@ -18,7 +18,7 @@ from devtools.cluster.settings import Settings, settings_from
 from devtools.termination import ends_main_thread
 
 from bench import account, machine, plan, report, tools
-from bench.client import Client, Refused
+from bench.client import APPLY, Client, Refused
 from bench.measures import Sample
 from bench.peers import catalog, ours
 from bench.peers.base import Peer, PeerFailed
@@ -30,6 +30,7 @@ RESULTS = tools.ROOT / "benchmarks" / "RESULTS.md"
 SCRATCH = tools.ROOT / ".build" / "bench"
 NODES, QUICK_NODES = 44, 2  # a simulated node runs up to 250 pods
 _LEAST = 20.0  # minimum remaining seconds to start another session
+_SERVED = 60.0  # seconds for all definitions to be served
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -165,10 +166,26 @@ def ensure_nodes(settings: Settings, least: int) -> int:
 
 
 def install_crds(client: Client) -> None:
+    """Apply this project's definitions and wait until the API server answers for each of their versions.
+
+    A new definition's first requests may get 404 (not yet served) or 429 (its watch cache is not yet filled).
+    Raises TimeoutError after a minute.
+    """
+    collections = []
     for path in sorted((tools.ROOT / "crds").glob("*.yaml")):
-        plural = path.stem
-        url = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}?fieldManager=dljob-bench&force=true"
-        client.request("PATCH", url, path.read_bytes(), "application/apply-patch+yaml")
+        url = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{path.stem}?fieldManager=dljob-bench&force=true"
+        spec = client.request("PATCH", url, path.read_bytes(), APPLY)["spec"]
+        collections += [
+            f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}?limit=1"
+            for version in spec["versions"]
+            if version["served"]
+        ]
+    deadline = time.monotonic() + _SERVED
+    for collection in collections:
+        while (answer := client.raw("GET", collection))[0] != 200:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{collection}: {answer[0]}: {answer[1][:200].decode(errors='replace')}")
+            time.sleep(0.1)
 
 
 def _parser() -> argparse.ArgumentParser:
