@@ -116,7 +116,9 @@ class ActionModule(ActionBase):
             frameworks = by_target.get(batch.target) or _frameworks(arguments, read)
             by_target[batch.target] = frameworks
             reader = Reader(client, batch.owned, batch.cluster_info)
-            context = Context(client, reader, _settings(arguments), is_contended=batch.is_contended)
+            context = Context(
+                client, reader, _settings(arguments), is_contended=batch.is_contended, is_alone=batch.is_alone
+            )
             for outcomes, is_last in reconcile_all(context, batch.jobs, frameworks, REPORT_EVERY):
                 done = task_result(outcomes)
                 changed = changed or done["changed"]

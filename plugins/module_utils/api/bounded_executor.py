@@ -25,10 +25,12 @@ class BoundedExecutor:
         self.window = CongestionWindow(width)
         """The callers report how long their requests take."""
 
-    def map(self, items: Sequence[Item], do: Callable[[Item], object], *, in_window: bool = False) -> None:
+    def map(
+        self, items: Sequence[Item], do: Callable[[Item], object], in_window: Callable[[], bool] = lambda: False
+    ) -> None:
         """Call ``do`` for each of ``items``, started in their order, and return when all calls have finished.
 
-        With ``in_window`` no more of them run at a time than the window is wide.
+        While ``in_window``, which is called before each start, no more of them run at a time than the window is wide.
 
         Raises the exception of the first item that failed, after all others have finished. ``do`` must not call this
         method.
@@ -41,7 +43,7 @@ class BoundedExecutor:
         finished = threading.Condition()
 
         def is_free() -> bool:
-            return submitted < (self.window.width if in_window else 2 * self._width)
+            return submitted < (self.window.width if in_window() else 2 * self._width)
 
         def run(item: Item) -> None:
             nonlocal submitted

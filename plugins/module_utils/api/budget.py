@@ -1,8 +1,9 @@
-"""How long one reconcile may write, and whether in parallel; :mod:`..logic.policies.slices` limits the objects.
+"""How long one reconcile may write, and how many writes at once; :mod:`..logic.policies.slices` limits the objects.
 
 The connections of a large job compete with those of a small one at the API server. On two cores, which the API server
-shared with everything else, a small job took 4.8 times as long beside one that wrote on all eight connections, and 1.9
-times as long beside one that kept to the congestion window.
+shared with everything else, a small job took 4.8 times as long beside one that wrote on eight connections, and 1.9
+times as long beside one that kept to the congestion window. A large job uses all connections, for longer, only as long
+as no user has changed a job, this one included.
 """
 
 from __future__ import annotations
@@ -16,32 +17,48 @@ FIRST_SECONDS = 0.25
 which one new job delays another on the same worker."""
 SECONDS = 0.5
 """For a job that has pods: the reconciles of large jobs take turns."""
+ALONE_SECONDS = 2.0
+"""For any job, until a user changes one. Between two reconciles of a large job nothing is written for 0.1 to 0.3 s: the
+engine waits for the cache, and the next reconcile plans anew."""
 LEAST = 16
-"""Writes that are never cut, twice the connections of a client: a small job takes one reconcile, however slow the API
-server is."""
+"""Writes that are never cut: a small job takes one reconcile, however slow the API server is."""
 
 
 class Budget:
     """Permits writes until ``seconds`` have passed since its creation, and at least ``LEAST`` ones. Thread-safe.
 
-    With ``in_window`` more than ``LEAST`` writes keep to the congestion window of the client.
+    While the job ``is_alone`` it permits them for ``ALONE_SECONDS``. More than ``LEAST`` writes keep to the congestion
+    window of the client where the job ``is_contended`` from the start, or is alone no longer. Where ``is_alone`` is
+    ``None``, nobody tells.
     """
 
-    def __init__(self, seconds: float, in_window: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        seconds: float,
+        is_contended: bool = False,
+        is_alone: Callable[[], bool] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._clock = clock
-        self._end = clock() + seconds
-        self._in_window = in_window
+        self._began = clock()
+        self._seconds = seconds
+        self._is_contended = is_contended
+        self._is_alone = is_alone
         self._granted = 0
         self._lock = threading.Lock()
 
     def in_window(self, writes: int) -> bool:
-        """Whether ``writes`` have to keep to the congestion window."""
-        return self._in_window and writes > LEAST
+        """Whether ``writes`` have to keep to the congestion window from now on."""
+        return writes > LEAST and (self._is_contended or (self._is_alone is not None and not self._is_alone()))
 
     def take(self) -> bool:
         """Whether one more write may start."""
         with self._lock:
-            if self._granted >= LEAST and self._clock() >= self._end:
+            if self._granted >= LEAST and self._clock() >= self._began + self._longest():
                 return False
             self._granted += 1
             return True
+
+    def _longest(self) -> float:
+        is_alone = not self._is_contended and self._is_alone is not None and self._is_alone()
+        return ALONE_SECONDS if is_alone else self._seconds

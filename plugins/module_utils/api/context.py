@@ -25,5 +25,7 @@ class Context:
     dry_run: bool = False
     """The API server checks every object and stores none; no status and no Event is written."""
     is_contended: bool = False
-    """Users wait for other jobs: a large one sends fewer writes at once."""
+    """When the engine took the job, users waited for others: a large one sends fewer writes at once."""
+    is_alone: Callable[[], bool] | None = None
+    """Whether no user has changed any job since: a large one may write for longer. ``None`` where it is not known."""
     clock: Callable[[], datetime] = utc_now

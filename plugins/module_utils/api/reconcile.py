@@ -215,8 +215,8 @@ def budget_for(context: Context, observed: Observed) -> Budget | None:
     if not context.reader.has_watch:
         return None
     if not observed.pods:
-        return Budget(budgets.FIRST_SECONDS, in_window=True)
-    return Budget(budgets.SECONDS, in_window=context.is_contended)
+        return Budget(budgets.FIRST_SECONDS, context.is_contended or context.is_alone is None, context.is_alone)
+    return Budget(budgets.SECONDS, context.is_contended, context.is_alone)
 
 
 def resolve(context: Context, parsed: Parsed, planned: Plan) -> Resolution:

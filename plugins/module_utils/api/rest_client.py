@@ -24,8 +24,10 @@ from kubernetes import client, config
 TIMEOUT = 30.0
 """Seconds for one request; the API server's own limit for a write is 60."""
 
-CONNECTIONS = 8
-"""Number of concurrent requests. An API server on two cores handles that many without slowing down (measured)."""
+CONNECTIONS = 32
+"""Number of concurrent requests. An API server on two cores creates pods for 32 writers in two thirds of the time that
+it takes for 8, and 64 gain nothing more (measured). A large job uses them while it delays no other; see :mod:`.budget`.
+"""
 
 
 class RestClient:

@@ -11,7 +11,7 @@ the number of processes does not grow with the number of kinds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -35,8 +35,9 @@ class Declaration:
 @dataclass(frozen=True)
 class Batch:
     """One batch of jobs of one target, as the API server returns them; what they own and the cluster info as in
-    :mod:`.cache_snapshot`. Without a declaration it is for the role that the worker runs. While it is contended, users
-    wait for other jobs, and this batch sends fewer writes at once."""
+    :mod:`.cache_snapshot`. Without a declaration it is for the role that the worker runs. A batch that ``is_contended``
+    was taken while users waited for other jobs. ``is_alone`` says at any time whether no user has changed a job since;
+    it is ``None`` where the engine does not say."""
 
     target: str
     jobs: Sequence[Mapping[str, Any]]
@@ -44,6 +45,7 @@ class Batch:
     cluster_info: Published | None
     declaration: Declaration | None = None
     is_contended: bool = False
+    is_alone: Callable[[], bool] | None = None
 
 
 class WorkSource(Protocol):

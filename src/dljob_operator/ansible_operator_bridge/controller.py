@@ -70,7 +70,7 @@ class BridgeController:
         self._settings = settings
         self._first_list = first_list
         self._numbers = itertools.count(1)
-        self._requeues = RequeueQueue()
+        self._requeues = RequeueQueue(on_change=runner.changes.increment)
         self._informers = InformerSet(watches, api, settings, self._requeues)
         # Nothing serves these metrics: ansible-operator has its own. It also requeues jobs after their period.
         self._concluder = Concluder(self._requeues, EventRecorder(api), Metrics())

@@ -57,8 +57,12 @@ class _Job:
 class RequeueQueue:
     """A queue for several threads. `clock` returns monotonic seconds."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, on_change: Callable[[], object] = lambda: None
+    ) -> None:
+        """`on_change` is called for each change and each deletion of a job, one call at a time."""
         self._clock = clock
+        self._on_change = on_change
         self._schedule = Schedule(clock)
         self._changed = self._schedule.changed
         self._jobs: dict[str, _Job] = {}
@@ -78,6 +82,8 @@ class RequeueQueue:
     def add(self, key: str, flow: Flow, *, cause: Written | None = None, urgent: bool = False, owned: int = 0) -> None:
         """Handle a change. `urgent` means that the job itself changed, which ansible-operator observes too."""
         with self._changed:
+            if urgent:
+                self._on_change()
             job = self._jobs.get(key)
             if job is None and urgent:
                 self._expire_new()
@@ -96,6 +102,7 @@ class RequeueQueue:
     def discard(self, key: str) -> None:
         """Remove a deleted job."""
         with self._changed:
+            self._on_change()
             self._jobs.pop(key, None)
             self._forget_new(key)
             self._schedule.discard(key)

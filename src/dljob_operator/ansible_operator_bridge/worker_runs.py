@@ -22,7 +22,7 @@ from dljob_operator.engine.outcome import JobOutcome, written
 from dljob_operator.engine.predicates import uid_of, version_of
 from dljob_operator.engine.ready_lines import Line
 from dljob_operator.engine.recent_changes import RecentChanges
-from dljob_operator.engine.requests import request_for_many
+from dljob_operator.engine.requests import beside_others, request_for_many
 from dljob_operator.engine.resource_versions import number
 from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.transforms import Object, custom
@@ -95,6 +95,7 @@ class WorkerRuns:
 
     def _reconcile(self, keys: Sequence[str]) -> None:
         """Run the jobs `keys`, all of one kind, in a long-lived worker (on the workers' threads)."""
+        changes = self._runner.changes.value  # a change after this may be missing in what the cache returns
         for key in keys:
             self._requeues.begin(key)
         requested = [self._runs.requests(key) for key in keys]
@@ -102,7 +103,9 @@ class WorkerRuns:
         jobs = [_newest([one.job for one in each], kind) for each in requested]
         request = request_for_many(kind.watch, jobs, self._informers.view(jobs), self._settings.run_timeout)
         with self._changes_lock:
-            request = dataclasses.replace(request, is_contended=self._changes.any_but(keys))
+            is_contended = self._changes.any_but(keys)
+        threads = self._settings.max_concurrent
+        request = beside_others(request, is_contended=is_contended, changes=changes, threads=threads)
         with run_batch(self._runner, request, jobs) as reports:
             for reported in reports:
                 self._concluder.ran(kind.watch, reported.result)

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
+
 from dljob_operator.engine.outcome import JobOutcome, outcomes
 from dljob_operator.engine.predicates import uid_of
 from dljob_operator.engine.transforms import Object
@@ -15,6 +17,9 @@ from dljob_operator.runner import RunRequest, RunResult
 
 class BatchRunner(Protocol):
     """The part of RunnerClient that runs batches."""
+
+    @property
+    def changes(self) -> ChangeCounter: ...
 
     def results(self, request: RunRequest) -> Iterator[RunResult]: ...
 

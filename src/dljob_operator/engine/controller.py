@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 
 from dljob_operator import logs
 from dljob_operator.engine import finalizers, transforms
-from dljob_operator.engine.batch import Reported, run_batch
+from dljob_operator.engine.batch import BatchRunner, Reported, run_batch
 from dljob_operator.engine.concluder import Concluder
 from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.informer_set import InformerSet, WatchedKind
@@ -22,7 +22,7 @@ from dljob_operator.engine.outcome import JobOutcome, outcomes, written
 from dljob_operator.engine.predicates import is_leaving, object_fields, uid_of
 from dljob_operator.engine.progress import MARGIN
 from dljob_operator.engine.queue import WorkQueue
-from dljob_operator.engine.requests import period_of, request_for_many, request_for_one
+from dljob_operator.engine.requests import beside_others, period_of, request_for_many, request_for_one
 from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.status import write_conditions
 from dljob_operator.engine.transforms import Object
@@ -33,12 +33,10 @@ from dljob_operator.watches import GVK, Watch
 _LOG = logging.getLogger(__name__)
 
 
-class Runner(Protocol):
+class Runner(BatchRunner, Protocol):
     """The part of RunnerClient that the controller uses."""
 
     def run(self, request: RunRequest) -> RunResult: ...
-
-    def results(self, request: RunRequest) -> Iterator[RunResult]: ...
 
     def close(self) -> None: ...
 
@@ -62,7 +60,7 @@ class Controller:
         self._runner = runner
         self._settings = settings or Settings()
         metrics = metrics or Metrics()
-        self._queue = WorkQueue(threads=self._settings.max_concurrent)
+        self._queue = WorkQueue(threads=self._settings.max_concurrent, on_change=runner.changes.increment)
         self._informers = InformerSet(watches, api, self._settings, self._queue, metrics.job_changed)
         self._concluder = Concluder(self._queue, EventRecorder(api), metrics, self._period)
         work = Work(
@@ -121,6 +119,7 @@ class Controller:
         """Reconcile the jobs `keys`, all of one kind, and mark each as done in the queue."""
         ordinary: list[Object] = []
         of_kind: WatchedKind | None = None
+        changes = self._runner.changes.value  # a change after this may be missing in what the cache returns
         for key in keys:
             found = self._informers.find(key)
             if found is None:
@@ -135,7 +134,7 @@ class Controller:
                 ordinary.append(parsed)
                 of_kind = kind
         if of_kind is not None:
-            self._run(of_kind, ordinary)
+            self._run(of_kind, ordinary, changes)
 
     def _prepare(self, kind: WatchedKind, obj: Object) -> Object | None:
         """Add the finalizer of the watch entry, if it has one, and return the object; None if that failed."""
@@ -164,13 +163,18 @@ class Controller:
                 outcome = JobOutcome(False, f"cannot remove the finalizer: {error}")
         self._concluder.conclude(kind.watch, obj, outcome, result)
 
-    def _run(self, kind: WatchedKind, objs: Sequence[Object]) -> None:
+    def _run(self, kind: WatchedKind, objs: Sequence[Object], changes: int) -> None:
         timeout, cache = self._settings.run_timeout, self._informers.view(objs)
         if len(objs) == 1 and not kind.watch.long_lived:
             request = request_for_one(kind.watch, objs[0], cache, timeout)
         else:
             request = request_for_many(kind.watch, objs, cache, timeout)
-        request = replace(request, is_contended=self._queue.is_contended([uid_of(obj) for obj in objs]))
+        request = beside_others(
+            request,
+            is_contended=self._queue.is_contended([uid_of(obj) for obj in objs]),
+            changes=changes,
+            threads=self._settings.max_concurrent,
+        )
         with run_batch(self._runner, request, objs) as reports:
             for reported in reports:
                 self._concluder.ran(kind.watch, reported.result)

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
+
 from dljob_operator.runner import Failure, RunOutcome, RunRequest, RunResult
 
 
 class Runs(Protocol):
     """The part of RunnerClient that starts and ends runs."""
+
+    @property
+    def changes(self) -> ChangeCounter: ...
 
     def run(self, request: RunRequest) -> RunResult: ...
 
@@ -24,6 +29,10 @@ class FencedRunner:
     def __init__(self, runner: Runs, leads: Callable[[], bool]) -> None:
         self._runner = runner
         self._leads = leads
+
+    @property
+    def changes(self) -> ChangeCounter:
+        return self._runner.changes
 
     def run(self, request: RunRequest) -> RunResult:
         return self._runner.run(request) if self._leads() else _not_started()

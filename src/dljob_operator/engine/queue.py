@@ -61,10 +61,19 @@ class _Item:
 
 
 class WorkQueue:
-    """A queue for `threads` threads. `clock` returns monotonic seconds."""
+    """A queue for `threads` threads. `clock` returns monotonic seconds.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, threads: int = 1) -> None:
+    `on_change` is called for each change by a user and each deletion of a job, one call at a time.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        threads: int = 1,
+        on_change: Callable[[], object] = lambda: None,
+    ) -> None:
         self._clock = clock
+        self._on_change = on_change
         self._schedule = Schedule(clock)
         self._changed = self._schedule.changed
         self._items: dict[str, _Item] = {}
@@ -102,6 +111,7 @@ class WorkQueue:
             item = self._items.setdefault(key, _Item(flow))
             if urgent:
                 self._changes.note(key)
+                self._on_change()
             else:
                 item.settle = SETTLE + SETTLE_EACH * owned
             if item.state is _State.RUNNING:
@@ -121,6 +131,7 @@ class WorkQueue:
     def discard(self, key: str) -> None:
         """Remove a deleted job; a run in progress ends by itself."""
         with self._changed:
+            self._on_change()
             self._items.pop(key, None)
             self._schedule.discard(key)
             self._lines.discard(key)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult
 
 if TYPE_CHECKING:
+    from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
     from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import Batch, Declaration
 
 _CHUNK = 256 * 1024
@@ -17,11 +18,18 @@ _CHUNK = 256 * 1024
 class PipeWorkSource:
     """Reads requests from `work_fd` and writes results to `result_fd`. Used by one thread of one process."""
 
-    def __init__(self, work_fd: int, result_fd: int, declarations: Mapping[str, Declaration] | None = None) -> None:
-        """`declarations` are those of the targets that share the worker."""
+    def __init__(
+        self,
+        work_fd: int,
+        result_fd: int,
+        declarations: Mapping[str, Declaration] | None = None,
+        changes: ChangeCounter | None = None,
+    ) -> None:
+        """`declarations` are those of the targets that share the worker; `changes` is the engine's count."""
         self._work_fd = work_fd
         self._result_fd = result_fd
         self._declarations = declarations or {}
+        self._changes = changes
 
     def work(self) -> Iterator[Batch]:
         # only here: the fork server imports this module before Ansible's own loader of collections is in place
@@ -38,7 +46,12 @@ class PipeWorkSource:
                     request.cluster_info,
                     self._declarations.get(request.target),
                     request.is_contended,
+                    self._is_alone(request.changes),
                 )
+
+    def _is_alone(self, before: int | None) -> Callable[[], bool] | None:
+        changes = self._changes
+        return None if changes is None or before is None else lambda: changes.value == before
 
     def report_partial(self, result: Mapping[str, Any]) -> None:
         self._send({"is_partial": True}, result)

@@ -22,10 +22,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
 from dljob_operator import logs
 from dljob_operator.runner import process_tree
 from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult, Target
+
+if TYPE_CHECKING:
+    from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
 
 _LOG = logging.getLogger(__name__)
 _CHUNK = 256 * 1024
@@ -54,6 +58,13 @@ class _PendingRun:
     pid: int | None = None
 
 
+def _new_counter() -> ChangeCounter:
+    # only here: the fork server imports this package before Ansible's own loader of collections is in place
+    from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
+
+    return ChangeCounter.create()
+
+
 class RunnerClient:
     """Runs targets, at most `concurrency` at a time, in children of the fork server.
 
@@ -73,6 +84,8 @@ class RunnerClient:
         self._concurrency = concurrency
         self._idle = idle
         self._environ = dict(os.environ if environ is None else environ)
+        self.changes = _new_counter()
+        """Users' changes of jobs, which the workers see at once: whoever queues the jobs increments it."""
         self._lock = threading.Lock()  # guards the fields below; never held while anything is sent
         self._sending = threading.Lock()  # one frame at a time
         self._socket: socket.socket | None = None  # set while the fork server is ready for requests
@@ -209,7 +222,7 @@ class RunnerClient:
             with theirs:
                 process = subprocess.Popen(
                     [sys.executable, "-m", "dljob_operator.runner.fork_server", str(theirs.fileno())],
-                    pass_fds=[theirs.fileno()],
+                    pass_fds=[theirs.fileno(), self.changes.fd],
                     stdin=subprocess.DEVNULL,
                     stdout=sys.__stderr__ or subprocess.DEVNULL,
                     env=self._child_environ(),
@@ -225,6 +238,7 @@ class RunnerClient:
                     "concurrency": self._concurrency,
                     "idle": self._idle,
                     "scratch": str(scratch),
+                    "changes": self.changes.fd,
                 }
                 with contextlib.suppress(OSError):
                     ours.sendall(Frame({"type": "configure"}, json.dumps(config).encode()).encode())

@@ -35,6 +35,8 @@ from dljob_operator.runner.batch_worker import PipeWorkSource
 from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult, Target
 
 if TYPE_CHECKING:
+    from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
+
     from dljob_operator.runner.playbook_runner import PlaybookRunner
 
 _GRACE = 1.0  # seconds between SIGTERM and SIGKILL of a run that timed out
@@ -99,9 +101,17 @@ class _Child:
 class ForkServer:
     """Serves requests from the socket `control` until the engine closes it."""
 
-    def __init__(self, control: socket.socket, playbooks: PlaybookRunner, scratch: Path, limits: Limits) -> None:
+    def __init__(
+        self,
+        control: socket.socket,
+        playbooks: PlaybookRunner,
+        scratch: Path,
+        limits: Limits,
+        changes: ChangeCounter,
+    ) -> None:
         self._control = control
         self._playbooks = playbooks
+        self._changes = changes
         self._scratch = scratch
         self._concurrency = limits.concurrency
         self._idle = limits.idle
@@ -238,7 +248,7 @@ class ForkServer:
             self._become_child(fork_server, (result_read, output_read, go_write), output_write)
             pipes = _ChildPipes(go_read, result_write)
             if target:
-                _exit_after(lambda: _serve_batches(self._playbooks, scratch, pipes, target))
+                _exit_after(lambda: _serve_batches(self._playbooks, scratch, pipes, target, self._changes))
             _exit_after(lambda: _serve_one(self._playbooks, scratch, pipes, body, timeout))
         for fd in (result_write, output_write, go_read):
             os.close(fd)
@@ -421,14 +431,16 @@ def _serve_one(playbooks: PlaybookRunner, scratch: Path, pipes: _ChildPipes, bod
     return True
 
 
-def _serve_batches(playbooks: PlaybookRunner, scratch: Path, pipes: _ChildPipes, target: str) -> bool:
+def _serve_batches(
+    playbooks: PlaybookRunner, scratch: Path, pipes: _ChildPipes, target: str, changes: ChangeCounter
+) -> bool:
     """Run a worker until there are no more batches; return whether it succeeded."""
     from ansible_collections.dljob.operator.plugins.module_utils.shared import worker_protocol
 
     from dljob_operator.runner.playbook_runner import use_scratch
 
     use_scratch(scratch)
-    worker_protocol.publish(PipeWorkSource(pipes.go, pipes.result, playbooks.declarations))
+    worker_protocol.publish(PipeWorkSource(pipes.go, pipes.result, playbooks.declarations, changes))
     result = playbooks.serve_batches(target)
     for failure in result.failures:
         print(failure)
@@ -488,7 +500,10 @@ def _serve(control: socket.socket, config: dict[str, Any], scratch: Path) -> int
         control.sendall(ready.encode())
     except ConnectionError:
         return 0  # the engine has ended meanwhile
-    ForkServer(control, playbooks, scratch, Limits(config["concurrency"], config["idle"])).serve()
+    from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
+
+    limits = Limits(config["concurrency"], config["idle"])
+    ForkServer(control, playbooks, scratch, limits, ChangeCounter(config["changes"])).serve()
     return 0
 
 

@@ -62,6 +62,8 @@ class RunRequest:
     `engine.cluster_info`. `timeout` is in seconds. `facts` says whether to gather facts before a role, which takes a
     second; a playbook decides that itself. A `long_lived` request is for a worker, which uses only its `dljob_batch`.
     `is_contended` says that others have just begun to wait for the API server too: a worker sends fewer writes at once.
+    `changes` is the client's count of users' changes before the engine read the jobs: until it grows, a worker may
+    write for longer. None is no count.
     """
 
     target: str
@@ -73,6 +75,7 @@ class RunRequest:
     facts: bool = False
     long_lived: bool = False
     is_contended: bool = False
+    changes: int | None = None
 
     def to_body(self) -> bytes:
         data = {
@@ -83,6 +86,7 @@ class RunRequest:
             "snapshot": self.snapshot,
             "cluster_info": self.cluster_info,
             "is_contended": self.is_contended,
+            "changes": self.changes,
         }
         return json.dumps(data, separators=(",", ":")).encode()
 
@@ -98,6 +102,7 @@ class RunRequest:
             data["cluster_info"],
             data["facts"],
             is_contended=data["is_contended"],
+            changes=data["changes"],
         )
 
 

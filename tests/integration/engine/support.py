@@ -207,6 +207,7 @@ class BorrowedRunner:
         self._lock = threading.Lock()
         self._pending = 0
         self.wait_ready = runner.wait_ready
+        self.changes = runner.changes
 
     def run(self, request: RunRequest) -> RunResult:
         *_, last = self.results(request)

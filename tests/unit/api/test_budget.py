@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import budget
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import LEAST, Budget
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import CONNECTIONS
 
 
 class Clock:
@@ -36,12 +35,42 @@ def test_the_times_are_those_of_the_documentation() -> None:
         clock = Clock()
         limit = Budget(seconds, clock=clock)
         clock.now = expected
-        assert [limit.take() for _ in range(2 * CONNECTIONS + 1)] == [True] * 2 * CONNECTIONS + [False]
+        assert [limit.take() for _ in range(LEAST + 1)] == [True] * LEAST + [False]
         clock.now = expected - 0.01
         assert limit.take()
 
 
 def test_only_the_writes_of_a_large_job_keep_to_the_window() -> None:
     assert not Budget(1.0).in_window(10 * LEAST)
-    assert not Budget(1.0, in_window=True).in_window(LEAST)
-    assert Budget(1.0, in_window=True).in_window(LEAST + 1)
+    assert not Budget(1.0, is_contended=True).in_window(LEAST)
+    assert Budget(1.0, is_contended=True).in_window(LEAST + 1)
+
+
+def test_a_job_alone_writes_for_longer_until_a_user_changes_one() -> None:
+    assert budget.ALONE_SECONDS == 2.0, "docs/architecture.md and docs/reliability.md promise it to the users of others"
+    clock, changed = Clock(), False
+    limit = Budget(0.5, is_alone=lambda: not changed, clock=clock)
+    clock.now = 1.99
+    assert all(limit.take() for _ in range(10 * LEAST))
+    assert not limit.in_window(LEAST + 1)
+    changed = True
+    assert not limit.take()
+    assert limit.in_window(LEAST + 1)
+    assert not limit.in_window(LEAST)
+    changed = False
+    clock.now = 2.0
+    assert not limit.take()
+
+
+def test_a_change_leaves_a_job_the_time_that_it_has_beside_others() -> None:
+    clock = Clock()
+    limit = Budget(0.5, is_alone=lambda: False, clock=clock)
+    clock.now = 0.49
+    assert all(limit.take() for _ in range(10 * LEAST))
+
+
+def test_a_job_beside_others_is_not_alone_for_the_lack_of_further_changes() -> None:
+    clock = Clock()
+    limit = Budget(0.5, is_contended=True, is_alone=lambda: True, clock=clock)
+    clock.now = 0.5
+    assert [limit.take() for _ in range(LEAST + 1)] == [True] * LEAST + [False]

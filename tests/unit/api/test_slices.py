@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,9 +26,15 @@ class Watched:
         self.api = Api(refuses)
         self.reasons: list[str] = []
 
-    def reconcile(self, is_contended: bool = False) -> Outcome:
+    def reconcile(self, is_contended: bool = False, is_alone: Callable[[], bool] | None = None) -> Outcome:
         owned = {"Pod": self.pods(), "Service": [made for made in self.api.made if made["kind"] == "Service"]}
-        context = Context(self.api, Reader(self.api, {UID: owned}), clock=lambda: NOW, is_contended=is_contended)
+        context = Context(
+            self.api,
+            Reader(self.api, {UID: owned}),
+            clock=lambda: NOW,
+            is_contended=is_contended,
+            is_alone=is_alone,
+        )
         outcome = reconcile(context, self.job, MXNET)
         if self.api.status is not None:
             self.job["status"] = self.api.status
@@ -49,17 +56,26 @@ def _no_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pods", "is_contended", "in_window"),
-    [(0, False, True), (1, False, False), (1, True, True)],
-    ids=["new", "alone", "contended"],
+    ("pods", "is_contended", "is_alone", "in_window"),
+    [
+        (0, False, None, True),
+        (0, False, True, False),
+        (0, False, False, True),
+        (0, True, True, True),
+        (1, False, None, False),
+        (1, False, True, False),
+        (1, False, False, True),
+        (1, True, True, True),
+    ],
+    ids=[f"{age}, {beside}" for age in ("new", "older") for beside in ("unknown", "alone", "no longer", "contended")],
 )
-def test_a_large_job_keeps_to_the_window_when_it_is_new_or_users_wait_for_others(
-    monkeypatch: pytest.MonkeyPatch, pods: int, is_contended: bool, in_window: bool
+def test_a_large_job_keeps_to_the_window_when_users_wait_for_others_or_it_is_new_and_nobody_knows(
+    monkeypatch: pytest.MonkeyPatch, pods: int, is_contended: bool, is_alone: bool | None, in_window: bool
 ) -> None:
     calls: list[bool] = []
 
-    def record(self: BoundedExecutor, items: Any, do: Any, *, in_window: bool = False) -> None:
-        calls.append(in_window)
+    def record(self: BoundedExecutor, items: Any, do: Any, in_window: Callable[[], bool] = lambda: False) -> None:
+        calls.append(in_window())
         for item in items:
             do(item)
 
@@ -67,7 +83,7 @@ def test_a_large_job_keeps_to_the_window_when_it_is_new_or_users_wait_for_others
     for _ in range(pods):
         watched.reconcile()
     monkeypatch.setattr(BoundedExecutor, "map", record)
-    watched.reconcile(is_contended)
+    watched.reconcile(is_contended, None if is_alone is None else lambda: is_alone)
     assert calls[0] is in_window
 
 

@@ -34,6 +34,14 @@ _STAYS = """
                     if job.get("crash"):
                         os._exit(7)
                     time.sleep(job.get("sleep", 0))
+                    if job.get("watches"):
+                        alone = [work.is_alone()]
+                        work_source.report_partial({"changed": True, "dljob": {"jobs": []}})
+                        deadline = time.monotonic() + 20
+                        while work.is_alone() and time.monotonic() < deadline:
+                            time.sleep(0.01)
+                        jobs.append({"uid": job["uid"], "ok": True, "message": str([*alone, work.is_alone()])})
+                        continue
                     message = f"{os.getpid()} {number} {task_vars['greeting']} {sorted(work.owned or {})} {work.is_contended}"
                     jobs.append({"uid": job["uid"], "ok": not job.get("bad"), "message": message})
                     if job.get("partial"):
@@ -77,6 +85,14 @@ def test_one_worker_serves_several_requests(warm: RunnerClient) -> None:
     assert int(second[1]) == int(first[1]) + 1
     assert first[2:] == ["hello", "['0']", "False"]
     assert message_words(warm.run(replace(ask(), is_contended=True)))[4] == "True"
+
+
+def test_a_worker_sees_a_users_change_while_it_runs(warm: RunnerClient) -> None:
+    results = warm.results(replace(ask({"watches": True}), changes=warm.changes.value))
+    assert next(results).is_partial, "the run has begun"
+    warm.changes.increment()
+    (last,) = results
+    assert last.reports[0]["jobs"][0]["message"] == "[True, False]"
 
 
 def test_concurrent_requests_have_two_workers(warm: RunnerClient) -> None:

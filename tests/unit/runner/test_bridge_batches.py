@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
 from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import WORKER_VAR
 from support.ansible_operator import EventReceiver, run_result
 
@@ -51,6 +52,7 @@ class Runs:
     """A runner whose batches wait until `release` is set, and then end as `answer` says: by default, well."""
 
     def __init__(self) -> None:
+        self.changes = ChangeCounter.create()
         self.requests: list[RunRequest] = []
         self.began = threading.Semaphore(0)
         self.release = threading.Event()
@@ -234,6 +236,22 @@ def test_while_a_user_changes_another_job_writes_are_held_back(bridge: Bridge) -
     shims = batched(bridge, "a")
     assert shims[0].result(10).code == 0
     assert [request.is_contended for request in bridge.runs.requests] == [False, True]
+
+
+@pytest.mark.parametrize(("threads", "known"), [(1, None), (2, 3)])
+def test_a_run_knows_the_changes_before_it_where_others_need_not_wait_for_it(
+    tmp_path: Path, threads: int, known: int | None
+) -> None:
+    bridge = Bridge(tmp_path, Watch(ECHO, role=Path("/roles/echo"), vars=LONG_LIVED), threads)
+    try:
+        for _ in range(3):
+            bridge.runs.changes.increment()
+        shim = bridge.shim("a")
+        bridge.runs.release.set()
+        assert shim.result(10).code == 0
+        assert [request.changes for request in bridge.runs.requests] == [known]
+    finally:
+        bridge.stop()
 
 
 def test_an_internal_error_ends_the_runs_of_its_batch(bridge: Bridge) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator.ansible_operator_bridge.controller import REQUEUE_ANNOTATION, BridgeController
@@ -37,6 +38,9 @@ class Api(KubeApi):
 
 
 class NoRuns:
+    def __init__(self) -> None:
+        self.changes = ChangeCounter.create()
+
     def close(self) -> None:
         pass
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
 from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import BATCH_VAR, WORKER_VAR
 from support.fake_kube_api import ECHO, ECHO_JOBS, FakeKubeApi
 
@@ -40,6 +41,7 @@ class Runner:
     """Records requests and answers each with `answer`."""
 
     def __init__(self) -> None:
+        self.changes = ChangeCounter.create()
         self.requests: list[RunRequest] = []
         self.answer: Callable[[RunRequest], Iterator[RunResult]] = lambda request: iter([OK])
         self.finalizing: list[RunRequest] = []
@@ -151,6 +153,23 @@ def test_a_run_knows_whether_users_wait_for_other_jobs(make: Make) -> None:
         bench.work()
         bench.now += CONTENTION if name == "soon after" else 0.1
     assert [request.is_contended for request in bench.runner.requests] == [False, True, False]
+
+
+def test_a_change_after_the_job_was_read_is_news_to_its_run(make: Make) -> None:
+    bench = make()
+    bench.add("large", "1")
+    bench.work()
+    (request,) = bench.runner.requests
+    assert request.changes == bench.runner.changes.value
+    bench.add("other", "2")
+    assert request.changes != bench.runner.changes.value
+
+
+def test_on_one_thread_a_large_job_makes_way_for_others_by_itself(make: Make) -> None:
+    bench = make(max_concurrent=1)
+    bench.add("large", "1")
+    bench.work()
+    assert [request.changes for request in bench.runner.requests] == [None]
 
 
 def test_a_job_that_is_deleted_while_its_batch_is_prepared_does_not_disturb_the_others(

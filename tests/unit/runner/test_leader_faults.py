@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared import boottime as clock
 from ansible_collections.dljob.operator.plugins.module_utils.shared import connection
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE, WriteDeadline
 from kubernetes import client
 from kubernetes.config import incluster_config
@@ -506,6 +507,7 @@ def test_a_standby_that_may_not_read_the_lease_is_never_ready(server: LeaseServe
 
 class Runner:
     def __init__(self) -> None:
+        self.changes = ChangeCounter.create()
         self.runs = 0
         self.closed = threading.Event()
 
@@ -523,6 +525,7 @@ class Runner:
 def test_a_former_leader_starts_no_runs() -> None:
     leads, runner = [True], Runner()
     fenced = FencedRunner(runner, lambda: leads[0])
+    assert fenced.changes is runner.changes
     request = RunRequest("v1 Job", {}, [], None, 1.0)
     assert [fenced.run(request).ending, *(one.ending for one in fenced.results(request))] == [RunOutcome.COMPLETED] * 2
     leads[0] = False

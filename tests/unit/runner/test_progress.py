@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
 
 from dljob_operator.engine import controller as module
 from dljob_operator.engine.controller import Controller
@@ -162,6 +163,9 @@ def test_a_delayed_job_is_not_stuck(queue: Queue) -> None:
 
 
 class Runner:
+    def __init__(self) -> None:
+        self.changes = ChangeCounter.create()
+
     def close(self) -> None: ...
 
 

@@ -395,6 +395,19 @@ class TestLargeJobs:
 # --- contention: whether users wait for other jobs
 
 
+def test_users_changes_and_deletions_are_counted(clock: Clock) -> None:
+    counted: list[int] = []
+    queue = WorkQueue(clock, on_change=lambda: counted.append(1))
+    queue.add("a", G, urgent=True)
+    assert len(counted) == 1
+    queue.add("a", G, cause=("pod", "1"), owned=3)
+    assert len(counted) == 1
+    assert _take(queue) == ["a"]
+    queue.add("a", G, urgent=True)
+    queue.discard("a")
+    assert len(counted) == 3
+
+
 def test_a_job_alone_is_not_contended(queue: WorkQueue) -> None:
     queue.add("a", G, urgent=True)
     assert not queue.is_contended(["a"])

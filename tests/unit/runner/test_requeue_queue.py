@@ -47,6 +47,16 @@ def after_a_run(requeues: RequeueQueue, key: str = "a", **done: object) -> float
     return requeues.done(key, **{"ok": True, **done})  # type: ignore[arg-type]
 
 
+def test_changes_and_deletions_of_jobs_are_counted(clock: Clock) -> None:
+    counted: list[int] = []
+    requeues = RequeueQueue(clock, on_change=lambda: counted.append(1))
+    requeues.add("a", KIND, urgent=True)
+    requeues.add("a", KIND, cause=("pod", "1"))
+    assert len(counted) == 1
+    requeues.discard("a")
+    assert len(counted) == 2
+
+
 def test_a_job_without_a_run_is_not_annotated(requeues: RequeueQueue, clock: Clock) -> None:
     requeues.add("a", KIND, cause=("pod", "1"))
     clock.now += 1000
