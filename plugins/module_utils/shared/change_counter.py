@@ -28,10 +28,17 @@ class ChangeCounter:
 
     @classmethod
     def create(cls) -> ChangeCounter:
-        """A new counter on a file without a name, which the kernel deletes after its last user."""
-        with tempfile.TemporaryFile() as file:
-            file.truncate(_COUNT.size)
-            return cls(os.dup(file.fileno()))
+        """A new counter on a file without a name, which the kernel deletes after its last user.
+
+        Where the kernel has files in memory, it is one: on a full disk a write to a mapped page ends the process.
+        """
+        if hasattr(os, "memfd_create"):
+            fd = os.memfd_create("dljob-changes")
+        else:
+            with tempfile.TemporaryFile() as file:
+                fd = os.dup(file.fileno())
+        os.truncate(fd, _COUNT.size)
+        return cls(fd)
 
     @property
     def value(self) -> int:

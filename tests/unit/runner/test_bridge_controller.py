@@ -72,6 +72,22 @@ def change_a_pod(bridge: BridgeController) -> None:
     pods._handle_event({"type": "ADDED", "object": {"metadata": {**metadata, "ownerReferences": references}}})
 
 
+def test_users_changes_and_deletions_reach_the_workers() -> None:
+    bridge = bridge_of(Api())
+    changes = bridge._runner.changes
+    created = changes.value
+    assert created, "a user has created its job"
+    change_a_pod(bridge)
+    assert changes.value == created
+    kind = bridge._informers.kind(str(ECHO))
+    assert kind is not None
+    metadata = {"name": "j", "namespace": "team", "uid": "1", "resourceVersion": "2"}
+    kind.informers[0]._handle_event(
+        {"type": "DELETED", "object": {"apiVersion": "example.com/v1", "kind": "EchoJob", "metadata": metadata}}
+    )
+    assert changes.value == created + 1
+
+
 def until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 10
     while not holds():

@@ -165,6 +165,21 @@ def test_a_change_after_the_job_was_read_is_news_to_its_run(make: Make) -> None:
     assert request.changes != bench.runner.changes.value
 
 
+def test_a_change_while_the_job_is_read_is_news_to_its_run(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = make()
+    bench.add("large", "1")
+    find, before = bench.controller._informers.find, bench.runner.changes.value
+
+    def found_as_it_changes(key: str) -> Any:
+        found = find(key)
+        bench.runner.changes.increment()
+        return found
+
+    monkeypatch.setattr(bench.controller._informers, "find", found_as_it_changes)
+    bench.work()
+    assert [request.changes for request in bench.runner.requests] == [before]
+
+
 def test_on_one_thread_a_large_job_makes_way_for_others_by_itself(make: Make) -> None:
     bench = make(max_concurrent=1)
     bench.add("large", "1")
