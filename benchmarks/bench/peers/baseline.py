@@ -1,8 +1,8 @@
 """The baselines: bare clients that write the same objects without planning, in Python and in Go.
 
 Each has its fastest number of connections on two cores. The Python client created 100 jobs of 4 pods in 2.7 to 3.1 s
-with 8, in 2.2 to 2.5 s with 16 and in 1.8 to 2.2 s with 32 writers. The Go client did so in 4.0 to 4.4 s with 8, in 2.5 to
-3.0 s with 32 and in 2.4 s with 64, on another machine.
+with 8, in 2.2 to 2.5 s with 16 and in 1.8 to 2.2 s with 32 writers. The Go client did so in 4.0 to 4.4 s with 8, in
+2.5 to 3.0 s with 32 and in 2.4 s with 64, on another machine.
 """
 
 from __future__ import annotations
