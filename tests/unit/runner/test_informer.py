@@ -112,6 +112,18 @@ def test_a_watch_whose_peer_has_vanished_is_opened_again(monkeypatch: pytest.Mon
         assert made.names == ["first", "second"]
 
 
+def test_what_was_listed_and_what_the_watch_brings_share_their_strings() -> None:
+    def second(exchange: Exchange) -> None:
+        exchange.begin_stream()
+        exchange.line({"type": "ADDED", "object": pod("second", 11)})
+        exchange.hang()
+
+    with watching(api(lambda one: one.answer(listed(pod("first", 10))), second)) as (made, _):
+        assert made.saw("second")
+        first, other = (obj["metadata"]["namespace"] for obj in made.informer.store.all())
+        assert first is other
+
+
 def test_a_watch_that_was_long_enough_resets_the_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pauses once grew to 30 s over the life of the process, so that every interruption cost that much."""
     monkeypatch.setattr(module, "_QUIET_SECONDS", 0.1)
