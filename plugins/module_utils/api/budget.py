@@ -17,7 +17,7 @@ FIRST_SECONDS = 0.25
 which one new job delays another on the same worker."""
 SECONDS = 0.5
 """For a job that has pods: the reconciles of large jobs take turns."""
-ALONE_SECONDS = 2.0
+ALONE_SECONDS = 4.0
 """For any job, until a user changes one. Between two reconciles of a large job nothing is written for 0.1 to 0.3 s: the
 engine waits for the cache, and the next reconcile plans anew."""
 LEAST = 16

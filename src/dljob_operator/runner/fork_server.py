@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from dljob_operator.allocator import limit_arenas
 from dljob_operator.runner import hangup, process_tree
 from dljob_operator.runner.batch_worker import PipeWorkSource
 from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult, Target
@@ -468,6 +469,7 @@ def _publish(snapshot: Any, cluster_info: Any) -> None:
 
 def main(argv: list[str]) -> int:
     """Read the configuration, load Ansible and serve. Report to the engine when ready, or the error."""
+    limit_arenas()  # also of the children: a worker has 32 threads for its requests
     control = socket.socket(fileno=int(argv[0]))
     frame = _first_frame(control)
     if frame is None:

@@ -12,7 +12,7 @@ import json
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 
-LARGEST = 500
+LARGEST = 1000
 """Pods that one reconcile creates at most, and objects that it deletes at most. :mod:`..api.budget` has the limit in
 seconds, which usually comes first."""
 BYTES = 8 * 1024 * 1024
