@@ -29,7 +29,7 @@ class Budget:
 
     While the job ``is_alone`` it permits them for ``ALONE_SECONDS``. More than ``LEAST`` writes keep to the congestion
     window of the client where the job ``is_contended`` from the start, or is alone no longer. Where ``is_alone`` is
-    ``None``, nobody tells.
+    ``None``, the engine does not say whether the job is alone.
     """
 
     def __init__(

@@ -85,7 +85,7 @@ class RunnerClient:
         self._idle = idle
         self._environ = dict(os.environ if environ is None else environ)
         self.changes = _new_counter()
-        """Users' changes of jobs, which the workers see at once: whoever queues the jobs increments it."""
+        """Users' changes of jobs, which the workers see at once. The queue of the jobs increments it."""
         self._lock = threading.Lock()  # guards the fields below; never held while anything is sent
         self._sending = threading.Lock()  # one frame at a time
         self._socket: socket.socket | None = None  # set while the fork server is ready for requests
