@@ -14,6 +14,8 @@ from dljob_operator.engine.fair_queue import FairQueue, Flow
 
 PASSED_OVER = 4
 """Takes from earlier lines in a row before one from a line that waits."""
+FEW = 4
+"""Keys in a take from a line while an earlier one waits. In a burst of new jobs the takes of changed ones stay full."""
 
 
 class Line(enum.IntEnum):
@@ -74,6 +76,8 @@ class ReadyLines:
         first, flow = self._lines[line].pop()
         keys = [first]
         if may_share(first) and (most := limit(flow.target)) > 1:
+            if any(self._lines[earlier] for earlier in Line if earlier < line):
+                most = min(most, FEW)
             share = min(most, math.ceil((self._lines[line].count(flow.target) + 1) / takers))
             keys += self._lines[line].pop_more(flow.target, share - 1, may_share)
         if line is Line.CONTINUING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dljob_operator.engine.fair_queue import Flow
-from dljob_operator.engine.ready_lines import PASSED_OVER, Line, ReadyLines
+from dljob_operator.engine.ready_lines import FEW, PASSED_OVER, Line, ReadyLines
 
 G, H = Flow("g", "default"), Flow("h", "default")
 
@@ -26,6 +26,17 @@ def test_earlier_lines_come_first_but_pass_over_none_for_long(lines: ReadyLines)
     taken = [take(lines, most=1) for _ in range(PASSED_OVER + 2)]
     assert taken[PASSED_OVER] == ["owned"]
     assert [keys[0][:7] for keys in taken if keys and keys != ["owned"]] == ["changed"] * (PASSED_OVER + 1)
+
+
+def test_a_line_that_was_passed_over_gets_a_small_take(lines: ReadyLines) -> None:
+    for number in range(9):
+        lines.add(f"changed-{number}", G, Line.CHANGED)
+        lines.add(f"owned-{number}", G, Line.OWNED)
+    taken = [take(lines, most=2) for _ in range(PASSED_OVER)]
+    assert taken == [[f"changed-{number}", f"changed-{number + 1}"] for number in range(0, 8, 2)]
+    assert take(lines) == [f"owned-{number}" for number in range(FEW)]
+    assert take(lines) == ["changed-8"]
+    assert take(lines) == [f"owned-{number}" for number in range(FEW, 9)], "no earlier line waits"
 
 
 def test_keys_of_a_target_are_divided_among_the_takers(lines: ReadyLines) -> None:
