@@ -149,6 +149,7 @@ class Session:
         sizes, peer = self._context.sizes, self._peer
         match workload:
             case plan.IDLE:
+                time.sleep(min(peer.rests_after, sizes.longest_rest))
                 yield self._idle()
             case plan.ONE | plan.ALONE:
                 yield self._singles(workload, observer, plan.count(sizes.singles, peer.limits.singles))

@@ -33,6 +33,8 @@ class Sizes:
     """Beside a job of so many replicas, small ones are created. The size of MX_CONFIG allows about 3,500."""
     changes: int = 5
     idle_seconds: float = 10.0
+    longest_rest: float = 120.0
+    """Seconds before the idle phase at most, for a peer that frees memory when it has no work."""
     settle_seconds: float = 2.0
     """Seconds that a peer gets for its remaining writes after the last awaited event."""
     waits_for_end: bool = True
@@ -52,6 +54,7 @@ QUICK = Sizes(
     large=60,
     changes=2,
     idle_seconds=1.0,
+    longest_rest=0.0,
     settle_seconds=0.2,
     waits_for_end=False,
     growth=(4, 8),

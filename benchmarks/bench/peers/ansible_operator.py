@@ -13,6 +13,7 @@ from devtools.suite import ansible_operator
 from devtools.suite.session import ANSIBLE_OPERATOR
 
 from bench.peers.base import Limits, Peer
+from bench.peers.ours import RESTS_AFTER
 from bench.workloads import OTHER_KINDS
 
 NAME = "ansible-operator"
@@ -31,5 +32,6 @@ def peers(environment: Mapping[str, str] = os.environ) -> tuple[Peer, ...]:
             ready="Starting workers",
             limits=Limits(lasting=False),
             kinds=OTHER_KINDS,
+            rests_after=RESTS_AFTER,
         ),
     )

@@ -60,6 +60,8 @@ class Peer:
     folder: Path = ROOT
     """Its working directory."""
     reports_running: bool = True
+    rests_after: float = 0.0
+    """Seconds without work after which it has freed what it needs no longer; the idle phase begins then."""
     kinds: tuple[str, ...] = ()
     """The kinds of kubeflow.org/v1 that it reconciles besides MXJob."""
     reconciles: str = ""

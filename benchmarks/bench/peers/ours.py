@@ -10,6 +10,9 @@ from pathlib import Path
 from bench.peers.base import Peer
 from bench.workloads import OTHER_KINDS
 
+RESTS_AFTER = 65.0
+"""Workers that had no batch for a minute end."""
+
 PEER = Peer(
     name="dljob-operator",
     title="this operator",
@@ -17,6 +20,7 @@ PEER = Peer(
     ready="ready:",
     reconciles=r"dljob_reconciles_total\{",
     kinds=OTHER_KINDS,
+    rests_after=RESTS_AFTER,
 )
 
 
@@ -39,4 +43,5 @@ def previous(checkout: Path) -> Peer:
         folder=checkout,
         ready="ready:",
         reconciles=PEER.reconciles,
+        rests_after=RESTS_AFTER,
     )

@@ -70,7 +70,7 @@ class RunnerClient:
 
     `start` starts the fork server, and the client restarts it when it ends. Its runs in progress then end as CRASHED;
     requests not sent yet go to the next fork server. `environ` is its environment (default: that of this process).
-    Of the long-lived workers that had no batch for `idle` seconds, all but one end.
+    A long-lived worker that had no batch for `idle` seconds ends; without one, the next batch starts one.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ _PRELOADED = (
 
 @dataclass(frozen=True)
 class Limits:
-    """At most `concurrency` runs at a time; after `idle` seconds without a batch all but one worker of a pool end."""
+    """At most `concurrency` runs at a time; after `idle` seconds without a batch a worker ends."""
 
     concurrency: int
     idle: float
@@ -191,12 +191,14 @@ class ForkServer:
         return [child for child in self._children.values() if child.pool == pool and child.work_fd >= 0]
 
     def _end_idle(self) -> None:
-        """End the workers that had no batch for a while, all but the first of each pool."""
+        """End the workers that had no batch for a while: each has 30 to 60 MiB, and a new one starts in 0.2 s."""
         now = time.monotonic()
-        for pool in {child.pool for child in self._children.values() if child.pool}:
-            for child in self._workers(pool)[1:]:
-                if child.number is None and now - child.idle_since >= self._idle:
-                    self._close_work_pipe(child)
+        for child in self._idle_workers():
+            if now - child.idle_since >= self._idle:
+                self._close_work_pipe(child)
+
+    def _idle_workers(self) -> list[_Child]:
+        return [child for child in self._children.values() if child.work_fd >= 0 and child.number is None]
 
     def _forward_results(self, child: _Child) -> None:
         """Forward the results of a worker to the engine, and end the worker after its last batch."""
@@ -222,8 +224,7 @@ class ForkServer:
     def _select_timeout(self) -> float | None:
         """Return the seconds until the next deadline or the end of an idle worker, or None if there is none."""
         deadlines = [child.deadline for child in self._children.values()]
-        for pool in {child.pool for child in self._children.values() if child.pool}:
-            deadlines += [child.idle_since + self._idle for child in self._workers(pool)[1:] if child.number is None]
+        deadlines += [child.idle_since + self._idle for child in self._idle_workers()]
         soonest = min(deadlines, default=math.inf)
         return None if soonest == math.inf else max(0.0, soonest - time.monotonic())
 
