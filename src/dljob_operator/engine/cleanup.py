@@ -59,7 +59,7 @@ def _delete_jobs(api: KubeApi, one: Installed, deadline: float) -> None:
 def _list_objects(api: KubeApi, kind: Resource, deadline: float) -> list[dict[str, Any]]:
     while True:
         try:
-            return list(api.get(kind.collection())["items"])
+            return list(api.list_objects(kind.collection())["items"])
         except ApiError as error:
             if error.status == 404:
                 return []

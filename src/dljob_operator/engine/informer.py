@@ -21,7 +21,7 @@ import math
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -213,7 +213,10 @@ class Informer:
         items: list[Object] = []
         page: dict[str, Any] = {}
         try:
-            for page in pages(lambda query: self._page(resource, query), self._selection, self.source.page_size):
+            path = resource.collection(self.source.namespace)
+            for page in pages(
+                lambda query: self._api.list_objects(path, query), self._selection, self.source.page_size
+            ):
                 self._health.received()
                 items += [self._kept(obj) for obj in page["items"] if self._is_usable(obj)]
         except ApiError as error:
@@ -225,28 +228,9 @@ class Informer:
         version: str = page["metadata"]["resourceVersion"]
         return version
 
-    def _page(self, resource: Resource, query: Mapping[str, Any]) -> dict[str, Any]:
-        """One page of the list. Where it cannot be decoded, read its objects one by one, without those to blame."""
-        path = resource.collection(self.source.namespace)
-        try:
-            return self._api.get(path, query)
-        except RecursionError:
-            page = self._api.list_metadata(path, query)
-        items = []
-        for listed in page["items"]:
-            metadata = listed["metadata"]
-            try:
-                items.append(self._api.get(resource.item(metadata.get("namespace", ""), metadata["name"])))
-                self._health.received()
-            except RecursionError:
-                self._ignored(metadata)
-            except ApiError as error:
-                if error.status != 404:  # deleted meanwhile
-                    raise
-        return {**page, "items": items}
-
     def _is_usable(self, obj: Object) -> bool:
-        if not self.source.from_tenants or not nesting.is_too_deep(obj):
+        is_read = nesting.UNREADABLE not in obj
+        if is_read and not (self.source.from_tenants and nesting.is_too_deep(obj)):
             return True
         self._ignored(obj["metadata"])
         return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 LIMIT = 100
@@ -16,7 +17,7 @@ LIMIT = 100
 
 
 UNREADABLE = "unreadable"
-"""The key of an event of which only the identity of the object could be read."""
+"""The key of an event, or of an item of a list, of which only the identity of the object could be read."""
 
 _TOKEN = re.compile(rb'(?P<text>"[^"\\]*+(?:\\.[^"\\]*+)*+")\s*(?P<key>:)?|(?P<opens>[{\[])|(?P<closes>[}\]])')
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion")
@@ -31,29 +32,68 @@ def read_event(line: bytes) -> dict[str, Any]:
     try:
         event: dict[str, Any] = json.loads(line)
     except RecursionError:
-        event = _outline(line)
-        if not event["object"]["metadata"].keys() >= {"name", "uid", "resourceVersion"}:
-            raise
+        type_, metadata = _outline(line, "object", "metadata")
+        event = {"type": type_, UNREADABLE: True, "object": {"metadata": metadata}}
     return event
 
 
-def _outline(line: bytes) -> dict[str, Any]:
-    """Read ``type`` and ``object.metadata`` token by token, without recursion."""
+def outline_list(text: bytes) -> dict[str, Any]:
+    """A list that is nested too deeply to be decoded, with only the identity of each item above LIMIT.
+
+    The API server could send the metadata of the objects alone. That does not help: their managedFields repeat the
+    levels of the spec. Raises RecursionError where such an item has no identity, or where no item is to blame.
+    """
+    found = list(_items(text)) or [(0, 0, 0)]
+    decoded: dict[str, Any] = json.loads(text[: found[0][0]] + text[found[-1][1] :])
+    decoded["items"] = [_item(text[begin:end], levels) for begin, end, levels in found]
+    return decoded
+
+
+def _items(text: bytes) -> Iterator[tuple[int, int, int]]:
+    """The begin, end and number of levels of each element of ``items``, token by token, without recursion."""
+    level = deepest = begin = 0
+    key = b""
+    for token in _TOKEN.finditer(text):
+        if token["text"] is not None:
+            if level == 1 and token["key"]:
+                key = token["text"]
+        elif token["opens"]:
+            level += 1
+            if level == 3:
+                begin, deepest = token.start(), level
+            deepest = max(deepest, level)
+        else:
+            if level == 3 and key == b'"items"':
+                yield begin, token.end(), deepest - 2
+            level -= 1
+
+
+def _item(text: bytes, levels: int) -> dict[str, Any]:
+    if levels > LIMIT:
+        return {UNREADABLE: True, "metadata": _outline(text, "metadata")[1]}
+    item: dict[str, Any] = json.loads(text)
+    return item
+
+
+def _outline(text: bytes, *path: str) -> tuple[str, dict[str, str]]:
+    """The ``type``, "" if there is none, and the identity in the metadata at ``path``, token by token."""
     metadata: dict[str, str] = {}
-    event = {"type": "", UNREADABLE: True, "object": {"metadata": metadata}}
-    level, keys = 0, ["", "", "", ""]
-    for token in _TOKEN.finditer(line):
+    type_, level, lowest = "", 0, len(path) + 1
+    keys = [""] * (lowest + 1)
+    for token in _TOKEN.finditer(text):
         if token["text"] is None:
             level += 1 if token["opens"] else -1
-        elif level > 3:
+        elif level > lowest:
             continue
         elif token["key"]:
             keys[level] = json.loads(token["text"])
         elif level == 1 and keys[1] == "type":
-            event["type"] = json.loads(token["text"])
-        elif level == 3 and keys[1:3] == ["object", "metadata"] and keys[3] in _IDENTITY:
-            metadata[keys[3]] = json.loads(token["text"])
-    return event
+            type_ = json.loads(token["text"])
+        elif level == lowest and keys[1:lowest] == list(path) and keys[lowest] in _IDENTITY:
+            metadata[keys[lowest]] = json.loads(token["text"])
+    if not metadata.keys() >= {"name", "uid", "resourceVersion"}:
+        raise RecursionError("an object is nested too deeply, and has no identity")
+    return type_, metadata
 
 
 def is_too_deep(obj: Any) -> bool:

@@ -95,8 +95,7 @@ class OrphanCollector:
     def _is_gone(self, job: DeletedJob) -> bool:
         """Whether the API server has no such job. A list, because a GET of a kind that is not served is a 404 too."""
         query = {"fieldSelector": f"metadata.name={job.name}"}
-        # without the spec, which a tenant may have nested too deeply to be read
-        listed = self._api.list_metadata(job.resource.collection(job.namespace), query)
+        listed = self._api.list_objects(job.resource.collection(job.namespace), query)
         return all(uid_of(item) != job.uid for item in listed["items"])
 
     def _delete(self, job: DeletedJob, orphans: Sequence[Orphan]) -> None:

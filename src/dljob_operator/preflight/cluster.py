@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,9 +15,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
+from dljob_operator import logs
+from dljob_operator.engine import nesting
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
 
+_LOG = logging.getLogger(__name__)
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _PAGE = 500
@@ -113,8 +117,13 @@ class Reader:
             raise
 
     def _list(self, path: str) -> Iterator[Object]:
-        for page in pages(lambda query: self._api.get(path, query), {}, _PAGE):
-            yield from page.get("items") or ()
+        for page in pages(lambda query: self._api.list_objects(path, query), {}, _PAGE):
+            for item in page.get("items") or ():
+                if nesting.UNREADABLE not in item:
+                    yield item
+                    continue
+                fields = logs.fields(path=path, name=item["metadata"]["name"], limit=nesting.LIMIT)
+                _LOG.warning("object ignored: its fields are nested too deeply", extra=fields)
 
 
 def judge_all(reader: Reader, served: Mapping[str, Served], now: datetime, gang: GangScheduler | None = None) -> Answer:

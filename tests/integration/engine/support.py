@@ -77,7 +77,7 @@ def remove_crd(kube: KubeApi, name: str, version: str = "v1") -> None:
 
     def answers(path: str) -> int:
         try:
-            kube.get(path)
+            kube.list_objects(path)
         except ApiError as error:
             return error.status
         return 200
@@ -102,6 +102,15 @@ class Jobs:
     def create(self, name: str, **spec: Any) -> dict[str, Any]:
         body = {"apiVersion": ECHO.api_version, "kind": ECHO.kind, "metadata": {"name": name}, "spec": spec}
         return self.kube.request("POST", ECHOJOBS.collection(self.namespace), body)
+
+    def create_nested(self, name: str, levels: int) -> None:
+        """Create a job with so many levels that Python may not be able to encode it."""
+        head = json.dumps({"apiVersion": ECHO.api_version, "kind": ECHO.kind, "metadata": {"name": name}})
+        body = head[:-1] + ',"spec":' + '{"a":' * levels + "1" + "}" * (levels + 1)
+        url = self.kube.server + ECHOJOBS.collection(self.namespace)
+        pool = self.kube._connection.pool
+        answer = pool.request("POST", url, body=body, headers={"Content-Type": "application/json"})
+        assert answer.status == 201, answer.data
 
     def get(self, name: str) -> dict[str, Any]:
         return self.kube.get(ECHOJOBS.item(self.namespace, name))

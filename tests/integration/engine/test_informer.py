@@ -116,6 +116,30 @@ def test_more_objects_than_a_page_are_listed(
     assert sorted(log.words) == [f"new job-{number}" for number in range(5)]
 
 
+def test_a_job_that_is_nested_too_deeply_hides_no_other(
+    kube: KubeApi,
+    jobs: Jobs,
+    echojobs: Resource,
+    log: Log,
+    started: list[Informer],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Python's decoder cannot read the list with it, nor that of the metadata, since managedFields repeat its levels."""
+    jobs.create_nested("deep", levels=1500)
+    jobs.create("plain")
+    source = Source("jobs", lambda: echojobs, transforms.custom, jobs.namespace, from_tenants=True)
+    informer = Informer(kube, source, log)
+    started.append(informer)
+    informer.start()
+    assert informer.synced.wait(10)
+    assert log.words == ["new plain"]
+    assert "object ignored: its fields are nested too deeply" in caplog.text
+    jobs.create_nested("deeper", levels=1500)
+    jobs.create("later")
+    until(lambda: log.words[-1] == "new later", "the watch goes on")
+    assert "new deeper" not in log.words
+
+
 def test_after_a_cut_it_goes_on_where_it_was(
     line: tuple[Line, KubeApi], jobs: Jobs, echojobs: Resource, log: Log, started: list[Informer]
 ) -> None:

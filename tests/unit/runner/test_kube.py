@@ -22,7 +22,7 @@ from kubernetes import client
 from support.certificates import write_certificate
 from support.scripted_server import Exchange, ScriptedServer, scripted
 
-from dljob_operator.engine import kube
+from dljob_operator.engine import kube, nesting
 from dljob_operator.engine.kube import (
     ApiConnectionError,
     KubeApi,
@@ -186,15 +186,35 @@ def test_get_passes_its_query(server: Scripted) -> None:
     assert (server.server.requests[0].method, server.server.requests[0].query) == ("GET", {"limit": "1"})
 
 
-def test_a_list_of_metadata_requests_nothing_else(server: Scripted) -> None:
-    assert server.api.list_metadata("/api/v1/pods", {"limit": 1}) == {"kind": "Pod"}
+def test_a_list_passes_its_query(server: Scripted) -> None:
+    assert server.api.list_objects("/api/v1/pods", {"limit": 1}) == {"kind": "Pod"}
     (exchange,) = server.server.requests
     assert (exchange.method, exchange.query) == ("GET", {"limit": "1"})
-    assert "as=PartialObjectMetadataList" in exchange.handler.headers["Accept"]
+
+
+def test_a_list_that_cannot_be_decoded_has_the_identity_of_the_objects_to_blame(
+    server: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = {"name": "deep", "uid": "deep-uid", "resourceVersion": "1"}
+    deep: dict[str, Any] = {}
+    for _ in range(nesting.LIMIT):
+        deep = {"a": deep}
+    plain = {"metadata": {"name": "plain"}, "spec": {}}
+    items = [plain, {"metadata": metadata, "spec": deep}]
+    server.respond = lambda one: one.answer({"metadata": {"resourceVersion": "7"}, "items": items})
+
+    def too_deep(status: int, data: bytes) -> dict[str, Any]:
+        raise RecursionError
+
+    monkeypatch.setattr(kube, "decode", too_deep)
+    assert server.api.list_objects("/api/v1/pods") == {
+        "metadata": {"resourceVersion": "7"},
+        "items": [plain, {nesting.UNREADABLE: True, "metadata": metadata}],
+    }
 
 
 @pytest.mark.parametrize(
-    "request_", [KubeApi.get, KubeApi.list_metadata, lambda api, path: api.request("POST", path, {})]
+    "request_", [KubeApi.get, KubeApi.list_objects, lambda api, path: api.request("POST", path, {})]
 )
 def test_an_error_of_the_api_server_has_its_status_and_its_reason(
     server: Scripted, request_: Callable[[KubeApi, str], Any]
@@ -247,7 +267,7 @@ def test_without_a_server_there_is_no_connection() -> None:
 def test_requests_share_a_connection(server: Scripted) -> None:
     server.api.get("/api")
     server.api.request("POST", "/api", {})
-    server.api.list_metadata("/api")
+    server.api.list_objects("/api")
     assert len(server.ports) == 1
 
 
@@ -289,7 +309,7 @@ def test_an_api_with_a_shorter_timeout_leaves_that_of_the_other(server: Scripted
     with pytest.raises(ApiConnectionError, match="timed out"):
         short.get("/hangs")
     with pytest.raises(ApiConnectionError, match="timed out"):
-        short.list_metadata("/hangs")
+        short.list_objects("/hangs")
     assert hanging.wait(10)
     assert (short._timeout, server.api._timeout) == (0.2, 60.0)
 
@@ -353,7 +373,7 @@ def test_a_request_to_a_server_that_accepts_and_hangs_ends(monkeypatch: pytest.M
         api = connect(server.url)
         for attempt in (
             lambda: api.get("/api"),
-            lambda: api.list_metadata("/api"),
+            lambda: api.list_objects("/api"),
             lambda: api.request("PUT", "/x", {}),
         ):
             began = time.monotonic()

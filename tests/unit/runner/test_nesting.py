@@ -12,7 +12,7 @@ from dljob_operator.engine import transforms
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.informer import Informer, Source
 from dljob_operator.engine.kube import KubeApi
-from dljob_operator.engine.nesting import LIMIT, is_too_deep, read_event
+from dljob_operator.engine.nesting import LIMIT, UNREADABLE, is_too_deep, outline_list, read_event
 
 ECHO = Resource("/apis/example.com/v1", "echojobs")
 
@@ -35,26 +35,13 @@ def job(name: str, levels: int = 1) -> dict[str, Any]:
 
 
 class Api(KubeApi):
-    """Serves jobs; "unreadable" has so many levels that Python cannot decode its JSON."""
+    """Serves jobs."""
 
     def __init__(self, *jobs: dict[str, Any]) -> None:
-        self.jobs = {one["metadata"]["name"]: one for one in jobs}
+        self.jobs = jobs
 
-    def get(self, path: str, query: Any = None) -> dict[str, Any]:
-        name = path.removeprefix(f"{ECHO.collection('team')}/")
-        if name in self.jobs or name == "unreadable":
-            if name == "unreadable":
-                raise RecursionError
-            return self.jobs[name]
-        if "unreadable" in self.jobs:
-            raise RecursionError
-        return {"items": list(self.jobs.values()), "metadata": {"resourceVersion": "7"}}
-
-    def list_metadata(self, path: str, query: Any = None) -> dict[str, Any]:
-        return {
-            "items": [{"metadata": one["metadata"]} for one in self.jobs.values()],
-            "metadata": {"resourceVersion": "7"},
-        }
+    def list_objects(self, path: str, query: Any = None) -> dict[str, Any]:
+        return {"items": list(self.jobs), "metadata": {"resourceVersion": "7"}}
 
 
 def informer(*jobs: dict[str, Any]) -> Informer:
@@ -62,7 +49,10 @@ def informer(*jobs: dict[str, Any]) -> Informer:
     return Informer(Api(*jobs), source, lambda change: None)
 
 
-@pytest.mark.parametrize("bad", [job("deep", LIMIT + 50), job("unreadable")], ids=lambda one: one["metadata"]["name"])
+UNREAD = {UNREADABLE: True, "metadata": job("unreadable")["metadata"]}
+
+
+@pytest.mark.parametrize("bad", [job("deep", LIMIT + 50), UNREAD], ids=lambda one: one["metadata"]["name"])
 def test_a_list_leaves_it_out_and_has_all_others(bad: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     watching = informer(job("a"), bad, job("b"))
     with caplog.at_level(logging.WARNING):
@@ -108,6 +98,52 @@ def test_an_event_that_cannot_be_decoded_has_the_identity_of_its_object() -> Non
 def test_an_event_that_cannot_be_decoded_and_has_no_identity() -> None:
     with pytest.raises(RecursionError):
         read_event(line_of(uid=None))
+
+
+def list_of(*items: str) -> bytes:
+    """A list as the API server sends it, after and before what only resembles its items."""
+    head = '"kind":"List","metadata":{"resourceVersion":"7","items":[{"metadata":{}}],"continue":"items"}'
+    return f'{{{head},"items":[{", ".join(items)}],"other":[{{"metadata":{{}}}}]}}'.encode()
+
+
+def text_of(name: str, levels: int) -> str:
+    """An item with so many levels, and managedFields that repeat them, as the API server adds them."""
+    known = {"name": name, "namespace": "team", "uid": f"{name}-uid", "resourceVersion": "9"}
+
+    def deep(levels: int) -> str:
+        return '{"a":' * (levels - 1) + "[]" + "}" * (levels - 1)
+
+    metadata = json.dumps({**MISLEADING, "managedFields": "?", **known}).replace('"?"', deep(levels - 2))
+    return f'{{"metadata":{metadata},"spec":{deep(levels - 1)}}}'
+
+
+def test_a_list_that_cannot_be_decoded_has_the_identity_of_its_deep_objects() -> None:
+    text = list_of(text_of('a"]}', DEEP), text_of("b", 4), text_of("c", LIMIT), text_of("d", LIMIT + 1))
+    with pytest.raises(RecursionError):
+        json.loads(text)
+    found = outline_list(text)
+    assert found["metadata"] == {"resourceVersion": "7", "items": [{"metadata": {}}], "continue": "items"}
+    assert found["other"] == [{"metadata": {}}]
+    first, b, c, last = found["items"]
+    assert first == {
+        UNREADABLE: True,
+        "metadata": {"name": 'a"]}', "namespace": "team", "uid": 'a"]}-uid', "resourceVersion": "9"},
+    }
+    assert (b["spec"], b["metadata"]["labels"]) == ({"a": {"a": []}}, MISLEADING["labels"])
+    assert (UNREADABLE in c, UNREADABLE in last) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        list_of('{"metadata":{"name":"a"},"spec":' + "[" * DEEP + "]" * DEEP + "}"),
+        b'{"items":[],"metadata":' + b"[" * DEEP + b"]" * DEEP + b"}",
+    ],
+    ids=["no identity", "not an item"],
+)
+def test_a_list_that_has_no_object_to_leave_out(text: bytes) -> None:
+    with pytest.raises(RecursionError):
+        outline_list(text)
 
 
 def test_other_events_are_read_as_they_are() -> None:

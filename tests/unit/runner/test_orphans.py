@@ -26,8 +26,8 @@ class Server(KubeApi):
         self.deletions: list[tuple[str, Any]] = []
         self.refusals: dict[str, Exception] = {}
 
-    def list_metadata(self, path: str, query: Any = None) -> dict[str, Any]:
-        """Only the metadata: a tenant may have nested the spec of its job too deeply to be read."""
+    def list_objects(self, path: str, query: Any = None) -> dict[str, Any]:
+        """As for all that tenants write: a job may be nested too deeply to be read."""
         self.lists.append((path, query))
         if isinstance(self.jobs, Exception):
             raise self.jobs

@@ -14,6 +14,7 @@ from support.fake_kube_api import FakeKubeApi
 
 from dljob_operator import cli
 from dljob_operator.engine.kube import KubeApi, NoCluster
+from dljob_operator.engine.nesting import UNREADABLE
 from dljob_operator.preflight import frameworks
 
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -210,6 +211,23 @@ def test_objects_besides_pods_and_services_are_looked_up_by_name(
     assert "HorizontalPodAutoscaler/grows: the job needs" in capsys.readouterr().out
 
 
+def test_an_unreadable_job_is_named_and_left_out(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    one_job(cluster)
+    unreadable = {UNREADABLE: True, "metadata": {"name": "deep", "namespace": "team", "uid": "1"}}
+    list_objects = cluster.list_objects
+
+    def with_another(path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        found = list_objects(path, query)
+        return {**found, "items": [unreadable, *found["items"]]} if path.endswith("/pytorchjobs") else found
+
+    monkeypatch.setattr(cluster, "list_objects", with_another)
+    assert cli.main(["preflight"]) == 0
+    (record,) = [one for one in caplog.records if "nested too deeply" in one.getMessage()]
+    assert record.__dict__["dljob_fields"]["name"] == "deep"
+
+
 def test_no_kind_is_there(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["preflight"]) == 0
     assert capsys.readouterr().out == "0 running jobs: 0 can be adopted, 0 cannot\n"
@@ -227,13 +245,13 @@ def test_in_which_version_jobs_are_read(
     cluster.define("PyTorchJob", *versions)
     cluster.run(pytorchjob(master=1), "digits", ("master-0",))
     paths: list[str] = []
-    get = cluster.get
+    list_objects = cluster.list_objects
 
     def noted(path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
         paths.append(path)
-        return get(path, query)
+        return list_objects(path, query)
 
-    monkeypatch.setattr(cluster, "get", noted)
+    monkeypatch.setattr(cluster, "list_objects", noted)
     assert cli.main(["preflight"]) == 1, "v1beta2 is stored"
     assert f"/apis/kubeflow.org/{read}/pytorchjobs" in paths
     assert ("not as kubeflow.org/v1beta2" in capsys.readouterr().out) == (read == "v1beta2")
@@ -242,17 +260,17 @@ def test_in_which_version_jobs_are_read(
 def test_all_pages_are_read(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.define("PyTorchJob", "v1")
     job = cluster.run(pytorchjob(master=1), "digits", ("master-0",))
-    get = cluster.get
+    list_objects = cluster.list_objects
     asked: list[Any] = []
 
     def pages(path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
         if not path.endswith("/pytorchjobs"):
-            return get(path, query)
+            return list_objects(path, query)
         asked.append(dict(query or {}))
         first = "continue" not in (query or {})
         return {"items": [] if first else [job], "metadata": {"continue": "more"} if first else {}}
 
-    monkeypatch.setattr(cluster, "get", pages)
+    monkeypatch.setattr(cluster, "list_objects", pages)
     cluster.patchable = set()
     assert cli.main(["preflight"]) == 1, "the job of the second page cannot be adopted"
     assert asked == [{"limit": 500}, {"limit": 500, "continue": "more"}]
