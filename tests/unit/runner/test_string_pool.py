@@ -52,7 +52,8 @@ def test_equal_strings_are_one_at_any_depth() -> None:
 
 def test_a_long_string_is_not_kept() -> None:
     pool = StringPool()
-    pool.sharing({"": "x" * (LONGEST + 1)})
+    long = {"": "x" * (LONGEST + 1)}
+    assert pool.sharing(long) == long
     assert len(pool) == 1
     pool.sharing({"": "x" * LONGEST})
     assert len(pool) == 2
