@@ -56,6 +56,16 @@ def test_the_role_in_the_operators_namespace_permits_one_config_map() -> None:
     assert [rule.get("resourceNames") for rule in role["rules"]] == [[CONFIG_MAP]]
 
 
+def test_the_leader_has_the_same_rights_by_kustomize_and_by_helm() -> None:
+    template = (CHART / "templates" / "rbac.yaml").read_text(encoding="utf-8")
+    _, _, rest = template.partition("{{- if .Values.leaderElection.enabled }}\n")
+    rules, end, _ = rest.partition("{{- end }}")
+    assert end
+    patch = read(KUSTOMIZE / "components" / "leader-election" / "rules.yaml")
+    assert [entry["value"] for entry in patch] == yaml.safe_load(rules)
+    assert {(entry["op"], entry["path"]) for entry in patch} == {("add", "/rules/-")}
+
+
 def test_the_job_of_helm_test_has_the_pull_secrets_of_its_image() -> None:
     replica = runpy.run_path(str(ROOT / "build" / "entrypoint" / "dljob-try"))["replica"]
     assert replica("i:1", ["one", "two"])["template"]["spec"]["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}]
