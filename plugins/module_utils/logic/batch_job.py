@@ -84,11 +84,14 @@ def state(resource: Manifest, own: PodState, pods: Iterable[PodState]) -> PodSta
     failed = finished is not None and finished.get("type") == "Failed"
     shown = newest or dataclasses.replace(own, pending_since=own.created)
     has_exited = shown.ended is not None and shown.ended.code == 0 and shown.terminated
+    # Kueue suspends a Job that is still active when its MPIJob has succeeded, and the pod is deleted with its log. So
+    # an exit with 0 counts once the Job has ended by it; but at once beside a sidecar, which may run on
+    job_follows = has_exited and finished is None and not shown.is_active
     if finished is not None:
         phase = "Failed" if failed else "Succeeded"
     else:
         # between two pods the replica waits for the next one
-        phase = "Running" if shown.phase == "Running" and not shown.deleting else "Pending"
+        phase = "Running" if (shown.phase == "Running" or job_follows) and not shown.deleting else "Pending"
     return dataclasses.replace(
         shown,
         type=own.type,
@@ -99,9 +102,9 @@ def state(resource: Manifest, own: PodState, pods: Iterable[PodState]) -> PodSta
         deleting=own.deleting,
         spec_hash=own.spec_hash,
         restarts=0,  # the Job counts them
-        # a nonzero exit counts once the Job has failed by it; 0 does at once, as a sidecar may run on
-        terminated=shown.terminated and (finished is not None or has_exited),
-        ended=None if failed and has_exited else shown.ended,
+        # a nonzero exit counts once the Job has failed by it
+        terminated=shown.terminated and (finished is not None or has_exited) and not job_follows,
+        ended=None if (failed and has_exited) or job_follows else shown.ended,
         is_ready=shown.is_ready and not shown.deleting,
         is_active=finished is None and not (has_exited and not shown.is_active),
         reason=_reason(finished, shown) if failed and finished is not None else "",

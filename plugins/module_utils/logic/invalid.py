@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, naming
+from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, managers, naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
@@ -69,6 +69,8 @@ def _time_to_live(resource: Mapping[str, Any], status: Mapping[str, Any], now: d
 
     The job cannot be parsed, but may well have a valid ``ttlSecondsAfterFinished``.
     """
+    if managers.is_copy_of_multikueue(as_mapping(resource.get("metadata"))):
+        return None
     policy = as_mapping(as_mapping(resource.get("spec")).get("runPolicy"))
     ttl = policy.get("ttlSecondsAfterFinished")
     ended = conditions.get_condition(conditions.read_conditions(status), outcome(status) or "")

@@ -84,7 +84,7 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         mode=mode,
         groups=groups,
         success_target=target,
-        run_policy=parse_run_policy.parse(parsing, groups, metadata.get("annotations")),
+        run_policy=parse_run_policy.parse(parsing, groups, metadata),
         flavor=flavor,
         options=_passed(options, flavor.spec_fields),
         object_options=_passed(options, flavor.object_fields),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import (
+    managers,
     parse_failure_policy,
     parse_scheduling_policy,
     parse_startup_policy,
@@ -22,8 +23,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import R
 PATH = "spec.runPolicy"
 
 
-def parse(parsing: Parsing, groups: Sequence[ReplicaGroup], annotations: Any) -> RunPolicy:
-    """The policy of the job with these ``groups`` and metadata.annotations."""
+def parse(parsing: Parsing, groups: Sequence[ReplicaGroup], metadata: Mapping[str, Any]) -> RunPolicy:
+    """The policy of the job with these ``groups`` and this ``metadata``."""
     options, framework, errors = parsing.options, parsing.framework, parsing.errors
     given = options.get("runPolicy")
     if given is not None and not isinstance(given, Mapping):
@@ -36,10 +37,11 @@ def parse(parsing: Parsing, groups: Sequence[ReplicaGroup], annotations: Any) ->
     def number(name: str, least: int = 0) -> int | None:
         return optional_integer(policy.get(name), f"{PATH}.{name}", least, errors)
 
+    ttl = number("ttlSecondsAfterFinished")
     force_delete_after = number("forceDeleteAfterSeconds")
     return RunPolicy(
         clean_pod_policy=_clean_pod_policy(policy, parsing),
-        ttl_seconds_after_finished=number("ttlSecondsAfterFinished"),
+        ttl_seconds_after_finished=None if managers.is_copy_of_multikueue(metadata) else ttl,
         active_deadline_seconds=number("activeDeadlineSeconds", 1),
         backoff_limit=number("backoffLimit"),
         pending_timeout_seconds=number("pendingTimeoutSeconds", 1),
@@ -49,7 +51,7 @@ def parse(parsing: Parsing, groups: Sequence[ReplicaGroup], annotations: Any) ->
         suspend=suspend is True,
         managed_by=text(policy.get("managedBy"), f"{PATH}.managedBy", errors),
         scheduler_name=text(options.get("schedulerName"), "spec.schedulerName", errors),
-        scheduling=parse_scheduling_policy.parse(policy.get("schedulingPolicy"), annotations, errors),
+        scheduling=parse_scheduling_policy.parse(policy.get("schedulingPolicy"), metadata.get("annotations"), errors),
         restart_scope=_restart_scope(policy, errors),
         max_restarts_per_replica=number("maxRestartsPerReplica"),
         failure_rules=parse_failure_policy.parse(policy.get("podFailurePolicy"), errors),

@@ -14,6 +14,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import (
     batch_job,
+    managers,
     owned_objects,
     pod_group,
     spec_hash,
@@ -73,7 +74,7 @@ def plan(
     job: DLJob, framework: Framework, observed: Observed, now: datetime, settings: PlanSettings = PlanSettings()
 ) -> Plan:
     """What to do for ``job`` at ``now``. With nothing to do the plan is empty: no write, no event."""
-    if job.run_policy.managed_by not in (*c.MANAGED_BY_US, *job.flavor.managers):
+    if not managers.is_ours(job):
         return Plan()
     whole = _plan(job, framework, observed, Surroundings(now, settings))
     return slices.cut_deletions(whole, settings.largest_slice)

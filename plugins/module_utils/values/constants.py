@@ -107,6 +107,9 @@ MANAGED_BY_US = (None, "", "dljob.operator/dljob-operator")
 """Values of runPolicy.managedBy for which this operator reconciles the job, besides the flavor's ``managers``; it
 ignores jobs with any other value."""
 
+LABEL_MULTIKUEUE_ORIGIN = "kueue.x-k8s.io/multikueue-origin"
+"""Kueue's label of a job that MultiKueue copied to a worker cluster."""
+
 MODE_LOCAL = "local"
 MODE_DISTRIBUTED = "dist"
 

@@ -126,6 +126,17 @@ def test_the_exit_of_the_program_counts_while_a_sidecar_runs() -> None:
     assert found.is_active, "it holds resources still"
 
 
+@pytest.mark.parametrize("phase", ["Running", "Succeeded"])
+def test_the_exit_of_the_last_container_counts_once_the_job_is_complete(phase: str) -> None:
+    """Kueue suspends a Job that is active when its MPIJob has succeeded. The kubelet reports the phase last."""
+    exited = pod("a", phase, ended(0))
+    found = observed(job(), exited)
+    assert not has_succeeded(found)
+    assert not has_failed(found)
+    assert found.phase == "Running"
+    assert is_done(observed(job(COMPLETE), exited))
+
+
 def test_pods_and_jobs_of_others() -> None:
     stranger = pod("a", "Running", metadata={"ownerReferences": [{"uid": "the-job", "controller": False}]})
     assert observed(job(), stranger).phase == "Pending"

@@ -1,0 +1,31 @@
+"""Which operator runs a job: ``spec.runPolicy.managedBy``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+
+
+def is_ours(job: DLJob) -> bool:
+    """Whether this operator runs ``job``."""
+    return job.run_policy.managed_by in (*c.MANAGED_BY_US, *job.flavor.managers)
+
+
+def names_another(resource: Mapping[str, Any], framework: Framework) -> bool:
+    """Whether ``resource``, which may be invalid, names another controller: then its errors are not ours to report."""
+    manager = as_mapping(as_mapping(resource.get("spec")).get("runPolicy")).get("managedBy")
+    ours = {*c.MANAGED_BY_US, *(name for flavor in framework.flavors for name in flavor.managers)}
+    return isinstance(manager, str) and manager not in ours
+
+
+def is_copy_of_multikueue(metadata: Mapping[str, Any]) -> bool:
+    """Whether Kueue copied the job from its manager cluster, and deletes the copy itself once it has its final status.
+
+    If it is gone before that, Kueue runs the job again.
+    """
+    return c.LABEL_MULTIKUEUE_ORIGIN in as_mapping(metadata.get("labels"))
