@@ -471,8 +471,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         f"(default: {TERMINATION_MESSAGE_POLICY_VARIABLE}, else {TERMINATION_MESSAGE_POLICIES[0]})")  # fmt: skip
     add("--gang-scheduler-name", type=_checked(gang_scheduler), metavar="NAME",
         default=os.environ.get(GANG_SCHEDULER_VARIABLE, ""),
-        help="start the pods of each job together or not at all: volcano, or the name of a scheduler with the "
-        f"coscheduling plugin; needs its PodGroups (default: {GANG_SCHEDULER_VARIABLE}, else none)")  # fmt: skip
+        help="start the pods of each job together or not at all: volcano, the name of a scheduler with the "
+        "coscheduling plugin, or scheduler-plugins for whatever scheduler the pods name; needs its PodGroups "
+        f"(default: {GANG_SCHEDULER_VARIABLE}, else none)")  # fmt: skip
     add("--mpi-kubectl-delivery-image", type=_checked(operator_defaults.image), metavar="IMAGE",
         default=os.environ.get(KUBECTL_DELIVERY_VARIABLE) or KUBECTL_DELIVERY_IMAGE,
         help="init container that brings kubectl to the launcher of an MPIJob v1 "

@@ -3,7 +3,8 @@
 The contract is training-operator's (`pkg/controller.v1/common/job.go` and `scheduling.go` of 1.9): the group has the
 job's name, Volcano finds its pods by an annotation and the coscheduling plugin by a label, and the group exists while
 the job is neither suspended nor finished. It differs in the number of members: a scheduler waits until so many pods of
-the group can run, and here it never waits for one that does not come. No replica counts that
+the group can run, and here it never waits for one that does not come, unless ``minAvailable`` is more than the job has
+replicas. No replica counts that
 
 - has succeeded, or has failed for good, so that another one may restart;
 - is of a type that waits for others in the start order: the group grows with each stage;
@@ -50,7 +51,7 @@ def applicable(scheduler: GangScheduler | None, job: DLJob, observed: Observed) 
 def _is_left_to(scheduler: GangScheduler, job: DLJob, pod: PodState) -> bool:
     """Whether the template of the pod's replica names no other scheduler; true for one that the job no longer has."""
     group = next((group for group in job.groups if group.type.lower() == pod.type), None)
-    return group is None or _scheduler_of(job, group.template_of(pod.index), scheduler) == scheduler.name
+    return group is None or scheduler.takes(_scheduler_of(job, group.template_of(pod.index), scheduler))
 
 
 def build(
@@ -66,15 +67,17 @@ def build(
     lower-case type.
     """
     templates = (template for group in job.groups for template in group.templates if template.indexes)
-    if not any(_scheduler_of(job, template, scheduler) == scheduler.name for template in templates):
+    if not any(scheduler.takes(_scheduler_of(job, template, scheduler)) for template in templates):
         return None
     policy = job.run_policy.scheduling
     members = _members(job, scheduler, observed, waiting, completed)
-    wanted = len(members) if policy.min_available is None else policy.min_available
-    count = max(1, min(wanted, len(members)))
+    count = _least(policy.min_available, len(members), _replicas(job))
+    # Those that start later need room too: else two jobs start their first stages, and neither's last one fits.
+    stages = _members(job, scheduler, observed, (), completed)
+    reserved = len(stages) if policy.min_available is None else count
     # what the user gives is for all replicas
     given = {} if any(completed.values()) else policy.min_resources
-    resources = given or _requests(islice(members, count))
+    resources = given or _requests(islice(stages, reserved))
     spec: dict[str, Any] = {"minMember": count}
     if resources:
         spec["minResources"] = dict(resources)
@@ -97,13 +100,27 @@ def build(
     return owned_objects.marked(job, manifest, manifest)
 
 
+def _least(min_available: int | None, members: int, replicas: int) -> int:
+    """How many of the ``members`` start together.
+
+    More than the job has ``replicas`` means, as in training-operator, that it waits until somebody lowers the number.
+    """
+    if min_available is None:
+        return max(1, members)
+    return min_available if min_available > replicas else max(1, min(min_available, members))
+
+
+def _replicas(job: DLJob) -> int:
+    return sum(len(template.indexes) for group in job.groups for template in group.templates)
+
+
 def join(scheduler: GangScheduler, job: DLJob, template: PodTemplate, metadata: Manifest, spec: dict[str, Any]) -> None:
     """Make a pod of ``job`` with this ``metadata``, which has labels and annotations, a member of the job's group.
 
     Not one whose template names another scheduler: the gang scheduler would not see when it starts.
     """
     spec["schedulerName"] = _scheduler_of(job, template, scheduler)
-    if spec["schedulerName"] != scheduler.name:
+    if not scheduler.takes(spec["schedulerName"]):
         return
     if scheduler.is_volcano:
         metadata["annotations"][ANNOTATION_POD_GROUP] = job.name
@@ -136,7 +153,7 @@ def _members(
         for group in job.groups
         if group.type not in waiting
         for template in group.templates
-        if _scheduler_of(job, template, scheduler) == scheduler.name
+        if scheduler.takes(_scheduler_of(job, template, scheduler))
         for index in template.indexes
         if index not in completed.get(group.type.lower(), ()) and (group.type.lower(), index) not in others
     ]

@@ -1,7 +1,8 @@
 """Gang schedulers, which start the pods of a group together or not at all: the names of their API.
 
 The value of ``--gang-scheduler-name`` means what it means in training-operator 1.9: ``volcano`` is Volcano, and any
-other name is that of a kube-scheduler with the coscheduling plugin of kubernetes-sigs/scheduler-plugins.
+other name is that of a kube-scheduler with the coscheduling plugin of kubernetes-sigs/scheduler-plugins. One name is
+special, see :data:`PLUGINS`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 VOLCANO = "volcano"
+PLUGINS = "scheduler-plugins"
+"""The name with which training-operator's documentation and tests turn coscheduling on: the templates of the pods then
+name the scheduler, and pods of any scheduler belong to the group of their job."""
 POD_GROUP = "PodGroup"
 VOLCANO_GROUP = "scheduling.volcano.sh"
 PLUGINS_GROUP = "scheduling.x-k8s.io"
@@ -37,6 +41,10 @@ class GangScheduler:
     @property
     def is_volcano(self) -> bool:
         return self.name == VOLCANO
+
+    def takes(self, scheduler_name: str) -> bool:
+        """Whether pods with that ``schedulerName`` belong to the group of their job."""
+        return self.name in (scheduler_name, PLUGINS)
 
     @property
     def group(self) -> str:

@@ -117,6 +117,21 @@ def test_a_replica_with_another_scheduler_does_not_count(scheduler: str) -> None
     assert group(made)["spec"]["minMember"] == 1
 
 
+def test_the_name_in_training_operators_documentation_takes_pods_of_any_scheduler() -> None:
+    """Its tests start it with scheduler-plugins, and their templates name scheduler-plugins-scheduler."""
+    job = torchjob(worker=1)
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["schedulerName"] = PLUGINS
+    made = cluster(job, "scheduler-plugins")
+    made.start()
+    assert group(made)["spec"]["minMember"] == 2
+    names = {name: pod["spec"]["schedulerName"] for name, pod in made.pods.items()}
+    assert names == {"example-job-master-0": "scheduler-plugins", "example-job-worker-0": PLUGINS}
+    for pod in made.pods.values():
+        assert pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "example-job"
+    made.settle()
+    assert has_group(made)
+
+
 @BOTH
 def test_a_job_that_leaves_all_pods_to_another_scheduler_has_no_group(scheduler: str) -> None:
     job = torchjob(worker=1)
@@ -127,11 +142,23 @@ def test_a_job_that_leaves_all_pods_to_another_scheduler_has_no_group(scheduler:
     assert not has_group(made)
 
 
-@pytest.mark.parametrize(("available", "members"), [(None, 4), (2, 2), (9, 4), (0, 1)])
+@pytest.mark.parametrize(("available", "members"), [(None, 4), (2, 2), (4, 4), (5, 5), (0, 1)])
 def test_how_many_pods_start_together(available: int | None, members: int) -> None:
     made = cluster(torchjob(worker=3, **policy(minAvailable=available)))
     made.start()
     assert group(made)["spec"]["minMember"] == members
+
+
+def test_more_than_all_replicas_counts_also_when_some_have_succeeded() -> None:
+    """As in training-operator the job waits until somebody lowers the number."""
+    made = cluster(torchjob(worker=3, **policy(minAvailable=5)))
+    made.start()
+    made.exit("worker", 0, 0)
+    made.settle()
+    assert group(made)["spec"]["minMember"] == 5
+    made.edit(lambda spec: spec["runPolicy"]["schedulingPolicy"].update(minAvailable=4))
+    made.settle()
+    assert group(made)["spec"]["minMember"] == 3
 
 
 def test_what_the_members_request() -> None:
@@ -307,12 +334,17 @@ def test_the_alpha_name_of_gpus_is_no_resource_of_the_group() -> None:
 
 def test_the_group_of_a_job_with_a_start_order_grows() -> None:
     """A group of all replicas would never be complete, because some of them wait for others to run."""
-    made = cluster(mpijob(2, launcherCreationPolicy="WaitForWorkersReady"), framework=MPI)
+    job = mpijob(2, launcherCreationPolicy="WaitForWorkersReady")
+    for type_, cpu in (("Launcher", "1"), ("Worker", "2")):
+        container = job["spec"]["mpiReplicaSpecs"][type_]["template"]["spec"]["containers"][0]
+        container["resources"] = {"requests": {"cpu": cpu}}
+    made = cluster(job, framework=MPI)
     made.settle()
-    assert group(made)["spec"]["minMember"] == 2
+    # the launcher's room is reserved: else two jobs whose workers run could wait for it for ever
+    assert group(made)["spec"] == {"minMember": 2, "minResources": {"cpu": "5"}}
     made.run_all()
     made.settle()
-    assert group(made)["spec"]["minMember"] == 3
+    assert group(made)["spec"] == {"minMember": 3, "minResources": {"cpu": "5"}}
 
 
 @BOTH
