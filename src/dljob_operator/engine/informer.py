@@ -242,13 +242,8 @@ class Informer:
         return True
 
     def _ignored(self, metadata: Object) -> None:
-        _LOG.warning(
-            "object ignored: its fields are nested too deeply",
-            extra=logs.fields(
-                **{**self._log_fields, "namespace": metadata.get("namespace"), "name": metadata["name"]},
-                limit=nesting.LIMIT,
-            ),
-        )
+        identity = {"namespace": metadata.get("namespace"), "name": metadata["name"]}
+        nesting.log_ignored(_LOG, **{**self._log_fields, **identity})
 
     def _watch(self, path: str) -> bool:
         """Read one watch to its end, which is no error: the next watch continues from there.

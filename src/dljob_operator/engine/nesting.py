@@ -8,9 +8,12 @@ that walks through an object recursively fails much earlier.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterator
 from typing import Any
+
+from dljob_operator import logs
 
 LIMIT = 100
 """Levels. The deepest fields of a PodTemplateSpec have about twenty."""
@@ -94,6 +97,11 @@ def _outline(text: bytes, *path: str) -> tuple[str, dict[str, str]]:
     if not metadata.keys() >= {"name", "uid", "resourceVersion"}:
         raise RecursionError("an object is nested too deeply, and has no identity")
     return type_, metadata
+
+
+def log_ignored(log: logging.Logger, **fields: object) -> None:
+    """Log in ``log`` that an object, which ``fields`` identify, is left out."""
+    log.warning("object ignored: its fields are nested too deeply", extra=logs.fields(**fields, limit=LIMIT))
 
 
 def is_too_deep(obj: Any) -> bool:

@@ -15,7 +15,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
-from dljob_operator import logs
 from dljob_operator.engine import nesting
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
@@ -119,11 +118,10 @@ class Reader:
     def _list(self, path: str) -> Iterator[Object]:
         for page in pages(lambda query: self._api.list_objects(path, query), {}, _PAGE):
             for item in page.get("items") or ():
-                if nesting.UNREADABLE not in item:
+                if nesting.UNREADABLE in item:
+                    nesting.log_ignored(_LOG, path=path, name=item["metadata"]["name"])
+                else:
                     yield item
-                    continue
-                fields = logs.fields(path=path, name=item["metadata"]["name"], limit=nesting.LIMIT)
-                _LOG.warning("object ignored: its fields are nested too deeply", extra=fields)
 
 
 def judge_all(reader: Reader, served: Mapping[str, Served], now: datetime, gang: GangScheduler | None = None) -> Answer:
