@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, managers
+from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
@@ -118,9 +118,7 @@ class FakeCluster:
         try:
             job = parse_job(self.resource, self.framework)
         except InvalidJob as e:
-            if managers.names_another(self.resource, self.framework):
-                return Plan()
-            return plan_invalid(self.resource, e.problems, self.now)
+            return plan_invalid(self.resource, self.framework, e.problems, self.now)
         others = {kind: list(objects.values()) for kind, objects in self.others.items()}
         observed = build_observed_state(
             self._owner, self.framework.container, self.pods.values(), self.services.values(), others

@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import nodes, r
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
-from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption, any_framework, managers
+from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption, any_framework
 from ansible_collections.dljob.operator.plugins.module_utils.logic import conclude as conclude_
 from ansible_collections.dljob.operator.plugins.module_utils.logic import plan as plan_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.resolve import (
@@ -202,11 +202,9 @@ def _owned_kinds(job: DLJob, framework: Framework, gang: GangScheduler | None) -
 
 def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) -> Plan:
     """What to create, to delete and to report. Pure but for its arguments."""
-    if parsed.job is None and managers.names_another(parsed.resource, parsed.framework):
-        return Plan()
     if parsed.job is None:
         began = min((pod.created for pod in observed.pods if pod.created), default="")
-        return plan_invalid(parsed.resource, parsed.problems, now, began)
+        return plan_invalid(parsed.resource, parsed.framework, parsed.problems, now, began)
     largest = slices.LARGEST if context.reader.has_watch else None
     settings = plan_.PlanSettings(context.settings.cluster_domain, largest, context.settings.gang)
     return plan_.plan(parsed.job, parsed.framework, observed, now, settings)

@@ -85,13 +85,14 @@ def state(resource: Manifest, own: PodState, pods: Iterable[PodState]) -> PodSta
     shown = newest or dataclasses.replace(own, pending_since=own.created)
     has_exited = shown.ended is not None and shown.ended.code == 0 and shown.terminated
     # Kueue suspends a Job that is still active when its MPIJob has succeeded, and the pod is deleted with its log. So
-    # an exit with 0 counts once the Job has ended by it; but at once beside a sidecar, which may run on
-    job_follows = has_exited and finished is None and not shown.is_active
+    # an exit counts once the Job has ended by it; but one with 0 at once beside a sidecar, which may run on
+    exit_counts = finished is not None or (has_exited and shown.is_active)
+    awaits_job = has_exited and not exit_counts
     if finished is not None:
         phase = "Failed" if failed else "Succeeded"
     else:
         # between two pods the replica waits for the next one
-        phase = "Running" if (shown.phase == "Running" or job_follows) and not shown.deleting else "Pending"
+        phase = "Running" if (shown.phase == "Running" or awaits_job) and not shown.deleting else "Pending"
     return dataclasses.replace(
         shown,
         type=own.type,
@@ -102,11 +103,10 @@ def state(resource: Manifest, own: PodState, pods: Iterable[PodState]) -> PodSta
         deleting=own.deleting,
         spec_hash=own.spec_hash,
         restarts=0,  # the Job counts them
-        # a nonzero exit counts once the Job has failed by it
-        terminated=shown.terminated and (finished is not None or has_exited) and not job_follows,
-        ended=None if (failed and has_exited) or job_follows else shown.ended,
+        terminated=shown.terminated and exit_counts,
+        ended=None if (failed and has_exited) or awaits_job else shown.ended,
         is_ready=shown.is_ready and not shown.deleting,
-        is_active=finished is None and not (has_exited and not shown.is_active),
+        is_active=finished is None and not awaits_job,
         reason=_reason(finished, shown) if failed and finished is not None else "",
         message=str(finished.get("message") or "") if failed and finished is not None else "",
         waiting="" if finished is not None else shown.waiting,

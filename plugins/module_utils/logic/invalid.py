@@ -15,17 +15,24 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status
     outcome,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
 
 
 def plan_invalid(
-    resource: Mapping[str, Any], problems: Sequence[str], now: datetime, first_pod_created: str = ""
+    resource: Mapping[str, Any],
+    framework: Framework,
+    problems: Sequence[str],
+    now: datetime,
+    first_pod_created: str = "",
 ) -> Plan:
     """Report the errors once per edit. A running job keeps the pods of its last valid spec; a new job is Failed.
 
     ``first_pod_created`` is the creation time (RFC 3339) of the first pod of a job without a status, "" where it has no
-    pods.
+    pods. A job that another controller runs is left alone.
     """
+    if managers.names_another(resource, framework):
+        return Plan()
     metadata, old = as_mapping(resource.get("metadata")), as_mapping(resource.get("status"))
     generation = metadata.get("generation")
     generation = generation if isinstance(generation, int) else 0

@@ -70,14 +70,14 @@ def build(
     if not any(scheduler.takes(_scheduler_of(job, template, scheduler)) for template in templates):
         return None
     policy = job.run_policy.scheduling
-    members = _members(job, scheduler, observed, waiting, completed)
-    count = _least(policy.min_available, len(members), _replicas(job))
+    members = _members(job, scheduler, observed, completed)
+    ready = sum(type_ not in waiting for type_, _ in members)
+    count = _least(policy.min_available, ready, _replicas(job))
     # Those that start later need room too: else two jobs start their first stages, and neither's last one fits.
-    stages = _members(job, scheduler, observed, (), completed)
-    reserved = len(stages) if policy.min_available is None else count
+    reserved = len(members) if policy.min_available is None else count
     # what the user gives is for all replicas
     given = {} if any(completed.values()) else policy.min_resources
-    resources = given or _requests(islice(stages, reserved))
+    resources = given or _requests(template for _, template in islice(members, reserved))
     spec: dict[str, Any] = {"minMember": count}
     if resources:
         spec["minResources"] = dict(resources)
@@ -100,14 +100,14 @@ def build(
     return owned_objects.marked(job, manifest, manifest)
 
 
-def _least(min_available: int | None, members: int, replicas: int) -> int:
-    """How many of the ``members`` start together.
+def _least(min_available: int | None, ready: int, replicas: int) -> int:
+    """How many of the ``ready`` members start together.
 
     More than the job has ``replicas`` means, as in training-operator, that it waits until somebody lowers the number.
     """
     if min_available is None:
-        return max(1, members)
-    return min_available if min_available > replicas else max(1, min(min_available, members))
+        return max(1, ready)
+    return min_available if min_available > replicas else max(1, min(min_available, ready))
 
 
 def _replicas(job: DLJob) -> int:
@@ -138,10 +138,9 @@ def _members(
     job: DLJob,
     scheduler: GangScheduler,
     observed: Observed,
-    waiting: Collection[str],
     completed: Mapping[str, Collection[int]],
-) -> list[PodTemplate]:
-    """The template of each replica that counts."""
+) -> list[tuple[str, PodTemplate]]:
+    """The type and the template of each replica that counts, or will once its type starts."""
     name = scheduler.pod_group(job.name)
     others = {
         (pod.type, pod.index)
@@ -149,9 +148,8 @@ def _members(
         if not pod.deleting and (pod.pod_group != name or pod.phase in ("Succeeded", "Failed"))
     }
     return [
-        template
+        (group.type, template)
         for group in job.groups
-        if group.type not in waiting
         for template in group.templates
         if scheduler.takes(_scheduler_of(job, template, scheduler))
         for index in template.indexes

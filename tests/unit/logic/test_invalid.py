@@ -8,13 +8,13 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
-from support.builders import NOW, UID, mxjob, stamp
+from support.builders import MXNET, NOW, UID, mxjob, stamp
 from support.fake_cluster import FakeCluster
 
 
 def test_a_job_that_was_never_valid_is_failed() -> None:
     resource = mxjob("digits").v1().option(RuntimeId="ignored").resource()
-    done = plan_invalid(resource, ["a is wrong", "b is wrong"], NOW)
+    done = plan_invalid(resource, MXNET, ["a is wrong", "b is wrong"], NOW)
     errors = "a is wrong; b is wrong"
     assert done.status
     assert (
@@ -96,14 +96,14 @@ def test_an_edit_after_the_end_changes_nothing() -> None:
 
 def test_a_rejected_job_that_is_edited_into_an_invalid_one_reports_it() -> None:
     held = {"state": "Failed", "observedGeneration": 0, "failure": {"reason": "RefusedByKubernetes"}}
-    done = plan_invalid(mxjob().status(**held, completionTime=stamp()).resource(), ["x is wrong"], NOW)
+    done = plan_invalid(mxjob().status(**held, completionTime=stamp()).resource(), MXNET, ["x is wrong"], NOW)
     assert done.status
     assert done.status["failure"]["reason"] == "FailedValidation"
 
 
 def test_an_invalid_job_has_a_runtime_id() -> None:
-    fresh = plan_invalid(mxjob().resource(), ["x"], NOW).status
-    known = plan_invalid(mxjob().status(runtimeId="aycw").resource(), ["x"], NOW).status
+    fresh = plan_invalid(mxjob().resource(), MXNET, ["x"], NOW).status
+    known = plan_invalid(mxjob().status(runtimeId="aycw").resource(), MXNET, ["x"], NOW).status
     assert fresh
     assert known
     assert (fresh["runtimeId"], known["runtimeId"]) == (naming.runtime_id(UID), "aycw")
@@ -114,7 +114,7 @@ def test_other_conditions_are_kept_and_an_old_failure_is_replaced() -> None:
     held = {"state": "Failed", "observedGeneration": 0, "failure": {"reason": "FailedValidation"}}
     for message, stays in (("x is wrong", True), ("y is wrong", False)):
         before = [{**c, "message": message, "lastUpdateTime": stamp(-5)} for c in held_conditions]
-        done = plan_invalid(mxjob().status(**held, conditions=before).resource(), ["x is wrong"], NOW)
+        done = plan_invalid(mxjob().status(**held, conditions=before).resource(), MXNET, ["x is wrong"], NOW)
         assert done.status
         created, failed = done.status["conditions"]
         assert (created, failed["message"]) == (before[0], "x is wrong")
@@ -122,7 +122,7 @@ def test_other_conditions_are_kept_and_an_old_failure_is_replaced() -> None:
 
 
 def test_a_long_list_of_errors_is_truncated() -> None:
-    done = plan_invalid(mxjob().resource(), ["x" * 900, "y" * 900], NOW)
+    done = plan_invalid(mxjob().resource(), MXNET, ["x" * 900, "y" * 900], NOW)
     assert done.status
     assert len(done.status["reason"]) <= 1024
 
@@ -131,7 +131,7 @@ def test_a_long_list_of_errors_is_truncated() -> None:
     "broken", [{"metadata": None}, {"status": None}, {"status": "x"}, {"status": {"conditions": None}}]
 )
 def test_any_malformed_job_is_reported(broken: dict[str, Any]) -> None:
-    done = plan_invalid({**mxjob().resource(), **broken}, ["x"], NOW)
+    done = plan_invalid({**mxjob().resource(), **broken}, MXNET, ["x"], NOW)
     assert done.status
     assert done.status["state"] == "Failed"
 

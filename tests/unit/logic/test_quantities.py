@@ -64,7 +64,7 @@ def test_the_job_is_refused_with_the_field() -> None:
         parse_job(job, MXNET)
     expected = "spec.mxReplicaSpecs.Worker.template.spec.containers[0].resources.requests[memory]: '1KiB'"
     assert any(problem.startswith(expected) for problem in refused.value.problems)
-    assert plan_invalid(job, refused.value.problems, NOW).status
+    assert plan_invalid(job, MXNET, refused.value.problems, NOW).status
 
 
 @pytest.mark.parametrize(
