@@ -130,8 +130,8 @@ options:
           objects:
             description:
               - Returns a list of manifests of the objects that the job owns besides its pods and their Services. Its
-                input is the cluster spec without C(task). While the job runs, that has C(running), the indexes of the
-                running replicas by type.
+                input is the cluster spec without C(task). While the job runs, that has C(created) and C(running), the
+                indexes of the replicas that have a pod, and that run, by type.
               - The operator adds namespace, owner reference and labels. It creates a missing object again, replaces one
                 of other content, except those with C(immutable) set to true and kinds that allow no change, and deletes
                 one that the hook no longer returns.
@@ -244,6 +244,14 @@ options:
             default: ""
           starts_in_order:
             description: Types whose C(starts_after) applies to every job, whatever their C(starts_after_if) says.
+            type: list
+            elements: str
+            default: []
+          waits_in_pod:
+            description:
+              - Types whose pods themselves wait for those in C(starts_after), with an init container for example.
+              - With a gang scheduler the first pod of such a type is created as soon as the others exist, so that the
+                scheduler starts all of them together.
             type: list
             elements: str
             default: []

@@ -22,8 +22,8 @@ role's files, ``settings`` what the administrator has set. A template whose repl
 templates of their own, also has ``groups`` (``{"large": {"replicas": 2, "annotations": {...}, "containers": [...],
 ...}}``), and the ``task`` of a replica in a group has the name of its ``group``; :func:`template_of` finds the template
 of a replica.
-The ``objects`` hook of a running job also gets ``running``, by type the indexes of the replicas that run
-(``{"Worker": [0, 2]}``).
+The ``objects`` hook of a running job also gets ``created`` and ``running``, by type the indexes of the replicas that
+have a pod, and that run (``{"Worker": [0, 2]}``).
 ``attempt`` counts how often all replicas restarted together (``restartScope: Job``).
 Ranks number all replicas, in the order in which the framework declares its types. ``task`` is the replica for which a
 hook computes an environment or a pod; hooks for the whole job get none.

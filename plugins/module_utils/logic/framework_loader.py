@@ -212,6 +212,7 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.
         "managers",
         "batch_jobs",
         "starts_in_order",
+        "waits_in_pod",
     ):
         if key in values:
             values[key] = _texts(f"{where}.{key}", values[key])
@@ -236,6 +237,7 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.
         "replica_fields",
         "batch_jobs",
         "starts_in_order",
+        "waits_in_pod",
         "default_restart_policies",
     ):
         for name in values.get(key) or ():

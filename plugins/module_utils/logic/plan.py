@@ -202,7 +202,8 @@ def _active(
     policy = restart_all if as_one else restart_job
     progress = Progress(hashes, retries, completed, attempt, is_new_spec=changed, ignored=ignored)
     actions = policy.next_actions(job, observed, progress, surroundings.now)
-    held_back = start_order.waiting_types(job, framework, current, completed)
+    gang = pod_group.applicable(surroundings.settings.gang, job, observed)
+    held_back = start_order.waiting_types(job, framework, current, completed, gang is not None)
     if held_back:
         starts = tuple(start for start in actions.starts if start.group.type not in held_back)
         actions = dataclasses.replace(actions, starts=starts)
@@ -237,12 +238,12 @@ def _active(
     is_partial = len(starts) < len(actions.starts)
     cluster = build_cluster_spec(job, framework, attempt)
     shared, config_maps = shared_env_configmap.due(job, framework.hooks.environment, cluster, observed, bool(starts))
-    gang = pod_group.applicable(surroundings.settings.gang, job, observed)
     context = PodContext(framework, cluster, hashes, surroundings.settings.cluster_domain, shared, gang)
     pods = tuple(_build_replica(job, start, context) for start in starts)
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
-    objects = owned_objects.build(job, framework, {**cluster, "running": replica_statuses.running(job, current)})
-    group = pod_group.build(job, gang, observed, held_back, completed) if gang else None
+    objects = owned_objects.build(job, framework, {**cluster, **replica_statuses.present(job, current)})
+    after_gang = start_order.types_after_gang(job, framework, current, completed)
+    group = pod_group.build(job, gang, observed, after_gang, completed) if gang else None
     if group:
         objects = (*objects, group)
     missing, changed_objects = owned_objects.missing(objects, observed), owned_objects.changed(objects, observed)

@@ -43,6 +43,7 @@ SUCCEEDS_BY_TARGET = "target"
 SUCCEEDS_BY_ALL = "all"
 SUCCEEDS_BY_ANY = "any"
 
+AFTER_CREATED = "created"
 AFTER_READY = "ready"
 AFTER_RUNNING = "running"
 AFTER_COMPLETED = "completed"
@@ -124,6 +125,9 @@ class ApiFlavor:
     all versions. See :func:`..logic.flavors.flavor_of`."""
     starts_in_order: tuple[str, ...] = ()
     """Types whose ``starts_after`` applies to every job of the flavor, whatever their ``starts_after_if`` says."""
+    waits_in_pod: tuple[str, ...] = ()
+    """Types whose pods themselves wait for those in ``starts_after``. With a gang scheduler the first pod of such a
+    type is created as soon as the others exist, so that the scheduler starts all of them together."""
     batch_jobs: tuple[str, ...] = ()
     """Types whose only replica a batch/v1 Job, ``<job>-<type>``, runs and restarts. Clients look for that Job."""
     type_field: str = "replicaType"
@@ -176,9 +180,13 @@ class ApiFlavor:
     environment_in: str = "named"
     """named: only the framework's container gets the environment; all: every container of the pod."""
 
-    def starts_after(self, type_: ReplicaType, spec: Mapping[str, Any]) -> Mapping[str, str]:
-        """The start order of a type in a job with that spec; empty where there is none."""
-        return type_.starts_after if type_.name in self.starts_in_order else type_.starts_after_with(spec)
+    def starts_after(self, type_: ReplicaType, spec: Mapping[str, Any], in_gang: bool = False) -> Mapping[str, str]:
+        """The start order of a type in a job with that spec, whose pods a gang scheduler starts if ``in_gang``.
+
+        Empty where there is none.
+        """
+        after = type_.starts_after if type_.name in self.starts_in_order else type_.starts_after_with(spec)
+        return dict.fromkeys(after, AFTER_CREATED) if in_gang and type_.name in self.waits_in_pod else after
 
     def default_policy_of(self, type_: str) -> str:
         """The restart policy of replicas of a type whose job gives none."""

@@ -30,9 +30,12 @@ def env(resource: Resource, type_: str) -> str:
     return " ".join(f"{one['name']}={one['value']}" for one in container.get("env", ()))
 
 
-def objects(resource: Resource, running: tuple[int, ...] = ()) -> dict[str, Any]:
+def objects(
+    resource: Resource, running: tuple[int, ...] = (), created: tuple[int, ...] | None = None
+) -> dict[str, Any]:
     job = parse_job(resource, MPI)
-    cluster = {**build_cluster_spec(job, MPI), "running": {"Worker": list(running)}}
+    present = {"created": running if created is None else created, "running": running}
+    cluster = {**build_cluster_spec(job, MPI), **{state: {"Worker": list(of)} for state, of in present.items()}}
     return {one["kind"]: one for one in owned_objects.build(job, MPI, cluster)}
 
 
@@ -137,7 +140,7 @@ def test_the_script_runs_the_command_in_the_pod(spec: Resource, container: list[
 
 def test_the_launchers_rights() -> None:
     """In no other pod: a worker that is not there yet may be the pod of another job."""
-    made = objects(mpijob_v1(worker=12), running=(1, 10))
+    made = objects(mpijob_v1(worker=12), running=(1,), created=(1, 10))
     assert set(made) == {"ConfigMap", "ServiceAccount", "Role", "RoleBinding"}, "no Secret"
     assert {made[kind]["metadata"]["name"] for kind in ("ServiceAccount", "Role", "RoleBinding")} == {"pi-launcher"}
     pods, run = made["Role"]["rules"]

@@ -13,7 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_schedul
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
-from support.builders import MPI, PYTORCH, Resource, grouped, mpijob, pytorchjob
+from support.builders import MPI, PYTORCH, Resource, grouped, mpijob, mpijob_v1, pytorchjob
 from support.fake_cluster import FakeCluster
 
 PLUGINS, VOLCANO = "scheduler-plugins-scheduler", "volcano"
@@ -345,6 +345,44 @@ def test_the_group_of_a_job_with_a_start_order_grows() -> None:
     made.run_all()
     made.settle()
     assert group(made)["spec"] == {"minMember": 3, "minResources": {"cpu": "5"}}
+
+
+@BOTH
+def test_a_launcher_that_waits_in_its_pod_starts_with_the_gang(scheduler: str) -> None:
+    """MPIJobs of v1. Were it created later, the workers of two jobs could leave no room for a launcher."""
+    made = cluster(mpijob_v1(worker=2), scheduler, MPI)
+    made.step()
+    assert sorted(made.pods) == ["pi-worker-0", "pi-worker-1"]
+    assert group(made)["spec"]["minMember"] == 3, "the scheduler waits for the launcher"
+    made.step()
+    assert sorted(made.pods) == ["pi-launcher", "pi-worker-0", "pi-worker-1"]
+    (role,) = made.others["Role"].values()
+    assert role["rules"][1]["resourceNames"] == ["pi-worker-0", "pi-worker-1"], "before the launcher's pod"
+    made.settle()
+    assert group(made)["spec"]["minMember"] == 3
+
+
+def test_a_launcher_of_the_gang_waits_for_each_worker_to_exist() -> None:
+    """Its Role names those that exist, and is written with its pod."""
+    made = cluster(mpijob_v1(worker=2), framework=MPI)
+    made.step()
+    del made.pods["pi-worker-1"]
+    assert [pod["metadata"]["name"] for pod in made.planned().pods] == ["pi-worker-1"]
+    assert group(made)["spec"]["minMember"] == 3
+
+
+def test_a_startup_policy_still_holds_a_launcher_back() -> None:
+    job = mpijob_v1(worker=1)
+    job["spec"]["runPolicy"] = {
+        "startupPolicy": {"dependsOn": {"Launcher": [{"replicaType": "Worker", "condition": "Running"}]}}
+    }
+    made = cluster(job, framework=MPI)
+    made.settle()
+    assert sorted(made.pods) == ["pi-worker-0"]
+    assert group(made)["spec"]["minMember"] == 1, "a group with the launcher would never be complete"
+    made.start()
+    assert sorted(made.pods) == ["pi-launcher", "pi-worker-0"]
+    assert group(made)["spec"]["minMember"] == 2
 
 
 @BOTH

@@ -1,8 +1,9 @@
 """What an MPIJob v1 needs besides its variables: a kubectl, the rights to use it on its workers, and the scripts.
 
 Source: training-operator 1.9's MPIJob. Names, paths and meanings are its own. The Role also permits ``get`` on
-``pods/exec``, which kubectl 1.31 and later uses first, and names the workers that run, not all that the job will have.
-So the launcher starts once all its workers are ready, and its init container waits for none.
+``pods/exec``, which kubectl 1.31 and later uses first, and names the workers that exist, not all that the job will
+have. So the launcher starts once all its workers are ready, and its init container waits for none. In a gang it is
+created once they exist, and the init container waits.
 """
 
 from __future__ import annotations
@@ -133,12 +134,12 @@ def _metadata(cluster: Cluster, name: str) -> Mapping[str, Any]:
 
 
 def _rules(cluster: Cluster) -> Sequence[Mapping[str, Any]]:
-    """The launcher may read pods, and run commands in the workers that run.
+    """The launcher may read pods, and run commands in the workers that exist.
 
     Not in others: until the job has a pod of that name, it may be that of another job.
     """
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
-    workers = _running(cluster)
+    workers = _hosts(cluster, "created")
     if workers:  # an empty list of names would mean all pods of the namespace
         rules.append(
             {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create", "get"], "resourceNames": workers}
@@ -153,14 +154,14 @@ def _hostfile(cluster: Cluster) -> str:
 
 def _discover_hosts(cluster: Cluster) -> str:
     """A script that prints the hosts that run now, one a line, each with its slots."""
-    hosts = [*_own_host(cluster), *_running(cluster)]
+    hosts = [*_own_host(cluster), *_hosts(cluster, "running")]
     return "".join(["#!/bin/sh\n", *(f"echo {host}:{slots_of(cluster)}\n" for host in hosts)])
 
 
-def _running(cluster: Cluster) -> list[str]:
-    """The workers that run now, by name as in training-operator: worker-10 before worker-2."""
+def _hosts(cluster: Cluster, state: str) -> list[str]:
+    """The workers that are ``created`` or ``running``, by name as in training-operator: worker-10 before worker-2."""
     workers = cluster["replicas"].get(WORKER, ())
-    return sorted(workers[index]["host"] for index in cluster.get("running", {}).get(WORKER, ()))
+    return sorted(workers[index]["host"] for index in cluster.get(state, {}).get(WORKER, ()))
 
 
 def _kubexec(cluster: Cluster) -> str:

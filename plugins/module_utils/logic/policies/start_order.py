@@ -1,4 +1,4 @@
-"""Start order: which replica types wait until other types are ready, run or have completed.
+"""Start order: which replica types wait until other types exist, run, are ready or have completed.
 
 The framework's declaration (``starts_after``) and the job's ``runPolicy.startupPolicy`` say so; both apply.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
     AFTER_COMPLETED,
+    AFTER_CREATED,
     AFTER_READY,
     AFTER_RUNNING,
     Framework,
@@ -16,23 +17,42 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.framework im
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 
-_STATES = {AFTER_READY: "ready", AFTER_RUNNING: "running", AFTER_COMPLETED: "completed"}
+_STATES = {
+    AFTER_CREATED: "created",
+    AFTER_READY: "ready",
+    AFTER_RUNNING: "running",
+    AFTER_COMPLETED: "completed",
+}
 
 
 def waiting_types(
-    job: DLJob, framework: Framework, current: Observed, completed: Mapping[str, set[int]]
+    job: DLJob, framework: Framework, current: Observed, completed: Mapping[str, set[int]], in_gang: bool = False
 ) -> dict[str, str]:
     """The types of ``job`` of which no pod may be created yet, each with what it waits for, as a sentence.
 
     ``current`` has the pods of the current spec and attempt, ``completed`` the indexes of the replicas that have
-    succeeded, by lower-case type. Types that the job does not have delay nothing. Existing pods stay, even if a replica
-    of an earlier type is no longer ready.
+    succeeded, by lower-case type. ``in_gang`` says whether a gang scheduler starts the pods. Types that the job does
+    not have delay nothing. Existing pods stay, even if a replica of an earlier type is no longer ready.
     """
     found: dict[str, str] = {}
-    for type_, other, state in _dependencies(job, framework):
+    for type_, other, state in _dependencies(job, framework, in_gang):
         if type_ not in found and not _has_reached(job, other, state, current, completed):
             found[type_] = f"{type_} starts once all replicas of {other} are {_STATES[state]}"
     return found
+
+
+def types_after_gang(
+    job: DLJob, framework: Framework, current: Observed, completed: Mapping[str, set[int]]
+) -> frozenset[str]:
+    """The types that a gang scheduler cannot start with the others, since these have to start first.
+
+    Arguments as in :func:`waiting_types`. A type that only waits for others to exist is none of them.
+    """
+    return frozenset(
+        type_
+        for type_, other, state in _dependencies(job, framework, in_gang=True)
+        if state != AFTER_CREATED and not _has_reached(job, other, state, current, completed)
+    )
 
 
 def reason(waiting: Mapping[str, str], job: DLJob, current: Observed, completed: Mapping[str, set[int]]) -> str:
@@ -46,10 +66,11 @@ def _lacks_pods(group: ReplicaGroup, current: Observed, completed: Mapping[str, 
     return not present.union(completed.get(group.type.lower(), ())).issuperset(range(group.replicas))
 
 
-def _dependencies(job: DLJob, framework: Framework) -> Iterator[tuple[str, str, str]]:
+def _dependencies(job: DLJob, framework: Framework, in_gang: bool) -> Iterator[tuple[str, str, str]]:
     options = {**job.options, **job.object_options}
     for type_ in framework.replica_types:
-        for others in (job.flavor.starts_after(type_, options), job.run_policy.starts_after.get(type_.name, {})):
+        declared = job.flavor.starts_after(type_, options, in_gang)
+        for others in (declared, job.run_policy.starts_after.get(type_.name, {})):
             yield from ((type_.name, other, state) for other, state in others.items())
 
 
@@ -65,4 +86,6 @@ def _has_reached(job: DLJob, type_: str, state: str, current: Observed, complete
 def _is_in(pod: PodState, state: str) -> bool:
     if state == AFTER_COMPLETED:
         return False
+    if state == AFTER_CREATED:
+        return True
     return pod.is_ready if state == AFTER_READY else pod.phase == "Running"

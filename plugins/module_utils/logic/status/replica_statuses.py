@@ -39,13 +39,15 @@ def count(job: DLJob, observed: Observed, completed: dict[str, set[int]]) -> dic
     return counts
 
 
-def running(job: DLJob, observed: Observed) -> dict[str, list[int]]:
-    """By type the indexes of the replicas that run, for the ``objects`` hook."""
-    found: dict[str, list[int]] = {}
+def present(job: DLJob, observed: Observed) -> dict[str, dict[str, list[int]]]:
+    """For the ``objects`` hook: by type the indexes of the replicas that have a pod (``created``), and that run."""
+    created: dict[str, list[int]] = {}
+    running: dict[str, list[int]] = {}
     for group in job.groups:
-        up = {p.index for p in observed.pods_of(group.type) if not p.deleting and state_of(p) == RUNNING}
-        found[group.type] = sorted(index for index in up if index < group.replicas)
-    return found
+        pods = [p for p in observed.pods_of(group.type) if not p.deleting and p.index < group.replicas]
+        created[group.type] = sorted({p.index for p in pods})
+        running[group.type] = sorted({p.index for p in pods if state_of(p) == RUNNING})
+    return {"created": created, "running": running}
 
 
 def render(job: DLJob, counts: dict[str, Counter[str]]) -> Any:
