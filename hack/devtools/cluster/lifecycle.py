@@ -159,7 +159,7 @@ def start_own_engine(session: Session) -> Engine:
         if (settings.cache_dir / "packages").is_dir() and list((settings.cache_dir / "packages").glob("engine-*")):
             step.skip()
         tree = engines.ensure_packages(settings)
-    with session.report.step("engine-start", "Docker engine, started"):
+    with session.report.step("engine-start", "Docker engine, started"), network.reserving():
         # an earlier engine may hang, or may have been killed while it stopped
         engines.stop(settings, session.state.supervisor)
         if not session.state.engine:

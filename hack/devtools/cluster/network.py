@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import ipaddress
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from devtools.cluster import shell
@@ -11,6 +14,7 @@ from devtools.cluster.errors import ClusterError
 
 Network = ipaddress.IPv4Network
 
+LINKS = Path("/sys/class/net")
 CANDIDATES = tuple(Network(f"172.30.{third}.0/22") for third in range(100, 164, 4))
 """Blocks for one engine: a quarter for the cluster, one for the default bridge, the rest for other networks."""
 POD_SUBNET = "10.240.0.0/12"
@@ -73,6 +77,22 @@ def choose_block(taken: Iterable[Network], candidates: Iterable[Network] = CANDI
         "no free subnet for the cluster network among 172.30.100.0 to 172.30.163.255",
         "remove the routes that overlap this range",
     )
+
+
+@contextlib.contextmanager
+def reserving() -> Iterator[None]:
+    """Let one cluster of this machine at a time choose a block, until it has a link with it.
+
+    Routes show which blocks are taken, so of two clusters that start within these seconds both would choose the same.
+    The lock is on the kernel's folder of links, of which there is one whatever the clusters' caches are, and which
+    leaves no file behind.
+    """
+    folder = os.open(LINKS, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def free_block() -> Network:
