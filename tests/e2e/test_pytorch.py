@@ -39,12 +39,15 @@ def etcd(here: Cluster) -> str:
 
 
 def etcd_value(here: Cluster, service: str, key: str) -> str | None:
-    """The value of a key of etcd, as a client in the cluster reads it; None if etcd has no such key."""
+    """The value of a key of etcd, as a client in the cluster reads it.
+
+    None if etcd has no such key, or is not ready: on a busy machine it may miss the second of its probe.
+    """
     path = f"/api/v1/namespaces/{here.namespace}/services/{service}:2379/proxy/v2/keys/{key}"
     try:
         return str(json.loads(kubectl(here, "get", "--raw", path))["node"]["value"])
     except AssertionError as error:
-        if "(NotFound)" not in str(error):
+        if not any(reason in str(error) for reason in ("(NotFound)", "(ServiceUnavailable)")):
             raise
         return None
 
