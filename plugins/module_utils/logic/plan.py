@@ -242,8 +242,10 @@ def _active(
     pods = tuple(_build_replica(job, start, context) for start in starts)
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
     objects = owned_objects.build(job, framework, {**cluster, **replica_statuses.present(job, current)})
-    after_gang = start_order.types_after_gang(job, framework, current, completed)
-    group = pod_group.build(job, gang, observed, after_gang, completed) if gang else None
+    group = None
+    if gang:
+        after_gang = start_order.types_after_gang(job, framework, current, completed)
+        group = pod_group.build(job, gang, observed, after_gang, completed)
     if group:
         objects = (*objects, group)
     missing, changed_objects = owned_objects.missing(objects, observed), owned_objects.changed(objects, observed)
