@@ -16,6 +16,7 @@ from support.builders import (
     MXJob,
     caffe2job,
     mpijob,
+    mpijob_v1,
     mxjob,
     pytorchjob,
     tfjob,
@@ -222,6 +223,7 @@ def other_objects() -> list[Scenario]:
             exits(launcher=0),
             settings=GANG,
         ),
+        Scenario("gang-launcher", MPI, mpijob_v1(2), exits(launcher=0), settings=GANG),
         Scenario(
             "adopted",
             PYTORCH,
