@@ -159,18 +159,12 @@ def start_own_engine(session: Session) -> Engine:
         if (settings.cache_dir / "packages").is_dir() and list((settings.cache_dir / "packages").glob("engine-*")):
             step.skip()
         tree = engines.ensure_packages(settings)
-    with session.report.step("engine-start", "Docker engine, started"), network.reserving():
+    with session.report.step("engine-start", "Docker engine, started"):
         # an earlier engine may hang, or may have been killed while it stopped
         engines.stop(settings, session.state.supervisor)
-        if not session.state.engine:
-            session.record(name=settings.name, engine="own", block=str(network.free_block()))
-        # after a crash the old bridge still has the subnet; after a reboot another network may use it
-        elif not network.link_exists(settings.bridge) and _taken(network.Network(session.state.block)):
-            raise ClusterError(
-                f"another network now uses the cluster's addresses {session.state.block}",
-                "run cluster-down, then cluster",
-            )
-        machine.enter(settings.ident, engines.PRIVATE_RUN_DIRS)
+        session.record(name=settings.name, engine="own")  # before the registration, which only `down` removes
+        chosen = machine.enter(settings.ident, engines.PRIVATE_RUN_DIRS, lambda others: choose_block(session, others))
+        session.record(block=chosen)
         claim = slots.claim(settings.cache_dir, settings.state_dir, session.state.slot)
         make_room(session)
         session.record(slot=claim.number, docker_host=f"unix://{settings.run_dir}/docker.sock")
@@ -203,9 +197,17 @@ def make_room(session: Session) -> None:
         )
 
 
-def _taken(block: network.Network) -> bool:
-    routes = network.parse_routes(Path("/proc/net/route").read_text())
-    return any(block.overlaps(route) for route in routes)
+def choose_block(session: Session, others: list[str]) -> str:
+    """The recorded block of this cluster, else one that neither ``others``, clusters that start, nor a route uses."""
+    taken, block = [*network.routes(), *map(network.Network, others)], session.state.block
+    if not block:
+        return str(network.choose_block(taken))
+    # after a crash the old bridge still has the block; after a reboot another network may use it
+    if not network.link_exists(session.settings.bridge) and any(network.Network(block).overlaps(x) for x in taken):
+        raise ClusterError(
+            f"another network now uses the cluster's addresses {block}", "run cluster-down, then cluster"
+        )
+    return block
 
 
 # ---- node image

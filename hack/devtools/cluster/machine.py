@@ -1,4 +1,4 @@
-"""Resources that all engines on one machine share: kernel settings that they change, mount points that they need.
+"""What all engines on one machine share: kernel settings that they change, mount points, and address space.
 
 The first engine saves the original values and the last one restores them, so that stopping one cluster does not affect
 another, and a second cluster does not save the first one's changes as the original values.
@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from devtools.cluster import sysctl
@@ -33,8 +33,18 @@ def _locked(shared: Path) -> Iterator[None]:
                 return
 
 
-def enter(ident: str, mount_points: Sequence[str], shared: Path = SHARED, kernel: Path = sysctl.ROOT) -> None:
-    """Register the engine ``ident`` and create the missing mount points. Idempotent."""
+def enter(
+    ident: str,
+    mount_points: Sequence[str],
+    choose: Callable[[list[str]], str],
+    shared: Path = SHARED,
+    kernel: Path = sysctl.ROOT,
+) -> str:
+    """Register the engine ``ident`` and create the missing mount points. Idempotent.
+
+    Returns the engine's addresses: what ``choose`` returns when given those of all other engines. Routes alone do not
+    show these: an engine has addresses for seconds before it has a link.
+    """
     with _locked(shared):
         users, before = shared / "users", shared / "before.json"
         users.mkdir(parents=True, exist_ok=True)
@@ -44,7 +54,10 @@ def enter(ident: str, mount_points: Sequence[str], shared: Path = SHARED, kernel
         for path in mount_points:
             Path(path).mkdir(parents=True, exist_ok=True)
         sysctl.raise_limits(kernel)  # a limit that cannot be raised may still be sufficient
-        (users / ident).touch()
+        others = [user.read_text() for user in users.iterdir() if user.name != ident]
+        chosen = choose([block for block in others if block])  # a process killed while it wrote one left it empty
+        (users / ident).write_text(chosen)
+        return chosen
 
 
 def leave(ident: str, shared: Path = SHARED, kernel: Path = sysctl.ROOT) -> list[str]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import ipaddress
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from devtools.cluster import shell
@@ -50,7 +47,7 @@ def host_mtu() -> int:
     """The MTU of the host's default interface; 1500 if it is unknown."""
     try:
         link = default_interface(Path("/proc/net/route").read_text())
-        return int(Path("/sys/class/net", link, "mtu").read_text()) if link else 1500
+        return int((LINKS / link / "mtu").read_text()) if link else 1500
     except (OSError, ValueError):
         return 1500
 
@@ -68,35 +65,20 @@ def spare_pool(block: Network) -> Network:
 
 
 def choose_block(taken: Iterable[Network], candidates: Iterable[Network] = CANDIDATES) -> Network:
-    """The first candidate that overlaps no route of the host."""
+    """The first candidate that overlaps none of ``taken``."""
     used = list(taken)
     for candidate in candidates:
-        if not any(candidate.overlaps(route) for route in used):
+        if not any(candidate.overlaps(other) for other in used):
             return candidate
     raise ClusterError(
         "no free subnet for the cluster network among 172.30.100.0 to 172.30.163.255",
-        "remove the routes that overlap this range",
+        "stop the clusters, or remove the routes, that use this range",
     )
 
 
-@contextlib.contextmanager
-def reserving() -> Iterator[None]:
-    """Let one cluster of this machine at a time choose a block, until it has a link with it.
-
-    Routes show which blocks are taken, so of two clusters that start within these seconds both would choose the same.
-    The lock is on the kernel's folder of links, of which there is one whatever the clusters' caches are, and which
-    leaves no file behind.
-    """
-    folder = os.open(LINKS, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
-
-
-def free_block() -> Network:
-    return choose_block(parse_routes(Path("/proc/net/route").read_text()))
+def routes() -> list[Network]:
+    """The destinations of the host's routes."""
+    return parse_routes(Path("/proc/net/route").read_text())
 
 
 def egress_rules(table: str, subnet: Network) -> str:
@@ -131,7 +113,7 @@ def remove_egress(table: str, env: Mapping[str, str]) -> None:
 
 
 def link_exists(name: str) -> bool:
-    return Path("/sys/class/net", name).exists()
+    return (LINKS / name).exists()
 
 
 def add_bridge(name: str, subnet: Network, mtu: int, env: Mapping[str, str]) -> None:
@@ -145,7 +127,7 @@ def add_bridge(name: str, subnet: Network, mtu: int, env: Mapping[str, str]) -> 
 def bridge_ports(name: str) -> list[str]:
     """The interfaces attached to a bridge."""
     try:
-        return sorted(entry.name for entry in Path("/sys/class/net", name, "brif").iterdir())
+        return sorted(entry.name for entry in (LINKS / name / "brif").iterdir())
     except OSError:
         return []
 
