@@ -58,7 +58,7 @@ def parse(parsing: Parsing, groups: Sequence[ReplicaGroup], metadata: Mapping[st
         starts_after=parse_startup_policy.parse(
             policy.get("startupPolicy"),
             {
-                type_.name: parsing.flavor.starts_after(type_, options)
+                type_.name: parsing.flavor.starts_after(type_, options, in_gang=False)
                 for group in groups
                 if (type_ := framework.type_named(group.type))
             },

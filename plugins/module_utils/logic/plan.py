@@ -203,8 +203,9 @@ def _active(
     progress = Progress(hashes, retries, completed, attempt, is_new_spec=changed, ignored=ignored)
     actions = policy.next_actions(job, observed, progress, surroundings.now)
     gang = pod_group.applicable(surroundings.settings.gang, job, observed)
-    held_back = start_order.waiting_types(job, framework, current, completed, gang is not None)
-    if held_back:
+    waiting = start_order.waits(job, framework, current, completed, gang is not None)
+    if waiting:
+        held_back = {wait.type for wait in waiting}
         starts = tuple(start for start in actions.starts if start.group.type not in held_back)
         actions = dataclasses.replace(actions, starts=starts)
     left = deadlines.time_left(job, report.started, surroundings.now)
@@ -230,7 +231,7 @@ def _active(
         report.restarting(actions.restarted, [failure.explain(job, p) for p in actions.restarted])
     _report_phase(job, current, report, counts, anew=bool(actions.begins) or (as_one and changed))
     if not report.reason:
-        report.waiting(start_order.reason(held_back, job, current, completed))
+        report.waiting(start_order.reason(waiting, job, current, completed))
     forced = force_delete.due(job, observed.pods, surroundings.now)
     if not forced:  # else the state of their nodes decides what to report
         _report_stuck(job, observed, report, surroundings.now)
@@ -241,11 +242,12 @@ def _active(
     context = PodContext(framework, cluster, hashes, surroundings.settings.cluster_domain, shared, gang)
     pods = tuple(_build_replica(job, start, context) for start in starts)
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
-    objects = owned_objects.build(job, framework, {**cluster, **replica_statuses.present(job, current)})
+    objects: tuple[owned_objects.Manifest, ...] = ()
+    if framework.hooks.objects:
+        objects = owned_objects.build(job, framework, {**cluster, **replica_statuses.present(job, current)})
     group = None
     if gang:
-        after_gang = start_order.types_after_gang(job, framework, current, completed)
-        group = pod_group.build(job, gang, observed, after_gang, completed)
+        group = pod_group.build(job, gang, observed, start_order.types_after_gang(waiting), completed)
     if group:
         objects = (*objects, group)
     missing, changed_objects = owned_objects.missing(objects, observed), owned_objects.changed(objects, observed)

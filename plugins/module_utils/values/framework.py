@@ -180,7 +180,7 @@ class ApiFlavor:
     environment_in: str = "named"
     """named: only the framework's container gets the environment; all: every container of the pod."""
 
-    def starts_after(self, type_: ReplicaType, spec: Mapping[str, Any], in_gang: bool = False) -> Mapping[str, str]:
+    def starts_after(self, type_: ReplicaType, spec: Mapping[str, Any], in_gang: bool) -> Mapping[str, str]:
         """The start order of a type in a job with that spec, whose pods a gang scheduler starts if ``in_gang``.
 
         Empty where there is none.

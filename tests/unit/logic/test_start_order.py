@@ -51,16 +51,26 @@ def test_only_for_jobs_that_ask_for_it(order: str | None, waits: bool) -> None:
 @pytest.mark.parametrize(
     ("waiting", "text"),
     [
-        ({}, ""),
-        ({"Server": "a"}, ""),
-        ({"Scheduler": "a"}, "a"),
-        ({"Server": "a", "Worker": "b"}, "b"),
-        ({"Chief": "a", "Worker": "b", "Scheduler": "c"}, "b"),
+        ([], ""),
+        (["Server"], ""),
+        (["Scheduler"], "Scheduler starts once all replicas of Other are ready"),
+        (["Server", "Worker"], "Worker starts once all replicas of Other are ready"),
+        (["Chief", "Worker", "Scheduler"], "Worker starts once all replicas of Other are ready"),
     ],
 )
-def test_the_reason_is_about_a_type_that_has_replicas(waiting: dict[str, str], text: str) -> None:
+def test_the_reason_is_about_a_type_that_has_replicas(waiting: list[str], text: str) -> None:
     job = mxjob().v1().scheduler(1).servers(0).workers(2).job()
-    assert start_order.reason(waiting, job, Observed(), {}) == text
+    assert (
+        start_order.reason([start_order.Wait(type_, "Other", "ready") for type_ in waiting], job, Observed(), {})
+        == text
+    )
+
+
+@pytest.mark.parametrize(
+    ("states", "after"), [(["created"], set()), (["ready"], {"Launcher"}), (["created", "running"], {"Launcher"})]
+)
+def test_a_type_that_only_waits_for_pods_to_exist_starts_with_the_gang(states: list[str], after: set[str]) -> None:
+    assert start_order.types_after_gang([start_order.Wait("Launcher", "Worker", state) for state in states]) == after
 
 
 def test_a_type_that_the_job_does_not_have_delays_none() -> None:

@@ -5,7 +5,8 @@ The framework's declaration (``starts_after``) and the job's ``runPolicy.startup
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
     AFTER_COMPLETED,
@@ -14,7 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.framework im
     AFTER_RUNNING,
     Framework,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 
 _STATES = {
@@ -25,53 +26,54 @@ _STATES = {
 }
 
 
-def waiting_types(
-    job: DLJob, framework: Framework, current: Observed, completed: Mapping[str, set[int]], in_gang: bool = False
-) -> dict[str, str]:
-    """The types of ``job`` of which no pod may be created yet, each with what it waits for, as a sentence.
+@dataclass(frozen=True)
+class Wait:
+    """``type`` starts once all replicas of ``other`` are in ``state``, one of the ``AFTER_`` constants."""
+
+    type: str
+    other: str
+    state: str
+
+    def __str__(self) -> str:
+        return f"{self.type} starts once all replicas of {self.other} are {_STATES[self.state]}"
+
+
+def waits(
+    job: DLJob, framework: Framework, current: Observed, completed: Mapping[str, set[int]], in_gang: bool
+) -> tuple[Wait, ...]:
+    """What types of ``job`` wait for: no pod of these may be created yet.
 
     ``current`` has the pods of the current spec and attempt, ``completed`` the indexes of the replicas that have
     succeeded, by lower-case type. ``in_gang`` says whether a gang scheduler starts the pods. Types that the job does
     not have delay nothing. Existing pods stay, even if a replica of an earlier type is no longer ready.
     """
-    found: dict[str, str] = {}
-    for type_, other, state in _dependencies(job, framework, in_gang):
-        if type_ not in found and not _has_reached(job, other, state, current, completed):
-            found[type_] = f"{type_} starts once all replicas of {other} are {_STATES[state]}"
-    return found
-
-
-def types_after_gang(
-    job: DLJob, framework: Framework, current: Observed, completed: Mapping[str, set[int]]
-) -> frozenset[str]:
-    """The types that a gang scheduler cannot start with the others, since these have to start first.
-
-    Arguments as in :func:`waiting_types`. A type that only waits for others to exist is none of them.
-    """
-    return frozenset(
-        type_
-        for type_, other, state in _dependencies(job, framework, in_gang=True)
-        if state != AFTER_CREATED and not _has_reached(job, other, state, current, completed)
+    return tuple(
+        wait
+        for wait in _declared(job, framework, in_gang)
+        if not _has_reached(job, wait.other, wait.state, current, completed)
     )
 
 
-def reason(waiting: Mapping[str, str], job: DLJob, current: Observed, completed: Mapping[str, set[int]]) -> str:
+def types_after_gang(waiting: Collection[Wait]) -> frozenset[str]:
+    """The types that a gang scheduler cannot start with the others, since these have to start first.
+
+    A type that only waits for others to exist is none of them.
+    """
+    return frozenset(wait.type for wait in waiting if wait.state != AFTER_CREATED)
+
+
+def reason(waiting: Collection[Wait], job: DLJob, current: Observed, completed: Mapping[str, set[int]]) -> str:
     """The sentence for the status: about the first waiting type that lacks pods, "" without one."""
-    lacking = (type_ for type_ in waiting if (group := job.group(type_)) and _lacks_pods(group, current, completed))
-    return next((waiting[type_] for type_ in lacking), "")
+    lacking = (wait for wait in waiting if not _has_reached(job, wait.type, AFTER_CREATED, current, completed))
+    return next(map(str, lacking), "")
 
 
-def _lacks_pods(group: ReplicaGroup, current: Observed, completed: Mapping[str, set[int]]) -> bool:
-    present = {pod.index for pod in current.pods_of(group.type) if not pod.deleting}
-    return not present.union(completed.get(group.type.lower(), ())).issuperset(range(group.replicas))
-
-
-def _dependencies(job: DLJob, framework: Framework, in_gang: bool) -> Iterator[tuple[str, str, str]]:
+def _declared(job: DLJob, framework: Framework, in_gang: bool) -> Iterator[Wait]:
     options = {**job.options, **job.object_options}
     for type_ in framework.replica_types:
         declared = job.flavor.starts_after(type_, options, in_gang)
         for others in (declared, job.run_policy.starts_after.get(type_.name, {})):
-            yield from ((type_.name, other, state) for other, state in others.items())
+            yield from (Wait(type_.name, other, state) for other, state in others.items())
 
 
 def _has_reached(job: DLJob, type_: str, state: str, current: Observed, completed: Mapping[str, set[int]]) -> bool:
