@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.live_jobs import until
 
 SCRIPT = Path(__file__).resolve().parents[3] / "build" / "images" / "kubectl-delivery" / "deliver"
 KUBECTL = """#!/bin/sh
@@ -59,13 +59,6 @@ class Delivery:
         """Wait until the script has asked this two more times: the first may have been before the last change."""
         before = self.asked(question)
         until(lambda: self.asked(question) >= before + 2)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture
