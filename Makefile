@@ -4,7 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-PYTHON ?= python3
+# the environment's interpreter; hack/venv.sh chooses one if it is empty
+PYTHON ?=
 BIN := .venv/bin
 export PYTHONPATH := hack:src:benchmarks
 # containers set it; each process would compile the modules of this repository, and pytest would rewrite all assertions
@@ -58,7 +59,7 @@ lint: venv ## ruff, mypy, import-linter, ansible-lint (production), yamllint, ge
 
 BASE ?= origin/main
 commits: ## check the subjects of the commits since BASE=origin/main: imperative, at most 72 characters
-	@$(PYTHON) -m devtools.commits range $(BASE)
+	@$(or $(PYTHON),python3) -m devtools.commits range $(BASE)
 
 hooks: venv ## install git hooks that run the linters and check commit subjects
 	@$(BIN)/pre-commit install

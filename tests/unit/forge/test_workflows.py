@@ -32,7 +32,7 @@ def scripts() -> Iterator[str]:
 
 def test_units_run_with_every_python_that_is_supported() -> None:
     accepted = re.search(
-        r"\((\d+), (\d+)\) <= sys\.version_info\[:2\] <= \((\d+), (\d+)\)", (ROOT / "hack/venv.sh").read_text()
+        r"\((\d+), (\d+)\) <= sys\.version_info\[:2\] <= \((\d+), (\d+)\)", (ROOT / "hack/python.sh").read_text()
     )
     assert accepted
     first, last = int(accepted[2]), int(accepted[4])
