@@ -12,6 +12,8 @@ from pathlib import Path
 from devtools.cluster.content_key import content_key
 
 PYTHON = "{}.{}".format(*sys.version_info[:2])
+INTERPRETER = (sys.version, sys.base_prefix)
+"""An environment links to the interpreter that made it."""
 SITE = Path("lib") / f"python{PYTHON}" / "site-packages"
 
 
@@ -24,7 +26,7 @@ def cached_environment(cache: Path, fill: Callable[[Path], None], *parts: str, t
 
     It is created if it is missing; ``parts`` and the content of ``trees`` say what is in it.
     """
-    folder = cache / "environments" / content_key(PYTHON, *parts, trees=trees)
+    folder = cache / "environments" / content_key(*INTERPRETER, *parts, trees=trees)
     ready = folder / "ready"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("a") as lock:
