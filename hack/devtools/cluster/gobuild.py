@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devtools.cluster import shell, versions
+from devtools.cluster.cache_entry import cache_entry
 from devtools.cluster.content_key import content_key
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.progress import Step
@@ -120,29 +121,28 @@ def program_dir(cache: Path, go_dir: Path, program: Program) -> Path:
 
 
 def built(cache: Path, go_dir: Path, program: Program) -> bool:
-    folder = program_dir(cache, go_dir, program)
+    return _is_complete(program_dir(cache, go_dir, program), program)
+
+
+def _is_complete(folder: Path, program: Program) -> bool:
     return all((folder / name).is_file() for name in program.binaries)
 
 
 def build(cache: Path, go_dir: Path, program: Program, step: Step | None = None) -> Path:
     """Build the program unless it is cached; returns the folder of its binaries. ``step`` receives the progress."""
-    target = program_dir(cache, go_dir, program)
-    if built(cache, go_dir, program):
-        return target
-    go = go_tool()
     folder = go_dir / program.module
-    total = stale_packages(go, folder, list(program.packages))
-    partial = target.with_name(target.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    _compile(go, folder, program, partial, step, total)
-    for path, name in program.packages.items():
-        made = folder.name if path == "." else path.rpartition("/")[2]
-        if made != name:
-            (partial / made).rename(partial / name)
-    shutil.rmtree(target, ignore_errors=True)
-    partial.rename(target)
-    return target
+
+    def make(partial: Path) -> None:
+        go = go_tool()
+        total = stale_packages(go, folder, list(program.packages))
+        partial.mkdir()
+        _compile(go, folder, program, partial, step, total)
+        for path, name in program.packages.items():
+            made = folder.name if path == "." else path.rpartition("/")[2]
+            if made != name:
+                (partial / made).rename(partial / name)
+
+    return cache_entry(program_dir(cache, go_dir, program), make, lambda found: _is_complete(found, program))
 
 
 def _compile(go: str, folder: Path, program: Program, out: Path, step: Step | None, total: int) -> None:

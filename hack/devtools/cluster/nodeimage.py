@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from devtools.cluster import gobuild, notify, packages, process, shell, versions
+from devtools.cluster.cache_entry import cache_entry
 from devtools.cluster.content_key import content_key
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.imagetar import DEFAULT_PATH, Image, Layer, existing_layer, write_archive, write_layer
@@ -177,15 +178,13 @@ def rootfs_path(settings: Settings, variant: str, include: Sequence[str]) -> Pat
 
 def _debian(settings: Settings, env: Mapping[str, str], variant: str, include: Sequence[str]) -> Path:
     """A root file system as a tar file in the cache."""
-    target = rootfs_path(settings, variant, include)
-    if not target.is_file():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_name(f"{target.stem}.partial.tar")
-        partial.unlink(missing_ok=True)
-        codename = packages.distribution().codename
-        shell.run(mmdebstrap_command(variant, include, codename, partial, packages.apt_sources()), env=env)
-        partial.rename(target)
-    return target
+    codename = packages.distribution().codename
+    return cache_entry(
+        rootfs_path(settings, variant, include),
+        lambda partial: shell.run(
+            mmdebstrap_command(variant, include, codename, partial, packages.apt_sources()), env=env
+        ),
+    )
 
 
 def _assemble(
@@ -306,15 +305,16 @@ def _save(work: Path, root: Path, settings: Settings, archive: Path, env: Mappin
         (image_name(settings),), (existing_layer(tar),), ("/usr/local/bin/entrypoint", "/sbin/init"),
         ("container=docker", DEFAULT_PATH), {"StopSignal": "SIGRTMIN+3"},
     )  # fmt: skip
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    partial = archive.with_name(archive.name + ".partial")
-    with partial.open("wb") as output:
-        zstd = subprocess.Popen(
-            ["zstd", "-q", "-3", "-T0"], stdin=subprocess.PIPE, stdout=output, env=shell.merged_env(env)
-        )
-        assert zstd.stdin is not None
-        write_archive(zstd.stdin, [image], architecture())
-        zstd.stdin.close()
-        if zstd.wait() != 0:
-            raise ClusterError("zstd could not write the node image", f"check the free space in {archive.parent}")
-    partial.rename(archive)
+
+    def compress(partial: Path) -> None:
+        with partial.open("wb") as output:
+            zstd = subprocess.Popen(
+                ["zstd", "-q", "-3", "-T0"], stdin=subprocess.PIPE, stdout=output, env=shell.merged_env(env)
+            )
+            assert zstd.stdin is not None
+            write_archive(zstd.stdin, [image], architecture())
+            zstd.stdin.close()
+            if zstd.wait() != 0:
+                raise ClusterError("zstd could not write the node image", f"check the free space in {archive.parent}")
+
+    cache_entry(archive, compress)

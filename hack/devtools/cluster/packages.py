@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devtools.cluster import shell
+from devtools.cluster.cache_entry import cache_entry
 from devtools.cluster.content_key import content_key
 from devtools.cluster.errors import ClusterError
 
@@ -80,23 +81,20 @@ def unpack(cache: Path, label: str, names: Sequence[str], *, with_dependencies: 
     require_apt()
     host = distribution()
     key = content_key(host.id, host.version, str(with_dependencies), *names)
-    target = cache / "packages" / f"{label}-{key}"
-    if target.is_dir():
-        return target
-    wanted = list(names)
-    if with_dependencies:
-        wanted = parse_missing(apt("install", "-s", "--no-install-recommends", *names))
-    partial = target.with_name(target.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    archives = partial / "archives"
-    archives.mkdir(parents=True)
-    if wanted:
-        download(wanted, archives)
-    for archive in sorted(archives.glob("*.deb")):
-        shell.run(["dpkg", "-x", archive, partial])
-    shutil.rmtree(archives)
-    partial.rename(target)
-    return target
+
+    def make(partial: Path) -> None:
+        wanted = list(names)
+        if with_dependencies:
+            wanted = parse_missing(apt("install", "-s", "--no-install-recommends", *names))
+        archives = partial / "archives"
+        archives.mkdir(parents=True)
+        if wanted:
+            download(wanted, archives)
+        for archive in sorted(archives.glob("*.deb")):
+            shell.run(["dpkg", "-x", archive, partial])
+        shutil.rmtree(archives)
+
+    return cache_entry(cache / "packages" / f"{label}-{key}", make)
 
 
 def tool_env(tree: Path) -> dict[str, str]:
