@@ -106,6 +106,14 @@ class TestKustomize:
         assert "Read-only file system" in said
         assert said.rstrip().endswith("written")
 
+    def test_the_image_has_the_compiled_shim(self, deployed: DeployedOperator, kubectl: Kubectl) -> None:
+        """Outside the bridge it executes the real ansible-runner."""
+        script = 'LC_ALL=C; exec "$DLJOB_SHIM/ansible-runner" --version 2>&1'
+        said = kubectl.run("-n", NAMESPACE, "exec", f"deployment/{NAME}", "--", "sh", "-c", script)
+        first, *_, last = said.splitlines()
+        assert first == "ansible-runner: a cold run, DLJOB_RUNNER_SOCKET is not set"
+        assert last[0].isdigit()
+
     @pytest.mark.parametrize(
         ("verb", "what", "allowed"),
         [

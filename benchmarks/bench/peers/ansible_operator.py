@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 
 from devtools.suite import ansible_operator
+from devtools.suite.compiled_shim import compiled_shim
 from devtools.suite.session import ANSIBLE_OPERATOR
 
 from bench.peers.base import Limits, Peer
@@ -28,7 +29,9 @@ def peers(environment: Mapping[str, str] = os.environ) -> tuple[Peer, ...]:
         Peer(
             name=NAME,
             title="this operator with ansible-operator (not in CI)",
-            command=lambda kubeconfig, scratch: [sys.executable, str(ansible_operator.__file__), binary],
+            command=lambda kubeconfig, scratch: [
+                *(sys.executable, str(ansible_operator.__file__), binary, "--shim", str(compiled_shim().parent))
+            ],
             ready="Starting workers",
             limits=Limits(lasting=False),
             kinds=OTHER_KINDS,

@@ -87,6 +87,15 @@ def go_tool() -> str:
     return go
 
 
+def available() -> bool:
+    """Whether there is a go command that can build the modules."""
+    try:
+        go_tool()
+    except ClusterError:
+        return False
+    return True
+
+
 def go_env() -> dict[str, str]:
     """Environment for static and reproducible builds.
 

@@ -6,10 +6,11 @@ import os
 import shutil
 from pathlib import Path, PurePosixPath
 
+from devtools.cluster import gobuild
 from devtools.cluster.content_key import content_key
 from devtools.cluster.settings import REPO_ROOT
 from devtools.images import wheels
-from devtools.images.definition import Definition, WheelFile
+from devtools.images.definition import Definition, GoProgram, WheelFile
 from devtools.images.errors import ImagesError
 
 LABEL = "dljob.operator/content"
@@ -27,12 +28,14 @@ def key(definition: Definition, machine: str | None = None, root: Path = REPO_RO
         Path(__file__),
         Path(__file__).with_name("bases.py"),
     ]
-    for source in definition.sources:
-        tree = root / source.origin
+    for origin in (*(s.origin for s in definition.sources), *(p.origin for p in definition.go_programs)):
+        tree = root / origin
         if not tree.exists():
-            raise ImagesError(f"{definition.folder / 'image.toml'}: {source.origin} does not exist in the repository")
+            raise ImagesError(f"{definition.folder / 'image.toml'}: {origin} does not exist in the repository")
         trees.append(tree)
     parts = [definition.name, wheels.PIP, machine or os.uname().machine]
+    if definition.go_programs:
+        parts.append("with Go" if gobuild.available() else "without Go")
     if definition.base.stand_in:
         trees.append(definition.folder.parent / definition.base.stand_in)
         parts.append(os.environ.get(BASE_IMAGE, ""))
@@ -58,6 +61,11 @@ def assemble(
     shutil.copyfile(definition.dockerfile, target / "Dockerfile")
     for source in definition.sources:
         _copy(root / source.origin, target / source.to)
+    for program in definition.go_programs:
+        place = target / program.to
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if gobuild.available():
+            shutil.copy(go_program(program, cache, root), place)
     if definition.requirements:
         _wheels(definition.requirements, target / "wheels", cache, python, machine)
     for file in needed(definition, machine):
@@ -68,6 +76,13 @@ def assemble(
         link = target / link_target(definition, path)
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(definition.program)
+
+
+def go_program(program: GoProgram, cache: Path, root: Path = REPO_ROOT) -> Path:
+    """The compiled program in the cache. Raises ClusterError without Go, or with the compiler's errors."""
+    module = root / program.origin
+    name = program.to.name
+    return gobuild.build(cache, module.parent, gobuild.Program(module.name, {".": name})) / name
 
 
 def _copy(origin: Path, place: Path) -> None:

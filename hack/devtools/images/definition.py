@@ -65,6 +65,17 @@ class WheelFile:
 
 
 @dataclass(frozen=True)
+class GoProgram:
+    """A Go module's folder in the repository, and the place of its program in the build context.
+
+    Without Go the context has only the folder of that place: the image must do without the program.
+    """
+
+    origin: PurePosixPath
+    to: PurePosixPath
+
+
+@dataclass(frozen=True)
 class Definition:
     """One image."""
 
@@ -81,6 +92,7 @@ class Definition:
     """Further paths by which manifests call that program."""
     sources: tuple[Source, ...] = ()
     from_wheels: tuple[WheelFile, ...] = ()
+    go_programs: tuple[GoProgram, ...] = ()
     dockerfile_path: str = "Dockerfile"
     """Relative to the image's folder."""
     on_request: bool = False
@@ -145,8 +157,14 @@ def load(name: str, images_dir: Path = IMAGES_DIR) -> Definition:
             WheelFile(**{**item, "to": PurePosixPath(item["to"])})
             for item in (_table(i, WheelFile, {}, f"{file}: from_wheels") for i in data.pop("from_wheels", ()))
         )
+        go_programs = tuple(
+            GoProgram(PurePosixPath(item["origin"]), PurePosixPath(item["to"]))
+            for item in (
+                _table(i, GoProgram, {"from": "origin"}, f"{file}: go_programs") for i in data.pop("go_programs", ())
+            )
+        )
         definition = Definition(
-            name=name, folder=folder, base=base, sources=sources, from_wheels=wheel_files,
+            name=name, folder=folder, base=base, sources=sources, from_wheels=wheel_files, go_programs=go_programs,
             **_table(data, Definition, {"dockerfile": "dockerfile_path"}, str(file)),
         )  # fmt: skip
     except (TypeError, KeyError) as error:

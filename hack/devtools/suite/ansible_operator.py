@@ -1,6 +1,6 @@
 """Starts `dljob-operator serve` around a real ansible-operator, with the options of `run` that tests use.
 
-    python ansible_operator.py BINARY [--install-crds] [--config-namespace NAME] [--selector LABELS]
+    python ansible_operator.py BINARY [--shim FOLDER] [--install-crds] [--config-namespace NAME] [--selector LABELS]
 
 A program of its own, since it replaces itself by the operator, and since `serve` has no such options: the definitions
 are applied first, and the selector becomes a part of each entry of a watches file.
@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from dljob_operator.ansible_operator_bridge import supervise
 from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.kube import KubeApi, find_kubeconfig
 from dljob_operator.watches import load_watches
@@ -50,6 +51,7 @@ def command(binary: str, watches_file: Path, more: Sequence[str]) -> list[str]:
 def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("binary")
+    parser.add_argument("--shim", default="", help="the folder with the compiled shim, as in the image")
     parser.add_argument("--install-crds", action="store_true")
     parser.add_argument("--config-namespace", default="")
     parser.add_argument("--selector", default="")
@@ -66,6 +68,7 @@ def main(argv: Sequence[str]) -> None:
     WATCHES.parent.mkdir(exist_ok=True)
     WATCHES.write_text(yaml.safe_dump(made), encoding="utf-8")
     words = command(options.binary, WATCHES, [f"--config-namespace={options.config_namespace}"])
+    os.environ[supervise.COMPILED] = options.shim
     os.execv(words[0], words)
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from devtools.suite.compiled_shim import compiled_shim
+
 VARIABLE = "DLJOB_TEST_SESSION"
 """The environment variable with the path of the record, for the tests' processes."""
 LABEL = "dljob-test/operator"
@@ -30,8 +32,9 @@ def operator_command(environment: Mapping[str, str] | None = None) -> OperatorCo
     """The embedded engine, or the bridge around the ansible-operator that the environment names."""
     binary = (os.environ if environment is None else environment).get(ANSIBLE_OPERATOR, "")
     if binary:
+        shim = ("--shim", str(compiled_shim().parent))
         program = str(Path(__file__).with_name("ansible_operator.py"))
-        return OperatorCommand((sys.executable, program, binary, *OPERATOR_ARGUMENTS), "Starting workers")
+        return OperatorCommand((sys.executable, program, binary, *shim, *OPERATOR_ARGUMENTS), "Starting workers")
     return OperatorCommand((sys.executable, "-m", "dljob_operator", "run", *OPERATOR_ARGUMENTS), "ready:")
 
 

@@ -4,7 +4,7 @@ ansible-operator looks up `ansible-runner` on PATH for each run and receives eve
 has that name and passes the run to this process, which has loaded Ansible. ansible-operator also does not reconcile
 when the status of a pod changes, so this process watches pods and writes the requeue annotation on their job.
 
-    shim            what ansible-operator starts as `ansible-runner`: no imports of ours, so it starts in milliseconds
+    shim            what ansible-operator starts as `ansible-runner` where the compiled one (build/shim) is missing
     command         parses its command line and the input directory; pure except for reading files
     events          posts the events of a run to ansible-operator's socket
     artifacts       writes the artifacts of a run to disk

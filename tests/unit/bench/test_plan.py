@@ -75,7 +75,9 @@ def test_a_real_ansible_operator_takes_part_where_there_is_one() -> None:
     assert ansible_operator.peers({}) == ()
     (peer,) = ansible_operator.peers({"DLJOB_ANSIBLE_OPERATOR": "/opt/ansible-operator"})
     assert peer.name == catalog.ANSIBLE_OPERATOR
-    assert peer.command(Path(), Path())[-1] == "/opt/ansible-operator"
+    *_, binary, option, shim = peer.command(Path(), Path())
+    assert (binary, option) == ("/opt/ansible-operator", "--shim")
+    assert Path(shim, "ansible-runner").is_file()
 
 
 @pytest.mark.parametrize("pods", [3, 4, 1000])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import zipfile
 from pathlib import Path
 
 import pytest
+from devtools.cluster import gobuild
+from devtools.cluster.errors import ClusterError
 from devtools.images import context, definition, wheels
 from devtools.images.errors import ImagesError
 
@@ -119,3 +122,41 @@ def test_a_source_that_is_gone_is_named(repository: Repository) -> None:
     shutil.rmtree(repository.root / "programs")
     with pytest.raises(ImagesError, match="programs does not exist"):
         repository.key()
+
+
+GO = """
+[[go_programs]]
+from = "hello"
+to = "bin/greet"
+"""
+
+
+@pytest.fixture
+def with_go(repository: Repository) -> Repository:
+    (repository.root / "hello").mkdir()
+    (repository.root / "hello/go.mod").write_text("module example.com/hello\n\ngo 1.21\n")
+    (repository.root / "hello/main.go").write_text('package main\n\nfunc main() { print("hello") }\n')
+    file = repository.images / "one/image.toml"
+    file.write_text(file.read_text() + GO)
+    return repository
+
+
+def test_a_go_program_is_compiled_under_its_name(with_go: Repository) -> None:
+    before = with_go.key()
+    done = subprocess.run([with_go.assemble() / "bin/greet"], capture_output=True, text=True, check=True)
+    assert done.stderr == "hello"
+    source = with_go.root / "hello/main.go"
+    source.write_text(source.read_text().replace("hello", "hi"))
+    assert with_go.key() != before
+
+
+def test_without_go_the_image_has_an_empty_folder_and_another_key(
+    with_go: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_go() -> str:
+        raise ClusterError("go: not found")
+
+    before = with_go.key()
+    monkeypatch.setattr(gobuild, "go_tool", no_go)
+    assert list((with_go.assemble() / "bin").iterdir()) == []
+    assert with_go.key() != before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import subprocess
 import sys
 import textwrap
 import threading
@@ -14,11 +15,14 @@ from typing import Any
 
 import pytest
 import yaml
+from devtools.suite.compiled_shim import compiled_shim
 from support.ansible_operator import Run, Runs
 
 from dljob_operator.ansible_operator_bridge import supervise
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
+from dljob_operator.ansible_operator_bridge.shim.dljob_shim import SOCKET
+from dljob_operator.ansible_operator_bridge.supervise import COMPILED
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.requests import targets
 from dljob_operator.engine.settings import Settings
@@ -156,14 +160,22 @@ def warm(roles: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict
 
 
 @pytest.fixture(scope="module")
+def compiled(warm: dict[str, str]) -> dict[str, str]:
+    """The same with the compiled shim, as in the image."""
+    shim = str(compiled_shim().parent)
+    socket_path = Path(warm[SOCKET])
+    return supervise.child_environ({**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", COMPILED: shim}, socket_path)
+
+
+@pytest.fixture(scope="module")
 def cold() -> dict[str, str]:
     """The environment of an ansible-operator that runs the real ansible-runner."""
     return {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
 
 
-@pytest.fixture(params=["warm", "cold"])
+@pytest.fixture(params=["warm", "compiled", "cold"])
 def do(request: pytest.FixtureRequest, roles: Path, tmp_path: Path) -> Do:
-    """Runs a role for a job whose kind has it, by both `ansible-runner`s."""
+    """Runs a role for a job whose kind has it, by both of our `ansible-runner`s and by the real one."""
     environ = request.getfixturevalue(request.param)
     runs = Runs(tmp_path / "runner", environ, tmp_path)
 
@@ -171,7 +183,7 @@ def do(request: pytest.FixtureRequest, roles: Path, tmp_path: Path) -> Do:
         what = {"playbook": roles.parent / playbook} if playbook else {"role": roles / role}
         return runs.run(job(kind or _kind(role), spec), **what, **options)
 
-    run.warm = request.param == "warm"  # type: ignore[attr-defined]
+    run.warm = request.param != "cold"  # type: ignore[attr-defined]
     return run
 
 
@@ -283,12 +295,25 @@ def test_old_artifacts_are_removed(do: Do) -> None:
     assert 1 <= len(left & set(idents)) <= 3
 
 
+@pytest.mark.parametrize("has_program", [True, False])
+def test_the_compiled_shim_is_used_where_there_is_one(tmp_path: Path, has_program: bool) -> None:
+    if has_program:
+        (tmp_path / "ansible-runner").touch(0o755)
+    environ = supervise.child_environ({"PATH": "/bin", COMPILED: str(tmp_path)}, tmp_path / "socket")
+    assert environ["PATH"] == f"{tmp_path if has_program else supervise.SHIM}:/bin"
+
+
 class TestShimOnly:
     """What only ours has to deal with."""
 
+    @pytest.fixture(params=["warm", "compiled"])
+    def environ(self, request: pytest.FixtureRequest) -> dict[str, str]:
+        found: dict[str, str] = request.getfixturevalue(request.param)
+        return found
+
     @pytest.fixture
-    def runs(self, warm: dict[str, str], tmp_path: Path) -> Runs:
-        return Runs(tmp_path / "runner", warm, tmp_path)
+    def runs(self, environ: dict[str, str], tmp_path: Path) -> Runs:
+        return Runs(tmp_path / "runner", environ, tmp_path)
 
     def test_an_ordinary_run_is_warm(self, runs: Runs, roles: Path) -> None:
         """Else all of the above would hold, and nothing would be gained."""
@@ -307,10 +332,10 @@ class TestShimOnly:
         run = runs.run(job("FailsJob"), role=roles / "fails", ansible_args="--extra-vars word=arguments")
         assert "a cold run, --ansible-args" in run.output
 
-    def test_without_a_warm_process_runs_are_cold(self, warm: dict[str, str], roles: Path, tmp_path: Path) -> None:
-        environ = {**warm, "DLJOB_RUNNER_SOCKET": str(tmp_path / "none")}
-        run = Runs(tmp_path / "runner", environ, tmp_path).run(job("FailsJob"), role=roles / "fails")
-        assert "a cold run" in run.output
+    def test_without_a_warm_process_runs_are_cold(self, environ: dict[str, str], roles: Path, tmp_path: Path) -> None:
+        without = {**environ, SOCKET: str(tmp_path / "none")}
+        run = Runs(tmp_path / "runner", without, tmp_path).run(job("FailsJob"), role=roles / "fails")
+        assert f"a cold run, {tmp_path / 'none'}: " in run.output
         assert run.result.messages == ["no hello"]
 
     def test_keys_of_a_spec_do_not_choose_the_operators_connection(self, runs: Runs, roles: Path) -> None:
@@ -324,7 +349,7 @@ class TestShimOnly:
         assert "no.such.action" in run.result.messages[0]
 
     def test_a_warm_process_that_ends_leaves_a_run_to_be_repeated(
-        self, warm: dict[str, str], roles: Path, tmp_path: Path
+        self, environ: dict[str, str], roles: Path, tmp_path: Path
     ) -> None:
         path = tmp_path / "s"
         with socket.socket(socket.AF_UNIX) as listening:
@@ -339,9 +364,21 @@ class TestShimOnly:
 
             thread = threading.Thread(target=accept_and_die)
             thread.start()
-            environ = {**warm, "DLJOB_RUNNER_SOCKET": str(path)}
-            run = Runs(tmp_path / "runner", environ, tmp_path).run(job("GoodJob"), role=roles / "good")
+            dying = {**environ, SOCKET: str(path)}
+            run = Runs(tmp_path / "runner", dying, tmp_path).run(job("GoodJob"), role=roles / "good")
             thread.join()
         assert run.code == 1
         assert run.events == []
         assert "ended during the run" in (run.folder / "artifacts" / run.ident / "stdout").read_text()
+
+    def test_without_another_ansible_runner_the_error_names_the_package(
+        self, environ: dict[str, str], tmp_path: Path
+    ) -> None:
+        shim, programs = environ["PATH"].split(os.pathsep)[0], tmp_path / "bin"
+        programs.mkdir()
+        (programs / "python3").symlink_to(sys.executable)
+        without = {"PATH": f"{shim}:{programs}", "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")}
+        done = subprocess.run([f"{shim}/ansible-runner", "run"], env=without, capture_output=True, text=True)
+        assert done.returncode == 127
+        assert done.stderr.startswith("ansible-runner: a cold run, DLJOB_RUNNER_SOCKET is not set\n")
+        assert "pip install ansible-runner" in done.stderr

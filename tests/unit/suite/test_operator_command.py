@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import yaml
 from devtools.suite import ansible_operator, session
 
 from dljob_operator import cli
+from dljob_operator.ansible_operator_bridge import supervise
 from dljob_operator.watches import load_watches
 
 
@@ -24,10 +26,12 @@ def test_the_embedded_engine_is_the_default() -> None:
 def test_the_environment_names_an_ansible_operator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     command = session.operator_command({session.ANSIBLE_OPERATOR: "/bin/ansible-operator"})
     assert command.words[1] == ansible_operator.__file__
+    monkeypatch.setenv(supervise.COMPILED, "")  # what it sets is then undone
     started: list[str] = []
     monkeypatch.setattr(ansible_operator.os, "execv", lambda _, words: started.extend(words))
     monkeypatch.setattr(ansible_operator, "WATCHES", tmp_path / "new" / "watches.yaml")
     ansible_operator.main([word for word in command.words[2:] if word != "--install-crds"])
+    assert Path(os.environ[supervise.COMPILED], "ansible-runner").is_file()
     options = cli._parser().parse_args(started[3:])
     assert (options.config_namespace, options.max_concurrent_reconciles) == ("default", 4)
     assert options.command[:3] == ["--", "/bin/ansible-operator", "run"]

@@ -1,0 +1,3 @@
+module dljob.operator/shim
+
+go 1.21
