@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from devtools.cluster import gobuild
+from devtools.cluster.cache_entry import cache_entry
 from devtools.cluster.content_key import content_key
 from devtools.cluster.settings import settings_from
 
@@ -47,11 +47,9 @@ def packages(requirement: str) -> Path:
 
 
 def ensure(requirement: str) -> None:
-    target = packages(requirement)
-    if not target.exists():
-        partial = target.with_name(target.name + ".partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        subprocess.run(
+    cache_entry(
+        packages(requirement),
+        lambda partial: subprocess.run(
             [sys.executable, "-m", "pip", "install", "-q", "--target", str(partial), requirement], check=True
-        )
-        partial.rename(target)
+        ),
+    )
