@@ -89,11 +89,11 @@ def test_a_killed_process_leaves_no_addresses(tmp_path: Path, kernel: Path) -> N
 
 def test_one_engine_at_a_time_chooses(tmp_path: Path, kernel: Path) -> None:
     shared, entered = tmp_path / "shared", threading.Event()
-    chosen: list[str] = []
+    chosen: dict[str, str] = {}
 
     def enter(ident: str, choose: Callable[[list[str]], str]) -> threading.Thread:
         thread = threading.Thread(
-            target=lambda: chosen.append(machine.enter(ident, [], choose, shared, kernel)), daemon=True
+            target=lambda: chosen.update({ident: machine.enter(ident, [], choose, shared, kernel)}), daemon=True
         )
         thread.start()
         return thread
@@ -109,4 +109,4 @@ def test_one_engine_at_a_time_chooses(tmp_path: Path, kernel: Path) -> None:
     assert entered.wait(10)
     first.join(10)
     second[0].join(10)
-    assert chosen == ["first", "second"]
+    assert chosen == {"a": "first", "b": "second"}
