@@ -6,12 +6,9 @@ The binary is not served by the module proxies, so this peer takes part only whe
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 
-from devtools.suite import ansible_operator
-from devtools.suite.compiled_shim import compiled_shim
-from devtools.suite.session import ANSIBLE_OPERATOR
+from devtools.suite.session import ANSIBLE_OPERATOR, ansible_operator_command
 
 from bench.peers.base import Limits, Peer
 from bench.peers.ours import RESTS_AFTER
@@ -29,9 +26,7 @@ def peers(environment: Mapping[str, str] = os.environ) -> tuple[Peer, ...]:
         Peer(
             name=NAME,
             title="this operator with ansible-operator (not in CI)",
-            command=lambda kubeconfig, scratch: [
-                *(sys.executable, str(ansible_operator.__file__), binary, "--shim", str(compiled_shim().parent))
-            ],
+            command=lambda kubeconfig, scratch: list(ansible_operator_command(binary)),
             ready="Starting workers",
             limits=Limits(lasting=False),
             kinds=OTHER_KINDS,

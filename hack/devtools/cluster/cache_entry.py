@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 
@@ -13,15 +14,12 @@ def cache_entry(
 ) -> Path:
     """Return the file or folder ``target``, which ``make`` has created at the path that it is given.
 
-    That path has the name of ``target`` behind a prefix, so its suffix too, and does not exist. A process that finds
-    another one at work waits for it; the kernel ends the wait if that process is killed. What exists without being
-    complete is replaced.
+    That path has the name of ``target`` behind a prefix, so its suffix too, and does not exist. What exists without
+    being complete is replaced.
     """
     if is_complete(target):
         return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.with_name(f".{target.name}.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(target):
         if not is_complete(target):
             partial = target.with_name(f".partial-{target.name}")
             _remove(partial)  # of a process that was killed
@@ -29,6 +27,18 @@ def cache_entry(
             _remove(target)
             partial.rename(target)
     return target
+
+
+@contextlib.contextmanager
+def locked(target: Path) -> Iterator[None]:
+    """Keep other processes from creating ``target``; waits for one that does, and is woken if the kernel ends that one.
+
+    The folder of ``target`` exists then.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.with_name(f".{target.name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _remove(path: Path) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import subprocess
 import sys
 import venv
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from devtools.cluster.cache_entry import locked
 from devtools.cluster.content_key import content_key
 
 PYTHON = "{}.{}".format(*sys.version_info[:2])
@@ -28,11 +28,9 @@ def cached_environment(cache: Path, fill: Callable[[Path], None], *parts: str, t
     """
     folder = cache / "environments" / content_key(*INTERPRETER, *parts, trees=trees)
     ready = folder / "ready"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_suffix(".lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another clone may create the same one
+    with locked(folder):
         if not ready.is_file():
-            # an environment cannot be moved: create it in place, and write `ready` last
+            # no `cache_entry`, since an environment cannot be moved: it is created in place, and `ready` comes last
             venv.create(folder, with_pip=True, clear=True)
             fill(folder)
             ready.touch()

@@ -10,7 +10,7 @@ from devtools.cluster import gobuild
 from devtools.cluster.content_key import content_key
 from devtools.cluster.settings import REPO_ROOT
 from devtools.images import wheels
-from devtools.images.definition import Definition, GoProgram, WheelFile
+from devtools.images.definition import Definition, Source, WheelFile
 from devtools.images.errors import ImagesError
 
 LABEL = "dljob.operator/content"
@@ -28,7 +28,7 @@ def key(definition: Definition, machine: str | None = None, root: Path = REPO_RO
         Path(__file__),
         Path(__file__).with_name("bases.py"),
     ]
-    for origin in (*(s.origin for s in definition.sources), *(p.origin for p in definition.go_programs)):
+    for origin in (source.origin for source in (*definition.sources, *definition.go_programs)):
         tree = root / origin
         if not tree.exists():
             raise ImagesError(f"{definition.folder / 'image.toml'}: {origin} does not exist in the repository")
@@ -78,7 +78,7 @@ def assemble(
         link.symlink_to(definition.program)
 
 
-def go_program(program: GoProgram, cache: Path, root: Path = REPO_ROOT) -> Path:
+def go_program(program: Source, cache: Path, root: Path = REPO_ROOT) -> Path:
     """The compiled program in the cache. Raises ClusterError without Go, or with the compiler's errors."""
     module = root / program.origin
     name = program.to.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -44,7 +44,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Source:
-    """A file or folder of the repository, and its place in the build context."""
+    """A file or folder of the repository, and the place in the build context of it or of what is compiled from it."""
 
     origin: PurePosixPath
     to: PurePosixPath
@@ -65,17 +65,6 @@ class WheelFile:
 
 
 @dataclass(frozen=True)
-class GoProgram:
-    """A Go module's folder in the repository, and the place of its program in the build context.
-
-    Without Go the context has only the folder of that place: the image must do without the program.
-    """
-
-    origin: PurePosixPath
-    to: PurePosixPath
-
-
-@dataclass(frozen=True)
 class Definition:
     """One image."""
 
@@ -92,7 +81,11 @@ class Definition:
     """Further paths by which manifests call that program."""
     sources: tuple[Source, ...] = ()
     from_wheels: tuple[WheelFile, ...] = ()
-    go_programs: tuple[GoProgram, ...] = ()
+    go_programs: tuple[Source, ...] = ()
+    """Folders of Go modules, and the places of their programs.
+
+    Without Go the context has only the folder of such a place: the image must do without the program.
+    """
     dockerfile_path: str = "Dockerfile"
     """Relative to the image's folder."""
     on_request: bool = False
@@ -119,6 +112,11 @@ def _table(data: Mapping[str, Any], allowed: type, renamed: Mapping[str, str], p
             raise ImagesError(f"{place}: unknown key {key!r}", f"known are {', '.join(sorted(known))}")
         values[name] = tuple(value) if isinstance(value, list) else value
     return values
+
+
+def _sources(tables: Iterable[Mapping[str, Any]], place: str) -> tuple[Source, ...]:
+    found = (_table(table, Source, {"from": "origin"}, place) for table in tables)
+    return tuple(Source(PurePosixPath(one["origin"]), PurePosixPath(one["to"])) for one in found)
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -149,19 +147,10 @@ def load(name: str, images_dir: Path = IMAGES_DIR) -> Definition:
     data = _read(file)
     try:
         base = load_base(data.pop("base", ""), images_dir)
-        sources = tuple(
-            Source(PurePosixPath(item["origin"]), PurePosixPath(item["to"]))
-            for item in (_table(i, Source, {"from": "origin"}, f"{file}: sources") for i in data.pop("sources", ()))
-        )
+        sources, go_programs = (_sources(data.pop(key, ()), f"{file}: {key}") for key in ("sources", "go_programs"))
         wheel_files = tuple(
             WheelFile(**{**item, "to": PurePosixPath(item["to"])})
             for item in (_table(i, WheelFile, {}, f"{file}: from_wheels") for i in data.pop("from_wheels", ()))
-        )
-        go_programs = tuple(
-            GoProgram(PurePosixPath(item["origin"]), PurePosixPath(item["to"]))
-            for item in (
-                _table(i, GoProgram, {"from": "origin"}, f"{file}: go_programs") for i in data.pop("go_programs", ())
-            )
         )
         definition = Definition(
             name=name, folder=folder, base=base, sources=sources, from_wheels=wheel_files, go_programs=go_programs,

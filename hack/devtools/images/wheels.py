@@ -8,13 +8,13 @@ import os
 import shutil
 import sys
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
 from devtools.cluster import shell
+from devtools.cluster.cache_entry import cache_entry
 from devtools.cluster.content_key import content_key
 from devtools.images.errors import ImagesError
 
@@ -70,24 +70,14 @@ def download(
     """
     machine = machine or os.uname().machine
     target = folder(cache, requirements, python, machine, sdist=sdist)
-    if target.is_dir():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
-    try:
+
+    def make(partial: Path) -> None:
         shell.run(
             download_command(requirements, python, machine, partial, sdist=sdist),
             fix="check that pip can reach its package index, and that each pin has a wheel for this machine and Python",
         )
-        partial.chmod(0o755)
-        try:
-            partial.rename(target)
-        except OSError:  # another build has created it meanwhile
-            if not target.is_dir():
-                raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return target
+
+    return cache_entry(target, make)
 
 
 def matching(names: Sequence[str], pattern: str) -> list[str]:

@@ -9,6 +9,6 @@ from devtools.images import context, definition
 
 
 def compiled_shim() -> Path:
-    """The program; compiled once. Raises ClusterError without Go."""
+    """The folder with the program, which is compiled once. Raises ClusterError without Go."""
     (program,) = definition.load("operator").go_programs
-    return context.go_program(program, settings_from().cache_dir)
+    return context.go_program(program, settings_from().cache_dir).parent

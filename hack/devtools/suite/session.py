@@ -32,10 +32,14 @@ def operator_command(environment: Mapping[str, str] | None = None) -> OperatorCo
     """The embedded engine, or the bridge around the ansible-operator that the environment names."""
     binary = (os.environ if environment is None else environment).get(ANSIBLE_OPERATOR, "")
     if binary:
-        shim = ("--shim", str(compiled_shim().parent))
-        program = str(Path(__file__).with_name("ansible_operator.py"))
-        return OperatorCommand((sys.executable, program, binary, *shim, *OPERATOR_ARGUMENTS), "Starting workers")
+        return OperatorCommand((*ansible_operator_command(binary), *OPERATOR_ARGUMENTS), "Starting workers")
     return OperatorCommand((sys.executable, "-m", "dljob_operator", "run", *OPERATOR_ARGUMENTS), "ready:")
+
+
+def ansible_operator_command(binary: str) -> tuple[str, ...]:
+    """The bridge around that ansible-operator, with the compiled shim as in the image."""
+    program = Path(__file__).with_name("ansible_operator.py")
+    return sys.executable, str(program), binary, "--shim", str(compiled_shim())
 
 
 @dataclass(frozen=True)

@@ -162,7 +162,7 @@ def warm(roles: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict
 @pytest.fixture(scope="module")
 def compiled(warm: dict[str, str]) -> dict[str, str]:
     """The same with the compiled shim, as in the image."""
-    shim = str(compiled_shim().parent)
+    shim = str(compiled_shim())
     socket_path = Path(warm[SOCKET])
     return supervise.child_environ({**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", COMPILED: shim}, socket_path)
 
