@@ -76,7 +76,8 @@ class _Child:
     """A running child and the fork server's ends of its pipes.
 
     A worker has a `pool`, the name of an equal workers' group, and a pipe for its batches. `number` is the id of the
-    current request, None while it waits for one, since `idle_since`.
+    current request, None while it waits for one, since `idle_since`. `unsent` is the part of the request that did not
+    fit into the pipe.
     """
 
     number: int | None
@@ -93,6 +94,7 @@ class _Child:
     status: int | None = None
     pool: str = ""
     work_fd: int = -1
+    unsent: memoryview = field(default_factory=lambda: memoryview(b""))
     idle_since: float = field(default_factory=time.monotonic)
     answers: FrameReader = field(default_factory=FrameReader)
     served: int = 0
@@ -146,7 +148,7 @@ class ForkServer:
 
     def _poll_once(self) -> bool:
         """Wait for events and handle them; return False if the engine has closed the socket."""
-        for key, _ in self._selector.select(self._select_timeout()):
+        for key, events in self._selector.select(self._select_timeout()):
             if key.fileobj is self._control:
                 if not self._receive():
                     return False
@@ -154,6 +156,8 @@ class ForkServer:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._wakeup_read, _CHUNK)
                 self._reap()
+            elif events & selectors.EVENT_WRITE:
+                self._write_request(key.data)
             elif key.data.status is None:
                 self._drain(key.data, key.fd)
         self._end_timed_out()
@@ -177,14 +181,32 @@ class ForkServer:
         child.number, child.started = number, time.monotonic()
         child.deadline = child.started + timeout
         self.send({"type": "started", "id": number, "pid": child.pid})
-        frame = memoryview(Frame({}, body).encode())
-        # `_reap` handles a child that has ended, and its request.
-        with contextlib.suppress(BrokenPipeError):
-            while frame:
-                frame = frame[os.write(child.work_fd, frame) :]
+        child.unsent = memoryview(Frame({}, body).encode())
+        self._write_request(child)
         # Start the workers for the next requests while this one runs.
         for _ in range(self._concurrency - len(self._workers(pool))):
             self._fork(None, math.inf, b"", target)
+
+    def _write_request(self, child: _Child) -> None:
+        """Write as much as the worker's pipe takes, and the rest when the worker has read it.
+
+        The request of a large job has megabytes: a worker that reads it slowly, or is stopped, must not delay others.
+        """
+        try:
+            while child.unsent:
+                child.unsent = child.unsent[os.write(child.work_fd, child.unsent) :]
+        except BlockingIOError:
+            if child.work_fd not in self._selector.get_map():
+                self._selector.register(child.work_fd, selectors.EVENT_WRITE, child)
+            return
+        except BrokenPipeError:
+            pass  # `_reap` handles a child that has ended, and its request
+        self._end_request(child)
+
+    def _end_request(self, child: _Child) -> None:
+        child.unsent = memoryview(b"")
+        if child.work_fd in self._selector.get_map():
+            self._selector.unregister(child.work_fd)
 
     def _workers(self, pool: str) -> list[_Child]:
         """The workers of `pool` that take further batches, the one that began first before the others."""
@@ -218,6 +240,7 @@ class ForkServer:
 
     def _close_work_pipe(self, child: _Child) -> None:
         if child.work_fd >= 0:
+            self._end_request(child)
             os.close(child.work_fd)
             child.work_fd = -1
 
@@ -265,6 +288,7 @@ class ForkServer:
         self._selector.register(output_read, selectors.EVENT_READ, child)
         if target:
             child.pool, child.work_fd = self._playbooks.pool_of(target), go_write
+            os.set_blocking(go_write, False)
             self.send({"type": "worker_started", "pool": child.pool, "pid": pid})
             return child
         # The engine must know the child before it does anything: if this process is killed, the engine

@@ -9,13 +9,15 @@ from __future__ import annotations
 import enum
 import json
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 _LENGTHS = struct.Struct("!II")
 _LARGEST_FRAME = 512 * 1024 * 1024
+_PIECE = 50
+"""Objects that are encoded in one step, which takes less than a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,11 @@ class RunRequest:
             "facts": self.facts,
             "values": self.values,
             "unsafe": sorted(self.unsafe),
-            "snapshot": self.snapshot,
             "cluster_info": self.cluster_info,
             "is_contended": self.is_contended,
             "changes": self.changes,
         }
-        return json.dumps(data, separators=(",", ":")).encode()
+        return f'{_encoded(data)[:-1]},"snapshot":{_encoded_snapshot(self.snapshot)}}}'.encode()
 
     @classmethod
     def from_body(cls, body: bytes, timeout: float) -> RunRequest:
@@ -104,6 +105,35 @@ class RunRequest:
             is_contended=data["is_contended"],
             changes=data["changes"],
         )
+
+
+def _encoded(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _encoded_snapshot(snapshot: Mapping[str, Any] | None) -> str:
+    """The same text as :func:`_encoded`, but a long list is encoded in pieces.
+
+    The encoder is a single step to the interpreter: with the 3,000 pods of a large job no other thread would run for 40
+    ms, not even the one that has received a small job.
+    """
+    if snapshot is None:
+        return "null"
+    return _object((uid, _encoded_owned(owned)) for uid, owned in snapshot.items())
+
+
+def _encoded_owned(owned: Mapping[str, Sequence[Any]]) -> str:
+    if all(len(objs) <= _PIECE for objs in owned.values()):
+        return _encoded(owned)
+    return _object((kind, f"[{','.join(_pieces(objs))}]") for kind, objs in owned.items())
+
+
+def _pieces(objs: Sequence[Any]) -> Iterator[str]:
+    return (_encoded(objs[at : at + _PIECE])[1:-1] for at in range(0, len(objs), _PIECE))
+
+
+def _object(members: Iterable[tuple[str, str]]) -> str:
+    return "{" + ",".join(f"{_encoded(key)}:{value}" for key, value in members) + "}"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import struct
 
 import pytest
@@ -33,6 +34,25 @@ def test_a_request_survives_the_way() -> None:
     assert RunRequest.from_body(request.to_body(), 7.0) == request
     contended = dataclasses.replace(request, is_contended=True, changes=7)
     assert RunRequest.from_body(contended.to_body(), 7.0) == contended
+
+
+@pytest.mark.parametrize("pods", [0, 1, 50, 51, 100, 101, 3000])
+def test_the_snapshot_of_a_large_job_is_encoded_in_pieces(pods: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    objs = [{"metadata": {"name": f"digits-worker-{index}", "uid": "ü"}, "none": None} for index in range(pods)]
+    snapshot = {"a": {"Pod": objs, "Service": objs[:1]}, "b": {"Pod": []}, "c": {}}
+    lengths = []
+    encode = json.dumps
+
+    def dumps(value: object, separators: tuple[str, str]) -> str:
+        lengths.append(len(encode(value)))
+        return encode(value, separators=separators)
+
+    monkeypatch.setattr("dljob_operator.runner.messages.json.dumps", dumps)
+    request = RunRequest("t", {"a": 1}, snapshot=snapshot)
+    body = request.to_body()
+    assert RunRequest.from_body(body, request.timeout) == request
+    assert max(lengths) < 10_000, "the interpreter switches threads between two steps only"
+    assert encode(snapshot, separators=(",", ":")).encode() in body
 
 
 def test_a_result_survives_the_way_whatever_a_role_put_into_it() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import os
+import signal
 import textwrap
 import time
 from collections.abc import Iterator
@@ -101,6 +104,30 @@ def test_the_number_of_workers_does_not_depend_on_the_number_of_roles(client: Ru
     processes = {_words(run.result())[0] for run in runs}
     assert len(processes) <= 2
     assert len(_children(client.pid)) == max(2, before)
+
+
+def test_a_worker_that_does_not_read_its_request_delays_no_other(client: RunnerClient) -> None:
+    stopped = int(_words(client.run(_request("one")))[0])  # the next request is for it again
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        large = {"1": {"Pod": [{"text": "x" * 1000}] * 4000}}
+        slow = client.submit(dataclasses.replace(_request("one"), snapshot=large))
+        assert _words(client.submit(_request("two")).result(60))[0] != str(stopped)
+        assert not slow.done()
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    assert _words(slow.result(60))[0] == str(stopped)
+
+
+def test_a_worker_that_ends_before_it_has_read_its_request_is_reported(client: RunnerClient) -> None:
+    stopped = int(_words(client.run(_request("one")))[0])
+    os.kill(stopped, signal.SIGSTOP)
+    large = {"1": {"Pod": [{"text": "x" * 1000}] * 4000}}
+    lost = client.submit(dataclasses.replace(_request("one"), snapshot=large))
+    _words(client.run(_request("two")))  # the fork server has begun to write the large one
+    os.kill(stopped, signal.SIGKILL)
+    assert lost.result(60).ending is RunOutcome.CRASHED
+    assert _words(client.run(_request("one")))[0] != str(stopped)
 
 
 def test_idle_workers_end_and_the_next_request_starts_one(targets: list[Target]) -> None:
