@@ -54,8 +54,14 @@ def of_module(root: Path, module: str) -> Iterator[Mutant]:
 
 
 def mutated(source: str, mutant: Mutant) -> str | None:
-    """The module with the change, or ``None`` where the result means the same or is no Python."""
-    code = mutate_code(source, OPERATORS[mutant.operator], mutant.occurrence)
+    """The module with the change, or ``None`` where the result means the same or is no Python.
+
+    It is also ``None`` where Cosmic Ray cannot make the change: of several exceptions it replaces no dotted name.
+    """
+    try:
+        code = mutate_code(source, OPERATORS[mutant.operator], mutant.occurrence)
+    except AttributeError:
+        return None
     if code is None:
         return None
     try:

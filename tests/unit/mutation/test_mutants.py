@@ -34,6 +34,10 @@ def changes(folder: Path, source: str) -> set[tuple[str, str]]:
         ('x = {"k": v, **w}\n', {('x = {"k": v, **w}', 'x = {"<dropped>": v, **w}')}),
         ("x = [a for a in b if a]\n", {("x = [a for a in b if a]", "x = [a for a in b if not (a)]")}),
         ("x = y[a:b]\n", set()),
+        (
+            "try:\n    pass\nexcept (a.B, C):\n    pass\n",
+            {("except (a.B, C):", "except (a.B, CosmicRayTestingException):")},
+        ),
     ],
 )
 def test_the_changes_of_a_statement(tmp_path: Path, source: str, expected: set[tuple[str, str]]) -> None:
