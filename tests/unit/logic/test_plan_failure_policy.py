@@ -333,6 +333,33 @@ def test_a_drain_after_the_replica_has_completed_does_not_count() -> None:
     assert fake_cluster.replicas() == EVERYONE[:3]
 
 
+@pytest.mark.parametrize(
+    "job",
+    [
+        pytest.param(mxjob().v1().servers(1).workers(2).restart("Never"), id="Never"),
+        pytest.param(mxjob().v1().servers(1).workers(2).restart("OnFailure"), id="OnFailure"),
+        pytest.param(job_with(rule("FailJob", DISRUPTION)), id="FailJob"),
+        pytest.param(job_with(rule("Count", DISRUPTION)), id="Count"),
+        pytest.param(job_with(rule("RestartJob", DISRUPTION)), id="RestartJob"),
+        pytest.param(mxjob().v1().servers(1).workers(2).run_policy(restartScope="Job"), id="restartScope Job"),
+    ],
+)
+def test_an_eviction_after_the_replica_has_completed_is_no_failure(job: MXJob) -> None:
+    """A sidecar kept its pod running; the kubelet ends such a pod in place, without a deletion."""
+    fake_cluster = running(job)
+    fake_cluster.exit("worker", 1, 0)
+    fake_cluster.pod("worker", 1)["status"]["phase"] = "Running"
+    fake_cluster.settle()
+    assert fake_cluster.status["completed"] == {"worker": "1"}
+    before = fake_cluster.pods
+    fake_cluster.evict("worker", 1)
+    go_on(fake_cluster)
+    assert (fake_cluster.status["state"], fake_cluster.status.get("retries")) == ("Running", None)
+    assert fake_cluster.replicas() == EVERYONE
+    assert fake_cluster.pods.keys() == before.keys()
+    assert restarts(fake_cluster) == []
+
+
 def test_a_deletion_by_the_user_is_no_failure() -> None:
     rules = [rule("FailJob", on_codes(1, operator="NotIn")), rule("FailJob", DISRUPTION)]
     fake_cluster = running(job_with(*rules))

@@ -79,12 +79,15 @@ def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int
 
     A permanent failure of an elastic replica does not fail the job. Where the elastic type is the success target, the
     job fails once all its replicas have ended without success of the job. ``completed`` are the replicas that have
-    succeeded.
+    succeeded: what happens to their pods later, an eviction beside a sidecar that runs on, is no failure.
     """
+    done = completed or {}
+    if done:
+        pods = tuple(pod for pod in observed.pods if pod.index not in done.get(pod.type, ()))
+        observed = dataclasses.replace(observed, pods=pods)
     for pod in observed.pods:
         match = rule_for(job, pod)
-        is_completed = pod.index in (completed or {}).get(pod.type, ())
-        if match and match.action == ACTION_FAIL_JOB and not is_completed:
+        if match and match.action == ACTION_FAIL_JOB:
             return _failure_by_rule(pod, match)
     for group in job.groups:
         if group.type == job.elastic_type:
@@ -95,7 +98,7 @@ def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int
     lost = lost_pods(job, observed)
     if not lost or job.success_target.type != job.elastic_type:
         return None
-    ended = {p.index for p in lost} | (completed or {}).get(job.elastic_type.lower(), set())
+    ended = {p.index for p in lost} | done.get(job.elastic_type.lower(), set())
     elastic = job.group(job.elastic_type)
     return describe(lost[0]) if elastic and ended.issuperset(range(elastic.replicas)) else None
 

@@ -90,8 +90,9 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     for group, index in job.tasks():
         name = key(group.type, index)
         pods = by_replica.pop(name, [])
+        is_completed = index in progress.completed.get(group.type.lower(), ())
         if not pods:
-            if index not in progress.completed.get(group.type.lower(), ()):
+            if not is_completed:
                 starts.append(PodToCreate(group, index, counts.get(name, 0) + ignored.get(name, 0)))
             continue
         current, *others = sorted(pods, key=lambda p: (not p.deleting, p.attempt), reverse=True)
@@ -100,13 +101,14 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
         action = action_for(job, current) if is_current else ""
         failures = counts.get(name, 0) + ignored.get(name, 0)
         if current.deleting:
-            is_completed = index in progress.completed.get(group.type.lower(), ())
             if action in COUNTED and failures <= current.attempt and not is_completed:
                 counts[name] = counts.get(name, 0) + current.attempt + 1 - failures
                 restarted.append(current)
             continue
         if not is_current:
             deletions.append(delete(current))
+        elif is_completed:
+            continue  # what happens to its pod now, an eviction beside a sidecar that runs on, needs no new one
         elif group.type == job.elastic_type and is_fatal(job, group, current):
             continue  # it failed permanently; keep it for its log
         elif action == ACTION_FAIL_JOB:

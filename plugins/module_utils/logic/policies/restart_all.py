@@ -78,7 +78,11 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
         if (group.type.lower(), index) not in current_pods
         and index not in progress.completed.get(group.type.lower(), ())
     ]
-    ended = tuple(p for p in current_pods.values() if has_failed(p) or p.deleting)
+    ended = tuple(
+        pod
+        for pod in current_pods.values()
+        if (has_failed(pod) or pod.deleting) and pod.index not in progress.completed.get(pod.type, ())
+    )
     # a missing pod was deleted if the job was Running, otherwise it was not created yet
     lost = (
         not stale
