@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,12 @@ from support.builders import (
     XGBOOST,
     Resource,
     grouped,
+    jaxjob,
     mpijob,
     mpijob_v1,
     mxjob,
     pytorchjob,
+    tf_template,
     tfjob,
 )
 
@@ -216,6 +219,20 @@ def notes(conversion: Conversion) -> list[str]:
     return [str(note) for note in conversion.report.notes]
 
 
+def test_a_job_that_tunes_stays_one() -> None:
+    tuning = mxjob().v1().without("Scheduler").option(jobMode="MXTune")
+    job = tuning.replicas("TunerTracker", 1).replicas("TunerServer", 2).replicas("Tuner", 2).resource()
+    for to, place in ((V1, ("jobMode",)), (DLJOB, ("options", "jobMode"))):
+        made = convert(job, to, DECLARED)
+        assert (made.report.losses, made.report.notes) == ([], [])
+        value = made.manifest["spec"]
+        for name in place:
+            value = value[name]
+        assert value == {V1: "MXTune", DLJOB: "local"}[to]
+        source, target = parsed(job), parsed(made.manifest)
+        assert (target.mode, target.success_target) == ("local", source.success_target)
+
+
 def test_restart_policies_of_a_list() -> None:
     made = to_v1(mxjob().v1alpha1().servers(1).workers(2).restart("Never").resource())
     replicas = made.manifest["spec"]["mxReplicaSpecs"]
@@ -228,6 +245,45 @@ def test_restart_policies_of_a_list() -> None:
     (note,) = notes(made)
     assert note.startswith("spec.replicaSpecs[0]: restartPolicy becomes ExitCode, with which exit codes from 128 on")
     assert "Here only 130, 137, 138, 143 are." in note
+
+
+def test_exit_codes_that_are_retried_in_both_flavors_are_not_named() -> None:
+    (note,) = [text for text in notes(to_v1(tfjob(master=1, worker=1))) if "restartPolicy becomes ExitCode" in text]
+    assert note.startswith("spec.replicaSpecs[0]: ")
+    assert "Here only" not in note
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [
+        pytest.param({}, False, id="no template"),
+        pytest.param({"template": {"spec": {"containers": []}}}, False, id="no container"),
+        pytest.param({"template": tf_template()}, True, id="a container"),
+        pytest.param({"template": tf_template(), "IsDefaultPS": True}, False, id="the default program all the same"),
+    ],
+)
+def test_parameter_servers_are_kept_where_they_run_a_program_of_their_own(fields: Resource, kept: bool) -> None:
+    job = tfjob(master=1, ps=1)
+    job["spec"]["replicaSpecs"][1] |= fields
+    made = to_v1(job)
+    assert list(made.manifest["spec"]["tfReplicaSpecs"]) == (["Master", "PS"] if kept else ["Master"])
+    assert ("spec.replicaSpecs[1]" in [loss.field for loss in made.report.losses]) is not kept
+
+
+def test_other_replicas_without_a_container_are_an_error() -> None:
+    job = tfjob(master=1, worker=1)
+    del job["spec"]["replicaSpecs"][1]["template"]
+    with pytest.raises(NotConvertible, match=r"spec\.replicaSpecs\[1\]"):
+        to_v1(job)
+
+
+@pytest.mark.parametrize(("options", "noted"), [({}, True), ({"tensorboard": {"logDir": "/logs"}}, False)])
+def test_the_image_of_the_default_programs(options: Resource, noted: bool) -> None:
+    job = tfjob(master=1)
+    job["spec"] |= {"tfImage": "tf:1", **options}
+    made = to_v1(job)
+    assert made.manifest["spec"].get("tfImage") == (None if noted else "tf:1")
+    assert any(text.startswith("spec.tfImage: is left out") for text in notes(made)) is noted
 
 
 def test_always_stays() -> None:
@@ -257,6 +313,18 @@ def test_the_port() -> None:
     assert parsed(made).groups[0].port == 9000
 
 
+@pytest.mark.parametrize("of_the_host", [True, False])
+def test_a_port_that_becomes_one_of_the_node_is_noted(of_the_host: bool) -> None:
+    job = mxjob().v1alpha1().workers(1).entry("Scheduler", PsRootPort=9000).pod("Scheduler", hostNetwork=of_the_host)
+    assert any("occupies that port of the node" in text for text in notes(to_v1(job.resource()))) is of_the_host
+
+
+def test_a_field_that_nothing_reads_is_left_out_and_noted() -> None:
+    made = to_v1(mxjob().v1().workers(1).option(color="red").resource())
+    assert "color" not in made.manifest["spec"]
+    assert notes(made) == ["spec.color: has no effect, and is left out"]
+
+
 def test_the_runtime_id_is_lost() -> None:
     made = to_v1(mxjob().v1alpha1().workers(1).option(RuntimeId="ab12").resource())
     assert [loss.field for loss in made.report.losses] == ["spec.RuntimeId"]
@@ -276,11 +344,19 @@ def test_metadata() -> None:
     assert set(made) == {"apiVersion", "kind", "metadata", "spec"}
 
 
-def test_a_name_that_the_target_refuses() -> None:
+def test_a_name_that_is_too_long_for_the_target() -> None:
+    """In the source its replicas are named by the runtime id. The message has a colon, and no field before it."""
+    job = mxjob("x" * 60).v1alpha1().workers(1).resource()
+    found = [(loss.field, loss.reason) for loss in to_v1(job).report.losses]
+    assert {field for field, reason in found if reason.startswith("metadata.name is")} == {"spec"}
+
+
+@pytest.mark.parametrize("to", [V1, DLJOB])
+def test_a_name_that_the_target_refuses(to: str) -> None:
     job = tfjob(master=1)
     del job["spec"]["RuntimeId"]
     job["metadata"]["name"] = "1st"
-    (loss,) = to_v1(job).report.losses
+    (loss,) = convert(job, to, DECLARED).report.losses
     assert (loss.field, "must start with a letter" in loss.reason) == ("metadata.name", True)
 
 
@@ -313,8 +389,11 @@ def test_a_kind_that_is_no_source(manifest: Resource, message: str) -> None:
 @pytest.mark.parametrize("target", [V1, DLJOB, TRAINJOB])
 def test_a_job_of_a_version_that_is_started_in_another_way(target: str) -> None:
     """An image for kubectl exec needs no sshd, without which the result could not run."""
-    with pytest.raises(NotConvertible, match="apiVersion: the processes of a job of v1 are started in another way"):
+    with pytest.raises(
+        NotConvertible, match="apiVersion: the processes of a job of v1 are started in another way"
+    ) as e:
         convert(mpijob_v1(), target, DECLARED)
+    assert "than those of v2beta1, which the target has: write it as v2beta1 first" in str(e.value)
 
 
 def test_v1_has_no_jobs_of_the_newer_version() -> None:
@@ -347,6 +426,12 @@ def test_the_short_form_and_a_template() -> None:
         "options": {"nprocPerNode": "2"},
         "runPolicy": {"backoffLimit": 3},
     }
+
+
+@pytest.mark.parametrize("to", [V1, DLJOB])
+def test_the_scheduler_is_kept(to: str) -> None:
+    job = pytorchjob(1, schedulerName="volcano")
+    assert convert(job, to, DECLARED).manifest["spec"]["schedulerName"] == "volcano"
 
 
 def test_an_autoscaler_is_lost() -> None:
@@ -393,6 +478,23 @@ def test_a_trainjob() -> None:
             "activeDeadlineSeconds": 60,
         },
     }
+
+
+def test_templates_that_differ_in_the_order_of_their_keys_are_one() -> None:
+    job = trainjob()
+    (container,) = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] = [dict(reversed(container.items()))]
+    assert convert(job, TRAINJOB, DECLARED).report.losses == []
+
+
+def test_a_date_that_yaml_makes_of_a_text_is_compared_too() -> None:
+    job = trainjob(env=[{"name": "SINCE", "value": datetime.date(2026, 1, 2)}])
+    assert convert(job, TRAINJOB, DECLARED).report.losses == []
+
+
+@pytest.mark.parametrize(("job", "noted"), [(jaxjob(), True), (trainjob(), False)], ids=["jax", "pytorch"])
+def test_the_variables_of_a_jax_runtime_are_noted(job: Resource, noted: bool) -> None:
+    assert any("the runtime sets JAX_*" in text for text in notes(convert(job, TRAINJOB, DECLARED))) is noted
 
 
 def test_what_becomes_a_patch_of_the_runtime() -> None:
@@ -448,6 +550,13 @@ def changed(change: Any) -> Resource:
         (
             lambda s: (
                 s["pytorchReplicaSpecs"].pop("Worker")
+                and s["pytorchReplicaSpecs"]["Master"]["template"].update(metadata={"finalizers": ["example.com/a"]})
+            ),
+            "spec.pytorchReplicaSpecs.Master.template.metadata.finalizers",
+        ),
+        (
+            lambda s: (
+                s["pytorchReplicaSpecs"].pop("Worker")
                 and s["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"].append(
                     {"name": "proxy", "image": "proxy:1"}
                 )
@@ -470,7 +579,7 @@ def test_what_a_trainjob_lacks(change: Any, field: str) -> None:
 
 
 def with_groups() -> Resource:
-    job = grouped(pytorchjob(1, 3), "Worker", large=(1, {"image": "large:1"}), small=(1, {"ports": []}))
+    job = grouped(pytorchjob(1, 4), "Worker", large=(1, {"image": "large:1"}), small=(2, {"ports": []}))
     groups = job["spec"]["pytorchReplicaSpecs"]["Worker"]["groups"]
     groups[0]["template"]["spec"]["restartPolicy"] = "Never"
     return job

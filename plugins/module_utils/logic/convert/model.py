@@ -108,4 +108,6 @@ class Source:
     scheduler_name: str
     mode: str
     """local, "" for the default."""
+    v1_mode: str
+    """What kubeflow.org/v1 calls a local job, MXTune; "" for the default and where it has no such job."""
     report: Report

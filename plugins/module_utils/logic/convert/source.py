@@ -72,9 +72,15 @@ def read(manifest: Manifest, declared: Declared) -> Source:
         options=_options(spec, flavor, declared, report),
         run_policy=_run_policy(spec, flavor, framework.flavors[-1]),
         scheduler_name=job.run_policy.scheduler_name or "",
-        mode=MODE_LOCAL if job.mode == MODE_LOCAL and spec.get("jobMode") == MODE_LOCAL else "",
+        mode=MODE_LOCAL if job.mode == MODE_LOCAL else "",
+        v1_mode=_v1_mode(job, spec),
         report=report,
     )
+
+
+def _v1_mode(job: DLJob, spec: Manifest) -> str:
+    spelling = str(spec.get("jobMode") or "")
+    return spelling if job.mode == MODE_LOCAL and spelling != MODE_LOCAL else ""
 
 
 def _without_default_programs(manifest: Manifest, flavor: ApiFlavor, report: Report) -> Manifest:

@@ -25,7 +25,7 @@ def to_v1(source: Source) -> Conversion:
     framework, kind = source.declared.framework, source.declared.v1_kind()
     if not kind:
         raise NotConvertible(f"kind: kubeflow.org/v1 has no jobs of {framework.name}: convert to dljob")
-    if source.mode:
+    if source.mode and not source.v1_mode:
         raise NotConvertible(
             "spec.jobMode: kubeflow.org/v1 has no jobs of independent processes without a scheduler: convert to dljob"
         )
@@ -39,7 +39,8 @@ def to_v1(source: Source) -> Conversion:
         }
         for type_, one in source.replicas.items()
     }
-    spec = {**_common(source), **copy.deepcopy(source.options), field: replicas}
+    mode = {"jobMode": source.v1_mode} if source.v1_mode else {}
+    spec = {**_common(source), **copy.deepcopy(source.options), **mode, field: replicas}
     manifest = {"apiVersion": TO_V1, "kind": kind, "metadata": copy.deepcopy(source.metadata), "spec": spec}
     try:
         parse_job(manifest, framework)
