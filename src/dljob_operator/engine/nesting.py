@@ -46,7 +46,10 @@ def outline_list(text: bytes) -> dict[str, Any]:
     The API server could send the metadata of the objects alone. That does not help: their managedFields repeat the
     levels of the spec. Raises RecursionError where such an item has no identity, or where no item is to blame.
     """
-    found = list(_items(text)) or [(0, 0, 0)]
+    found = list(_items(text))
+    if not found:  # the object that was nested too deeply may have been deleted since
+        whole: dict[str, Any] = json.loads(text)
+        return {**whole, "items": []}
     decoded: dict[str, Any] = json.loads(text[: found[0][0]] + text[found[-1][1] :])
     decoded["items"] = [_item(text[begin:end], levels) for begin, end, levels in found]
     return decoded

@@ -60,6 +60,8 @@ def test_a_list_leaves_it_out_and_has_all_others(bad: dict[str, Any], caplog: py
     assert [one["metadata"]["name"] for one in watching.store.all()] == ["a", "b"]
     (record,) = caplog.records
     assert "nested too deeply" in record.getMessage()
+    identity = {"resource": "echojobs", "namespace": "team", "name": bad["metadata"]["name"]}
+    assert record.__dict__["dljob_fields"].items() >= (identity | {"limit": LIMIT}).items()
 
 
 def test_a_job_that_is_edited_into_such_a_one_is_no_longer_known() -> None:
@@ -74,6 +76,7 @@ MISLEADING = {
     # keys and braces in strings, and the same keys at other places and on other levels
     "annotations": {"uid": "wrong", "text": '{"metadata": {"uid": "wrong\\"}'},
     "labels": {"name": "wrong"},
+    "generateName": "wrong",
     "ownerReferences": [{"uid": "wrong", "name": "wrong"}],
 }
 
@@ -84,7 +87,7 @@ def line_of(type_: str = "MODIFIED", **metadata: Any) -> bytes:
     deep = '{"a":' * DEEP + "[1]" + "}" * DEEP
     text = json.dumps({"apiVersion": "v1", "metadata": {**MISLEADING, "managedFields": "?", **known, **metadata}})
     text = text.replace('"?"', f'[{{"fieldsV1": {deep}}}]')
-    return f'{{"type":"{type_}","object":{text[:-1]},"spec":{{"metadata":{{"uid":"wrong"}},"deep":{deep}}}}}}}'.encode()
+    return f'{{"type":"{type_}","object":{text[:-1]},"spec":{{"metadata":{{"uid":"wrong"}},"deep":{deep}}}}},"more":"wrong"}}'.encode()
 
 
 def test_an_event_that_cannot_be_decoded_has_the_identity_of_its_object() -> None:
@@ -93,6 +96,11 @@ def test_an_event_that_cannot_be_decoded_has_the_identity_of_its_object() -> Non
     event = read_event(line_of("ADDED"))
     assert event["type"] == "ADDED"
     assert event["object"] == {"metadata": {"name": 'a"}', "namespace": "team", "uid": "a-uid", "resourceVersion": "9"}}
+
+
+def test_the_object_of_an_event_that_cannot_be_decoded_may_be_in_no_namespace() -> None:
+    metadata = read_event(line_of(namespace=None))["object"]["metadata"]
+    assert metadata == {"name": 'a"}', "uid": "a-uid", "resourceVersion": "9"}
 
 
 def test_an_event_that_cannot_be_decoded_and_has_no_identity() -> None:
@@ -133,6 +141,14 @@ def test_a_list_that_cannot_be_decoded_has_the_identity_of_its_deep_objects() ->
     assert (UNREADABLE in c, UNREADABLE in last) == (False, True)
 
 
+@pytest.mark.parametrize("names", [["b", "deep"], ["b", "deep", "c"]], ids="-".join)
+def test_the_deep_object_of_a_list_may_be_at_any_place(names: list[str]) -> None:
+    found = outline_list(list_of(*(text_of(name, DEEP if name == "deep" else 4) for name in names)))
+    assert [(one["metadata"]["name"], UNREADABLE in one) for one in found["items"]] == [
+        (name, name == "deep") for name in names
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -144,6 +160,12 @@ def test_a_list_that_cannot_be_decoded_has_the_identity_of_its_deep_objects() ->
 def test_a_list_that_has_no_object_to_leave_out(text: bytes) -> None:
     with pytest.raises(RecursionError):
         outline_list(text)
+
+
+@pytest.mark.parametrize("items", [b"[]", b"null"])
+def test_a_list_whose_deep_object_has_been_deleted_since(items: bytes) -> None:
+    text = b'{"metadata":{"resourceVersion":"7"},"items":' + items + b"}"
+    assert outline_list(text) == {"metadata": {"resourceVersion": "7"}, "items": []}
 
 
 def test_other_events_are_read_as_they_are() -> None:
