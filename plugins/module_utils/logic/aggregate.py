@@ -192,4 +192,4 @@ def _failure(status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

@@ -82,7 +82,7 @@ def state(resource: Manifest, own: PodState, pods: Iterable[PodState]) -> PodSta
     ref = BatchJobRef(own.name, own.uid)
     finished = _finished(resource)
     failed = finished is not None and finished.get("type") == "Failed"
-    shown = newest or dataclasses.replace(own, pending_since=own.created)
+    shown = newest or own
     has_exited = shown.ended is not None and shown.ended.code == 0 and shown.terminated
     # Kueue suspends a Job that is still active when its MPIJob has succeeded, and the pod is deleted with its log. So
     # an exit counts once the Job has ended by it; but one with 0 at once beside a sidecar, which may run on

@@ -65,9 +65,9 @@ def plan_invalid(
                 others, conditions.NewCondition(c.CONDITION_FAILED, reason, message), clock.stamp(now)
             ),
         }
-    left = _time_to_live(resource, fields, now) if outcome(fields) else None
     if fields == old:
-        return Plan(delete_job=True) if left is not None and left <= 0 else Plan(requeue_after=left)
+        return Plan()  # a job that runs on: it has not ended
+    left = _time_to_live(resource, fields, now) if outcome(fields) else None
     return Plan(status=fields, events=(EventNote("Warning", reason, message),), requeue_after=left)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -19,21 +20,27 @@ class Reconciles:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.allowed = {name: threading.Event() for name in "abcdef"}
+        self.begun: set[str] = set()
         monkeypatch.setattr(batch, "reconcile", self._reconcile)
 
     def _reconcile(self, context: Any, job: Mapping[str, Any], framework: Any) -> Any:
+        self.begun.add(job["name"])
         assert self.allowed[job["name"]].wait(30)
         if job.get("breaks"):
-            raise job["breaks"]
+            fail(job["breaks"])
         return job["name"]
 
-    def parts(self, names: str, every: float | None, **more: Any) -> Iterator[Part]:
+    def parts(self, names: str, every: float | None, **more: Any) -> Generator[Part, None, None]:
         jobs = [{"name": name, "metadata": {"name": name}, **more} for name in names]
         yield from batch.reconcile_all(None, jobs, None, every)  # type: ignore[arg-type, misc]
 
     def finish(self, names: str) -> None:
         for name in names:
             self.allowed[name].set()
+
+
+def fail(error: Exception) -> None:
+    raise error
 
 
 @pytest.fixture
@@ -62,6 +69,24 @@ def test_jobs_beyond_the_concurrency_are_not_lost(action: Reconciles) -> None:
     assert [name for names, _ in action.parts("abcdef", 0.01) for name in names] == list("abcdef")
 
 
+def test_jobs_that_have_not_begun_are_left_where_nobody_waits_for_them(
+    action: Reconciles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Pool(ThreadPoolExecutor):
+        """Its jobs go on once it ends."""
+
+        def shutdown(self, *args: Any, **more: Any) -> None:
+            action.finish("abcdef")
+            super().shutdown(*args, **more)
+
+    monkeypatch.setattr(batch, "ThreadPoolExecutor", Pool)
+    parts = action.parts("abcdef", 0.01)
+    action.finish("a")
+    assert next(parts) == (["a"], False)
+    parts.close()
+    assert "f" not in action.begun
+
+
 @pytest.mark.parametrize("names", ["a", "abcdef"])
 def test_without_an_interval_all_are_reported_at_once(action: Reconciles, names: str) -> None:
     action.finish(names)
@@ -75,7 +100,7 @@ def test_an_unexpected_error_fails_its_job_alone(action: Reconciles) -> None:
     failed, other = outcomes
     assert (failed.ok, is_last, other) == (False, True, "b")
     assert failed.message.startswith("internal error: RuntimeError: a bug in the plugin (")
-    assert "test_batch.py:" in failed.message, "it names the line"
+    assert f"test_batch.py:{fail.__code__.co_firstlineno + 1})" in failed.message, "it names the line"
     assert (failed.changed, failed.requeue_after) == (False, None)
 
 

@@ -111,6 +111,24 @@ def test_items_start_in_their_order() -> None:
     assert started == list(range(20))
 
 
+def test_a_caller_queues_at_most_twice_as_many_items_as_there_are_threads(executor: BoundedExecutor) -> None:
+    done: list[int] = []
+    unfinished: list[int] = []
+
+    class Counted(list[int]):
+        def __iter__(self) -> Iterator[int]:
+            for place, item in enumerate(super().__iter__()):
+                unfinished.append(place - len(done))
+                yield item
+
+    def do(item: int) -> None:
+        threading.Event().wait(0.002)
+        done.append(item)
+
+    executor.map(Counted(range(20 * WIDTH)), do)
+    assert max(unfinished) <= 2 * WIDTH
+
+
 class Handed(list[int]):
     """A sequence that signals when its first ``count`` items have been taken."""
 

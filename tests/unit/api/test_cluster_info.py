@@ -198,10 +198,11 @@ class TestTheServersFile:
     def api(self, file: Path | str) -> Api:
         return Api({path(): config_map(f"grpcServerFilePath: {file}")})
 
-    def test_is_read(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("text", ["print('ü')\n", "#" * (512 * 1024)], ids=["short", "as large as possible"])
+    def test_is_read(self, tmp_path: Path, text: str) -> None:
         file = tmp_path / "server.py"
-        file.write_text("print('ü')\n", encoding="utf-8")
-        assert read(self.api(file), SERVER).programs == {GRPC_SERVER_FILE: "print('ü')\n"}
+        file.write_text(text, encoding="utf-8")
+        assert read(self.api(file), SERVER).programs == {GRPC_SERVER_FILE: text}
         assert read(self.api(file), CONFIG).programs == {}
 
     def test_may_be_missing_as_the_documented_one_is(self) -> None:

@@ -181,6 +181,22 @@ def test_no_right_outlives_the_workers(how: str, failures: int) -> None:
     assert here.workers() == []
 
 
+def test_the_cleanup_revokes_the_rights_with_the_pods_and_only_then() -> None:
+    """They may be gone before the operator sees them terminate."""
+    here = Here(runPolicy={"cleanPodPolicy": "All"})
+    here.start()
+    end(here, "succeeded")
+    here.step()
+    here.step()
+    assert here.workers() == []
+    here.server.objects["default", "pods"].clear()
+    here.step()
+    here.server.calls.clear()
+    here.step()
+    assert here.status["phase"] == "Done"
+    assert here.calls(*ACCOUNT) == []
+
+
 def test_a_suspended_job_without_pods_still_revokes_its_rights() -> None:
     """Its pods were gone before the Role could be written: the list of hosts shows it."""
     here = Here()

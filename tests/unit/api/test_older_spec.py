@@ -80,7 +80,8 @@ def test_pods_that_an_older_spec_does_not_want_stay(
     server = Server(*found)
     outcome = reconciled(server, change)
     assert (server.deleted, server.made, server.status) == ([], [], None)
-    assert (outcome.ok, outcome.message) == (True, "the cache has an older spec of the job")
+    assert (outcome.ok, outcome.changed) == (True, False)
+    assert outcome.message == "the cache has an older spec of the job"
     path = "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs"  # a list, as the operator may not get jobs
     assert server.reads == [(path, {"fieldSelector": "metadata.name=example-job"})]
     assert outcome.requeue_after == CACHE_REQUEUE

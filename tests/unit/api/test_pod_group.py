@@ -10,6 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.context import 
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from support.builders import NOW, PYTORCH, Resource, pytorchjob
 from support.fake_api_server import Call, FakeApiServer, FakeRestClient, Fault, Response, failure
 
@@ -89,6 +90,17 @@ def test_an_operator_without_the_rights(server: FakeApiServer) -> None:
     outcome = run(server)
     assert names(server) == []
     assert 'add to the operator\'s role: {apiGroups: ["scheduling.volcano.sh"]' in "".join(outcome.warnings)
+    assert "the cluster has no" not in "".join(outcome.warnings)
+
+
+@pytest.mark.parametrize("error", [failure(403, "Forbidden", "no"), failure(500, "InternalError", "no")])
+def test_a_group_that_cannot_be_read_is_not_taken_for_absent(server: FakeApiServer, error: Response) -> None:
+    run(server)
+    server.faults.append(Fault(error, lambda call: (call.method, call.plural) == ("GET", "podgroups")))
+    count = len(server.calls)
+    with pytest.raises(ApiError, match="no"):
+        run(server)
+    assert {call.method for call in server.calls[count:]} == {"GET"}
 
 
 def test_a_changed_policy_replaces_the_groups_spec(server: FakeApiServer) -> None:

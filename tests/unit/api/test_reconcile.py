@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import slices
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from support.builders import MXNET, NOW, UID, MXJob, mxjob, pods_of
 from support.recording_api import Api, context_of
@@ -27,11 +29,13 @@ class ReadingApi(Api):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.reads: list[str] = []
+        self.queries: list[Any] = []
         self.status_error: ApiError | None = None
 
     def request(self, method: str, path: str, body: Any = None, query: Any = None, content_type: str = "") -> Any:
         if method == "GET":
             self.reads.append(path.rpartition("/")[2])
+            self.queries.append(query)
         if method == "PATCH" and self.status_error:
             raise self.status_error
         return super().request(method, path, body, query, content_type)
@@ -47,7 +51,7 @@ class PagedApi(ReadingApi):
     def request(self, method: str, path: str, body: Any = None, query: Any = None, content_type: str = "") -> Any:
         if method != "GET":
             return super().request(method, path, body, query, content_type)
-        assert query["limit"] == reader.PAGE
+        assert (query["limit"], query["labelSelector"]) == (reader.PAGE, f"{LABEL_JOB_UID}={UID}")
         number = int(query.get("continue", 0))
         self.reads.append(path.rpartition("/")[2])
         following = {"continue": str(number + 1)} if number + 1 < len(self._pages) else {}
@@ -109,6 +113,7 @@ def test_what_a_job_owns_is_read_where_no_engine_watches() -> None:
     api = ReadingApi()
     run(api)
     assert api.reads == ["pods", "services"]
+    assert api.queries == [{"labelSelector": f"{LABEL_JOB_UID}={UID}"}] * 2, "not those of the whole namespace"
     watched()
     api = ReadingApi()
     run(api)
@@ -161,6 +166,13 @@ def test_accelerators_are_resolved_with_what_the_engine_knows_of_the_cluster() -
     assert {"nvidia.com/gpu": 1} in limits
     assert {alpha: 1} not in limits
     assert api.reads == []
+
+
+def test_a_reconcile_without_an_engine_has_the_present_time_and_no_others_to_wait_for() -> None:
+    context = Context(Api(), Reader(Api()))
+    began = datetime.now(UTC)
+    assert began <= context.clock() <= datetime.now(UTC)
+    assert (context.is_contended, context.is_alone, context.dry_run) == (False, None, False)
 
 
 # --- slices

@@ -122,7 +122,7 @@ def test_after_the_deadline_of_the_leader_only_reads_are_sent(
         leader.extend(0.0)
         with pytest.raises(ApiError, match="PATCH /p was not sent: this operator is no longer the leader") as caught:
             client.request("PATCH", "/p", {})
-        assert (caught.value.reason, caught.value.permanent) == ("NotLeading", False)
+        assert (caught.value.status, caught.value.reason, caught.value.permanent) == (0, "NotLeading", False)
         client.request("GET", "/p")
     assert [method for method, *_ in server.asked] == ["POST", "GET"]
 

@@ -223,7 +223,8 @@ def test_a_job_that_was_changed_at_the_end_of_its_time_to_live_is_read_again() -
 def test_a_job_that_somebody_else_has_deleted_needs_no_deletion() -> None:
     resource = expired()
     observe()
-    assert run(Cluster(), resource).ok
+    outcome = run(Cluster(), resource)
+    assert (outcome.ok, outcome.requeue_after) == (True, None)
 
 
 def test_a_dry_run_deletes_no_job() -> None:

@@ -115,6 +115,7 @@ def test_a_kind_that_no_engine_watches_has_no_version_to_wait_for() -> None:
         (INVALID, ["ConfigMap/env: bad"], []),
         (DENIED, [], ["ConfigMap/env: quota"]),
         (AWAY, [], ["ConfigMap/env: away"]),
+        (ApiError(404, "NotFound", 'namespaces "lab" not found'), [], ['ConfigMap/env: namespaces "lab" not found']),
     ],
 )
 def test_without_what_the_pods_need_none_is_created(error: ApiError, refused: list[str], postponed: list[str]) -> None:
@@ -265,6 +266,12 @@ def test_a_deletion_has_its_options(deletion: Deletion, dry_run: bool, options: 
     assert written.versions == ([] if dry_run else [("uid of a", "7")])
 
 
+def test_a_kind_of_several_groups_is_deleted_in_its_own() -> None:
+    api = Api()
+    Writer(api, JOB).objects(Plan(deletions=(Deletion("PodGroup", "a", "u", "scheduling.volcano.sh/v1beta1"),)))
+    assert api.requests == [("DELETE", "/apis/scheduling.volcano.sh/v1beta1/namespaces/lab/podgroups/a")]
+
+
 def test_a_batch_job_stays_until_its_pods_are_gone() -> None:
     """They have the hostname of the next Job's pods."""
     api = Api()
@@ -382,6 +389,13 @@ def test_without_a_uid_no_job_of_that_name_is_deleted() -> None:
     api = Api()
     Writer(api, {**JOB, "metadata": {"name": "digits", "namespace": "lab"}}).delete_job()
     assert api.bodies[0]["preconditions"] == {"uid": ""}, "the API server answers with a conflict"
+
+
+@pytest.mark.parametrize(
+    ("answer", "deleted"), [({}, True), (ApiError(404, "NotFound", "gone"), True), (ApiError(409, "", "edited"), False)]
+)
+def test_whether_the_job_is_deleted(answer: Any, deleted: bool) -> None:
+    assert Writer(Api(DELETE_digits=answer), JOB).delete_job() is deleted
 
 
 @pytest.mark.parametrize("dry_run", [False, True])

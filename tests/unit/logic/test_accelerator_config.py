@@ -111,6 +111,10 @@ A = f"accelerators[{ALPHA_GPU}]"
             {"volumes": [LIBS, {**LIBS, "mountPath": "/b", "hostPath": "/c"}]},
             f"{A}.volumes: the name 'libs' occurs twice: use each name once",
         ),
+        (
+            {"envVars": [{**PATH, "valueFrom": {}}]},
+            f"{A}.envVars[0] has the unknown key 'valueFrom': the known keys are name, value",
+        ),
         ({"envVars": [{"value": "x"}]}, f"{A}.envVars[0].name is missing: add it"),
         (
             {"envVars": [{"name": "A=B"}]},
@@ -141,6 +145,13 @@ def test_an_error_in_an_entry_does_not_affect_others(fields: dict[str, Any], pro
         (
             {"accelerators": {"gpu": {}}},
             "accelerators: 'gpu' is not a resource: use the name that pods request, e.g. nvidia.com/gpu",
+        ),
+        *(
+            (
+                {"accelerators": {name: {}}},
+                f"accelerators: {name!r} is not a resource: use the name that pods request, e.g. nvidia.com/gpu",
+            )
+            for name in ("nvidia.com/a b", "/gpu", 5)
         ),
         (
             {"accelerators": {"grpcServerFilePath": 5}},

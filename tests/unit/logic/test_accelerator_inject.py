@@ -95,6 +95,19 @@ def test_the_users_mount_at_the_same_path_takes_precedence(path: str) -> None:
     assert (spec["volumes"], spec["containers"][0]["volumeMounts"]) == (volumes, own)
 
 
+@pytest.mark.parametrize(("mounts", "volumes"), [({"name": "x"}, []), (1, []), ([], {"name": "x"}), ([], 1)])
+def test_malformed_mounts_and_volumes_are_passed_on(mounts: Any, volumes: Any) -> None:
+    spec = injected(pod({"resources": ONE_ALPHA, "volumeMounts": mounts}, volumes=volumes), cluster_info(alpha=LIBS))
+    assert (spec["volumes"], spec["containers"][0]["volumeMounts"]) == (volumes, mounts)
+    assert spec["containers"][0]["env"] == [LIBS_ENV]
+
+
+@pytest.mark.parametrize("env", [{"name": "x"}, 1])
+def test_malformed_variables_are_passed_on(env: Any) -> None:
+    spec = injected(pod({"resources": ONE_ALPHA, "env": env}), cluster_info(alpha=LIBS))
+    assert (spec["containers"][0]["env"], spec["volumes"]) == (env, [LIBS_VOLUME])
+
+
 def test_the_users_volume_of_that_name_is_kept() -> None:
     volumes = [{"name": "libs", "emptyDir": {}}, {"name": "libs-2", "emptyDir": {}}]
     spec = injected(pod({"resources": ONE_ALPHA}, volumes=volumes), cluster_info(alpha=LIBS))
@@ -136,6 +149,7 @@ def test_two_accelerators_in_one_container() -> None:
             {"requests": {"cpu": 1}, "limits": {GPU: 1}},
         ),
         ({"limits": {ALPHA_GPU: 1, GPU: 2}}, {"limits": {GPU: 2}}),
+        ({"limits": {"rdma/hca": 1, ALPHA_GPU: 1}}, {"limits": {"rdma/hca": 1, GPU: 1}}),
     ],
 )
 def test_the_alpha_name_is_replaced_by_the_clusters_name(resources: Any, mapped: Any) -> None:

@@ -206,8 +206,17 @@ class TestTheConfigurationIsWrong:
 def test_the_setting_replaces_the_parameter_servers_program(texts: dict[str, str], program: str | None) -> None:
     fake_cluster = cluster(tfjob(master=1, ps=2), ClusterInfo(programs=texts))
     fake_cluster.start()
-    wanted = program or role_file("tensorflow", "parameter_server.py")
-    assert fake_cluster.others["ConfigMap"]["cm-ps-76no"]["data"] == {"grpc_tensorflow_server.py": wanted}
+    wanted = {"grpc_tensorflow_server.py": program or role_file("tensorflow", "parameter_server.py")}
+    assert fake_cluster.others["ConfigMap"]["cm-ps-76no"]["data"] == wanted
+    fake_cluster.others["ConfigMap"].clear()
+    fake_cluster.settle()
+    assert fake_cluster.others["ConfigMap"]["cm-ps-76no"]["data"] == wanted, "created again, for the running servers"
+
+
+def test_what_could_not_be_read_is_reported() -> None:
+    for info in (ClusterInfo(CONFIG), ClusterInfo(BROKEN)):
+        planned = FakeCluster(tensorflow(), TENSORFLOW).planned()
+        assert resolve_accelerators(planned, TENSORFLOW, info, ("no right",)).warnings == ("no right",)
 
 
 def _pod(fake_cluster: FakeCluster, replica: str) -> Any:

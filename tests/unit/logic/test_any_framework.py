@@ -26,6 +26,7 @@ from support.builders import (
     Resource,
     caffe2job,
     echo_framework,
+    echo_framework_of_flavor,
     grouped,
     jaxjob,
     mpijob,
@@ -161,6 +162,48 @@ def test_elastic_workers() -> None:
     assert parsed(dljob("pytorch", {"Worker": short(count=2)}, options=options)).elastic_type == "Worker"
     options = {"enableDynamicWorker": True}
     assert parsed(dljob("tensorflow", {"Worker": short(count=2)}, options=options)).elastic_type == "Worker"
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "expected"),
+    [
+        ("dljob.operator/v1", "DLJob", True),
+        ("dljob.operator/v2", "DLJob", True),
+        ("dljob.operator/v1", "MXJob", False),
+        ("kubeflow.org/v1", "DLJob", False),
+        ("v1/dljob.operator", "DLJob", False),
+        (None, None, False),
+    ],
+)
+def test_whether_a_job_is_a_dljob(api_version: Any, kind: Any, expected: bool) -> None:
+    assert any_framework.is_any({"apiVersion": api_version, "kind": kind}) is expected
+
+
+def test_it_has_what_the_newest_flavor_declares() -> None:
+    (flavor,) = any_framework.adapt(MXNET).flavors
+    assert (flavor.default_port, MXNET.flavors[0].default_port) == (9091, 9000)
+    assert any_framework.option_names(TENSORFLOW) == any_framework.option_names(ALL["tensorflow"])
+    (flavor,) = any_framework.adapt(MPI).flavors
+    assert (flavor.version, MPI.flavors[-1].version) == ("", "v2beta1")
+
+
+@pytest.mark.parametrize("framework", OWN, ids=lambda framework: framework.name)
+def test_its_pods_have_the_labels_of_the_flavor_and_the_name_of_the_framework(framework: Framework) -> None:
+    (flavor,) = any_framework.adapt(framework).flavors
+    assert flavor.labels == {**framework.flavors[-1].labels, "dljob.operator/framework": framework.name}
+
+
+def test_the_runtime_id_has_one_spelling() -> None:
+    resource = as_dljob(of_own_kind(CAFFE2), CAFFE2)
+    resource["spec"]["runtimeId"] = "ab12"
+    assert any_framework.parse_any(resource, any_framework.adapt(CAFFE2)).runtime_id == "ab12"
+
+
+def test_the_options_of_a_framework_that_declares_no_field_for_them() -> None:
+    elastic = any_framework.adapt(echo_framework_of_flavor(elastic={"field": "elastic", "type": "Follower"}))
+    assert any_framework.option_names(elastic) == ["elastic", "terminationPolicy"]
+    assert any_framework.option_names(echo_framework(modes={"Single": "local"})) == ["jobMode", "terminationPolicy"]
+    assert any_framework.option_names(echo_framework()) == ["terminationPolicy"]
 
 
 def test_a_framework_without_a_kind_of_its_own() -> None:

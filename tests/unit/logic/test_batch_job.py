@@ -58,6 +58,50 @@ def observed(resource: Resource, *pods: Resource) -> PodState:
     return found
 
 
+def test_the_job_that_runs_a_replica() -> None:
+    parsed = parse_job(mpijob(runPolicy={"backoffLimit": 3}), MPI)
+    launcher = manifest_of(parsed, "launcher", framework=MPI)
+    metadata = launcher["metadata"]
+    metadata["annotations"] |= {
+        "dljob.operator/spec-hash": "1",
+        "scheduling.k8s.io/group-name": "pi",
+        "of-the-user": "a",
+    }
+    metadata["finalizers"] = ["example.com/a"]
+    made = batch_job.wrap(parsed, launcher)
+    assert made == {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": "pi-launcher",
+            "namespace": "default",
+            "labels": metadata["labels"],
+            "ownerReferences": metadata["ownerReferences"],
+            "annotations": {"dljob.operator/spec-hash": "1", "scheduling.k8s.io/group-name": "pi"},
+        },
+        "spec": {
+            "backoffLimit": 3,
+            "podReplacementPolicy": "Failed",
+            "template": {
+                "metadata": {name: metadata[name] for name in ("labels", "annotations", "finalizers")},
+                "spec": launcher["spec"],
+            },
+        },
+    }
+    assert "backoffLimit" not in batch_job.wrap(parse_job(mpijob(), MPI), launcher)["spec"]
+
+
+def test_the_pod_of_a_replica_with_and_without_a_job() -> None:
+    parsed = parse_job(mpijob(), MPI)
+    launcher = manifest_of(parsed, "launcher", framework=MPI)
+    made = batch_job.wrap(parsed, launcher)
+    other = {"metadata": {"labels": {"a": "b"}}, "spec": {}}
+    assert batch_job.pod_of(made)["spec"] == launcher["spec"]
+    assert batch_job.with_pod(made, other) == {**made, "spec": {**made["spec"], "template": other}}
+    assert batch_job.pod_of(launcher) == launcher
+    assert batch_job.with_pod(launcher, other) == other
+
+
 def test_a_job_without_a_pod_is_pending() -> None:
     found = observed(job())
     assert (found.type, found.index, found.phase, found.name) == ("launcher", 0, "Pending", "pi-launcher")
@@ -88,6 +132,56 @@ def test_a_failed_pod_is_no_failure_before_the_jobs(phase: str) -> None:
     assert found.is_active
 
 
+def test_the_metadata_of_the_job_count_whatever_those_of_its_pod_are() -> None:
+    labels = {
+        "dljob.operator/replica-type": "worker",
+        "dljob.operator/replica-index": "2",
+        "dljob.operator/attempt": "3",
+    }
+    resource = job(labels=labels, annotations={"dljob.operator/spec-hash": "the-job's"})
+    other = {
+        "labels": dict.fromkeys(labels, "7"),
+        "annotations": {"dljob.operator/spec-hash": "the-pod's"},
+        "creationTimestamp": stamp(5),
+    }
+    found = observed(resource, pod("a", "Running", metadata=other))
+    assert (found.type, found.index, found.attempt) == ("worker", 2, 3)
+    assert (found.spec_hash, found.created) == ("the-job's", stamp())
+    resource["metadata"]["deletionTimestamp"] = stamp(9)
+    found = observed(resource, pod("a", "Running"))
+    assert (found.deleting, found.terminating) == (stamp(9), ""), "its pod runs until the Job is gone"
+    assert (observed(resource).deleting, observed(resource).terminating) == (stamp(9), "")
+
+
+def test_restarts_of_the_container_are_not_the_replicas() -> None:
+    restarted = pod("a", "Running")
+    restarted["status"]["containerStatuses"][0]["restartCount"] = 2
+    assert observed(job(), restarted).restarts == 0
+
+
+def test_a_replica_is_ready_while_its_pod_is_and_stays() -> None:
+    ready = [{"type": "Ready", "status": "True"}]
+    assert observed(job(), pod("a", "Running", conditions=ready)).is_ready
+    assert not observed(job(), pod("a", "Running")).is_ready
+    leaving = pod("a", "Running", conditions=ready, metadata={"deletionTimestamp": stamp(9)})
+    assert not observed(job(), leaving).is_ready
+
+
+def test_what_a_pod_waits_for_counts_until_the_job_ends() -> None:
+    waiting = pod("a", "Pending", {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}})
+    found = observed(job(), waiting)
+    assert (found.waiting, found.pending_since) == ("ImagePullBackOff: no such image", stamp(1))
+    over = observed(job(FAILED), waiting)
+    assert (over.waiting, over.pending_since) == ("", "")
+
+
+@pytest.mark.parametrize("condition", [{**FAILED, "status": "False"}, {**COMPLETE, "type": "SuccessCriteriaMet"}])
+def test_conditions_that_do_not_end_a_job(condition: Resource) -> None:
+    found = observed(job(condition), pod("a", "Running"))
+    assert (found.phase, found.reason, found.message) == ("Running", "", "")
+    assert found.is_active
+
+
 def test_a_failed_job() -> None:
     found = observed(job(LIMIT), pod("a", "Failed", ended(7)))
     assert has_failed(found)
@@ -113,9 +207,10 @@ def test_the_cause_of_the_last_pods_end() -> None:
 
 
 def test_a_complete_job() -> None:
-    found = observed(job(COMPLETE))
+    found = observed(job({**COMPLETE, "reason": "CompletionsReached", "message": "all pods are done"}))
     assert is_done(found)
     assert not found.is_active
+    assert (found.reason, found.message) == ("", "")
 
 
 def test_the_exit_of_the_program_counts_while_a_sidecar_runs() -> None:
@@ -142,7 +237,8 @@ def test_pods_and_jobs_of_others() -> None:
     assert observed(job(), stranger).phase == "Pending"
     foreign = job(ownerReferences=[{"uid": "else", "controller": True}])
     of_a_hook = job(labels={"dljob.operator/job-uid": UID})
-    for resource in (foreign, of_a_hook):
+    of_another_hook = job(labels={"dljob.operator/job-uid": UID, "dljob.operator/replica-type": "launcher"})
+    for resource in (foreign, of_a_hook, of_another_hook):
         assert build_observed_state(OWNER, FIRST_CONTAINER, [pod("a", "Running")], (), {"Job": [resource]}).pods == ()
 
 

@@ -158,6 +158,7 @@ def test_two_runtime_ids() -> None:
         (2, {"backendType": "mpi"}, "spec.backendSpecs.backendType: 'mpi' is none of redis, nfs, none"),
         (1, {"backendType": ["redis"]}, "spec.backendSpecs.backendType: \"['redis']\" is none of"),
         (2, {"redisHost": "r", "redisPort": 0}, "spec.backendSpecs.redisPort is 0: it must be a whole number"),
+        (2, {"redisHost": "r", "redisPort": 65536}, "spec.backendSpecs.redisPort is 65536: it must be"),
         (2, {"redisHost": "r", "redisPort": "6379"}, "spec.backendSpecs.redisPort is '6379': it must be"),
         (2, {"redisHost": {"a": 1}}, "spec.backendSpecs.redisHost is missing"),
         (2, ["redis"], "spec.backendSpecs must be a map"),
@@ -168,7 +169,11 @@ def test_invalid_backends(workers: int, backend: Any, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("workers", "backend"), [(1, NONE), (1, None), (1, {}), (1, NFS), (2, NFS), (64, {"redisHost": "r"})]
+    ("workers", "backend"),
+    [
+        *((1, NONE), (1, None), (1, {}), (1, NFS), (2, NFS), (64, {"redisHost": "r"})),
+        *((2, {"redisHost": "r", "redisPort": port}) for port in (1, 65535)),
+    ],
 )
 def test_valid_backends(workers: int, backend: Any) -> None:
     assert parsed(caffe2job(workers, backendSpecs=backend)).total == workers

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec, own_template
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import (
+    PLACEHOLDERS,
+    build_cluster_spec,
+    own_template,
+    placeholders,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from support.builders import MPI, MXNET, UID, grouped, mpijob_v1, mxjob, seen_from
 
@@ -41,6 +46,31 @@ def test_shape() -> None:
         "attempt": 0,
         "task": {"type": "Worker", "index": 1, "rank": 2},
     }
+
+
+def test_the_values_of_the_placeholders() -> None:
+    job = mxjob("digits").v1alpha1().workers(2).option(RuntimeId="76no").entry("Scheduler", PsRootPort=9000).job()
+    values = placeholders(seen_from(job, "Worker", 1))
+    assert values == {
+        "job": "digits",
+        "namespace": "default",
+        "uid": UID,
+        "runtime_id": "76no",
+        "kind": "MXJob",
+        "kind_lower": "mxjob",
+        "type": "Worker",
+        "type_lower": "worker",
+        "type_upper": "WORKER",
+        "index": 1,
+        "rank": 2,
+        "count": 2,
+        "total": 3,
+        "host": "worker-76no-1.mxjob-76no",
+        "port": 9091,
+        "rank0_host": "scheduler-76no-0.mxjob-76no",
+        "rank0_port": 9000,
+    }
+    assert values.keys() == PLACEHOLDERS
 
 
 def test_ranks_follow_the_framework_and_not_the_user() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 @pytest.mark.parametrize(
     ("indexes", "text"),
-    [({0}, "0"), ({0, 1, 2}, "0-2"), ({0, 1, 2, 5}, "0-2,5"), ({7, 9}, "7,9"), ({3, 4}, "3-4")],
+    [({0}, "0"), ({0, 1, 2}, "0-2"), ({0, 1, 2, 5}, "0-2,5"), ({7, 9}, "7,9"), ({0, 1, 5, 6}, "0-1,5-6")],
 )
 def test_ranges(indexes: set[int], text: str) -> None:
     assert completed.write({"worker": indexes}) == {"worker": text}

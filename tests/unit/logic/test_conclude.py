@@ -21,10 +21,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result
     Resolution,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
-from support.builders import MXNET, NOW, mxjob
+from support.builders import MXNET, NOW, mxjob, stamp
 
 JOB = parse_job(mxjob("digits").v1().workers(1).resource(), MXNET)
 AS_PLANNED = {"phase": "Creating"}
+CREATED = EventNote("Normal", "SuccessfulCreatePod", "Created 2 of 2 pods")
 
 
 def concluded(result: ApplyResult, planned: float | None = None, **resolution: Any) -> Conclusion:
@@ -69,6 +70,37 @@ def test_the_next_reconcile(result: dict[str, list[str]], planned: float | None,
     assert concluded(ApplyResult(**result), planned).requeue_after == expected
 
 
+@pytest.mark.parametrize(
+    ("waited", "result", "expected"),
+    [
+        (None, {"postponed": ["Pod/a"], "denied": True}, 5.0),
+        (20, {"postponed": ["Pod/a"], "denied": True}, 5.0),
+        (100, {"postponed": ["Pod/a"], "denied": True}, 10.0),
+        (595, {"postponed": ["Pod/a"], "denied": True}, 59.5),
+        (6000, {"postponed": ["Pod/a"], "denied": True}, 60.0),
+        (6000, {"postponed": ["Pod/a"]}, 5.0),
+        (6000, {"waiting": ["Pod/a"]}, 5.0),
+        (6000, {"predecessors": ["Pod/a"], "denied": True}, 1.0),
+    ],
+)
+def test_what_a_quota_denies_is_tried_ever_more_rarely(
+    waited: float | None, result: dict[str, Any], expected: float
+) -> None:
+    since = {} if waited is None else {"startTime": stamp(-waited)}
+    job = mxjob("digits").v1().workers(1).status(phase="Creating", **since).job()
+    assert conclude(job, Resolution(Plan()), ApplyResult(**result), NOW).requeue_after == expected
+
+
+@pytest.mark.parametrize("result", [{"postponed": ["a"]}, {"optional_failures": ["a"]}])
+def test_a_reason_leaves_the_rest_of_the_status_as_it_is(result: dict[str, Any]) -> None:
+    status = {"phase": "Running", "state": "Running", "startTime": stamp(-9), "reason": ""}
+    job = mxjob("digits").v1().workers(1).status(**status).job()
+    unplanned = conclude(job, Resolution(Plan()), ApplyResult(**result), NOW)
+    assert unplanned.status == {**status, "reason": "a"}
+    planned = conclude(job, Resolution(Plan(status={**status, "phase": "CleanUp"})), ApplyResult(**result), NOW)
+    assert planned.status == {**status, "phase": "CleanUp", "reason": "a"}
+
+
 @pytest.mark.parametrize(("planned", "expected"), [(None, 30.0), (5.0, 5.0), (60.0, 30.0)])
 def test_a_wrong_config_map_is_read_again_where_no_watch_event_follows(planned: float | None, expected: float) -> None:
     made = concluded(ApplyResult(), planned, problems=("ConfigMap a/b: wrong",), requeue_after=30.0)
@@ -76,9 +108,14 @@ def test_a_wrong_config_map_is_read_again_where_no_watch_event_follows(planned: 
     assert made.requeue_after == expected
 
 
+def test_a_wrong_config_map_that_is_watched_needs_no_other_reconcile() -> None:
+    assert concluded(ApplyResult(), problems=("ConfigMap a/b: wrong",)).requeue_after is None
+
+
 @pytest.mark.parametrize(("before", "after"), [(None, LATEST), (0.2, 0.2), (60.0, LATEST)])
 def test_a_deferred_status_is_due_within_a_second(before: float | None, after: float) -> None:
-    assert defer(Conclusion(AS_PLANNED, (), before, "message")) == Conclusion(None, (), after, "message")
+    planned = Conclusion(AS_PLANNED, (CREATED,), before, "message")
+    assert defer(planned) == Conclusion(None, (), after, "message"), "the next one has the Event too"
     assert 0 < after <= 1
 
 
@@ -131,7 +168,6 @@ def test_a_wrong_config_map_gives_way_to_what_kubernetes_refuses() -> None:
 
 # --- slices
 
-CREATED = EventNote("Normal", "SuccessfulCreatePod", "Created 2 of 2 pods")
 OTHER = EventNote("Normal", "MXJobChanged", "The spec was changed")
 SLICE = Plan(status=AS_PLANNED, events=(CREATED, OTHER), pods=({},), missing_pods=2, requeue_after=9.0)
 

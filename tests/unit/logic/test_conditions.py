@@ -34,7 +34,7 @@ def test_running_and_restarting_exclude_each_other() -> None:
 def test_a_final_condition_sets_running_to_false(end: str) -> None:
     held = story("Created", "Running", end)
     assert types_and_statuses(held) == [("Created", "True"), ("Running", "False"), (end, "True")]
-    assert held[1]["lastTransitionTime"] == "t2"
+    assert (held[1]["lastUpdateTime"], held[1]["lastTransitionTime"]) == ("t2", "t2")
 
 
 def test_an_unchanged_condition_is_left_alone() -> None:

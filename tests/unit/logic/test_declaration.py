@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic import framework_loader
+from ansible_collections.dljob.operator.plugins.module_utils.logic import declaration, framework_loader
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ExitCodes, Framework
 from support.builders import CAFFE2, JAX, MXNET, PADDLE, PYTORCH, TENSORFLOW, XGBOOST
@@ -107,6 +107,30 @@ def test_the_modes_of_flavors_are_those_of_the_framework() -> None:
     assert framework.modes == {"local": "local", "dist": "dist", "Fast": "dist"}
     framework = made_of({"extends": "v1alpha1_list", "modes": {"Fast": "dist"}}, modes={"Slow": "local"})
     assert framework.modes == {"local": "local", "dist": "dist", "Slow": "local", "Fast": "dist"}
+
+
+def test_the_kinds_of_a_declaration() -> None:
+    full = {**ECHO, "versions": ["v2", "v1"], "short_names": ["ej"], "scale": "Follower"}
+    assert declaration.kinds({"kinds": [full, {**ECHO, "group": "example.org"}, "OtherJob"]}) == (
+        declaration.Kind("EchoJob", "example.com", ("v2", "v1"), ("ej",), "Follower"),
+        declaration.Kind("EchoJob", "example.org", ("v1",)),
+        declaration.Kind("OtherJob"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("flavor", "said"),
+    [
+        ({"nome": "x"}, r"unknown key 'nome' in flavors\[1\]; there are: "),
+        ({"rules": "x"}, r"flavors\[1\]\.rules must be a list, not 'x'"),
+        ({"fields": "x"}, r"flavors\[1\]\.fields must be a mapping, not 'x'"),
+        ({"labels": "x"}, r"flavors\[1\]\.labels must be a mapping, not 'x'"),
+    ],
+)
+def test_mistakes_in_a_flavor(flavor: dict[str, Any], said: str) -> None:
+    base = {"extends": "v1alpha1_list", "groups": ["example.com"]}
+    with pytest.raises(InvalidFramework, match=said):
+        made_of({**base, "groups": ["example.org"]}, {**base, **flavor})
 
 
 @pytest.mark.parametrize(

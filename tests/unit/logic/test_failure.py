@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import (
     Failure,
+    action_for,
     describe,
+    explain,
     find_failure,
     has_failed,
+    is_fatal,
     over_backoff_limit,
     retries_of,
 )
-from support.builders import MXJob, Pod, mxjob, observed, pod_of
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from support.builders import PYTORCH, MXJob, Pod, mxjob, observed, pod_of, pytorchjob
 
 NEVER = mxjob().v1alpha1().servers(1).workers(2).restart("Never").job()
 ON_FAILURE = mxjob().v1alpha1().servers(1).workers(2).restart("OnFailure").job()
@@ -115,6 +123,121 @@ def test_v1_exit_code_of_a_disrupted_pod_is_ignored() -> None:
 def test_v1_in_place_restarts_are_no_failure() -> None:
     job = mxjob().v1().workers(1).restart("OnFailure")
     assert failure(job, pod_of(job.job(), "worker").restarted(1, times=9)) is None
+
+
+# --- elastic workers
+
+
+def elastic(master: int = 0) -> DLJob:
+    job = pytorchjob(master=master, worker=2, elasticPolicy={"minReplicas": 1})
+    for entry in job["spec"]["pytorchReplicaSpecs"].values():
+        entry["restartPolicy"] = "Never"
+    return parse_job(job, PYTORCH)
+
+
+@pytest.mark.parametrize(
+    ("master", "failed", "completed", "pod"),
+    [
+        (0, (), {}, None),
+        (0, (1,), {}, None),
+        (0, (0, 1), {}, "example-job-worker-0"),
+        (0, (1,), {"worker": {0}}, "example-job-worker-1"),
+        (0, (), {"worker": {0, 1}}, None),
+        (1, (0, 1), {}, None),  # the master decides
+    ],
+)
+def test_the_last_elastic_worker_fails_the_job(
+    master: int, failed: tuple[int, ...], completed: Mapping[str, set[int]], pod: str | None
+) -> None:
+    job = elastic(master)
+    pods = [pod_of(job, "worker", index, framework=PYTORCH).failed(1) for index in failed]
+    found = find_failure(job, observed(job, pods), completed)
+    assert (found.pod if found else None) == pod
+
+
+# --- podFailurePolicy
+
+DISRUPTION = {"onPodConditions": [{"type": "DisruptionTarget"}]}
+
+
+def with_rule(action: str, requirement: Mapping[str, Any], restart: str = "OnFailure") -> DLJob:
+    rules = [{"action": action, **requirement}]
+    return mxjob().v1().workers(1).restart(restart).run_policy(podFailurePolicy={"rules": rules}).job()
+
+
+def on_code(code: int) -> Mapping[str, Any]:
+    return {"onExitCodes": {"operator": "In", "values": [code]}}
+
+
+@pytest.mark.parametrize(
+    ("action", "restart", "fatal"),
+    [
+        ("FailJob", "OnFailure", True),
+        ("Restart", "Never", False),
+        ("Ignore", "Never", False),
+        ("Count", "Never", True),
+        ("Count", "OnFailure", False),
+    ],
+)
+def test_a_rule_decides_before_the_restart_policy(action: str, restart: str, fatal: bool) -> None:
+    job = with_rule(action, on_code(3), restart)
+    assert is_fatal(job, job.groups[1], pod_of(job, "worker").failed(3).view()) is fatal
+    assert is_fatal(job, job.groups[1], pod_of(job, "worker").failed(4).view()) is (restart == "Never")
+
+
+@pytest.mark.parametrize(
+    ("pod", "decides"),
+    [
+        (pod_of(NEVER, "worker").running().disrupted().deleting(), True),
+        (pod_of(NEVER, "worker").exited(1).disrupted().deleting(), True),
+        (pod_of(NEVER, "worker").failed(1).disrupted().deleting(), True),
+        (pod_of(NEVER, "worker").exited(0).disrupted().deleting(), False),
+        (pod_of(NEVER, "worker").succeeded().disrupted().deleting(), False),
+        (pod_of(NEVER, "worker").disrupted().deleting(), True),  # no container of it ever ran
+        (pod_of(NEVER, "worker").running().disrupted(), False),  # it may still succeed
+    ],
+)
+def test_of_the_pods_that_the_cluster_takes_away_those_that_had_not_succeeded_have_failed(
+    pod: Pod, decides: bool
+) -> None:
+    assert action_for(with_rule("Ignore", DISRUPTION), pod.view()) == ("Ignore" if decides else "")
+
+
+def test_a_pod_that_a_user_deletes_has_not_failed() -> None:
+    """Whatever its conditions are while it ends."""
+    job = with_rule("FailJob", {"onPodConditions": [{"type": "Ready", "status": "False"}]})
+    unready = pod_of(job, "worker").running().deleting()
+    unready.change(lambda p: p["status"].update(conditions=[{"type": "Ready", "status": "False"}]))
+    assert action_for(job, unready.view()) == ""
+    assert find_failure(job, observed(job, [unready])) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "container", "end"), [(3, "mxnet", ", and its container mxnet exited with 3"), (0, "", "")]
+)
+def test_the_failure_by_a_condition_names_the_container_that_failed_too(code: int, container: str, end: str) -> None:
+    job = with_rule("FailJob", DISRUPTION)
+    pod = pod_of(job, "worker").failed(code, message="of the program").disrupted()
+    found = explain(job, pod.change(lambda p: p["status"].update(message="low on memory")).view())
+    assert found == Failure(
+        "PodFailurePolicy",
+        f"pod digits-worker-0 has the condition DisruptionTarget{end}, for which "
+        "spec.runPolicy.podFailurePolicy.rules[0] has the action FailJob: low on memory",
+        "digits-worker-0",
+        container,
+        code or None,
+        "low on memory",
+    )
+
+
+@pytest.mark.parametrize(("code", "container", "log"), [(3, "mxnet", "of mxnet"), (5, "sidecar", "of the pod")])
+def test_the_failure_by_a_container_quotes_no_other_container(code: int, container: str, log: str) -> None:
+    job = with_rule("FailJob", on_code(code))
+    pod = pod_of(job, "worker").failed(3, message="of mxnet")
+    ended = {"terminated": {"exitCode": 5, "reason": "Error", "message": "of the sidecar"}}
+    pod.change(lambda p: p["status"]["containerStatuses"].append({"name": "sidecar", "state": ended}))
+    found = explain(job, pod.change(lambda p: p["status"].update(message="of the pod")).view())
+    assert (found.container, found.exit_code, found.log) == (container, code, log)
 
 
 # --- the failure's message

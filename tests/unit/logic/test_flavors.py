@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.any_framework import adapt
-from ansible_collections.dljob.operator.plugins.module_utils.logic.flavors import flavor_of
+from ansible_collections.dljob.operator.plugins.module_utils.logic.flavors import errors_of_versions, flavor_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from support.builders import MPI, Resource, mpijob, mpijob_v1
+from support.builders import MPI, TENSORFLOW, Resource, echo_framework, mpijob, mpijob_v1, tfjob
 from support.fake_cluster import FakeCluster
 
 from dljob_operator.engine import transforms
@@ -76,6 +76,30 @@ def test_the_version_in_which_a_job_was_created(job: Resource, version: str) -> 
     assert parsed.api_version == f"kubeflow.org/{version}", "so the owner references name it"
 
 
+@pytest.mark.parametrize(
+    ("spec", "status"),
+    [
+        ({"replicaSpecs": []}, "v1alpha1"),
+        ({"tfReplicaSpecs": {}}, "v1"),
+        # the newest one, so that errors name its field
+        ({}, "v1"),
+        (None, "v1"),
+        (["replicaSpecs"], "v1"),
+        ("replicaSpecs", "v1"),
+    ],
+)
+@pytest.mark.parametrize("version", ["v1", "v1alpha1"])
+def test_the_field_of_the_replicas_tells_the_flavor_whatever_the_version(spec: Any, status: str, version: str) -> None:
+    job = {**tfjob(f"kubeflow.org/{version}"), "spec": spec}
+    assert flavor_of(job, TENSORFLOW).status == status
+
+
+def test_the_fields_of_two_flavors() -> None:
+    job = {**tfjob("kubeflow.org/v1"), "spec": {"tfReplicaSpecs": {}, "replicaSpecs": []}}
+    with pytest.raises(InvalidJob, match="spec has replicaSpecs and tfReplicaSpecs, which are spellings of one field"):
+        flavor_of(job, TENSORFLOW)
+
+
 def test_the_cache_of_an_engine_keeps_no_more_than_the_version() -> None:
     assert "managedFields" not in transforms.custom(noted(mpijob_v1(), "v1"))["metadata"]
     kept = transforms.custom(noted(mpijob_v1(), "v2beta1"))["metadata"]["managedFields"]
@@ -108,6 +132,21 @@ def test_a_field_of_the_other_version(job: Resource, field: str, other: str, own
         f"spec.{field} is a field of kubeflow.org/{other}, and the job was created as {own}: remove it, or delete the "
         f"job and create it with the apiVersion kubeflow.org/{other}",
     )
+
+
+def test_only_other_versions_of_the_same_kind_have_fields_of_another_version() -> None:
+    layout: dict[str, Any] = {"replicas_layout": "map", "replicas_fields": ["replicaSpecs"]}
+    groups, field = ["example.com", "example.net"], {"type": "string"}
+    framework = echo_framework(
+        flavors=[
+            {"groups": groups, "version": "v1", "fields": {"a": field}, **layout},
+            {"groups": groups, "version": "v2", "fields": {"b": field}, **layout},
+            {"groups": groups, "fields": {"c": field}, **layout, "replicas_fields": ["replicas"]},
+            {"groups": ["example.org"], "version": "v3", "fields": {"d": field}, **layout},
+        ]
+    )
+    errors = list(errors_of_versions(dict.fromkeys("abcd", "x"), framework.flavors[0], framework))
+    assert [error.partition(",")[0] for error in errors] == ["spec.b is a field of example.com/v2"]
 
 
 @pytest.mark.parametrize("value", [None, ""])

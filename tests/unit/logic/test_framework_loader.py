@@ -8,7 +8,12 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import framework_loader
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework, InvalidJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ApiFlavor, ExitCodes, ReplicaType
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
+    ApiFlavor,
+    Elastic,
+    ExitCodes,
+    ReplicaType,
+)
 from support.builders import (
     ECHO_DECLARATION,
     MXNET,
@@ -57,6 +62,24 @@ def test_a_computed_environment() -> None:
     assert framework.hooks.environment({"n": 1}) == {"N": "1"}
 
 
+def test_elastic_replicas() -> None:
+    declared = {"field": "elastic", "type": "Follower", "when_any": ["Leader"], "succeeds_by": "any"}
+    (flavor,) = echo_framework_of_flavor(elastic=declared).flavors
+    assert flavor.elastic == Elastic("elastic", "Follower", ("Leader",), "any")
+    (flavor,) = echo_framework_of_flavor(elastic={"field": "elastic", "type": "Follower"}).flavors
+    assert flavor.elastic == Elastic("elastic", "Follower")
+
+
+def test_what_replica_types_and_files_depend_on() -> None:
+    follower = {"starts_after": {"Leader": "ready"}, "starts_after_if": {"policy": "ordered"}}
+    framework = echo_framework(
+        replica_types={"Leader": {}, "Follower": follower}, operator_files={"a.py": "grpcServerFilePath"}
+    )
+    _, made = framework.replica_types
+    assert (made.starts_after, made.starts_after_if) == ({"Leader": "ready"}, {"policy": "ordered"})
+    assert framework.operator_files == {"a.py": "grpcServerFilePath"}
+
+
 @pytest.mark.parametrize(
     ("declared", "codes"),
     [
@@ -76,6 +99,7 @@ def test_exit_codes(declared: list[Any], codes: set[int]) -> None:
     ("change", "said"),
     [
         ({"nome": "x"}, "unknown key 'nome' in the framework; there are: batch_jobs, container,"),
+        ({"type": "y", "nome": "x"}, "unknown key 'nome' in the framework; there are: batch_jobs, container,"),
         ({"name": ""}, "the framework lacks 'name'"),
         ({"container": None}, "the framework lacks 'container'"),
         ({"replica_types": {}}, "the framework lacks 'replica_types'"),
@@ -173,6 +197,10 @@ def test_mistakes(change: dict[str, Any], said: str) -> None:
         ({"restart_policies": "Never"}, "restart_policies must be a list of strings"),
         ({"service": "name"}, "service: 'name' is none of runtime-id, job"),
         ({"managers": "me"}, "managers must be a list of strings"),
+        ({"success_policies": {"All": "Boss"}}, r"success_policies.All: 'Boss' is none of Leader, Follower"),
+        ({"elastic": {"field": "a", "type": "Follower", "x": 1}}, "unknown key 'x' in .*elastic; there are: field"),
+        ({"elastic": {"type": "Follower"}}, "elastic lacks 'field'"),
+        ({"elastic": {"field": "a"}}, "elastic lacks 'type'"),
         ({"exit_codes": {"retryable": ["1-"]}}, "'1-' is neither a code nor a range like 128-255"),
         ({"exit_codes": {"retryable": ["255-128"]}}, "'255-128' is neither"),
         ({"exit_codes": {"retryable": [256]}}, "256 is neither"),

@@ -136,6 +136,36 @@ def test_any_malformed_job_is_reported(broken: dict[str, Any]) -> None:
     assert done.status["state"] == "Failed"
 
 
+@pytest.mark.parametrize(("metadata", "generation"), [({}, 0), ({"generation": "2"}, 0), ({"generation": 2}, 2)])
+def test_the_generation_that_was_reported(metadata: dict[str, Any], generation: int) -> None:
+    done = plan_invalid({**mxjob().resource(), "metadata": metadata}, MXNET, ["x"], NOW)
+    assert done.status
+    assert done.status["observedGeneration"] == generation
+
+
+def test_a_job_of_another_controller_is_left_alone() -> None:
+    job = mxjob().run_policy(managedBy="example.com/other")
+    assert plan_invalid(job.resource(), MXNET, ["x"], NOW) == Plan()
+
+
+def test_a_job_without_a_status_started_with_its_first_pod() -> None:
+    done = plan_invalid(mxjob().resource(), MXNET, ["x is wrong"], NOW, stamp(-60))
+    assert done.status
+    assert (done.status["phase"], done.status["startTime"]) == ("Creating", stamp(-60))
+    assert done.status["reason"].endswith("the pods of the last valid spec keep running: x is wrong")
+    assert "state" not in done.status
+    fresh = plan_invalid(mxjob().resource(), MXNET, ["x is wrong"], NOW)
+    assert fresh.status
+    assert "startTime" not in fresh.status
+
+
+def test_a_recorded_start_stays_whatever_the_first_pod_is() -> None:
+    held = {"phase": "Running", "state": "Running", "startTime": stamp(-90)}
+    done = plan_invalid(mxjob().status(**held).resource(), MXNET, ["x is wrong"], NOW, stamp(-60))
+    assert done.status
+    assert (done.status["phase"], done.status["startTime"]) == ("Running", stamp(-90))
+
+
 def with_ttl(ttl: object) -> FakeCluster:
     resource = mxjob().option(runPolicy={"ttlSecondsAfterFinished": ttl}).resource()
     resource["spec"]["jobMode"] = "nonsense"
@@ -144,11 +174,18 @@ def with_ttl(ttl: object) -> FakeCluster:
 
 def test_an_invalid_job_is_deleted_when_its_time_to_live_is_over() -> None:
     cluster = with_ttl(60)
+    assert cluster.planned().requeue_after == 60, "with the failure"
     cluster.step()
     assert cluster.planned().requeue_after == 60
     cluster.advance(59)
     assert (cluster.planned().requeue_after, cluster.planned().delete_job) == (1, False)
     cluster.advance(1)
+    assert cluster.planned().delete_job
+
+
+def test_an_invalid_job_without_a_time_to_live_is_deleted_at_once() -> None:
+    cluster = with_ttl(0)
+    cluster.step()
     assert cluster.planned().delete_job
 
 

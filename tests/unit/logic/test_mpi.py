@@ -44,6 +44,7 @@ def objects(resource: Resource, running: tuple[int, ...] = ()) -> dict[str, Any]
     [
         ({}, f"{OPEN_MPI}1 {NO_GPU}"),
         ({"mpiImplementation": "OpenMPI", "slotsPerWorker": 4}, f"{OPEN_MPI}4 {NO_GPU}"),
+        ({"slotsPerWorker": 2**31 - 1}, f"{OPEN_MPI}2147483647 {NO_GPU}"),
         ({"mpiImplementation": "Intel", "slotsPerWorker": 2}, f"{INTEL}2 {NO_GPU}"),
         ({"mpiImplementation": "MPICH", "slotsPerWorker": 2}, f"{MPICH} {NO_GPU}"),
         ({"runLauncherAsWorker": True}, f"{OPEN_MPI}1"),
@@ -173,6 +174,11 @@ def test_the_hosts_that_run() -> None:
     assert objects(mpijob())["ConfigMap"]["data"]["discover_hosts.sh"] == "#!/bin/sh\n"
 
 
+def test_the_objects_have_the_label_of_mpi_operator() -> None:
+    labels = {kind: made["metadata"]["labels"] for kind, made in objects(mpijob()).items()}
+    assert {kind: of.get("app") for kind, of in labels.items()} == {"Secret": "pi", "ConfigMap": "pi"}
+
+
 def test_the_secret_has_no_data_in_the_plan() -> None:
     secret = objects(mpijob())["Secret"]
     assert secret["metadata"]["name"] == "pi-ssh"
@@ -184,6 +190,7 @@ def test_the_secret_has_no_data_in_the_plan() -> None:
     ("job", "said"),
     [
         (mpijob(slotsPerWorker=0), "spec.slotsPerWorker is 0: it must be a whole number of at least 1"),
+        (mpijob(slotsPerWorker=2**31), "spec.slotsPerWorker is 2147483648: it must be"),
         (mpijob(slotsPerWorker="2"), "spec.slotsPerWorker is '2': it must be"),
         (mpijob(runLauncherAsWorker="yes"), "spec.runLauncherAsWorker must be true or false"),
         (mpijob(mpiImplementation="openmpi"), "spec.mpiImplementation: 'openmpi' is none of OpenMPI, Intel, MPICH"),

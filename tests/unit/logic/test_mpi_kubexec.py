@@ -78,8 +78,10 @@ def test_the_launchers_pod() -> None:
     assert (spec["serviceAccountName"], spec["restartPolicy"]) == ("pi-launcher", "Never")
     (delivery,) = spec["initContainers"]
     assert (delivery["name"], delivery["image"]) == ("kubectl-delivery", "kubeflow/kubectl-delivery:latest")
+    assert delivery["imagePullPolicy"] == "IfNotPresent"
     assert {one["name"]: one["value"] for one in delivery["env"]} == {"TARGET_DIR": "/opt/kube", "NAMESPACE": "default"}
-    assert delivery["resources"]["limits"] == {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
+    resources = {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
+    assert delivery["resources"] == {"limits": resources, "requests": resources}
     mounts = [("mpi-job-kubectl", "/opt/kube"), ("mpi-job-config", "/etc/mpi")]
     for container in (delivery, spec["containers"][0]):
         assert [(one["name"], one["mountPath"]) for one in container["volumeMounts"]] == mounts
@@ -143,6 +145,7 @@ def test_the_launchers_rights() -> None:
     made = objects(mpijob_v1(worker=12), running=(1,), created=(1, 10))
     assert set(made) == {"ConfigMap", "ServiceAccount", "Role", "RoleBinding"}, "no Secret"
     assert {made[kind]["metadata"]["name"] for kind in ("ServiceAccount", "Role", "RoleBinding")} == {"pi-launcher"}
+    assert {one["metadata"]["labels"].get("app") for one in made.values()} == {"pi"}
     pods, run = made["Role"]["rules"]
     assert pods == {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
     assert run == {**EXEC, "resourceNames": ["pi-worker-1", "pi-worker-10"]}
@@ -231,8 +234,10 @@ def test_groups_of_workers_and_of_the_launcher() -> None:
     job = mpijob_v1(worker=2)
     entries = job["spec"]["mpiReplicaSpecs"]
     own = {"containers": [{"name": "gpu", "image": "mpi:1", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}
+    empty = {"containers": [{"name": "cpu", "image": "mpi:1"}], "serviceAccountName": "y"}
     entries["Launcher"]["groups"] = [
-        {"name": "a", "replicas": 1, "template": {"spec": {**own, "serviceAccountName": "x"}}}
+        {"name": "empty", "replicas": 0, "template": {"spec": empty}},
+        {"name": "a", "replicas": 1, "template": {"spec": {**own, "serviceAccountName": "x"}}},
     ]
     entries["Worker"]["groups"] = [{"name": "b", "replicas": 1, "template": {"spec": own}}]
     made = objects(job)

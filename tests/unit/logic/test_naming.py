@@ -7,13 +7,21 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
-from support.builders import mxjob
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from support.builders import CAFFE2, MPI, UID, caffe2job, mpijob, mxjob
 
 
 def test_runtime_id_is_a_function_of_the_uid() -> None:
     assert naming.runtime_id("a") == naming.runtime_id("a")
     assert naming.runtime_id("a") != naming.runtime_id("b")
     assert len(naming.runtime_id("a")) == naming.RUNTIME_ID_LENGTH
+
+
+def test_names_are_the_same_in_every_release() -> None:
+    """Another release of the operator finds the objects of a running job by their names."""
+    assert naming.runtime_id(UID) == "cq2x723c"
+    job = mxjob().v1alpha1().option(RuntimeId="76no").uid(UID).job()
+    assert naming.pod_name(job, "Worker", 2) == "worker-76no-2-q0m2a"
 
 
 def test_runtime_ids_of_many_jobs_differ() -> None:
@@ -31,6 +39,11 @@ def test_v1alpha1_pods_are_named_by_type_runtime_id_index_and_five_characters(fl
 def test_v1_pods_are_named_after_the_job() -> None:
     job = mxjob("digits").v1().workers(3).job()
     assert naming.pod_name(job, "Worker", 2) == "digits-worker-2"
+
+
+def test_the_only_replica_of_a_batch_job_has_no_index() -> None:
+    job = parse_job(mpijob(1, "pi"), MPI)
+    assert (naming.pod_name(job, "Launcher", 0), naming.pod_name(job, "Worker", 0)) == ("pi-launcher", "pi-worker-0")
 
 
 @pytest.mark.parametrize("change", [{"index": 1}, {"type_": "Server"}])
@@ -66,6 +79,7 @@ def test_v1_name_of_a_job_leaves_room_for_its_pods(workers: int, length: int, fi
     optional_failures = naming.too_long(job)
     assert (not optional_failures) == fits
     assert fits or "metadata.name is 1 characters too long" in optional_failures[0]
+    assert fits or f"its pods are named like {'j' * 52}-scheduler-0, " in optional_failures[0]
 
 
 def test_v1_the_highest_index_counts() -> None:
@@ -76,6 +90,19 @@ def test_v1_the_highest_index_counts() -> None:
     (complaint,) = naming.too_long(dataclasses.replace(wide, groups=wide.groups[1:], name="j" * 51))
     assert "1 characters too long" in complaint
     assert "worker-99999" in complaint
+
+
+def test_v1_replicas_that_a_job_may_get_count() -> None:
+    job = mxjob().v1().workers(0).job()
+    workers = dataclasses.replace(job, groups=tuple(g for g in job.groups if g.type == "Worker"))
+    assert naming.too_long(dataclasses.replace(workers, name="j" * 54)) == []
+    (complaint,) = naming.too_long(dataclasses.replace(workers, name="j" * 55))
+    assert f"{'j' * 55}-worker-0" in complaint
+
+
+def test_the_first_spelling_of_the_runtime_id_is_named() -> None:
+    job = dataclasses.replace(parse_job(caffe2job(1), CAFFE2), runtime_id="r" * 60)
+    assert all(text.startswith("spec.RuntimeID is ") for text in naming.too_long(job))
 
 
 def test_v1alpha1_a_name_of_63_characters_is_a_label_and_no_more() -> None:

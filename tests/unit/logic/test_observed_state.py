@@ -94,7 +94,7 @@ def test_a_minimal_pod(pod: dict[str, Any]) -> None:
 
 
 def test_a_pod_with_everything() -> None:
-    labels = {"replica-type": "worker", "replica-index": "12", "attempt": "3"}
+    labels = {"replica-type": "worker", "replica-index": "12", "attempt": "3", "replica-group": "large"}
     annotations = {"spec-hash": "4f", "shared-environment": "env-1"}
     sidecar = container("sidecar", terminated={"exitCode": 4})
     pod = {
@@ -150,6 +150,7 @@ def test_a_pod_with_everything() -> None:
             ContainerFailure("mxnet", 3, "Error"),
             ContainerFailure("init", 7, "Error"),
         ),
+        group="large",
     )
 
 
@@ -332,6 +333,40 @@ def test_what_keeps_a_container_from_starting(state: dict[str, str], said: str) 
 def test_an_init_container_may_be_what_waits() -> None:
     status = {"phase": "Pending", "initContainerStatuses": [container("i", waiting={"reason": "ErrImagePull"})]}
     assert view(status).waiting == "ErrImagePull"
+
+
+@pytest.mark.parametrize(
+    ("status", "since"),
+    [
+        pytest.param({"phase": "Pending"}, stamp(), id="no node has room"),
+        pytest.param({"phase": "Running"}, "", id="it has started"),
+        pytest.param(
+            {"phase": "Pending", "initContainerStatuses": [container("init", running={})]}, "", id="it copies data"
+        ),
+        pytest.param(
+            {
+                "phase": "Pending",
+                "conditions": [{"type": "Initialized", "status": "True"}],
+                "initContainerStatuses": [container("sidecar", running={})],
+            },
+            stamp(),
+            id="a sidecar runs on",
+        ),
+        pytest.param(
+            {
+                "phase": "Pending",
+                "initContainerStatuses": [
+                    container("init", terminated={**end(0), "finishedAt": stamp(60)}),
+                    container("next", terminated={**end(1), "finishedAt": stamp(90)}),
+                ],
+            },
+            stamp(60),
+            id="the next step after the data waits",
+        ),
+    ],
+)
+def test_since_when_a_pod_waits(status: dict[str, Any], since: str) -> None:
+    assert view(status, creationTimestamp=stamp()).pending_since == since
 
 
 def test_no_node_has_room() -> None:

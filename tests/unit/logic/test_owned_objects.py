@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import framework_loader
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
-from ansible_collections.dljob.operator.plugins.module_utils.logic.owned_objects import build
+from ansible_collections.dljob.operator.plugins.module_utils.logic.owned_objects import (
+    Key,
+    build,
+    is_from_hook,
+    with_rights,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
-from support.builders import ECHO_DECLARATION, UID, echojob
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import OwnedObject
+from support.builders import ECHO_DECLARATION, UID, echo_framework, echojob
 from support.fake_cluster import FakeCluster
 
 LIFETIME = "dljob.operator/lifetime"
@@ -97,6 +104,30 @@ def test_other_content_is_replaced_unless_it_is_immutable(more: dict[str, Any], 
     assert kinds(cluster.planned().ensured_objects) == replaced
 
 
+def test_content_with_its_keys_in_another_order_is_the_same() -> None:
+    cluster = FakeCluster(echojob(1), framework_with(lambda found: [hosts(found, data={"a": "1", "b": "2"})]))
+    cluster.start()
+    cluster.framework = framework_with(lambda found: [hosts(found, data={"b": "2", "a": "1"})])
+    assert cluster.planned().ensured_objects == ()
+
+
+def test_new_pods_wait_only_for_the_objects_that_end_with_them() -> None:
+    cluster = FakeCluster(
+        echojob(2),
+        framework_with(lambda found: [hosts(found), autoscaler(found)], owns=["ConfigMap", "HorizontalPodAutoscaler"]),
+    )
+    both = ["ConfigMap", "HorizontalPodAutoscaler"]
+    assert kinds(cluster.planned().auxiliary_objects) == both, "before the first pods, so that errors show at once"
+    cluster.start()
+    for kind in both:
+        cluster.others[kind].clear()
+    del cluster.pods["hello-follower-1"]
+    planned = cluster.planned()
+    assert [pod["metadata"]["name"] for pod in planned.pods] == ["hello-follower-1"]
+    assert kinds(planned.auxiliary_objects) == ["ConfigMap"]
+    assert kinds(planned.ensured_objects) == ["HorizontalPodAutoscaler"]
+
+
 def test_a_kind_without_updates_is_left_as_it_is() -> None:
     def secret(text: str) -> Any:
         metadata = {"name": "hello-key"}
@@ -107,6 +138,20 @@ def test_a_kind_without_updates_is_left_as_it_is() -> None:
     cluster.start()
     cluster.framework = secret("b")
     assert cluster.planned().ensured_objects == ()
+
+
+def test_the_rights_of_a_launcher_are_written_before_its_hosts_and_with_nothing_else() -> None:
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "hello"}, "rules": []}
+    framework = framework_with(lambda cluster: [hosts(cluster), role], owns=["ConfigMap", "Role"])
+    job = parse_job(echojob(1), framework)
+    made = build(job, framework, build_cluster_spec(job, framework))
+    shared = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "hello-environment"}}
+
+    def names(*unsettled: Any) -> list[str]:
+        return [one["metadata"]["name"] for one in with_rights(made, unsettled)]
+
+    assert names(made[0], shared) == ["hello-environment", "hello", "hello-hosts"]
+    assert names(shared) == ["hello-environment"]
 
 
 def test_one_that_outlives_the_training() -> None:
@@ -120,6 +165,35 @@ def test_one_that_outlives_the_training() -> None:
     cluster.edit(lambda spec: spec.update(color=3))
     cluster.settle()
     assert cluster.others["HorizontalPodAutoscaler"]["hello"]["spec"] == {"maxReplicas": 3}
+
+
+@pytest.mark.parametrize(
+    ("key", "found", "expected"),
+    [
+        (("ConfigMap", "x"), OwnedObject("1", "4f", "pods"), True),
+        (("ConfigMap", "Deployment"), OwnedObject("1", "4f"), False),
+        (("ConfigMap", "Service"), OwnedObject("1", "4f"), False),
+        (("Deployment", "x"), OwnedObject("1"), True),
+        (("Service", "x"), OwnedObject("1", "4f"), True),
+        (("Service", "x"), OwnedObject("1"), False),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
+)
+def test_which_objects_without_a_lifetime_are_of_a_hook(key: Key, found: OwnedObject, expected: bool) -> None:
+    """Those of releases that wrote none. The others are the reconcile's own, and are in use."""
+    assert is_from_hook(key, found) is expected
+
+
+def test_a_framework_without_the_hook_has_none() -> None:
+    job = parse_job(echojob(1), echo_framework())
+    assert build(job, echo_framework(), build_cluster_spec(job, echo_framework())) == ()
+
+
+def test_a_date_that_yaml_makes_of_a_text_has_a_hash_too() -> None:
+    framework = framework_with(lambda cluster: [hosts(cluster, data={"since": datetime.date(2026, 1, 2)})])
+    job = parse_job(echojob(1), framework)
+    (made,) = build(job, framework, build_cluster_spec(job, framework))
+    assert len(made["metadata"]["annotations"]["dljob.operator/spec-hash"]) == 16
 
 
 def test_one_that_the_hook_no_longer_returns_is_deleted() -> None:
@@ -142,6 +216,10 @@ def test_one_that_the_hook_no_longer_returns_is_deleted() -> None:
         (
             {"apiVersion": "v1", "kind": "Secret"},
             "returned the kind 'Secret': declare it in owns, which has ConfigMap",
+        ),
+        (
+            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}, "immutable": True},
+            "returned the kind 'Secret'",
         ),
         ({"apiVersion": "v1", "kind": "Pod"}, "returned the kind 'Pod'"),
         ({"apiVersion": "v2", "kind": "ConfigMap"}, "the apiVersion of ConfigMap is v1"),

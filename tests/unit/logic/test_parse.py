@@ -11,12 +11,27 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.flavors import flavor_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
+    SUCCEEDS_BY_ALL,
+    SUCCEEDS_BY_TARGET,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import (
     RunPolicy,
     SchedulingPolicy,
     SuccessTarget,
 )
-from support.builders import MXNET, UID, MXJob, Resource, echo_framework, echo_framework_of_flavor, echojob, mxjob
+from support.builders import (
+    MXNET,
+    TENSORFLOW,
+    UID,
+    MXJob,
+    Resource,
+    echo_framework,
+    echo_framework_of_flavor,
+    echojob,
+    mxjob,
+    tfjob,
+)
 from support.upstream_manifests import MXJOBS, from_each_source, load
 
 FLAVORS = ("v1", "v1alpha1", "fioravanzo", "mpba")
@@ -52,6 +67,7 @@ def test_types_and_counts(flavor: str) -> None:
     assert [(g.type, g.replicas) for g in job.groups] == [("Scheduler", 1), ("Server", 2), ("Worker", 3)]
     assert job.total == 6
     assert job.success_target == SuccessTarget("Scheduler", 0)
+    assert job.elastic_type == ""
     assert job.runtime_id == naming.runtime_id(UID)
 
 
@@ -171,9 +187,37 @@ def test_termination_policy_names_the_chief(spelling: str) -> None:
     assert mxjob().v1alpha1().workers(2).chief(spelling, 1).job().success_target == SuccessTarget("Worker", 1)
 
 
+def test_termination_policy_without_an_index_means_the_first_replica() -> None:
+    job = mxjob().v1alpha1().workers(2).option(terminationPolicy={"chief": {"replicaName": "Worker"}}).job()
+    assert job.success_target == SuccessTarget("Worker", 0)
+
+
+def test_a_chief_of_a_negative_index() -> None:
+    text = problem(mxjob().v1alpha1().workers(2).chief("Worker", -1).resource())
+    assert text.startswith("spec.terminationPolicy.chief.replicaIndex is -1: it must be between 0 and ")
+
+
 def test_termination_policy_without_a_name_means_the_usual_chief() -> None:
     job = mxjob().v1alpha1().option(terminationPolicy={"chief": {"replicaIndex": 0}}).job()
     assert job.success_target == SuccessTarget("Scheduler", 0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "chiefs", "succeeds_by"),
+    [
+        ({}, 0, SUCCEEDS_BY_TARGET),
+        ({"successPolicy": ""}, 0, SUCCEEDS_BY_TARGET),
+        ({"successPolicy": "AllWorkers"}, 0, SUCCEEDS_BY_ALL),
+        ({"successPolicy": "AllWorkers"}, 1, SUCCEEDS_BY_TARGET),  # the chief decides
+    ],
+)
+def test_the_success_policy_of_a_type_has_an_effect_where_it_decides(
+    policy: dict[str, Any], chiefs: int, succeeds_by: str
+) -> None:
+    counts = {"worker": 2, **({"chief": chiefs} if chiefs else {})}
+    resource = tfjob("kubeflow.org/v1", "tfReplicaSpecs", **counts)
+    resource["spec"].update(policy)
+    assert parse_job(resource, TENSORFLOW).succeeds_by == succeeds_by
 
 
 def test_local_job_needs_no_scheduler_and_its_worker_decides() -> None:
@@ -230,6 +274,13 @@ def test_without_a_known_field_the_newest_flavor_is_used() -> None:
         problem({**mxjob().resource(), "spec": {}}) == "spec.mxReplicaSpecs is missing: list the job's replicas there"
     )
     assert flavor_of({**mxjob().v1alpha1().resource(), "spec": {}}, MXNET).status == "v1"
+
+
+def test_of_several_spellings_the_first_is_asked_for() -> None:
+    framework = echo_framework_of_flavor(replicas_fields=["replicaSpecs", "replica_specs"])
+    with pytest.raises(InvalidJob) as caught:
+        parse_job({**echojob(), "spec": {}}, framework)
+    assert caught.value.problems[0] == "spec.replicaSpecs is missing: list the job's replicas there"
 
 
 def test_a_bare_list_is_needed_where_it_is_the_spec() -> None:
@@ -346,7 +397,13 @@ def test_number_of_replicas(flavor: str, count: Any, said: str) -> None:
     assert problem(mxjob().flavor(flavor).entry("Scheduler", replicas=count).resource()).endswith(f".replicas {said}")
 
 
-@pytest.mark.parametrize("port", [0, -1, 70000])
+@pytest.mark.parametrize("port", [1, 65535])
+def test_the_least_and_the_greatest_port(port: int) -> None:
+    job = mxjob().v1alpha1().entry("Scheduler", PsRootPort=port).job()
+    assert job.groups[0].port == port
+
+
+@pytest.mark.parametrize("port", [0, -1, 65536])
 def test_port_out_of_range(port: int) -> None:
     text = problem(mxjob().v1alpha1().entry("Scheduler", PsRootPort=port).resource())
     assert text == f"spec.replicaSpecs[0].PsRootPort is {port}: it must be between 1 and 65535"
@@ -390,6 +447,14 @@ def test_options(flavor: str, option: dict[str, Any], said: str) -> None:
 def test_a_chief_that_the_job_does_not_have(type_: str, index: int) -> None:
     text = problem(mxjob().v1alpha1().workers(2).chief(type_, index).resource())
     assert text == f"spec.terminationPolicy.chief: the job has no replica {type_} {index}"
+
+
+def test_a_chief_that_the_job_does_not_have_beside_a_success_policy() -> None:
+    resource = tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=2)
+    resource["spec"] |= {"terminationPolicy": {"chief": {"replicaName": "PS"}}, "successPolicy": "AllWorkers"}
+    with pytest.raises(InvalidJob) as caught:
+        parse_job(resource, TENSORFLOW)
+    assert caught.value.problems == ("spec.terminationPolicy.chief: the job has no replica PS 0",)
 
 
 def test_restart_policy_that_there_is_not() -> None:

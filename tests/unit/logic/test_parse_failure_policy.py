@@ -105,7 +105,7 @@ def test_a_policy_that_is_refused(policy: Any, message: str) -> None:
         ({"action": "Count", "onExitCodes": {"operator": "In"}}, ".onExitCodes.values must be a list, not None"),
         (
             {"action": "Count", "onExitCodes": {**ON_CODES, "values": []}},
-            ".onExitCodes.values is empty: list at least ",
+            ".onExitCodes.values is empty: list at least one exit code",
         ),
         ({"action": "Count", "onExitCodes": {**ON_CODES, "values": [0]}}, ".onExitCodes.values has 0, with which a "),
         ({"action": "Count", "onExitCodes": {**ON_CODES, "values": [256]}}, ".onExitCodes.values: 256 is no exit code"),
@@ -123,11 +123,27 @@ def test_a_policy_that_is_refused(policy: Any, message: str) -> None:
             {"action": "Count", "onTerminationReasons": {"operator": "In", "values": [137]}},
             ".onTerminationReasons.values: 137 is no reason of the kubelet, such as OOMKilled or Error: use one",
         ),
+        (
+            {"action": "Count", "onTerminationReasons": {"operator": "In", "values": []}},
+            ".onTerminationReasons.values is empty: list at least one reason",
+        ),
         ({"action": "Count", "onPodConditions": []}, ".onPodConditions is empty: list at least one condition"),
+        (
+            {"action": "Count", "onPodConditions": [{"type": 3}]},
+            ".onPodConditions[0].type is missing: give the type of",
+        ),
+        (
+            {"action": "Count", "onPodConditions": [{"type": ""}]},
+            ".onPodConditions[0].type is missing: give the type of",
+        ),
         ({"action": "Count", "onPodConditions": [{}]}, ".onPodConditions[0].type is missing: give the type of a pod's"),
         (
             {"action": "Count", "onPodConditions": [{"type": "x", "status": True}]},
             ".onPodConditions[0].status: True is none of True, False, Unknown",
+        ),
+        (
+            {"action": "Count", "onPodConditions": [{"type": "x", "state": "False"}]},
+            ".onPodConditions[0].state is unknown: use type, status",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup
@@ -15,6 +16,10 @@ FLAVORS = ("v1", "v1alpha1", "fioravanzo", "mpba")
 
 def job(flavor: str) -> MXJob:
     return mxjob().flavor(flavor).servers(2).workers(2).restart("OnFailure")
+
+
+def image_of_workers(spec: Any, image: str) -> None:
+    spec["mxReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["image"] = image
 
 
 # --- success
@@ -321,6 +326,43 @@ def test_pods_of_an_earlier_attempt_of_the_whole_job_do_not_count() -> None:
     fake_cluster.step()
     fake_cluster.step()
     assert (len(fake_cluster.pods), fake_cluster.status["replicas"]) == (3, "0/3")
+
+
+def test_a_rule_restarts_all_replicas_of_a_job_that_otherwise_restarts_single_ones() -> None:
+    rule = {"action": "RestartJob", "onExitCodes": {"operator": "In", "values": [3]}}
+    made = mxjob().v1().workers(2).restart("Never").run_policy(podFailurePolicy={"rules": [rule]})
+    fake_cluster = FakeCluster(made)
+    fake_cluster.start()
+    before = {pod["metadata"]["uid"] for pod in fake_cluster.pods.values()}
+    fake_cluster.exit("worker", 1, 3)
+    fake_cluster.settle()
+    fake_cluster.advance(100)
+    fake_cluster.start()
+    assert (fake_cluster.status["attempt"], fake_cluster.status["replicas"]) == (1, "3/3")
+    assert not before & {pod["metadata"]["uid"] for pod in fake_cluster.pods.values()}
+
+
+@pytest.mark.parametrize(
+    ("event", "presumes"),
+    [
+        (lambda cluster: cluster.exit("worker", 1, 130), False),
+        (lambda cluster: cluster.evict("worker", 1), False),
+        (lambda cluster: cluster.edit(lambda spec: image_of_workers(spec, "train:2")), True),
+        (lambda cluster: cluster.edit(lambda spec: spec.update(runPolicy={"suspend": True})), True),
+    ],
+    ids=["failure", "eviction", "edit", "suspension"],
+)
+def test_only_deletions_for_another_spec_presume_that_the_spec_is_current(
+    event: Callable[[FakeCluster], object], presumes: bool
+) -> None:
+    """For these the operator reads the job from the API server, not from its cache."""
+    fake_cluster = FakeCluster(mxjob().v1().workers(2).restart("ExitCode"))
+    fake_cluster.start()
+    event(fake_cluster)
+    plans = fake_cluster.settle()
+    fake_cluster.advance(100)
+    plans += fake_cluster.settle()
+    assert {plan.presumes_current_spec for plan in plans if plan.deletions} == {presumes}
 
 
 def test_the_hash_of_a_spec_is_the_same_in_all_releases() -> None:

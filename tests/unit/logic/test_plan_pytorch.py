@@ -46,6 +46,18 @@ def test_of_elastic_workers_the_first_that_succeeds_is_enough(policy: dict[str, 
     assert fake_cluster.status["state"] == "Succeeded"
 
 
+@pytest.mark.parametrize("left", [1, 2])
+def test_fewer_elastic_workers_presume_that_the_spec_is_current(left: int) -> None:
+    """A cache may have an older spec, from before somebody asked for more."""
+    fake_cluster = played(worker=3, elasticPolicy={"minReplicas": 1, "maxReplicas": 3})
+    fake_cluster.edit(lambda spec: spec["pytorchReplicaSpecs"]["Worker"].update(replicas=left))
+    planned = fake_cluster.planned()
+    assert [one.name for one in planned.deletions] == [f"example-job-worker-{index}" for index in range(left, 3)]
+    assert planned.presumes_current_spec
+    fake_cluster.carry_out(planned)
+    assert not fake_cluster.planned().presumes_current_spec, "once they terminate"
+
+
 def test_elastic_workers_that_have_all_failed_fail_the_job_with_the_first_of_them() -> None:
     job = pytorchjob(worker=3, elasticPolicy={"minReplicas": 1})
     job["spec"]["pytorchReplicaSpecs"]["Worker"]["restartPolicy"] = "Never"

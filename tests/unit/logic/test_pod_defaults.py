@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import framew
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pod_defaults import merge
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
-from support.builders import ECHO_DECLARATION, echojob, manifest_of
+from support.builders import ECHO_DECLARATION, TENSORFLOW, echojob, manifest_of, tfjob
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,13 @@ from support.builders import ECHO_DECLARATION, echojob, manifest_of
         pytest.param({"spec": None}, {"spec": {"a": 1}}, {"spec": {"a": 1}}, id="null"),
         pytest.param({"spec": {"a": 2}}, {"spec": {"a": 1, "b": 3}}, {"spec": {"a": 2, "b": 3}}, id="its own value"),
         pytest.param({"spec": {"a": False}}, {"spec": {"a": True}}, {"spec": {"a": False}}, id="false is a value"),
+        pytest.param({"a": ""}, {"a": "b"}, {"a": ""}, id="an empty text is a value"),
+        pytest.param(
+            {"serviceAccountName": ""}, {"serviceAccountName": "b"}, {"serviceAccountName": "b"}, id="but no account"
+        ),
+        pytest.param(
+            {"serviceAccountName": "a"}, {"serviceAccountName": "b"}, {"serviceAccountName": "a"}, id="its own account"
+        ),
         pytest.param(
             {"containers": [{"name": "x", "image": "own"}]},
             {"containers": [{"name": "y"}, {"name": "x", "image": "i", "tty": True}]},
@@ -35,8 +43,13 @@ from support.builders import ECHO_DECLARATION, echojob, manifest_of
             {"args": ["-x"]}, {"command": ["p"], "args": ["-y"]}, {"args": ["-x"]}, id="args exclude a command"
         ),
         pytest.param({"command": ["q"]}, {"args": ["-y"]}, {"command": ["q"]}, id="a command excludes args"),
+        pytest.param(
+            {"args": ["-x"]}, {"command": ["p"], "tty": True}, {"args": ["-x"], "tty": True}, id="and nothing else"
+        ),
         pytest.param({"command": []}, {"command": ["p"]}, {"command": []}, id="an empty list is a value"),
         pytest.param({"tolerations": [1]}, {"tolerations": [2]}, {"tolerations": [1]}, id="lists without a key"),
+        pytest.param({"spec": "x"}, {"spec": {"a": 1}}, {"spec": "x"}, id="a text for a mapping"),
+        pytest.param({"a": {"b": 1}}, {"a": "x"}, {"a": {"b": 1}}, id="a mapping for a text"),
         pytest.param({"containers": "x"}, {"containers": [{"name": "y"}]}, {"containers": "x"}, id="malformed"),
     ],
 )
@@ -69,6 +82,19 @@ def test_a_hook_gets_the_replica_and_its_defaults_reach_the_pod() -> None:
     assert follower["spec"]["initContainers"][0]["command"] == ["wait", "hello-leader-0"]
     assert follower["metadata"]["labels"]["rank"] == "2"
     assert "initContainers" not in manifest_of(job, "leader", 0, framework=framework)["spec"]
+
+
+def test_the_container_of_a_type_without_a_template_is_that_of_its_first_replica() -> None:
+    """Its image is part of the spec hash: another one would restart the replicas with a new release."""
+
+    def hook(cluster: Any) -> Any:
+        task = cluster["task"]
+        return {"spec": {"containers": [{"name": "tensorflow", "image": f"of:{task['index']}-{task['rank']}"}]}}
+
+    framework = dataclasses.replace(TENSORFLOW, hooks=dataclasses.replace(TENSORFLOW.hooks, pod=hook))
+    group = parse_job(tfjob(master=1, ps=2), framework).group("PS")
+    assert group is not None
+    assert group.template == {"spec": {"containers": [{"name": "tensorflow", "image": "of:0-0"}]}}
 
 
 @pytest.mark.parametrize("returned", [None, [], {"containers": []}])

@@ -347,6 +347,16 @@ def test_the_group_of_a_job_with_a_start_order_grows() -> None:
     assert group(made)["spec"] == {"minMember": 3, "minResources": {"cpu": "5"}}
 
 
+def test_a_group_whose_only_member_waits_for_others_has_room_for_one() -> None:
+    """The others have another scheduler. A group of no pods would start each by itself."""
+    job = mpijob(2, launcherCreationPolicy="WaitForWorkersReady")
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["schedulerName"] = "own"
+    made = cluster(job, framework=MPI)
+    made.settle()
+    assert sorted(made.pods) == ["pi-worker-0", "pi-worker-1"]
+    assert group(made)["spec"]["minMember"] == 1
+
+
 @BOTH
 def test_a_launcher_that_waits_in_its_pod_starts_with_the_gang(scheduler: str) -> None:
     """MPIJobs of v1. Were it created later, the workers of two jobs could leave no room for a launcher."""

@@ -220,6 +220,11 @@ def test_restart_policy(policy: str, in_the_pod: str) -> None:
     assert manifest_of(mxjob().v1().restart(policy).job(), "scheduler")["spec"]["restartPolicy"] == in_the_pod
 
 
+def test_the_kubelet_restarts_no_replica_of_a_job_that_restarts_as_a_whole() -> None:
+    job = mxjob().v1().restart("OnFailure").run_policy(restartScope="Job").job()
+    assert manifest_of(job, "scheduler")["spec"]["restartPolicy"] == "Never"
+
+
 def test_scheduler_and_priority_where_the_template_has_none() -> None:
     job = mxjob().v1().workers(1).option(schedulerName="volcano").run_policy(schedulingPolicy={"priorityClass": "high"})
     job.pod("Worker", schedulerName="own", priorityClassName="low")

@@ -440,6 +440,8 @@ def test_a_pod_that_is_being_deleted_is_created_again() -> None:
 
 
 def test_only_the_first_of_many_names_is_shown() -> None:
+    (note,) = judge(running(jaxjob(worker=5)), []).notes
+    assert note.endswith("example-job-worker-4")
     (note,) = judge(running(jaxjob(worker=9)), []).notes
     assert note.startswith("9 of 9 pods do not exist")
     assert note.endswith("example-job-worker-4, ...")

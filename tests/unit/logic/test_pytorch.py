@@ -72,6 +72,7 @@ def test_every_container_reads_it() -> None:
         ({"minReplicas": 1}, {"PET_NNODES": "1:1"}),
         ({"maxReplicas": 4}, {"PET_NNODES": "4:4"}),
         ({"minReplicas": 1, "maxReplicas": 4}, {"PET_NNODES": "1:4"}),
+        ({"minReplicas": 4, "maxReplicas": 4}, {"PET_NNODES": "4:4"}),
         ({"rdzvHost": "etcd", "rdzvPort": 2379}, {"PET_RDZV_ENDPOINT": "etcd:2379"}),
         ({"rdzvBackend": "etcd-v2"}, {"PET_RDZV_BACKEND": "etcd-v2"}),
         ({"rdzvId": "one"}, {"PET_RDZV_ID": "one"}),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import replica_statuses as rs
-from support.builders import Pod, mxjob, observed, pod_of
+from support.builders import PYTORCH, Pod, mxjob, observed, pod_of, pytorchjob
 
 V1ALPHA1 = mxjob().v1alpha1().servers(2).workers(3).restart("Never").job()
 V1 = mxjob().v1().servers(2).workers(3).restart("Never").job()
@@ -56,6 +57,23 @@ def test_a_pod_that_the_job_has_no_place_for_is_not_counted() -> None:
     wider = mxjob().v1alpha1().servers(2).workers(4).restart("Never").job()
     counts = rs.count(V1ALPHA1, observed(V1ALPHA1, [pod_of(wider, "worker", 3).running()]), {})
     assert +counts["Worker"] == Counter(Pending=3)
+
+
+def test_which_replicas_have_a_pod_and_which_run() -> None:
+    wider = mxjob().v1alpha1().servers(2).workers(4).restart("Never").job()
+    pods = [worker(2).running(), worker(0), worker(1).running().deleting(), pod_of(wider, "worker", 3).running()]
+    found = rs.present(V1ALPHA1, observed(V1ALPHA1, pods))
+    assert found["created"] == {"Scheduler": [], "Server": [], "Worker": [0, 2]}
+    assert found["running"] == {"Scheduler": [], "Server": [], "Worker": [2]}
+
+
+@pytest.mark.parametrize(
+    ("states", "up"),
+    [({"Running": 1, "Pending": 2}, True), ({"Failed": 2, "Pending": 1}, False), ({"Failed": 3}, True)],
+)
+def test_of_elastic_workers_one_is_enough(states: dict[str, int], up: bool) -> None:
+    job = parse_job(pytorchjob(0, 3, elasticPolicy={"minReplicas": 1, "maxReplicas": 3}), PYTORCH)
+    assert rs.all_up(job, {"Worker": Counter(states)}) is up
 
 
 def test_all_up() -> None:

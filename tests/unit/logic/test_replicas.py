@@ -25,8 +25,9 @@ def actions(
     retries: Mapping[str, int] | None = None,
     completed: Mapping[str, set[int]] | None = None,
     now: float = 100,
+    ignored: Mapping[str, int] | None = None,
 ) -> ReplicaActions:
-    progress = Progress(spec_hashes(job), retries or {}, completed or {})
+    progress = Progress(spec_hashes(job), retries or {}, completed or {}, ignored=ignored or {})
     return next_actions(job, observed(job, pods), progress, at(now))
 
 
@@ -57,6 +58,8 @@ def test_one_is_missing() -> None:
 def test_a_new_pod_of_a_replica_that_failed_before_is_a_new_attempt() -> None:
     (start,) = actions(*others("worker-1"), retries={"worker-1": 3}).starts
     assert start.attempt == 3
+    (start,) = actions(*others("worker-1"), retries={"worker-1": 3}, ignored={"worker-1": 2}).starts
+    assert start.attempt == 5
 
 
 def test_a_replica_that_is_done_needs_no_pod() -> None:
@@ -90,6 +93,32 @@ def test_a_disrupted_pod_goes_at_once_and_is_not_counted(retries: dict[str, int]
     assert (done.retries, [p.index for p in done.restarted], done.wait) == (retries, [1], None)
     (start,) = actions(*others("worker-1"), retries=retries).starts
     assert start.attempt == retries.get("worker-1", 0)
+
+
+def test_a_drained_pod_of_a_later_attempt_counts_once_more() -> None:
+    """Where a rule of podFailurePolicy counts it."""
+    rule = {"action": "Count", "onPodConditions": [{"type": "DisruptionTarget"}]}
+    job = mxjob().v1().workers(2).restart("OnFailure").run_policy(podFailurePolicy={"rules": [rule]}).job()
+    drained = pod_of(job, "worker", 1, attempt=2).running().disrupted().deleting()
+    done = actions(drained, job=job, retries={"worker-0": 1, "worker-1": 2})
+    assert (done.retries, [p.index for p in done.restarted]) == ({"worker-0": 1, "worker-1": 3}, [1])
+    assert actions(drained, job=job, retries=done.retries).retries == done.retries
+
+
+def test_a_failure_that_is_ignored_is_counted_apart() -> None:
+    """By a rule of podFailurePolicy; the counts of other replicas stay."""
+    rule = {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [3]}}
+    job = mxjob().v1().workers(2).restart("OnFailure").run_policy(podFailurePolicy={"rules": [rule]}).job()
+    failed = pod_of(job, "worker", 1, attempt=3).failed(3)
+    done = actions(failed, job=job, retries={"worker-1": 1}, ignored={"worker-0": 1, "worker-1": 2})
+    assert (done.retries, done.ignored) == ({"worker-1": 1}, {"worker-0": 1, "worker-1": 3})
+
+
+def test_the_failures_beside_the_one_that_fails_the_job_are_counted() -> None:
+    rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [3]}}
+    job = mxjob().v1().workers(2).restart("OnFailure").run_policy(podFailurePolicy={"rules": [rule]}).job()
+    pods = [pod_of(job, "worker", index).failed(code) for index, code in enumerate((3, 4))]
+    assert actions(*pods, job=job).retries == {"worker-1": 1}
 
 
 def test_a_stale_view_counts_to_the_same_number() -> None:

@@ -9,6 +9,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import Progress
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.restart_all import (
+    attempt_of,
     current_attempt,
     next_actions,
 )
@@ -170,6 +171,11 @@ def test_replicas_that_were_done_run_again() -> None:
     begin_anew(fake_cluster)
     assert sorted(fake_cluster.replicas()) == EVERYONE
     assert "completed" not in fake_cluster.status
+
+
+@pytest.mark.parametrize(("held", "attempt"), [(2, 2), (0, 0), (-1, 0), ("2", 0), (None, 0)])
+def test_the_attempt_in_the_status(held: object, attempt: int) -> None:
+    assert attempt_of({"attempt": held}) == attempt
 
 
 @pytest.mark.parametrize(

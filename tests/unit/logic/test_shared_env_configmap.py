@@ -118,6 +118,9 @@ def test_the_pods_of_a_small_job_contain_the_whole_environment() -> None:
     assert "cluster" in json.loads(
         next(e for e in _env(fake_cluster, "worker", 0) if e["name"] == "MX_CONFIG")["value"]
     )
+    one_more = FakeCluster(large(shared_env_configmap.FROM_REPLICAS - 2))
+    one_more.settle()
+    assert len(config_maps(one_more)) == 1
 
 
 def test_a_large_job_with_a_small_environment_has_none() -> None:
@@ -136,6 +139,16 @@ def test_what_the_container_sets_itself_it_need_not_share() -> None:
     ]
 
 
+def test_variables_after_one_that_has_a_source_or_is_taken_are_set() -> None:
+    source = {"fieldRef": {"fieldPath": "status.podIP"}}
+    environment = {"OWN": "x", "IP": source, "FIRST": "1", "LAST": "2"}
+    assert list(shared_env_configmap.variables(environment, {"OWN"}, None)) == [
+        {"name": "IP", "valueFrom": source},
+        {"name": "FIRST", "value": "1"},
+        {"name": "LAST", "value": "2"},
+    ]
+
+
 def test_a_dollar_stays_in_the_pod() -> None:
     """Kubernetes expands $(NAME) in values of the pod spec, but not in values from a ConfigMap."""
     declared = {"TALK": "x" * 2000 + "$(HOME){index}"}
@@ -146,11 +159,12 @@ def test_a_dollar_stays_in_the_pod() -> None:
     assert not config_maps(fake_cluster)
 
 
-def test_what_exceeds_a_config_map_stays_in_the_pod() -> None:
-    text = "x" * (shared_env_configmap.LARGEST + 1)
+@pytest.mark.parametrize(("beyond", "expected"), [(0, 1), (1, 0)])
+def test_what_exceeds_a_config_map_stays_in_the_pod(beyond: int, expected: int) -> None:
+    text = "x" * (shared_env_configmap.LARGEST + beyond)
     fake_cluster = FakeCluster(large(), _mxnet(lambda cluster: {"LONG": f"{text}{cluster['task']['index']}"}))
     fake_cluster.settle()
-    assert not config_maps(fake_cluster)
+    assert len(config_maps(fake_cluster)) == expected
 
 
 def test_it_is_the_jobs_and_cannot_change() -> None:

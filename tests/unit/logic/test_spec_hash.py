@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import datetime
 import hashlib
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
@@ -13,7 +16,20 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash imp
     spec_hash,
     spec_hashes,
 )
-from support.builders import MXNET, MXJob, grouped, mxjob
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from support.builders import (
+    MPI,
+    MXNET,
+    PYTORCH,
+    TENSORFLOW,
+    MXJob,
+    Resource,
+    grouped,
+    mpijob,
+    mxjob,
+    pytorchjob,
+    tfjob,
+)
 
 
 def base() -> MXJob:
@@ -52,6 +68,35 @@ def test_types_with_the_same_template_share_it() -> None:
 def test_what_changes_it(change: Callable[[MXJob], MXJob], changed: set[str]) -> None:
     before, after = hashes(base()), hashes(change(base()))
     assert {t for t in before if before[t] != after[t]} == changed
+
+
+RULE = {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [3]}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "known"),
+    [
+        ({}, "798ed5836b0df450"),
+        ({"restartScope": "Job"}, "93966aca5408b9b7"),
+        ({"podFailurePolicy": {"rules": [RULE]}}, "bc960f4567304334"),
+    ],
+    ids=["replica", "job", "rules"],
+)
+def test_it_is_the_same_in_all_releases(policy: dict[str, Any], known: str) -> None:
+    """With another one, an upgrade of the operator would restart the replicas."""
+    assert set(hashes(mxjob().v1().workers(1).restart("OnFailure").run_policy(**policy)).values()) == {known}
+
+
+def test_that_of_a_default_program_is_the_same_in_all_releases() -> None:
+    job = parse_job(tfjob(master=1, ps=1), TENSORFLOW)
+    known = {"Master": "1d67c69ffc866dac", "PS": "e752e89a46492bac"}
+    assert {group.type: spec_hash(job, group) for group in job.groups} == known
+
+
+def test_a_date_that_yaml_makes_of_a_text_is_a_part_of_it() -> None:
+    dates = [datetime.date(2026, 1, day) for day in (2, 3)]
+    found = [hashes(base().template_metadata("Worker", annotations={"since": date})) for date in dates]
+    assert found[0]["Worker"] != found[1]["Worker"]
 
 
 def test_the_order_of_keys_does_not_matter() -> None:
@@ -107,6 +152,41 @@ def test_the_fingerprint_tells_which_replicas_have_which_template(groups: dict[s
 
     others = [{}, {"large": 1}, {"large": 2}, {"large": 3}, {"small": 2}, {"large": 2, "small": 1}]
     assert [made(other) == made(groups) for other in others] == [other == groups for other in others]
+
+
+ELASTIC = {"minReplicas": 1, "maxReplicas": 9}
+
+
+@pytest.mark.parametrize(
+    ("job", "framework", "field", "groups", "counts"),
+    [
+        pytest.param(pytorchjob(1, 3), PYTORCH, "pytorchReplicaSpecs", {}, True, id="no groups"),
+        pytest.param(pytorchjob(1, 3), PYTORCH, "pytorchReplicaSpecs", {"some": 2}, True, id="some in groups"),
+        pytest.param(pytorchjob(1, 3), PYTORCH, "pytorchReplicaSpecs", {"all": 3}, False, id="all in groups"),
+        pytest.param(
+            pytorchjob(0, 3, elasticPolicy=ELASTIC), PYTORCH, "pytorchReplicaSpecs", {"all": 3}, True, id="elastic"
+        ),
+        pytest.param(
+            tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, worker=0),
+            TENSORFLOW,
+            "tfReplicaSpecs",
+            {},
+            True,
+            id="no replicas, as in all releases",
+        ),
+        pytest.param(mpijob(3), MPI, "mpiReplicaSpecs", {"all": 3}, True, id="resizable"),
+    ],
+)
+def test_the_own_template_counts_where_a_replica_has_it_or_may_get_it(
+    job: Resource, framework: Framework, field: str, groups: dict[str, int], counts: bool
+) -> None:
+    def made(image: str) -> str:
+        edited = grouped(copy.deepcopy(job), "Worker", **{name: (size, {}) for name, size in groups.items()})
+        edited["spec"][field]["Worker"]["template"]["spec"]["containers"][0]["image"] = image
+        found = parse_job(edited, framework)
+        return fingerprint(found, spec_hashes(found))
+
+    assert (made("another:1") != made("train:1")) is counts
 
 
 def test_the_fingerprint_of_a_job_without_groups_is_what_it_was() -> None:

@@ -42,9 +42,9 @@ def test_in_order() -> None:
     assert (cluster.status["phase"], cluster.status["reason"]) == ("Running", "")
 
 
-@pytest.mark.parametrize("policy", [{}, {"startupPolicyOrder": "AnyOrder"}, {"dependsOn": {}}])
-def test_all_at_once(policy: dict[str, Any]) -> None:
-    assert created(FakeCluster(job_with(**policy))) == ["scheduler-0", "server-0", "worker-0"]
+@pytest.mark.parametrize("policy", [None, {}, {"startupPolicyOrder": "AnyOrder"}, {"dependsOn": {}}])
+def test_all_at_once(policy: dict[str, Any] | None) -> None:
+    assert created(FakeCluster(job_with().run_policy(startupPolicy=policy))) == ["scheduler-0", "server-0", "worker-0"]
 
 
 @pytest.mark.parametrize(("condition", "is_enough"), [("Ready", False), ("Running", True), ("Complete", False)])
@@ -172,6 +172,17 @@ def on(*entries: Any) -> dict[str, Any]:
 )
 def test_what_is_refused(policy: Any, message: str) -> None:
     assert errors(policy) == [message]
+
+
+def test_each_unknown_type_is_refused_by_itself() -> None:
+    said = [text.partition(":")[0] for text in errors(on({"replicaType": "Tuner"}, {"replicaType": "Reader"}))]
+    assert said == [f"{PATH}.dependsOn.Worker[{number}].replicaType" for number in (0, 1)]
+
+
+def test_each_malformed_list_is_refused_by_itself() -> None:
+    assert errors({"dependsOn": {"Worker": {}, "Server": "Scheduler"}}) == [
+        f"{PATH}.dependsOn.{type_} must be a list of replicaType and condition" for type_ in ("Worker", "Server")
+    ]
 
 
 def test_a_type_that_never_completes() -> None:

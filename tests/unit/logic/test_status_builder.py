@@ -182,7 +182,8 @@ def test_an_exit_code_of_0_is_reported() -> None:
 def test_restarting(failed: int, said: str) -> None:
     job = mxjob("digits").workers(4).job()
     report = StatusBuilder(job, at(0))
-    report.restarting([pod_of(job, "worker", i).failed(1).view() for i in range(failed)], [Failure("Error", "why")])
+    failures = [Failure("Error", "why"), Failure("Error", "why the next one failed")]
+    report.restarting([pod_of(job, "worker", i).failed(1).view() for i in range(failed)], failures)
     (event,) = report.events
     assert (event.type, event.reason, event.message) == ("Warning", "MXJobRestarting", f"MXJob digits {said}")
     assert report.conditions[-1]["message"] == event.message

@@ -36,14 +36,20 @@ def made(resource: Resource) -> tuple[Any, Any]:
 def test_deployment_and_service() -> None:
     deployment, service = made(with_tensorboard())
     assert {x["metadata"]["name"] for x in (deployment, service)} == {"tensorboard-76no"}
+    assert {x["metadata"]["labels"].get("app") for x in (deployment, service)} == {"tensorboard"}
     assert all(x["metadata"]["ownerReferences"][0]["uid"] == UID for x in (deployment, service))
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    assert container["image"] == "tensorflow/tensorflow:1.3.0"
+    assert container["name"] == "tensorboard"
+    assert (container["image"], container["ports"]) == ("tensorflow/tensorflow:1.3.0", [{"containerPort": 6006}])
     program = role_file("tensorflow", "tensorboard.py")
     assert container["command"] == ["python", "-c", program, "--logdir", "/logs", "--host", "0.0.0.0"]
+    assert container["readinessProbe"] == {"httpGet": {"path": "/", "port": 6006}, "timeoutSeconds": 5}
+    assert deployment["spec"]["template"]["spec"]["enableServiceLinks"] is False
     assert service["spec"]["type"] == "ClusterIP"
     assert service["spec"]["ports"] == [{"name": "tb-port", "port": 80, "targetPort": 6006}]
+    assert deployment["spec"]["replicas"] == 1
     labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert {"app": "tensorboard", "runtime_id": "76no"}.items() <= labels.items()
     assert service["spec"]["selector"].items() <= labels.items()
     assert deployment["spec"]["selector"]["matchLabels"].items() <= labels.items()
     assert "dljob.operator/job-uid" not in labels, "the job's headless Service must not lead there"
@@ -243,6 +249,7 @@ def test_the_route() -> None:
     service = fake_cluster.planned().auxiliary_objects[-1]
     assert made["spec"]["to"] == {"kind": "Service", "name": service["metadata"]["name"]}
     assert made["spec"]["port"]["targetPort"] == service["spec"]["ports"][0]["name"]
+    assert made["spec"]["tls"] == {"termination": "edge", "insecureEdgeTerminationPolicy": "Redirect"}
     assert FakeCluster(tfjob(master=1), TENSORFLOW).planned().routes == ()
 
 

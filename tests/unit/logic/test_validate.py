@@ -106,6 +106,17 @@ def test_bounds_of_a_type(bounds: dict[str, int], followers: int, said: str) -> 
     assert said in str(caught.value)
 
 
+def test_that_a_job_has_no_replicas_comes_before_the_types_that_it_lacks() -> None:
+    framework = echo_framework(replica_types={"Leader": {"minimum": 1}, "Follower": {"minimum": 1}})
+    job = echojob(0)
+    job["spec"]["replicaSpecs"]["Leader"]["replicas"] = 0
+    with pytest.raises(InvalidJob) as caught:
+        parse_job(job, framework)
+    first, *rest = caught.value.problems
+    assert first.startswith("the job has no replicas: ")
+    assert len(rest) == 2
+
+
 @pytest.mark.parametrize(("workers", "refused"), [(18, False), (19, True)])
 def test_the_administrators_limit(workers: int, refused: bool) -> None:
     limited = dataclasses.replace(MXNET, max_replicas=20)
@@ -139,6 +150,30 @@ def test_more_replicas_than_a_variable_can_list() -> None:
     parse_job(mxjob().v1().workers(2_000).resource(), MXNET)
     with pytest.raises(InvalidJob, match=r"mxReplicaSpecs.Scheduler: the variable MX_CONFIG of Scheduler .* 131071"):
         parse_job(mxjob().v1().workers(5_000).resource(), MXNET)
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_"), [("x" * 131_065, 131_071), ("x" * 131_066, 131_072), ("é" * 65_533, 131_072)]
+)
+def test_a_variable_may_fill_its_bytes_exactly(text: str, bytes_: int) -> None:
+    """The name and "=" are part of it, and characters may have several bytes."""
+    framework = echo_framework(hooks={"environment": {"HOSTS": text}})
+    if bytes_ == 131_071:
+        parse_job(echojob(499), framework)
+        return
+    with pytest.raises(InvalidJob, match=f"HOSTS of Leader lists all 500 replicas and would have {bytes_} bytes, and"):
+        parse_job(echojob(499), framework)
+
+
+@pytest.mark.parametrize(("followers", "fits"), [(1_000, True), (1_001, False)])
+def test_the_variables_of_the_last_replica_are_measured(followers: int, fits: bool) -> None:
+    """Its numbers have the most digits."""
+    framework = echo_framework(hooks={"environment": {"HOSTS": "x" * 131_062 + "{index}"}})
+    if fits:
+        parse_job(echojob(followers), framework)
+        return
+    with pytest.raises(InvalidJob, match="HOSTS of Follower lists all 1002 replicas"):
+        parse_job(echojob(followers), framework)
 
 
 def test_the_errors_of_all_types_are_reported_at_once() -> None:

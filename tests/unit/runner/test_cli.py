@@ -5,6 +5,15 @@ from __future__ import annotations
 import pytest
 
 from dljob_operator import cli
+from dljob_operator.engine.settings import Settings
+
+
+def test_a_controller_has_the_defaults_of_the_command_line() -> None:
+    options, settings = cli._parser().parse_args(["run"]), Settings()
+    assert settings.max_concurrent == options.max_concurrent_reconciles == 2
+    assert settings.reconcile_period == options.reconcile_period
+    assert settings.run_timeout == options.run_timeout
+    assert settings.largest_batch == 25, "docs/architecture.md says so"
 
 
 def test_the_cloud_reaches_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CONFIG_MAP
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
 from dljob_operator.engine import transforms
@@ -78,27 +79,71 @@ def test_a_removed_node_takes_its_resources_away() -> None:
 def test_the_namespaces_that_are_watched() -> None:
     api = KubeApi.__new__(KubeApi)
     places = [
-        [i.source.namespace for i in ClusterInfoWatcher(api, given, lambda: None).informers]
+        [(i.source.namespace, i.source.only) for i in ClusterInfoWatcher(api, given, lambda: None).informers]
         for given in ((), ("ml",), ("ml", "default"))
     ]
-    assert places == [[""], ["ml", ""], ["ml", "default", ""]]  # the last is the nodes'
+    nodes = ("", "")
+    assert places == [[nodes], [("ml", CONFIG_MAP), nodes], [("ml", CONFIG_MAP), ("default", CONFIG_MAP), nodes]]
 
 
-def test_a_changed_configuration_requeues_the_jobs_and_a_repeated_one_does_not() -> None:
+def config_map(namespace: str, version: str = "1", **data: str) -> Any:
+    metadata = {"name": CONFIG_MAP, "namespace": namespace, "uid": namespace, "resourceVersion": version}
+    return transforms.config_map({"metadata": metadata, "data": data})
+
+
+def test_a_run_gets_the_maps_of_all_namespaces_in_their_order() -> None:
+    """The run takes the first, and names it by its metadata in messages."""
+    watch = ClusterInfoWatcher(KubeApi.__new__(KubeApi), ("ml", "default"), lambda: None)
+    for informer in watch.informers[1::-1]:
+        informer.store.put(config_map(informer.source.namespace, key=f"of {informer.source.namespace}"))
+    assert watch.snapshot() == {
+        "config_map": CONFIG_MAP,
+        "config_maps": [config_map("ml", key="of ml"), config_map("default", key="of default")],
+        "resources": [],
+    }
+
+
+def test_nobody_waits_for_what_rbac_forbids_to_watch(caplog: pytest.LogCaptureFixture) -> None:
+    class Forbids(KubeApi):
+        def __init__(self) -> None:
+            pass
+
+        def get(self, path: str, query: Any = None) -> Any:
+            raise ApiError(403, "Forbidden", f"{path.rpartition('/')[2]} is forbidden")
+
+    watch = ClusterInfoWatcher(Forbids(), ("ml",), lambda: None)
+    for informer in watch.informers:
+        informer.start()
+    try:
+        assert [informer.has_synced.wait(10) for informer in watch.informers] == [True, True]
+    finally:
+        for informer in watch.informers:
+            informer.stop()
+            informer.join(10)
+    assert watch.snapshot() == {"config_map": CONFIG_MAP, "config_maps": [], "resources": None}
+    assert {record.__dict__["dljob_fields"]["error"] for record in caplog.records} == {
+        "configmaps is forbidden; accelerators that it configures in namespace ml are not set up",
+        "nodes is forbidden; alpha resource names are not replaced",
+    }
+
+
+def test_a_changed_configuration_requeues_the_jobs_and_a_repeated_one_does_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
     changes: list[str] = []
     watch = ClusterInfoWatcher(KubeApi.__new__(KubeApi), ("ml",), lambda: changes.append("changed"))
     store = watch.informers[0].store
-
-    def content(version: str, **data: str) -> Any:
-        metadata = {"name": CONFIG_MAP, "namespace": "ml", "uid": "c", "resourceVersion": version}
-        return transforms.config_map({"metadata": metadata, "data": data})
-
     for make, expected in (
-        (lambda: store.put(content("1", a="x")), 1),
-        (lambda: store.put(content("2", a="x")), 1),
-        (lambda: store.put(content("3", a="y")), 2),
-        (lambda: [store.remove(content("3", a="y"))], 3),
+        (lambda: store.put(config_map("ml", "1", a="x")), 1),
+        (lambda: store.put(config_map("ml", "2", a="x")), 1),
+        (lambda: store.put(config_map("ml", "3", a="y")), 2),
+        (lambda: [store.remove(config_map("ml", "3", a="y"))], 3),
     ):
         for change in make():
             watch._config_map_changed(change)
         assert len(changes) == expected
+    where = {"namespace": "ml", "name": CONFIG_MAP}
+    assert [record.__dict__["dljob_fields"] for record in caplog.records] == [
+        {**where, "change": change} for change in ("created", "updated", "deleted")
+    ]

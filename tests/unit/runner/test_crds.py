@@ -254,7 +254,8 @@ def test_a_definition_of_another_operator_does_not_stop_the_others(
     assert [one.name for one in found] == ["others.example.com"]
     (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert "delete it if it has no objects" in warning.message
-    assert warning.__dict__["dljob_fields"]["crd"] == "jobs.example.com"
+    fields = warning.__dict__["dljob_fields"]
+    assert (fields["crd"], str(fields["error"])) == ("jobs.example.com", REFUSAL)
 
 
 @pytest.mark.parametrize(

@@ -52,3 +52,11 @@ def test_a_thread_that_has_ended_is_reported_and_makes_kubernetes_restart_the_po
     with pytest.raises(urllib.error.HTTPError) as failed:
         urllib.request.urlopen(f"http://127.0.0.1:{health.port}/healthz", timeout=10)
     assert (failed.value.code, failed.value.read()) == (503, b"the thread worker 1 has ended\n")
+
+
+def test_a_stopped_endpoint_refuses_connections(health: Health) -> None:
+    assert status(health, "/healthz") == 200
+    port = health.port
+    health.stop()
+    with pytest.raises(urllib.error.URLError, match="refused"):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import os
 import socket
@@ -59,6 +60,21 @@ def get(server: HttpServer, path: str = "/", method: str = "GET") -> tuple[int, 
         return response.status, response.read()
 
 
+def test_it_serves_ipv6_too() -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError as error:
+        pytest.skip(f"this machine has no IPv6: {error}")
+    server = HttpServer(("::1", 0), lambda request: Response(200, b"ok\n"))
+    server.start()
+    try:
+        with closing(http.client.HTTPConnection("::1", server.port, timeout=20)) as connection:
+            connection.request("GET", "/")
+            assert connection.getresponse().read() == b"ok\n"
+    finally:
+        server.stop()
+
+
 def test_a_response_has_what_was_asked(start: Start) -> None:
     seen: list[Request] = []
 
@@ -70,7 +86,18 @@ def test_a_response_has_what_was_asked(start: Start) -> None:
     assert get(server, "/a?b=c") == (200, b"body\n")
     assert (seen[0].path, seen[0].query, seen[0].headers["host"]) == ("/a", "b=c", f"127.0.0.1:{server.port}")
     assert get(server, "/a", "HEAD") == (200, b"")
+    for method, body in ((b"GET", b"body\n"), (b"HEAD", b"")):
+        with connect(server) as connection:
+            connection.sendall(method + b" /a HTTP/1.1\r\n\r\n")
+            head = b"HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 5\r\nConnection: close\r\n\r\n"
+            assert read_all(connection) == head + body
     assert get(server, "/a", "POST")[0] == 405
+
+
+def test_a_response_is_plain_text_unless_it_says_otherwise(start: Start) -> None:
+    with connect(start()) as connection:
+        connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert b"\r\nContent-Type: text/plain; charset=utf-8\r\n" in read_all(connection)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +146,42 @@ def test_a_client_that_does_not_read_its_response_is_cut_off(start: Start) -> No
         until(lambda: not server._connections, seen=lambda: bool(connection.recv(1, socket.MSG_PEEK)))
 
 
+def test_a_response_that_the_kernel_does_not_take_at_once_arrives_as_a_whole(start: Start) -> None:
+    body = b"a" * 50_000  # less than what asyncio holds back without a pause
+    server = start(lambda request: Response(200, body, {}))
+    server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # its connections inherit that
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(20)
+        connection.connect(("127.0.0.1", server.port))
+        connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        head, _, received = read_all(connection).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK")
+    assert len(received) == len(body)
+
+
+def test_without_a_free_descriptor_it_pauses_and_goes_on(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A loop without a pause would take a whole processor from the workers."""
+    failures = [OSError(errno.EMFILE, "Too many open files")] * 3
+    accept = socket.socket.accept
+
+    def full(listening: socket.socket) -> tuple[socket.socket, object]:
+        if failures:
+            raise failures.pop()
+        return accept(listening)
+
+    monkeypatch.setattr(socket.socket, "accept", full)
+    server = start()
+    began = time.monotonic()
+    assert get(server) == (200, b"ok\n")
+    assert time.monotonic() - began > 0.25
+    assert [(record.getMessage(), record.__dict__["dljob_fields"]) for record in caplog.records] == [
+        ("cannot accept a connection", {"port": server.port, "error": "[Errno 24] Too many open files"})
+    ] * 3
+
+
 def until(met: Callable[[], bool], seen: Callable[[], bool] = lambda: True) -> None:
     """Poll what no event reports."""
     assert seen()
@@ -143,6 +206,25 @@ def test_open_connections_lock_nobody_out_and_cost_no_threads(start: Start) -> N
         idle[0].settimeout(20)
         assert read_all(idle[0]) == b"", "the oldest are closed"
     assert get(server) == (200, b"ok\n")
+
+
+def test_at_the_largest_number_of_connections_a_new_one_ends_the_oldest(start: Start) -> None:
+    server = start(connections=2, seconds=60)
+    with connect(server) as first, connect(server) as second, connect(server) as third:
+        assert read_all(first) == b""
+        for connection in (second, third):
+            connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert read_all(connection).endswith(b"ok\n")
+
+
+def test_a_connection_that_is_gone_before_it_is_taken_holds_up_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    server = HttpServer(("127.0.0.1", 0), lambda request: Response(200, b"ok\n"))
+    taking = threading.Thread(target=server._accept, daemon=True)
+    taking.start()
+    taking.join(10)
+    assert not taking.is_alive()
+    assert caplog.records == []
+    server.stop()
 
 
 def test_two_responses_are_computed_at_a_time(start: Start) -> None:
@@ -171,7 +253,7 @@ def test_two_responses_are_computed_at_a_time(start: Start) -> None:
     assert most[0] == 2
 
 
-def test_an_error_is_a_response_and_ends_nothing(start: Start) -> None:
+def test_an_error_is_a_response_and_ends_nothing(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     failures = [ValueError("x")]
 
     def respond(request: Request) -> Response:
@@ -180,8 +262,14 @@ def test_an_error_is_a_response_and_ends_nothing(start: Start) -> None:
         return Response(200, b"ok\n")
 
     server = start(respond)
-    assert get(server)[0] == 500
+    assert get(server) == (500, b"Internal Server Error\n")
     assert get(server) == (200, b"ok\n")
+    (record,) = caplog.records
+    assert (record.getMessage(), record.__dict__["dljob_fields"]) == (
+        "no response to an HTTP request",
+        {"port": server.port},
+    )
+    assert "ValueError: x" in caplog.text
 
 
 def trusting(path: Path) -> ssl.SSLContext:
@@ -194,7 +282,8 @@ def get_securely(server: HttpServer, context: ssl.SSLContext) -> int:
         return connection.getresponse().status
 
 
-def test_tls_with_a_certificate_that_changes(start: Start, tmp_path: Path) -> None:
+def test_tls_with_a_certificate_that_changes(start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "dljob_operator")
     certificate, key = write_certificate(tmp_path)
     server = start(certificate=Certificate(certificate, key))
     first = trusting(certificate)
@@ -206,6 +295,9 @@ def test_tls_with_a_certificate_that_changes(start: Start, tmp_path: Path) -> No
         get_securely(server, first)
     key.write_text("half written")
     assert get_securely(server, second) == 200, "the previous certificate stays"
+    loaded, failed = [record.__dict__["dljob_fields"] for record in caplog.records]
+    assert loaded == {"file": certificate}
+    assert (failed["file"], "PEM" in failed["error"]) == (certificate, True)
 
 
 def test_a_handshake_has_to_end_in_time(start: Start, tmp_path: Path) -> None:
@@ -233,6 +325,54 @@ def test_a_stopped_server_refuses_connections(start: Start) -> None:
         assert read_all(open_) == b""
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("clients", [0, 3])
+def test_a_stop_leaves_nothing_open(start: Start, clients: int) -> None:
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    server = start()
+    with ExitStack() as stack:
+        connections = [stack.enter_context(connect(server)) for _ in range(clients)]
+        until(lambda: len(server._connections) == clients)
+        server.stop()
+        assert [read_all(connection) for connection in connections] == [b""] * clients
+    assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208
+
+
+def threads_of(server: HttpServer) -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith(f"http-{server.port}")]
+
+
+def test_a_stop_ends_the_threads_and_does_not_wait_for_a_response(start: Start) -> None:
+    asked, release = threading.Event(), threading.Event()
+
+    def respond(request: Request) -> Response:
+        asked.set()
+        release.wait(20)
+        return Response(200, b"late\n")
+
+    server = start(respond)
+    own, *others = threads_of(server)
+    assert (own.daemon, others) == (True, []), "a process that ends without a stop does not wait for it"
+    with connect(server) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert asked.wait(20)
+        threads = threads_of(server)
+        assert len(threads) == 2
+        is_left: list[bool] = []
+
+        def stop() -> None:
+            server.stop()
+            is_left.append(own.is_alive())
+
+        stopping = threading.Thread(target=stop, daemon=True)
+        stopping.start()
+        stopping.join(10)
+        assert is_left == [False]
+        assert read_all(connection) == b""
+        release.set()
+    until(lambda: not any(thread.is_alive() for thread in threads))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from dljob_operator.engine import transforms, watch_health
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.informer import Informer, Source
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, UntrustedServer
-from dljob_operator.engine.nesting import UNREADABLE
+from dljob_operator.engine.nesting import LIMIT, UNREADABLE
 from dljob_operator.engine.predicates import Change
 from dljob_operator.engine.watch_health import LIST_AGAIN_AFTER
 
@@ -589,18 +589,53 @@ def test_an_event_that_cannot_be_decoded_is_reported(caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.usefixtures("quick")
+def test_what_cannot_be_decoded_is_not_worth_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_health, "REJECTED_AFTER", 0.0)
+    attempts: list[None] = []
+
+    def find() -> Resource:
+        attempts.append(None)
+        raise RecursionError
+
+    with following(Served([page()]), find=find) as made:
+        until(lambda: len(attempts) > 3)
+        assert made.informer.problem() == ""
+
+
+def test_the_first_pause_is_short_and_no_busy_loop() -> None:
+    assert 0 < Followed(Served([page()])).informer._pause <= 1
+
+
+@pytest.mark.usefixtures("quick")
 def test_watches_that_end_at_once_are_opened_after_ever_longer_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broken proxy causes no busy loop."""
     pauses: list[float] = []
     made = Followed(Served([page()], [[] for _ in range(6)]))
     wait = made.informer._stopping.wait
     monkeypatch.setattr(made.informer._stopping, "wait", lambda seconds: pauses.append(seconds) or wait(seconds))
-    monkeypatch.setattr(module.random, "uniform", lambda low, high: high if (low, high) == (0.5, 1.0) else 0.0)
+    monkeypatch.setattr(module.random, "uniform", lambda low, high: low if (low, high) == (0.5, 1.0) else 0.0)
     made.informer.start()
     assert made.informer._api.opened.wait(10)  # type: ignore[attr-defined]
     made.informer.stop()
     made.informer.join(10)
-    assert pauses[:6] == [0.001, 0.002, 0.004, 0.004, 0.004, 0.004]
+    assert pauses[:6] == [0.0005, 0.001, 0.002, 0.002, 0.002, 0.002]
+
+
+def test_a_watch_that_was_long_enough_is_followed_by_the_next_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also without another search for the kind, which is a request."""
+    monkeypatch.setattr(module, "_SHORTEST_WATCH", 0.0)
+    searches: list[None] = []
+
+    def find() -> Resource:
+        searches.append(None)
+        return JOBS
+
+    api = Served([page()], [[event("ADDED", "a", 11)], [], CUT, []])
+    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.001)
+    with following(api, find=find):
+        assert api.opened.wait(10)
+    assert len(api.watched) == 5
+    assert len(searches) == 2, "only what was cut before it was open begins anew"
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -649,6 +684,16 @@ def test_an_unreadable_object_of_a_list_is_left_out_whoever_writes_it(caplog: py
         assert [one["resourceVersion"] for one in api.watched] == ["12"]
     (ignored,) = logged(caplog, "object ignored: its fields are nested too deeply")
     assert (ignored["namespace"], ignored["name"]) == ("team", "b")
+
+
+def test_the_depth_of_what_users_do_not_write_is_not_checked() -> None:
+    """A pod that is left out would be made a second time."""
+    made = Followed(Served([page()]))
+    deep: dict[str, Any] = {}
+    for _ in range(2 * LIMIT):
+        deep = {"a": deep}
+    made.informer._handle_event({"type": "ADDED", "object": {**pod("deep", 1), "spec": deep}})
+    assert made.words == ["new deep"]
 
 
 def test_each_page_and_event_is_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 
+from dljob_operator.engine import informer_set
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.fair_queue import Flow
-from dljob_operator.engine.informer import Informer
-from dljob_operator.engine.informer_set import InformerSet
+from dljob_operator.engine.informer import PAGE_SIZE, Informer
+from dljob_operator.engine.informer_set import InformerSet, flow_of
 from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.nesting import LIMIT
 from dljob_operator.engine.orphans import DeletedJob
 from dljob_operator.engine.predicates import Change
 from dljob_operator.engine.settings import Settings
@@ -88,6 +91,16 @@ def test_a_new_job_is_urgent_and_one_that_was_reconciled_before_a_restart_is_not
     assert [(target, change.obj["metadata"]["uid"]) for target, change in fed.counted] == [
         (TARGET, uid) for uid in ("1", "2", "1", "2")
     ]
+
+
+def test_a_job_that_is_nested_too_deeply_is_not_known() -> None:
+    """Users write jobs, and a run could not read it."""
+    fed = Fed()
+    deep: dict[str, Any] = {}
+    for _ in range(LIMIT):
+        deep = {"a": deep}
+    fed.feed(str(ECHO), "ADDED", job("1", spec=deep))
+    assert (fed.events.taken(), list(fed.set.jobs())) == ([("1", "gone")], [])
 
 
 def test_a_change_of_an_owned_object_concerns_its_job() -> None:
@@ -237,6 +250,75 @@ def test_a_snapshot_is_complete_once_all_owned_objects_were_listed() -> None:
     assert fed.set.wait_filled()
 
 
+def test_who_waits_for_a_complete_snapshot_goes_on_as_soon_as_it_is() -> None:
+    fed = Fed()
+    fed.fill(left_out="pods")
+    found: list[bool] = []
+    waiting = threading.Thread(target=lambda: found.append(fed.set.wait_filled(20)), daemon=True)
+    waiting.start()
+    waiting.join(0.05)
+    assert waiting.is_alive()
+    fed.fill()
+    waiting.join(10)
+    assert found == [True]
+
+
+def test_a_kind_that_the_cluster_lacks_is_named_with_its_remedy(caplog: pytest.LogCaptureFixture) -> None:
+    Fed().informer(str(ECHO))._kind_is_missing()
+    (record,) = caplog.records
+    assert record.__dict__["dljob_fields"]["error"] == (
+        "the cluster has no EchoJob in example.com/v1: its CustomResourceDefinition is not installed; "
+        "run 'kubectl apply --server-side -f crds/' or start with --install-crds"
+    )
+
+
+def test_the_kinds_are_known_once_all_informers_have_synced() -> None:
+    other = GVK("example.com", "v1", "OtherJob")
+    fed = Fed(Watch(ECHO), Watch(other))
+    fed.fill(left_out="pods")
+    found: list[tuple[list[GVK], list[GVK]]] = []
+    waiting = threading.Thread(target=lambda: found.append(fed.set.wait_ready()), daemon=True)
+    waiting.start()
+    waiting.join(0.05)
+    assert waiting.is_alive()
+    fed.informer(str(other)).missing_now = True
+    fed.informer("pods").has_synced.set()
+    waiting.join(10)
+    assert found == [([ECHO], [other])]
+
+
+def test_a_problem_of_any_informer_is_one_of_the_set() -> None:
+    fed = Fed()
+    assert (fed.set.problem(), fed.set.not_ready()) == ("", "the first list of example.com/v1 EchoJob is not complete")
+    fed.fill()
+    assert (fed.set.problem(), fed.set.not_ready()) == ("", "")
+    nodes = fed.informer("nodes")
+    nodes.has_synced.clear()
+    assert fed.set.not_ready() == "the first list of nodes is not complete"
+    nodes.stop()
+    nodes.start()
+    nodes.join(10)
+    nodes._stopping.clear()
+    assert fed.set.problem() == "the watch of nodes has ended"
+
+
+def test_a_write_that_the_cache_does_not_observe_is_not_waited_for_forever(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(informer_set, "_CACHE_TIMEOUT", 0.01)
+    fed = Fed()
+    fed.feed(str(ECHO), "ADDED", job("1", "4"))
+    fed.feed("pods", "ADDED", pod("1"))
+    fed.set.wait_for({("1", "4"), ("p-uid", "5")})
+    assert caplog.records == []
+    fed.set.wait_for({("p-uid", "6")})
+    (record,) = caplog.records
+    assert (record.getMessage(), record.__dict__["dljob_fields"]) == (
+        "timed out waiting for the cache to observe our writes",
+        {"timeout_seconds": 0.01},
+    )
+
+
 def test_a_write_is_waited_for_until_the_cache_has_it() -> None:
     fed = Fed()
     done = threading.Event()
@@ -270,6 +352,8 @@ def test_each_namespace_has_informers_of_its_own() -> None:
         ("pods", "x", "app.kubernetes.io/managed-by=dljob-operator"),
         ("pods", "y", "app.kubernetes.io/managed-by=dljob-operator"),
     ]
+    few, many = informer_set._JOBS_PER_PAGE, PAGE_SIZE
+    assert [source.page_size for source in sources] == [few, few, many, many], "a job may be large"
 
 
 # --- objects of deleted jobs
@@ -350,10 +434,21 @@ def test_a_change_of_the_group_requeues_its_job_and_a_run_gets_it() -> None:
     assert [one["metadata"]["name"] for one in snapshot["1"]["PodGroup.scheduling.volcano.sh"]] == ["group"]
 
 
-def test_jobs_are_reconciled_where_the_cluster_does_not_serve_the_group() -> None:
+def test_jobs_are_reconciled_where_the_cluster_does_not_serve_the_group(caplog: pytest.LogCaptureFixture) -> None:
     """Their status then says what is missing."""
     fed = Fed(gang=gang_scheduler("volcano"))
     fed.fill(left_out="podgroups.scheduling.volcano.sh")
     assert not fed.set.wait_filled(0)
-    fed.informer("podgroups.scheduling.volcano.sh")._kind_is_missing()
+    groups = fed.informer("podgroups.scheduling.volcano.sh")
+    groups._kind_is_missing()
     assert fed.set.wait_filled(0)
+    (record,) = caplog.records
+    remedy = OWNED_KINDS["PodGroup.scheduling.volcano.sh"].remedy
+    error = f"the cluster has no podgroups.scheduling.volcano.sh, and jobs wait for it: {remedy}"
+    assert record.__dict__["dljob_fields"]["error"] == error
+    assert groups.source.without == "; the operator does not see when a group is deleted or changed"
+
+
+def test_a_job_queues_with_those_of_its_namespace() -> None:
+    assert flow_of(TARGET, job("1")) == Flow(TARGET, "team")
+    assert flow_of(TARGET, {"metadata": {"name": "cluster-scoped"}}) == Flow(TARGET, "")

@@ -10,6 +10,8 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import urllib3
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from kubernetes import client
+from kubernetes.config import incluster_config
 from support.certificates import write_certificate
 from support.scripted_server import Exchange, ScriptedServer, scripted
 
@@ -139,6 +142,24 @@ def test_outside_of_a_pod_there_is_no_service_account(monkeypatch: pytest.Monkey
         KubeApi.connect(None)
 
 
+def test_a_pod_uses_its_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library reads the token as the pod starts; what the kubelet has written since counts."""
+    first, now = tmp_path / "first", tmp_path / "now"
+    first.write_text("first")
+    now.write_text("now")
+    monkeypatch.setattr(kube, "_SERVICE_ACCOUNT", now)
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(first))
+    tokens: list[str | None] = []
+    with tls_server(tmp_path, lambda headers: tokens.append(headers["Authorization"])) as (port, certificate):
+        monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(certificate))
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "localhost")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(port))
+        api = KubeApi.connect(None)
+        assert api.server == f"https://localhost:{port}"
+        assert api.get("/api") == {}
+    assert tokens == ["Bearer now"]
+
+
 @pytest.mark.parametrize("skips", [True, False])
 def test_a_certificate_that_is_not_verified_is_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, skips: bool
@@ -207,10 +228,11 @@ def test_a_list_that_cannot_be_decoded_has_the_identity_of_the_objects_to_blame(
         raise RecursionError
 
     monkeypatch.setattr(kube, "decode", too_deep)
-    assert server.api.list_objects("/api/v1/pods") == {
+    assert server.api.list_objects("/api/v1/pods", {"limit": 1}) == {
         "metadata": {"resourceVersion": "7"},
         "items": [plain, {nesting.UNREADABLE: True, "metadata": metadata}],
     }
+    assert [one.query for one in server.server.requests] == [{"limit": "1"}] * 2, "the second request is for the same"
 
 
 @pytest.mark.parametrize(
@@ -332,13 +354,16 @@ def test_an_api_of_a_leader_sends_writes_only_while_it_leads(server: Scripted) -
     ]
 
 
-def test_a_server_with_an_unknown_certificate_is_not_trusted(tmp_path: Path) -> None:
-    certificate, key = write_certificate(tmp_path)
+@contextmanager
+def tls_server(folder: Path, on_get: Callable[[Message], None] = lambda headers: None) -> Iterator[tuple[int, Path]]:
+    """A server at localhost that answers {} and gives `on_get` the headers; its port and its certificate."""
+    certificate, key = write_certificate(folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            on_get(self.headers)
             self.send_response(200)
             self.end_headers()
             self.wfile.write(b"{}")
@@ -351,13 +376,18 @@ def test_a_server_with_an_unknown_certificate_is_not_trusted(tmp_path: Path) -> 
         listening.daemon_threads = True
         listening.socket = context.wrap_socket(listening.socket, server_side=True)
         threading.Thread(target=listening.serve_forever, args=(0.01,), daemon=True).start()  # seconds to shut down
-        url = f"https://localhost:{listening.server_port}"
+        yield listening.server_port, certificate
+        listening.shutdown()
+
+
+def test_a_server_with_an_unknown_certificate_is_not_trusted(tmp_path: Path) -> None:
+    with tls_server(tmp_path) as (port, certificate):
+        url = f"https://localhost:{port}"
         with pytest.raises(UntrustedServer, match="certificate verify failed"):
             connect(url).get("/api")
         trusted = client.Configuration(host=url)
         trusted.ssl_ca_cert = str(certificate)
         assert KubeApi(client.ApiClient(trusted)).get("/api") == {}
-        listening.shutdown()
 
 
 # --- servers that hang, and sockets

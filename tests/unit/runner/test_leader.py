@@ -40,6 +40,7 @@ def lease(holder: str | None, version: str = "1", **spec: Any) -> dict[str, Any]
     [
         (LeaseTimings(), ""),
         (LeaseTimings(15, 10, 2), ""),
+        (LeaseTimings(1, 0.5, 0.1), ""),
         (LeaseTimings(0.0, 4, 1), "--leader-elect-lease-duration must be whole seconds, at least 1s"),
         (LeaseTimings(6.5, 4, 1), "--leader-elect-lease-duration must be whole seconds, at least 1s"),
         (LeaseTimings(6, 6, 1), "--leader-elect-renew-deadline must be less than --leader-elect-lease-duration"),

@@ -90,11 +90,10 @@ def test_durations_are_counted_from_hundredths_of_a_second_to_the_default_time_l
     metrics = Metrics()
     for seconds in (0.005, 0.02, 100.0, 301.0):
         metrics.ran(KIND, seconds)
-    value = metrics.registry.get_sample_value
-    found = {
-        bound: value("dljob_run_seconds_bucket", {"kind": KIND, "le": bound}) for bound in ("0.01", "300.0", "+Inf")
-    }
-    assert found == {"0.01": 1, "300.0": 3, "+Inf": 4}
+    samples = [sample for family in metrics.registry.collect() for sample in family.samples]
+    found = {one.labels["le"]: one.value for one in samples if one.name == "dljob_run_seconds_bucket"}
+    bounds = ("0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1.0", "2.5", "5.0", "10.0", "30.0", "60.0")
+    assert found == dict(zip(bounds, [1, 2, *[2] * 10], strict=True)) | {"300.0": 3, "+Inf": 4}
 
 
 def test_what_there_is_is_counted_at_each_look() -> None:

@@ -18,6 +18,7 @@ from support.certificates import write_certificate
 from dljob_operator import cli
 from dljob_operator.engine.certificate import Certificate
 from dljob_operator.engine.http_server import HttpServer
+from dljob_operator.engine.kube import ApiConnectionError
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.metrics_access import MetricsAccess
 from dljob_operator.engine.metrics_server import serve_metrics
@@ -36,13 +37,14 @@ class Api:
     def __init__(self) -> None:
         self.users: dict[str, Mapping[str, Any]] = {"good": READER, "other": {"username": "tenant"}}
         self.asked: list[tuple[str, Any]] = []
-        self.error: ApiError | None = None
+        self.error: Exception | None = None
 
     def request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         assert method == "POST"
         if self.error:
             raise self.error
         spec = body["spec"]
+        assert body["apiVersion"] == "/".join(path.split("/")[2:4])
         self.asked.append((body["kind"], spec))
         if path == "/apis/authentication.k8s.io/v1/tokenreviews":
             user = self.users.get(spec["token"])
@@ -86,6 +88,7 @@ def test_it_is_served_in_prometheus_format(stack: ExitStack) -> None:
     assert b"process_cpu_seconds_total" in text
     assert b"dljob_queue_jobs 7.0" in gzip.decompress(get(server, Accept_Encoding="gzip")[1])
     assert b"process_cpu" not in get(server, "/metrics?name[]=dljob_queue_jobs")[1]
+    assert get(server, Accept="application/openmetrics-text; version=1.0.0")[1].endswith(b"# EOF\n")
     assert get(server, "/")[0] == 404
 
 
@@ -114,6 +117,22 @@ def test_who_may_read_over_tls(stack: ExitStack, tmp_path: Path) -> None:
     assert get(server, "/", certificate)[0] == 401, "nobody learns which paths there are"
 
 
+@pytest.mark.parametrize(
+    ("authorization", "status", "challenge"), [("Bearer bad", 401, "Bearer"), ("Bearer other", 403, None)]
+)
+def test_only_a_reader_without_a_valid_token_is_asked_for_one(
+    stack: ExitStack, authorization: str, status: int, challenge: str | None
+) -> None:
+    """RFC 9110: a response 401 names the scheme."""
+    server = served(stack, None, MetricsAccess(Api()))
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)) as connection:
+        connection.request("GET", "/metrics", headers={"Authorization": authorization})
+        response = connection.getresponse()
+        assert (response.status, response.headers["WWW-Authenticate"]) == (status, challenge)
+        assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert response.read() == f"{HTTPStatus(status).phrase}\n".encode()
+
+
 def test_the_api_server_gets_the_whole_user_and_the_path() -> None:
     api = Api()
     assert MetricsAccess(api).check("bearer good", "/metrics") is HTTPStatus.OK
@@ -132,22 +151,74 @@ def test_a_result_is_kept_for_a_short_time() -> None:
         return len(api.asked) - before
 
     assert [requests_for("good"), requests_for("good"), requests_for("bad"), requests_for("bad")] == [2, 0, 1, 0]
-    now[0] = 11.0
+    now[0] = 9.9
+    assert [requests_for("good"), requests_for("bad")] == [0, 0]
+    now[0] = 10.0
     assert [requests_for("good"), requests_for("bad")] == [0, 1]
-    now[0] = 61.0
+    now[0] = 59.9
+    assert requests_for("good") == 0
+    assert access.check("Bearer good", "/metrics") is HTTPStatus.OK
+    now[0] = 60.0
     del api.users["good"]
     assert access.check("Bearer good", "/metrics") is HTTPStatus.UNAUTHORIZED
+    for number in range(255):
+        assert requests_for(str(number)) == 1
+    assert requests_for("good") == 0, "what was asked again is new again"
     for number in range(1000):
         access.check(f"Bearer {number}", "/metrics")
-    assert len(access._known) <= 256
+    assert requests_for("999") == 0
+    assert len(access._known) == 256
 
 
-def test_nobody_reads_while_the_api_server_cannot_tell(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("authorization", ["", "good", "Bearer", "Bearer  ", "Basic good"])
+def test_without_a_bearer_token_the_api_server_is_not_asked(authorization: str) -> None:
+    api = Api()
+    assert MetricsAccess(api).check(authorization, "/metrics") is HTTPStatus.UNAUTHORIZED
+    assert api.asked == []
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"authenticated": False, "user": READER},
+        {"user": READER},
+        {"authenticated": True, "user": {**READER, "username": ""}},
+        {"authenticated": True, "user": None},
+        {"authenticated": True},
+        {},
+        None,
+    ],
+    ids=str,
+)
+def test_a_token_whose_user_the_api_server_does_not_confirm_is_not_valid(status: dict[str, Any] | None) -> None:
+    class Reviews(Api):
+        def request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+            return {"status": {"allowed": True}} if body["kind"] != "TokenReview" else {"status": status}
+
+    assert MetricsAccess(Reviews()).check("Bearer good", "/metrics") is HTTPStatus.UNAUTHORIZED
+
+
+@pytest.mark.parametrize("status", [{"allowed": "yes"}, {"denied": False}, {}, None], ids=str)
+def test_who_is_not_expressly_allowed_may_not_read(status: dict[str, Any] | None) -> None:
+    class Reviews(Api):
+        def request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+            is_user = body["kind"] == "TokenReview"
+            return super().request(method, path, body) if is_user else {"status": status}
+
+    assert MetricsAccess(Reviews()).check("Bearer good", "/metrics") is HTTPStatus.FORBIDDEN
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ApiError(403, "Forbidden", "cannot create resource tokenreviews"), ApiConnectionError("no answer")],
+    ids=["refused", "no answer"],
+)
+def test_nobody_reads_while_the_api_server_cannot_tell(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     api = Api()
     access = MetricsAccess(api)
-    api.error = ApiError(403, "Forbidden", "cannot create resource tokenreviews")
+    api.error = error
     assert access.check("Bearer good", "/metrics") is HTTPStatus.SERVICE_UNAVAILABLE
-    assert "cannot create resource tokenreviews" in str(vars(caplog.records[0]))
+    assert [record.__dict__["dljob_fields"] for record in caplog.records] == [{"error": str(error)}]
     api.error = None
     assert access.check("Bearer good", "/metrics") is HTTPStatus.OK, "an error is not kept"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Any
 
@@ -51,6 +52,10 @@ def orphan(pod: str, job: str = "old") -> Orphan:
     return Orphan(DeletedJob(JOBS, "team", "digits", job), PODS, {"metadata": metadata})
 
 
+OLD = {"resource": "tfjobs", "namespace": "team", "name": "digits", "uid": "old"}
+"""The log fields of the deleted job."""
+
+
 def passes(server: Server, *found: Iterable[Orphan]) -> None:
     """One pass for each argument, which has what the cache holds then."""
     cached = map(list, found)
@@ -60,7 +65,9 @@ def passes(server: Server, *found: Iterable[Orphan]) -> None:
 
 
 @pytest.mark.parametrize("jobs", [[], ["new"]], ids=["no job", "another job of its name"])
-def test_what_is_left_for_two_passes_is_deleted_with_its_uid(server: Server, jobs: list[str]) -> None:
+def test_what_is_left_for_two_passes_is_deleted_with_its_uid(
+    server: Server, jobs: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
     server.jobs = jobs
     left = [orphan("worker-0"), orphan("worker-1")]
     passes(server, left, left)
@@ -68,6 +75,9 @@ def test_what_is_left_for_two_passes_is_deleted_with_its_uid(server: Server, job
     assert server.deletions == [
         (f"/api/v1/namespaces/team/pods/worker-{n}", {"uid": f"uid of worker-{n}"}) for n in (0, 1)
     ]
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert record.__dict__["dljob_fields"] == OLD | {"objects": 2}
 
 
 def test_the_garbage_collector_is_left_alone_while_it_makes_progress(server: Server) -> None:
@@ -87,11 +97,14 @@ def test_a_job_that_only_the_cache_lacks_keeps_its_objects(server: Server) -> No
     [ApiError(404, "NotFound", "the server could not find the requested resource"), ApiConnectionError("no answer")],
     ids=["the kind is not served", "no answer"],
 )
-def test_without_an_answer_nothing_is_deleted_and_the_next_pass_tries_again(server: Server, answer: Exception) -> None:
+def test_without_an_answer_nothing_is_deleted_and_the_next_pass_tries_again(
+    server: Server, answer: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
     server.jobs = answer
     passes(server, [orphan("a")], [orphan("a")], [orphan("a")])
     assert len(server.lists) == 2
     assert server.deletions == []
+    assert [record.__dict__["dljob_fields"] for record in caplog.records] == [OLD | {"error": answer}] * 2
 
 
 @pytest.mark.parametrize("status", [404, 409], ids=["already deleted", "a newer object has that name"])

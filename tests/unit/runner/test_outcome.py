@@ -3,6 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from dljob_operator.engine.outcome import JobOutcome, outcomes
 from dljob_operator.runner import Failure, RunOutcome, RunResult
 
@@ -51,6 +53,20 @@ class TestOneJob:
         assert _one(_result({"jobs": [first]}, {"jobs": [second]})) == JobOutcome(
             False, "no", 3.0, frozenset({("p", "1"), ("q", "2")})
         )
+
+    @pytest.mark.parametrize("further", [{}, {"continues": False}, {"continues": True}])
+    def test_a_job_continues_if_any_task_says_so(self, further: dict[str, Any]) -> None:
+        one, other = {"uid": "u", "continues": True}, {"uid": "u", **further}
+        assert _one(_result({"jobs": [one]}, {"jobs": [other]})).continues
+        assert _one(_result({"jobs": [other]}, {"jobs": [one]})).continues
+        assert not _one(_result({"jobs": [{"uid": "u"}]}, {"jobs": [{"uid": "u"}]})).continues
+
+    def test_the_messages_and_warnings_of_several_tasks_are_kept_once_each(self) -> None:
+        first = {"uid": "u", "message": "a", "warnings": ["one", "two"]}
+        second = {"uid": "u", "message": "b", "warnings": ["two", "three"]}
+        outcome = _one(_result({"jobs": [first]}, {"jobs": [second]}))
+        assert (outcome.message, outcome.warnings) == ("a\nb", ("one", "two", "three"))
+        assert _one(_result({"jobs": [first]}, {"jobs": [first]})).message == "a"
 
 
 class TestABatch:

@@ -98,6 +98,7 @@ def test_a_run_without_an_end_is_stuck_and_named(queue: Queue) -> None:
 def test_a_batch_that_returns_jobs_makes_progress(queue: Queue) -> None:
     queue.add("a", "b", "c")
     assert queue.workers[0].take(3) == ["a", "b", "c"]
+    assert queue.queue.stall(-1) == Stall("a", 0, running=True), "the first of them that was not returned"
     for key in ("a", "b"):
         assert queue.after(LIMIT) is None
         queue.workers[0].done(key)
@@ -125,6 +126,15 @@ def test_a_worker_that_hangs_after_its_last_job_is_found(queue: Queue) -> None:
     assert queue.after(LIMIT + 1) == Stall("a", LIMIT + 1, running=True)
     queue.workers[0].take()
     assert queue.after(0) is None
+
+
+def test_a_second_return_of_a_job_makes_an_idle_worker_no_busy_one(queue: Queue) -> None:
+    queue.add("a")
+    queue.workers[0].take()
+    queue.workers[0].done("a")
+    queue.workers[0].take()
+    queue.workers[0].done("a")
+    assert queue.after(LIMIT + 1) is None
 
 
 @pytest.mark.parametrize(("first", "second"), [("a", "b"), ("b", "a")])

@@ -463,3 +463,12 @@ def test_what_it_knows_of_changes_does_not_grow(queue: WorkQueue) -> None:
         queue.add(f"job-{number}", G, urgent=True)
     assert len(queue._changes) == LARGEST_BATCH + 1
     assert queue.is_contended(["job-999"])
+
+
+def test_a_change_after_many_others_is_known(queue: WorkQueue, clock: Clock) -> None:
+    for number in range(1000):
+        queue.add(f"job-{number}", G, urgent=True)
+    clock.pass_time(CONTENTION)
+    queue.add("new", G, urgent=True)
+    assert queue.is_contended(["large"])
+    assert not queue.is_contended(["new"])

@@ -98,11 +98,18 @@ class TestConditions:
         conditions = after_run([], ok=True, message="", stats=self._STATS, now="T1")
         assert self._statuses(conditions) == {"Running": "True", "Failure": "False", "Successful": "True"}
         assert conditions[0]["ansibleResult"] == {**self._STATS, "completion": "T1"}
+        assert [one["reason"] for one in conditions] == ["Successful", "", "Successful"]
 
     def test_a_failed_run_says_why(self) -> None:
         conditions = after_run([], ok=False, message="m", stats={"failures": 1}, now="T1")
         assert self._statuses(conditions) == {"Running": "False", "Failure": "True", "Successful": "False"}
-        assert next(one for one in conditions if one["type"] == "Failure")["message"] == "m"
+        failure = next(one for one in conditions if one["type"] == "Failure")
+        assert (failure["reason"], failure["message"]) == ("Failed", "m")
+        assert failure["ansibleResult"] == {"ok": 0, "changed": 0, "failures": 1, "skipped": 0, "completion": "T1"}
+
+    def test_a_run_that_reports_nothing_has_counted_nothing(self) -> None:
+        conditions = after_run([], ok=True, message="", stats={}, now="T1")
+        assert conditions[0]["ansibleResult"] == {**dict.fromkeys(self._STATS, 0), "completion": "T1"}
 
     def test_the_time_of_transition_moves_only_with_the_status_and_foreign_conditions_stay(self) -> None:
         foreign = {"type": "Mine", "status": "True"}

@@ -71,7 +71,8 @@ def test_an_api_server_that_does_not_answer_fails_readiness_only() -> None:
     refused = lambda: watched.health.failed("connection refused")  # noqa: E731
     refused()
     assert watched.after(30, refused, times=2).says == ("", "")
-    assert watched.after(30, refused).says == ("", "pods could not be watched for 90 s: connection refused")
+    assert watched.after(1, refused).says == ("", "pods could not be watched for 61 s: connection refused")
+    assert watched.health.silent_for == 0
     assert watched.after(30, refused, times=3000).health.problem() == ""
     watched.health.opened()
     assert watched.says == ("", "")
@@ -83,7 +84,7 @@ def test_credentials_that_are_rejected_for_long_are_worth_a_restart() -> None:
     rejected = lambda: watched.health.failed("Unauthorized", rejected=True)  # noqa: E731
     rejected()
     assert watched.after(30, rejected, times=int(REJECTED_AFTER / 30)).health.problem() == ""
-    assert watched.after(30, rejected).health.problem() == "the watch of pods has been rejected for 630 s: Unauthorized"
+    assert watched.after(1, rejected).health.problem() == "the watch of pods has been rejected for 601 s: Unauthorized"
     watched.health.failed("connection refused")
     assert watched.health.problem() == ""
 
@@ -93,8 +94,17 @@ def test_a_thread_that_makes_no_attempt_is_stuck(before: str) -> None:
     watched = Watched()
     if before == "failed":
         watched.health.failed("connection refused")
-    assert watched.health.problem() == ""
-    assert "the watch of pods" in watched.after(STALE_AFTER + 1).health.problem()
+    assert watched.after(STALE_AFTER).health.problem() == ""
+    assert "the watch of pods" in watched.after(1).health.problem()
+
+
+def test_a_thread_that_has_not_even_listed_is_stuck() -> None:
+    clock = Clock()
+    health = WatchHealth("pods", clock)
+    clock.now += STALE_AFTER
+    assert (health.problem(), health.silent_for) == ("", 0)
+    clock.now += 1
+    assert health.problem() == "the watch of pods has made no attempt for 601 s"
 
 
 def test_before_the_first_list_it_is_not_ready_and_the_error_is_named() -> None:

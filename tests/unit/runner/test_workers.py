@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import cast
 
 import pytest
@@ -72,7 +73,7 @@ def test_no_work_starts_before_the_cache_is_filled() -> None:
     pool.workers.stop(0)
 
 
-def test_an_error_costs_one_run_and_no_thread() -> None:
+def test_an_error_costs_one_run_and_no_thread(caplog: pytest.LogCaptureFixture) -> None:
     pool = Pool(count=1)
     pool.informers.filled.set()
     pool.queue.add("broken", Flow("g", "default"), urgent=True)
@@ -82,9 +83,13 @@ def test_an_error_costs_one_run_and_no_thread() -> None:
     assert pool.began.acquire(timeout=10)
     assert pool.abandoned == ["broken"]
     pool.workers.stop(0)
+    (record, *_) = caplog.records
+    assert record.getMessage() == "reconcile failed with an internal error"
+    assert record.exc_info
+    assert str(record.exc_info[1]) == "a bug"
 
 
-def test_runs_in_progress_get_their_time_and_are_killed_after_it() -> None:
+def test_runs_in_progress_get_their_time_and_are_killed_after_it(caplog: pytest.LogCaptureFixture) -> None:
     pool = Pool(count=1)
     pool.informers.filled.set()
     pool.queue.add("a", Flow("g", "default"), urgent=True)
@@ -92,6 +97,60 @@ def test_runs_in_progress_get_their_time_and_are_killed_after_it() -> None:
     assert pool.began.acquire(timeout=10)
     pool.workers.stop(0.05)
     assert pool.informers.calls == ["start", "begin stop", "runs killed", "stop", "join"]
+    (record,) = caplog.records
+    assert record.getMessage() == "ending runs that did not end in time"
+    assert record.__dict__["dljob_fields"] == {"grace_seconds": 0.05}
+
+
+def test_a_stop_waits_for_the_end_of_runs_that_it_has_killed() -> None:
+    pool = Pool(count=1)
+    pool.informers.filled.set()
+
+    def handle(keys: list[str]) -> None:
+        pool.began.release()
+        assert pool.release.wait(10)
+        assert not threading.Event().wait(0.05)
+        pool.informers.calls.append("run ended")
+
+    work = Work(lambda: pool.queue.get(lambda _: 1), handle, pool.abandoned.append, pool.queue.close)
+    pool.workers = Workers([work], cast(InformerSet, pool.informers), pool)
+    pool.queue.add("a", Flow("g", "default"), urgent=True)
+    pool.workers.start()
+    assert pool.began.acquire(timeout=10)
+    pool.workers.stop(0)
+    assert pool.informers.calls.index("run ended") < pool.informers.calls.index("join")
+
+
+def test_all_runs_share_the_time_that_a_stop_leaves_them() -> None:
+    pool = Pool(count=8)
+    pool.informers.filled.set()
+    for number in range(8):
+        pool.queue.add(str(number), Flow("g", "default"), urgent=True)
+    pool.workers.start()
+    for _ in range(8):
+        assert pool.began.acquire(timeout=10)
+    began = time.monotonic()
+    pool.workers.stop(0)
+    assert time.monotonic() - began < 5
+
+
+def test_a_run_that_ends_in_time_is_not_killed(caplog: pytest.LogCaptureFixture) -> None:
+    pool = Pool(count=1)
+    pool.informers.filled.set()
+    killed: list[bool] = []
+
+    def handle(keys: list[str]) -> None:
+        pool.began.release()
+        killed.append(pool.release.wait(0.05))
+
+    work = Work(lambda: pool.queue.get(lambda _: 1), handle, pool.abandoned.append, pool.queue.close)
+    pool.workers = Workers([work], cast(InformerSet, pool.informers), pool)
+    pool.queue.add("a", Flow("g", "default"), urgent=True)
+    pool.workers.start()
+    assert pool.began.acquire(timeout=10)
+    pool.workers.stop(10)
+    assert killed == [False]
+    assert caplog.records == []
 
 
 def test_a_stop_ends_threads_that_wait_for_the_first_lists() -> None:
@@ -101,7 +160,9 @@ def test_a_stop_ends_threads_that_wait_for_the_first_lists() -> None:
     assert pool.informers.calls == ["start", "begin stop", "runs killed", "stop", "join"]
 
 
-def test_an_error_of_the_queue_ends_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_queue_ends_no_thread(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """A due time of 10,000,000 h made the queue raise OverflowError, which ended all threads for ever."""
     monkeypatch.setattr(workers, "RETRY_DELAY", 0.01)
     pool = Pool(count=1)
@@ -120,6 +181,7 @@ def test_an_error_of_the_queue_ends_no_thread(monkeypatch: pytest.MonkeyPatch) -
     pool.queue.add("1", Flow("g", "default"))
     assert pool.began.acquire(timeout=10)
     pool.workers.stop(1)
+    assert [record.getMessage() for record in caplog.records] == ["the queue failed with an internal error"]
 
 
 def test_a_thread_that_has_ended_is_a_problem_and_one_that_was_stopped_is_none() -> None:
@@ -135,7 +197,7 @@ def test_a_thread_that_has_ended_is_a_problem_and_one_that_was_stopped_is_none()
     assert pool.workers.problem() == ""
 
 
-def test_a_job_that_cannot_be_returned_costs_no_thread() -> None:
+def test_a_job_that_cannot_be_returned_costs_no_thread(caplog: pytest.LogCaptureFixture) -> None:
     pool = Pool(count=1)
     pool.informers.filled.set()
     pool.release.set()
@@ -149,7 +211,11 @@ def test_a_job_that_cannot_be_returned_costs_no_thread() -> None:
     assert pool.began.acquire(timeout=10)
     pool.queue.add("1", Flow("g", "default"))
     assert pool.began.acquire(timeout=10)
+    assert [thread.is_alive() for thread in pool.workers._threads] == [True]
     pool.workers.stop(1)
+    _, record = caplog.records
+    assert record.getMessage() == "a job could not be returned to the queue"
+    assert record.__dict__["dljob_fields"] == {"uid": "broken"}
 
 
 class Refusing:
