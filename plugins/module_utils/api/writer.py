@@ -119,9 +119,12 @@ class Writer:
         is_pod = manifest["kind"] == "Pod"
         if written.predecessors or (written.denied and is_pod):
             return None  # the job's other names are probably taken too, or its other pods denied: do not try each
-        if is_pod and budget is not None and not budget.take():
-            written.is_partial = True
-            return None
+        if is_pod and budget is not None:
+            if not budget.take():
+                written.is_partial = True
+                return None
+            if budget.is_beside_others:
+                time.sleep(self._api.executor.window.pause)
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         path = paths.collection(manifest["apiVersion"], manifest["kind"], self._namespace)
         try:

@@ -46,6 +46,14 @@ def test_only_the_writes_of_a_large_job_keep_to_the_window() -> None:
     assert Budget(1.0, is_contended=True).in_window(LEAST + 1)
 
 
+def test_a_large_job_is_beside_others_once_it_has_more_writes_than_a_small_one() -> None:
+    limit, alone = Budget(60.0, is_contended=True), Budget(60.0)
+    for number in range(LEAST + 2):
+        assert (limit.is_beside_others, alone.is_beside_others) == (number > LEAST, False)
+        assert limit.take()
+        assert alone.take()
+
+
 def test_a_job_alone_writes_for_longer_until_a_user_changes_one() -> None:
     assert budget.ALONE_SECONDS == 4.0, "docs/architecture.md and docs/reliability.md promise it to the users of others"
     clock, changed = Clock(), False

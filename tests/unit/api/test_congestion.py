@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api import congestion
 from ansible_collections.dljob.operator.plugins.module_utils.api.congestion import CongestionWindow
 
 MOST = 8
@@ -36,9 +37,9 @@ def test_a_busy_one_closes_it_to_one_within_a_few_writes(window: CongestionWindo
 
 def test_twice_the_shortest_time_is_not_slow(window: CongestionWindow) -> None:
     window.measured(1.0)
-    window.measured(2.02)  # the shortest counts one percent more with each write
+    window.measured(2.001)  # the shortest counts a thousandth more with each write
     assert window.width == 2
-    window.measured(2.1)
+    window.measured(2.01)
     assert window.width == 1
 
 
@@ -54,5 +55,26 @@ def test_it_stays_where_the_api_server_is_as_quick_as_ever(window: CongestionWin
 
 def test_an_api_server_that_became_slower_for_good_opens_it_again(window: CongestionWindow) -> None:
     feed(window, 0.003, 100)
-    assert feed(window, 0.012, 50) == 1
-    assert feed(window, 0.012, 200) == MOST
+    assert feed(window, 0.012, 500) == 1
+    assert feed(window, 0.012, 1000) == MOST
+
+
+def test_a_busy_api_server_gets_pauses_between_the_writes(window: CongestionWindow) -> None:
+    """Beside other clients even one write at a time can keep it busy."""
+    assert window.pause == 0, "nothing is known"
+    feed(window, 0.002, 5)
+    assert window.pause == 0, "it is as quick as ever"
+    feed(window, 0.010, 30)
+    assert window.pause == pytest.approx(0.010 * (1 / congestion.NARROWEST - 1))
+    before = window.pause
+    window.measured(0.002)
+    assert 0 < window.pause < before / 4, "of a quick write, in a wider window"
+    feed(window, 0.002, 10)
+    assert window.pause == 0
+
+
+def test_a_pause_is_short_however_slow_the_api_server_is(window: CongestionWindow) -> None:
+    """A job that is deleted meanwhile has to stop within a second."""
+    window.measured(0.002)
+    assert feed(window, 30.0, 20) == 1
+    assert window.pause == congestion.LONGEST_PAUSE == 0.1

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.api import budget
+from ansible_collections.dljob.operator.plugins.module_utils.api import budget, writer
 from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
+from ansible_collections.dljob.operator.plugins.module_utils.api.congestion import CongestionWindow
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
@@ -85,6 +86,20 @@ def test_a_large_job_keeps_to_the_window_when_users_wait_for_others_or_it_is_new
     monkeypatch.setattr(BoundedExecutor, "map", record)
     watched.reconcile(is_contended, None if is_alone is None else lambda: is_alone)
     assert calls[0] is in_window
+
+
+@pytest.mark.parametrize("is_contended", [True, False])
+def test_a_large_job_pauses_between_its_writes_while_users_wait_for_others(
+    monkeypatch: pytest.MonkeyPatch, is_contended: bool
+) -> None:
+    monkeypatch.setattr(budget, "FIRST_SECONDS", 60.0)
+    pauses: list[float] = []
+    monkeypatch.setattr(writer.time, "sleep", pauses.append)
+    monkeypatch.setattr(CongestionWindow, "pause", 0.007)
+    watched = Watched()
+    watched.reconcile(is_contended, lambda: True)
+    assert len(watched.pods()) == TOTAL
+    assert pauses == ([0.007] * (TOTAL - budget.LEAST) if is_contended else [])
 
 
 def test_each_reconcile_writes_a_slice_and_reports_the_progress() -> None:
