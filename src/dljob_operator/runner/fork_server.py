@@ -156,9 +156,11 @@ class ForkServer:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._wakeup_read, _CHUNK)
                 self._reap()
+            elif key.data.status is not None:
+                continue  # `_reap` has closed its pipes since `select`
             elif events & selectors.EVENT_WRITE:
                 self._write_request(key.data)
-            elif key.data.status is None:
+            else:
                 self._drain(key.data, key.fd)
         self._end_timed_out()
         self._end_idle()
@@ -205,7 +207,7 @@ class ForkServer:
 
     def _end_request(self, child: _Child) -> None:
         child.unsent = memoryview(b"")
-        if child.work_fd in self._selector.get_map():
+        if child.work_fd >= 0 and child.work_fd in self._selector.get_map():
             self._selector.unregister(child.work_fd)
 
     def _workers(self, pool: str) -> list[_Child]:

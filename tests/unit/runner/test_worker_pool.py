@@ -6,14 +6,16 @@ import contextlib
 import dataclasses
 import os
 import signal
+import socket
 import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dljob_operator.runner import RunnerClient, RunOutcome, RunRequest, RunResult, Target
+from dljob_operator.runner import RunnerClient, RunOutcome, RunRequest, RunResult, Target, fork_server
 
 _TASK = """
     import os, time
@@ -128,6 +130,16 @@ def test_a_worker_that_ends_before_it_has_read_its_request_is_reported(client: R
     os.kill(stopped, signal.SIGKILL)
     assert lost.result(60).ending is RunOutcome.CRASHED
     assert _words(client.run(_request("one")))[0] != str(stopped)
+
+
+def test_a_late_event_of_a_pipe_that_was_closed_meanwhile_is_no_error(tmp_path: Path) -> None:
+    """One `select` may return both the end of a worker and that its pipe takes no more."""
+    child = fork_server._Child(1, 0, -1, -1, tmp_path, 0.0, 0.0, pool="one")
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        server = fork_server.ForkServer(ours, Any, tmp_path, fork_server.Limits(1, 1.0), Any)
+        server._write_request(child)
+        server._close_work_pipe(child)
 
 
 def test_idle_workers_end_and_the_next_request_starts_one(targets: list[Target]) -> None:
