@@ -242,6 +242,9 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.
     ):
         for name in values.get(key) or ():
             _choice(f"{where}.{key}", name, types)
+    held = values.get("types") or types
+    if values["replicas_layout"] == f.LAYOUT_SINGLE and len(held) != 1:
+        raise InvalidFramework(f"{where}.replicas_layout: single is for one replica type, not for {', '.join(held)}")
     if "exit_codes" in values:
         values["exit_codes"] = _exit_codes(_mapping(f"{where}.exit_codes", values["exit_codes"]), where)
     values["success_policies"] = _mapping(f"{where}.success_policies", values.get("success_policies") or {})

@@ -143,7 +143,7 @@ def _entries(spec: Any, flavor: ApiFlavor, framework: Framework, errors: list[st
         for spelling, entry in replicas.items():
             yield f"{path}.{spelling}", str(spelling), entry
     else:
-        yield path, framework.replica_types[0].name, replicas
+        yield path, flavor.types[0] if flavor.types else framework.replica_types[0].name, replicas
 
 
 def _group(path: str, spelling: str, entry: Any, parsing: Parsing) -> ReplicaGroup | None:

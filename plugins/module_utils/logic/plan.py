@@ -38,7 +38,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate, Progress
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import is_done, succeeded
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import (
+    is_done,
+    succeeded,
+    unfinished,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import SpecHashes
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
@@ -193,6 +197,7 @@ def _active(
     for pod in current.pods:
         if is_done(pod):
             completed.setdefault(pod.type, set()).add(pod.index)
+    going_on = unfinished(current, completed)
 
     if succeeded(job, current, completed):
         report.succeeded()
@@ -201,7 +206,7 @@ def _active(
         return _end(job, framework, observed, report)
     policy = restart_all if as_one else restart_job
     progress = Progress(hashes, retries, completed, attempt, is_new_spec=changed, ignored=ignored)
-    actions = policy.next_actions(job, observed, progress, surroundings.now)
+    actions = policy.next_actions(job, _undecided(observed, current, going_on), progress, surroundings.now)
     gang = pod_group.applicable(surroundings.settings.gang, job, observed)
     waiting = start_order.waits(job, framework, current, completed, gang is not None)
     if waiting:
@@ -210,7 +215,7 @@ def _active(
         actions = dataclasses.replace(actions, starts=starts)
     left = deadlines.time_left(job, report.started, surroundings.now)
     job_failure = (
-        failure.find_failure(job, current, completed)
+        failure.find_failure(job, going_on, completed)
         or failure.over_backoff_limit(job, actions.retries, current.pods)
         or replica_limit.over_limit(job, actions.retries, current.pods)
         or pending.find_timeout(job, current, surroundings.now)
@@ -229,7 +234,7 @@ def _active(
         report.restarting_all([failure.explain(job, p) for p in _causes(job, actions.restarted)])
     elif actions.restarted:
         report.restarting(actions.restarted, [failure.explain(job, p) for p in actions.restarted])
-    _report_phase(job, current, report, counts, anew=bool(actions.begins) or (as_one and changed))
+    _report_phase(job, going_on, report, counts, anew=bool(actions.begins) or (as_one and changed))
     if not report.reason:
         report.waiting(start_order.reason(waiting, job, current, completed))
     forced = force_delete.due(job, observed.pods, surroundings.now)
@@ -334,6 +339,14 @@ def _of_this_spec(job: DLJob, observed: Observed, hashes: SpecHashes) -> Observe
     return dataclasses.replace(observed, pods=pods)
 
 
+def _undecided(observed: Observed, current: Observed, going_on: Observed) -> Observed:
+    """``observed`` without those of the ``current`` pods whose replicas have succeeded."""
+    if going_on is current:
+        return observed
+    finished = {pod.uid for pod in current.pods}.difference(pod.uid for pod in going_on.pods)
+    return dataclasses.replace(observed, pods=tuple(pod for pod in observed.pods if pod.uid not in finished))
+
+
 def _has_other_pods(job: DLJob, observed: Observed, hashes: SpecHashes) -> bool:
     """Whether a pod that is not being deleted is of another spec than this one."""
     sizes = {group.type.lower(): group.replicas for group in job.groups}
@@ -350,15 +363,15 @@ def _overdue(job: DLJob, left: float | None) -> Failure | None:
     return Failure(c.REASON_DEADLINE, f"the job ran longer than spec.runPolicy.activeDeadlineSeconds, {limit} s")
 
 
-def _report_phase(job: DLJob, current: Observed, report: StatusBuilder, counts: dict[str, Any], anew: bool) -> None:
+def _report_phase(job: DLJob, going_on: Observed, report: StatusBuilder, counts: dict[str, Any], anew: bool) -> None:
     """Running once every replica is up, and from then on: only a job begun ``anew`` goes back to Creating."""
     up = replica_statuses.all_up(job, counts) and not anew
     if up:
         report.running()
     on = job.status.get("phase") == c.PHASE_RUNNING and not anew
     report.phase(c.PHASE_RUNNING if up or on else c.PHASE_CREATING)
-    held_up = next((f"{p.display_name}: {p.waiting}" for p in current.pods if p.waiting and not p.deleting), "")
-    lost = "; ".join(failure.describe(p).message for p in failure.lost_pods(job, current))
+    held_up = next((f"{p.display_name}: {p.waiting}" for p in going_on.pods if p.waiting and not p.deleting), "")
+    lost = "; ".join(failure.describe(p).message for p in failure.lost_pods(job, going_on))
     report.waiting(held_up or (lost and f"the others go on: {lost}"))
 
 

@@ -117,7 +117,7 @@ class ApiFlavor:
     """API groups that use it."""
     replicas_layout: str
     """list: ``replicas_field`` holds a list (the spec itself where the field is ""); map: type to replica spec;
-    single: one replica spec, whose type is the framework's only one."""
+    single: one replica spec, whose type is the flavor's only one."""
     replicas_fields: tuple[str, ...]
     """Spellings of the field; messages use the first. ("",) means that the spec itself is the list."""
     version: str = ""

@@ -209,7 +209,7 @@ class Frame:
     body: bytes = b""
 
     def encode(self) -> bytes:
-        header = json.dumps(self.header, separators=(",", ":")).encode()
+        header = _encoded(self.header).encode()
         return _LENGTHS.pack(len(header), len(self.body)) + header + self.body
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import (
     PLACEHOLDERS,
     build_cluster_spec,
@@ -9,7 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec 
     placeholders,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from support.builders import MPI, MXNET, UID, grouped, mpijob_v1, mxjob, seen_from
+from support.builders import MPI, MXNET, UID, MXJob, grouped, mpijob_v1, mxjob, seen_from
 
 
 def test_shape() -> None:
@@ -48,9 +49,37 @@ def test_shape() -> None:
     }
 
 
-def test_the_values_of_the_placeholders() -> None:
-    job = mxjob("digits").v1alpha1().workers(2).option(RuntimeId="76no").entry("Scheduler", PsRootPort=9000).job()
-    values = placeholders(seen_from(job, "Worker", 1))
+@pytest.mark.parametrize(
+    ("job", "different"),
+    [
+        pytest.param(
+            mxjob("digits").v1alpha1().workers(2).option(RuntimeId="76no").entry("Scheduler", PsRootPort=9000),
+            {
+                "rank": 2,
+                "count": 2,
+                "total": 3,
+                "host": "worker-76no-1.mxjob-76no",
+                "rank0_host": "scheduler-76no-0.mxjob-76no",
+                "rank0_port": 9000,
+            },
+            id="v1alpha1",
+        ),
+        pytest.param(
+            mxjob("digits").v1().servers(2).workers(3).option(RuntimeId="76no"),
+            {
+                "rank": 4,
+                "count": 3,
+                "total": 6,
+                "host": "digits-worker-1",
+                "rank0_host": "digits-scheduler-0",
+                "rank0_port": 9091,
+            },
+            id="v1",
+        ),
+    ],
+)
+def test_the_values_of_the_placeholders(job: MXJob, different: dict[str, object]) -> None:
+    values = placeholders(seen_from(job.job(), "Worker", 1))
     assert values == {
         "job": "digits",
         "namespace": "default",
@@ -62,15 +91,15 @@ def test_the_values_of_the_placeholders() -> None:
         "type_lower": "worker",
         "type_upper": "WORKER",
         "index": 1,
-        "rank": 2,
-        "count": 2,
-        "total": 3,
-        "host": "worker-76no-1.mxjob-76no",
         "port": 9091,
-        "rank0_host": "scheduler-76no-0.mxjob-76no",
-        "rank0_port": 9000,
+        **different,
     }
     assert values.keys() == PLACEHOLDERS
+
+
+def test_rank_0_where_the_first_type_has_no_replica() -> None:
+    job = mxjob("digits").v1().without("Scheduler").servers(0).workers(2).option(jobMode="local").job()
+    assert placeholders(seen_from(job, "Worker", 1))["rank0_host"] == "digits-worker-0"
 
 
 def test_ranks_follow_the_framework_and_not_the_user() -> None:

@@ -185,6 +185,10 @@ def test_mistakes(change: dict[str, Any], said: str) -> None:
         ({"groups": "example.com"}, r"flavors\[0\].groups must be a list of strings, not 'example.com'"),
         ({"replicas_layout": ""}, r"flavors\[0\] lacks 'replicas_layout'"),
         ({"replicas_layout": "table"}, r"flavors\[0\].replicas_layout: 'table' is none of list, map, single"),
+        (
+            {"replicas_layout": "single"},
+            r"flavors\[0\].replicas_layout: single is for one replica type, not for Leader, Follower",
+        ),
         ({"replicas_fields": []}, r"flavors\[0\] lacks 'replicas_fields'"),
         ({"port_fields": "port"}, r"flavors\[0\].port_fields must be a list of strings"),
         ({"names": "uid"}, "names: 'uid' is none of runtime-id, job"),

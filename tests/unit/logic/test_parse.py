@@ -309,10 +309,11 @@ def test_a_kind_of_another_framework() -> None:
     )
 
 
-def test_one_replica_spec_where_the_framework_has_one_type() -> None:
-    declared = {"replica_types": {"Worker": {}}, "kinds": []}
-    flavor = {"groups": ["example.com"], "replicas_layout": "single", "replicas_fields": ["replicaSpecs"]}
-    framework = echo_framework(**declared, flavors=[flavor])
+@pytest.mark.parametrize(("types", "of_flavor"), [(["Worker"], {}), (["Leader", "Worker"], {"types": ["Worker"]})])
+def test_one_replica_spec_where_the_flavor_has_one_type(types: list[str], of_flavor: dict[str, Any]) -> None:
+    flavor = {"groups": ["example.com"], "replicas_layout": "single", "replicas_fields": ["replicaSpecs"], **of_flavor}
+    declared = {"replica_types": {name: {} for name in types}, "success_target": types}
+    framework = echo_framework(**declared, kinds=[], flavors=[flavor])
     resource = echojob()
     resource["spec"]["replicaSpecs"] = {**resource["spec"]["replicaSpecs"]["Leader"], "replicas": 3}
     assert [(g.type, g.replicas) for g in parse_job(resource, framework).groups] == [("Worker", 3)]

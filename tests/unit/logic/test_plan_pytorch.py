@@ -124,6 +124,20 @@ def test_a_worker_that_an_elastic_job_no_longer_has_decides_nothing() -> None:
     assert (fake_cluster.status["state"], fake_cluster.replicas()) == ("Running", ["worker-0", "worker-1"])
 
 
+def test_the_eviction_of_an_elastic_worker_that_has_completed_is_not_reported() -> None:
+    """A sidecar kept its pod running."""
+    job = pytorchjob(master=1, worker=2, elasticPolicy={"minReplicas": 1})
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["restartPolicy"] = "Never"
+    fake_cluster = FakeCluster(job, PYTORCH)
+    fake_cluster.start()
+    fake_cluster.exit("worker", 1, 0)
+    fake_cluster.pod("worker", 1)["status"]["phase"] = "Running"
+    fake_cluster.settle()
+    fake_cluster.evict("worker", 1)
+    fake_cluster.settle()
+    assert (fake_cluster.status["state"], fake_cluster.status.get("reason", "")) == ("Running", "")
+
+
 def test_an_elastic_job_that_shrank_runs_new_workers_when_it_grows() -> None:
     fake_cluster = played(master=1, worker=4, elasticPolicy={"minReplicas": 1, "maxReplicas": 4})
     for index in (2, 3):

@@ -17,11 +17,13 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash imp
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from support.builders import (
     CAFFE2,
+    MPI,
     MXNET,
     MXJob,
     at,
     caffe2job,
     environment_of,
+    mpijob,
     mxjob,
     observed,
     pod_of,
@@ -230,6 +232,16 @@ def test_a_pod_of_a_replica_that_the_job_does_not_have_goes(type_: str, index: i
     surplus = pod_of(wider, type_, index).running().change(lambda pod: pod["metadata"]["annotations"].update(current))
     done = next_actions(job, observed(job, [*pods, surplus]), Progress(hashes, {}, {}), at(100))
     assert ([one.name for one in done.deletions], done.starts, done.begins) == ([surplus.view().name], (), 0)
+
+
+@pytest.mark.parametrize(("completed", "begins"), [(set(), 0), ({2}, 1)])
+def test_a_missing_pod_is_no_addition_where_a_later_replica_has_completed(completed: set[int], begins: int) -> None:
+    """The workers of an MPIJob may grow without a restart."""
+    job = parse_job({**mpijob(3, runPolicy={"restartScope": "Job"}), "status": {"phase": "Running"}}, MPI)
+    pods = [pod_of(job, "worker", index, framework=MPI).running() for index in range(2 - len(completed))]
+    pods.append(pod_of(job, "launcher", framework=MPI).running())
+    progress = Progress(spec_hashes(job), {}, {"worker": completed})
+    assert next_actions(job, observed(job, pods), progress, at(100)).begins == begins
 
 
 def test_backoff_limit() -> None:

@@ -91,17 +91,16 @@ def test_a_failure_begins_the_next_attempt_and_deletes_nothing_yet() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pod", "completed"),
+    "pod",
     [
-        pytest.param(failed("40-1", 4), {}, id="another exit code"),
-        pytest.param(failed("40", 3), {}, id="of the attempt before"),
-        pytest.param(failed("41-1", 3), {}, id="of another spec"),
-        pytest.param(failed("40-1", 3, 0), {"worker": {0}}, id="completed before"),
-        pytest.param(dataclasses.replace(failed("40-1", 3), index=3), {}, id="not a replica of the job"),
+        pytest.param(failed("40-1", 4), id="another exit code"),
+        pytest.param(failed("40", 3), id="of the attempt before"),
+        pytest.param(failed("41-1", 3), id="of another spec"),
+        pytest.param(dataclasses.replace(failed("40-1", 3), index=3), id="not a replica of the job"),
     ],
 )
-def test_what_begins_no_attempt(pod: PodState, completed: dict[str, set[int]]) -> None:
-    assert next_actions([pod], 1, completed=completed).begins == 0
+def test_what_begins_no_attempt(pod: PodState) -> None:
+    assert next_actions([pod], 1).begins == 0
 
 
 def test_no_pod_is_created_before_those_of_the_attempt_before_are_gone() -> None:

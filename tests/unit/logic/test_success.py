@@ -8,8 +8,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.succ
     has_succeeded,
     is_done,
     succeeded,
+    unfinished,
 )
-from support.builders import PYTORCH, Pod, echo_framework, echojob, mxjob, observed, pod_of, pytorchjob
+from support.builders import PYTORCH, Pod, echo_framework, echojob, mxjob, observed, pod_of, pods_of, pytorchjob
 
 JOB = mxjob().v1().workers(2).restart("OnFailure").job()
 ALWAYS = mxjob().v1().restart("Always").job()
@@ -48,6 +49,21 @@ def test_a_sidecar_that_fails_the_pod_does_not_undo_the_success() -> None:
 )
 def test_a_terminated_program_that_exits_with_0_has_not_succeeded(pod: Pod) -> None:
     assert (has_succeeded(pod.view()), is_done(pod.view())) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("completed", "names"),
+    [
+        ({}, ["scheduler-0", "worker-0", "worker-1"]),
+        ({"worker": set()}, ["scheduler-0", "worker-0", "worker-1"]),
+        ({"worker": {1, 7}}, ["scheduler-0", "worker-0"]),
+        ({"scheduler": {0}, "worker": {0}}, ["worker-1"]),
+        ({"server": {0}}, ["scheduler-0", "worker-0", "worker-1"]),
+    ],
+)
+def test_the_pods_of_unfinished_replicas(completed: dict[str, set[int]], names: list[str]) -> None:
+    found = unfinished(observed(JOB, [pod.running() for pod in pods_of(JOB)]), completed)
+    assert [f"{pod.type}-{pod.index}" for pod in found.pods] == names
 
 
 # --- the job

@@ -22,6 +22,7 @@ import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from kubernetes import client
 from kubernetes.config import incluster_config
+from support import service_account
 from support.certificates import write_certificate
 from support.scripted_server import Exchange, ScriptedServer, scripted
 
@@ -144,16 +145,12 @@ def test_outside_of_a_pod_there_is_no_service_account(monkeypatch: pytest.Monkey
 
 def test_a_pod_uses_its_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The library reads the token as the pod starts; what the kubelet has written since counts."""
-    first, now = tmp_path / "first", tmp_path / "now"
+    first = tmp_path / "first"
     first.write_text("first")
-    now.write_text("now")
-    monkeypatch.setattr(kube, "_SERVICE_ACCOUNT", now)
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(first))
     tokens: list[str | None] = []
     with tls_server(tmp_path, lambda headers: tokens.append(headers["Authorization"])) as (port, certificate):
-        monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(certificate))
-        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "localhost")
-        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(port))
+        service_account.mount(monkeypatch, tmp_path, "now", ("localhost", port), certificate)
+        monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(first))
         api = KubeApi.connect(None)
         assert api.server == f"https://localhost:{port}"
         assert api.get("/api") == {}

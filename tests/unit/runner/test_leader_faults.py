@@ -20,13 +20,13 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared import conne
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE, WriteDeadline
 from kubernetes import client
-from kubernetes.config import incluster_config
+from support import service_account
 from support.lease_server import LeaseServer, held_by, lease_server
 from support.live_jobs import until
 from support.scripted_server import Exchange
 
 from dljob_operator import cli
-from dljob_operator.engine import kube, leader
+from dljob_operator.engine import leader
 from dljob_operator.engine.fence import FencedRunner
 from dljob_operator.engine.kube import KubeApi, NotLeading
 from dljob_operator.engine.leader import LeaderElector, LeaseTimings
@@ -237,16 +237,8 @@ def test_a_standby_survives_nonsense_and_takes_over_later(server: LeaseServer, c
 @pytest.fixture
 def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The token file of the pod."""
-    file, authority = tmp_path / "token", tmp_path / "ca.crt"
-    file.write_text("old")
-    authority.write_text("none")
-    monkeypatch.setattr(kube, "_SERVICE_ACCOUNT", file)
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(file))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(authority))
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
-    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     monkeypatch.setattr(connection, "CREDENTIALS_TTL", 0.05)
-    return file
+    return service_account.mount(monkeypatch, tmp_path, "old", ("127.0.0.1", 443))
 
 
 @pytest.fixture

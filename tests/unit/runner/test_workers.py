@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 import pytest
@@ -42,14 +44,15 @@ class Informers:
 class Pool:
     """Workers whose runs end when a test or the runner's end lets them."""
 
-    def __init__(self, count: int = 2) -> None:
+    def __init__(self, count: int = 2, handle: Callable[[Pool, list[str]], None] | None = None) -> None:
         self.informers = Informers()
         self.queue = WorkQueue()
         self.began = threading.Semaphore(0)
         self.release = threading.Event()
         self.abandoned: list[str] = []
         take = lambda: self.queue.get(lambda _: 1)  # noqa: E731
-        work = Work(take, self.handle, self.abandoned.append, self.queue.close, threads=count)
+        run = partial(handle, self) if handle else self.handle
+        work = Work(take, run, self.abandoned.append, self.queue.close, threads=count)
         self.workers = Workers([work], cast(InformerSet, self.informers), self)
 
     def handle(self, keys: list[str]) -> None:
@@ -103,17 +106,14 @@ def test_runs_in_progress_get_their_time_and_are_killed_after_it(caplog: pytest.
 
 
 def test_a_stop_waits_for_the_end_of_runs_that_it_has_killed() -> None:
-    pool = Pool(count=1)
-    pool.informers.filled.set()
-
-    def handle(keys: list[str]) -> None:
+    def handle(pool: Pool, keys: list[str]) -> None:
         pool.began.release()
         assert pool.release.wait(10)
         assert not threading.Event().wait(0.05)
         pool.informers.calls.append("run ended")
 
-    work = Work(lambda: pool.queue.get(lambda _: 1), handle, pool.abandoned.append, pool.queue.close)
-    pool.workers = Workers([work], cast(InformerSet, pool.informers), pool)
+    pool = Pool(count=1, handle=handle)
+    pool.informers.filled.set()
     pool.queue.add("a", Flow("g", "default"), urgent=True)
     pool.workers.start()
     assert pool.began.acquire(timeout=10)
@@ -135,16 +135,14 @@ def test_all_runs_share_the_time_that_a_stop_leaves_them() -> None:
 
 
 def test_a_run_that_ends_in_time_is_not_killed(caplog: pytest.LogCaptureFixture) -> None:
-    pool = Pool(count=1)
-    pool.informers.filled.set()
     killed: list[bool] = []
 
-    def handle(keys: list[str]) -> None:
+    def handle(pool: Pool, keys: list[str]) -> None:
         pool.began.release()
         killed.append(pool.release.wait(0.05))
 
-    work = Work(lambda: pool.queue.get(lambda _: 1), handle, pool.abandoned.append, pool.queue.close)
-    pool.workers = Workers([work], cast(InformerSet, pool.informers), pool)
+    pool = Pool(count=1, handle=handle)
+    pool.informers.filled.set()
     pool.queue.add("a", Flow("g", "default"), urgent=True)
     pool.workers.start()
     assert pool.began.acquire(timeout=10)

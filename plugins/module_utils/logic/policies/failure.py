@@ -78,13 +78,9 @@ def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int
     """The failure that ends ``job``, or ``None`` while it can still succeed.
 
     A permanent failure of an elastic replica does not fail the job. Where the elastic type is the success target, the
-    job fails once all its replicas have ended without success of the job. ``completed`` are the replicas that have
-    succeeded: what happens to their pods later, an eviction beside a sidecar that runs on, is no failure.
+    job fails once all its replicas have ended without success of the job. ``observed`` has the pods of the
+    :func:`.success.unfinished` replicas; ``completed`` are the others.
     """
-    done = completed or {}
-    if done:
-        pods = tuple(pod for pod in observed.pods if pod.index not in done.get(pod.type, ()))
-        observed = dataclasses.replace(observed, pods=pods)
     for pod in observed.pods:
         match = rule_for(job, pod)
         if match and match.action == ACTION_FAIL_JOB:
@@ -98,7 +94,7 @@ def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int
     lost = lost_pods(job, observed)
     if not lost or job.success_target.type != job.elastic_type:
         return None
-    ended = {p.index for p in lost} | done.get(job.elastic_type.lower(), set())
+    ended = {p.index for p in lost}.union((completed or {}).get(job.elastic_type.lower(), ()))
     elastic = job.group(job.elastic_type)
     return describe(lost[0]) if elastic and ended.issuperset(range(elastic.replicas)) else None
 

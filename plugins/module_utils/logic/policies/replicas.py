@@ -32,7 +32,7 @@ class Progress:
     retries: Mapping[str, int]
     """Failures counted so far, by :func:`key`."""
     completed: Mapping[str, set[int]]
-    """Indexes of the replicas that have succeeded, by lower-case type."""
+    """Indexes of the replicas that have succeeded, by lower-case type. They need no pod."""
     attempt: int = 0
     """The current attempt where all replicas restart together."""
     is_new_spec: bool = False
@@ -71,7 +71,7 @@ def key(type_: str, index: int) -> str:
 
 
 def next_actions(job: DLJob, observed: Observed, progress: Progress, now: datetime) -> ReplicaActions:
-    """Compare the job with its pods.
+    """Compare the job with its pods, without those in which a replica has succeeded: they stay as they are.
 
     A replica gets no new pod while its old one exists, even if that is terminating: two pods of one rank would have the
     same DNS name. One reconcile counts a failed pod in the status and a later one deletes it, so that the count is
@@ -90,9 +90,8 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     for group, index in job.tasks():
         name = key(group.type, index)
         pods = by_replica.pop(name, [])
-        is_completed = index in progress.completed.get(group.type.lower(), ())
         if not pods:
-            if not is_completed:
+            if index not in progress.completed.get(group.type.lower(), ()):
                 starts.append(PodToCreate(group, index, counts.get(name, 0) + ignored.get(name, 0)))
             continue
         current, *others = sorted(pods, key=lambda p: (not p.deleting, p.attempt), reverse=True)
@@ -101,14 +100,12 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
         action = action_for(job, current) if is_current else ""
         failures = counts.get(name, 0) + ignored.get(name, 0)
         if current.deleting:
-            if action in COUNTED and failures <= current.attempt and not is_completed:
+            if action in COUNTED and failures <= current.attempt:
                 counts[name] = counts.get(name, 0) + current.attempt + 1 - failures
                 restarted.append(current)
             continue
         if not is_current:
             deletions.append(delete(current))
-        elif is_completed:
-            continue  # what happens to its pod now, an eviction beside a sidecar that runs on, needs no new one
         elif group.type == job.elastic_type and is_fatal(job, group, current):
             continue  # it failed permanently; keep it for its log
         elif action == ACTION_FAIL_JOB:

@@ -8,7 +8,7 @@ of the previous attempt is gone: an old process could register with the new sche
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -78,17 +78,14 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
         if (group.type.lower(), index) not in current_pods
         and index not in progress.completed.get(group.type.lower(), ())
     ]
-    ended = tuple(
-        pod
-        for pod in current_pods.values()
-        if (has_failed(pod) or pod.deleting) and pod.index not in progress.completed.get(pod.type, ())
-    )
+    ended = tuple(pod for pod in current_pods.values() if has_failed(pod) or pod.deleting)
+    others = [*current_pods, *_replicas(progress.completed)]
     # a missing pod was deleted if the job was Running, otherwise it was not created yet
     lost = (
         not stale
         and not progress.is_new_spec
         and job.status.get("phase") == c.PHASE_RUNNING
-        and not all(_is_added(start, current_pods.values()) for start in missing)
+        and not all(_is_added(start, others) for start in missing)
     )
     if ended or lost:
         has_error = any(_is_error(job, p) for p in ended)
@@ -100,10 +97,14 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     return ReplicaActions(tuple(missing) if not stale else (), deletions, dict(progress.retries), (), wait or None)
 
 
-def _is_added(start: PodToCreate, pods: Iterable[PodState]) -> bool:
-    """Whether a larger number of replicas explains that this one has no pod: those before it run on."""
+def _replicas(completed: Mapping[str, set[int]]) -> Iterator[tuple[str, int]]:
+    return ((type_, index) for type_, indexes in completed.items() for index in indexes)
+
+
+def _is_added(start: PodToCreate, others: Iterable[tuple[str, int]]) -> bool:
+    """Whether a larger number of replicas explains that this one has no pod: the others have lower indexes."""
     type_ = start.group.type.lower()
-    return start.group.resizable and all(pod.index < start.index for pod in pods if pod.type == type_)
+    return start.group.resizable and all(index < start.index for other, index in others if other == type_)
 
 
 def deletions_of(stale: Sequence[PodState], now: datetime) -> tuple[tuple[Deletion, ...], float]:

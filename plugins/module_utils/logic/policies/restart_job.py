@@ -48,7 +48,6 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
         if job.run_policy.failure_rules
         and pod.spec_hash == progress.hashes.of(pod.type, pod.index)
         and pod.index < sizes[pod.type]
-        and pod.index not in progress.completed.get(pod.type, ())
         and action_for(job, pod) == ACTION_RESTART_JOB
     )
     if causes:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
+
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_LOCAL, RESTART_ALWAYS
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_ALL, SUCCEEDS_BY_ANY
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -25,7 +28,18 @@ def is_done(pod: PodState) -> bool:
     return pod.phase in ("Succeeded", "Failed") or (pod.terminated and pod.restart_policy != RESTART_ALWAYS)
 
 
-def succeeded(job: DLJob, observed: Observed, completed: dict[str, set[int]]) -> bool:
+def unfinished(observed: Observed, completed: Mapping[str, set[int]]) -> Observed:
+    """``observed`` without the pods of the ``completed`` replicas (indexes by lower-case type).
+
+    What happens to such a pod later is no failure: a sidecar keeps it running, and a drain or an eviction ends it.
+    """
+    if not any(completed.values()):
+        return observed
+    pods = tuple(pod for pod in observed.pods if pod.index not in completed.get(pod.type, ()))
+    return dataclasses.replace(observed, pods=pods)
+
+
+def succeeded(job: DLJob, observed: Observed, completed: Mapping[str, set[int]]) -> bool:
     """Whether ``job`` has succeeded: its success target has, or by ``succeeds_by`` or mode all replicas of its type.
 
     ``completed`` has the replicas (by lower-case type) that have succeeded, whose pods may no longer exist.
