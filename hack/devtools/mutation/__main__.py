@@ -10,8 +10,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from devtools.mutation import layout, mutants, survivors
 from devtools.mutation.fork import end_descendants
@@ -31,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the sample (default: 1)")
     parser.add_argument("--tests", action="append", metavar="FILE", help="only these test files (default: all)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the results are kept")
+    parser.add_argument("--resume", action="store_true", help="keep the results of modules that have not changed")
     parser.add_argument("--again", action="store_true", help="only the survivors of the last run without a reason")
     parser.add_argument("--table", action="store_true", help="print the table of the last run, and run nothing")
     options = parser.parse_args(argv)
@@ -46,7 +48,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = [mutant for turn in itertools.zip_longest(*samples) for mutant in turn if mutant is not None]
     if options.again:
         chosen = _again(rows)
+    kept = _unchanged(_rows(options.results)) if options.resume else []
+    judged = {_identity(row) for row in kept}
+    chosen = [mutant for mutant in chosen if _identity(dataclasses.asdict(mutant)) not in judged]
     with ends_main_thread(), tempfile.TemporaryDirectory(prefix="dljob-mutation-") as folder:
+        _keep(options.results, kept)
         _run(Path(folder), chosen, options.tests or layout.test_files(layout.ROOT), options.results)
     return _report(_rows(options.results), known)
 
@@ -54,6 +60,30 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _candidates(group: str, parts: Sequence[str]) -> list[mutants.Mutant]:
     modules = [m for m in layout.modules(layout.ROOT, group) if not parts or any(part in m for part in parts)]
     return [mutant for module in modules for mutant in mutants.of_module(layout.ROOT, module)]
+
+
+def _unchanged(rows: Sequence[survivors.Row]) -> list[survivors.Row]:
+    """The rows of modules whose text is that of the run: the tests may be others."""
+    digests = {name: _digest(name) for name in {row["module"] for row in rows}}
+    return [row for row in rows if row["digest"] == digests[row["module"]]]
+
+
+def _digest(module: str) -> str:
+    path = layout.ROOT / module
+    return mutants.digest(path.read_text(encoding="utf-8")) if path.is_file() else ""
+
+
+def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[field.name] for field in dataclasses.fields(mutants.Mutant))
+
+
+def _keep(path: Path, rows: Sequence[survivors.Row]) -> None:
+    """Begin the file of results with ``rows`` of an earlier run; their numbers are not those of this run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = "".join(json.dumps({**row, "id": None}) + "\n" for row in rows)
+    replacement = path.with_name(f"{path.name}.new")
+    replacement.write_text(text, encoding="utf-8")
+    replacement.replace(path)
 
 
 def _again(rows: Sequence[survivors.Row]) -> list[mutants.Mutant]:
@@ -79,8 +109,6 @@ def _run(folder: Path, chosen: Sequence[mutants.Mutant], tests: Sequence[str], r
         json.dumps({"mutants": [dataclasses.asdict(mutant) for mutant in chosen], "tests": list(tests)}),
         encoding="utf-8",
     )
-    results.parent.mkdir(parents=True, exist_ok=True)
-    results.unlink(missing_ok=True)
     command = [sys.executable, "-m", "devtools.mutation.harness", str(plan), str(results.absolute())]
     child = subprocess.Popen(command, cwd=tree, env=layout.environment(folder))
     try:

@@ -91,10 +91,11 @@ class Work:
 
     def add(self, number: int, code: str, state: str, seconds: float) -> None:
         mutant = self.mutants[number]
-        change = mutants.change(self.source(mutant), code)
+        source = self.source(mutant)
+        change = mutants.change(source, code)
         row = {"id": number, **dataclasses.asdict(mutant), **dataclasses.asdict(change), "state": state}
         with self._results.open("a", encoding="utf-8") as out:
-            out.write(json.dumps({**row, "seconds": round(seconds, 2)}) + "\n")
+            out.write(json.dumps({**row, "digest": mutants.digest(source), "seconds": round(seconds, 2)}) + "\n")
         elapsed = time.monotonic() - self._begun
         if state in (SURVIVED, UNTESTED):
             print(f"{state} {mutant.module}:{mutant.line} {change.before!r} -> {change.after!r}", flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -70,6 +71,11 @@ def mutated(source: str, mutant: Mutant) -> str | None:
     except SyntaxError:
         return None
     return str(code)
+
+
+def digest(source: str) -> str:
+    """Identifies the text of a module."""
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
 def change(source: str, code: str) -> Change:

@@ -42,6 +42,21 @@ def test_a_mutant_that_a_test_notices_is_killed(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["results.jsonl"]
 
 
+def test_a_resumed_run_judges_what_is_left_and_modules_that_have_changed(tmp_path: Path) -> None:
+    results, arguments = tmp_path / "results.jsonl", ("--module", "policies/deadlines", "--tests", TEST)
+    started(results, *arguments).communicate(timeout=300)
+    rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    left, of_other_text, *others = rows
+    kept = [{**row, "state": "kept"} for row in others]
+    rest = [{**of_other_text, "digest": "0"}, *kept]
+    results.write_text("".join(json.dumps(row) + "\n" for row in rest), encoding="utf-8")
+    started(results, *arguments, "--resume").communicate(timeout=300)
+    found = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    assert [row["state"] for row in found[: len(kept)]] == ["kept"] * len(kept)
+    again = {(row["operator"], row["occurrence"]): row["state"] for row in found[len(kept) :]}
+    assert again == {(row["operator"], row["occurrence"]): row["state"] for row in (left, of_other_text)}
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_all_processes_and_removes_the_copy(tmp_path: Path, number: signal.Signals) -> None:
     running = started(tmp_path / "results.jsonl", "--tests", TEST)
