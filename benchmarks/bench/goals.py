@@ -144,8 +144,9 @@ def _fairness(samples: Samples, share: float) -> Goal:
     if not alone or beside is None:
         return Goal(text, NOTHING, None)
     found = f"{seconds(beside)} s against {seconds(alone)} s: {beside / alone:.2f} times"
-    created = [int(s.extra["pods_of_the_large_job"]) for s in samples.of(plan.BESIDE, catalog.OURS)]
-    return Goal(text, f"{found}; the large job had {max(created)} pods afterwards", beside <= 2 * alone)
+    last = samples.of(plan.BESIDE, catalog.OURS)[-1]
+    created = f"{last.extra['pods_of_the_large_job']:.0f} of {last.extra['large']:.0f} pods"
+    return Goal(text, f"{found}; the large job had {created} when the last small one began", beside <= 2 * alone)
 
 
 def _nothing_to_do(samples: Samples) -> Goal:

@@ -81,7 +81,10 @@ class Session:
     @property
     def _kinds(self) -> tuple[str, ...]:
         """The kinds whose jobs this session creates."""
-        return ("MXJob", *(self._peer.kinds if plan.KINDS in self._planned.workloads else ()))
+        planned = self._planned.workloads
+        others = self._peer.kinds if plan.KINDS in planned else ()
+        large = (workloads.LARGE_KIND,) if plan.BESIDE in planned else ()
+        return tuple(dict.fromkeys(("MXJob", *others, *large)))
 
     def _start(self, wait: bool = True) -> Running:
         running = Running(self._peer, self._context.kubeconfig, self._context.scratch)
@@ -172,19 +175,28 @@ class Session:
             case plan.GROWTH:
                 yield from self._growth(observer)
             case plan.BESIDE:
-                yield from self._beside(observer, plan.count(sizes.singles, peer.limits.singles))
+                yield from self._beside(observer, plan.count(sizes.beside, peer.limits.singles))
             case plan.HUGE:
                 yield self._bulk(f"{sizes.huge} replicas", observer, 1, sizes.huge)
 
     def _beside(self, observer: Observer, count: int) -> Iterator[Sample]:
         """Jobs one after the other, without a large job and while one is being created."""
         yield self._singles(plan.BEFORE, observer, count)
-        large = workloads.job(self._prefix(), self._context.sizes.large)
+        size = self._context.sizes.large
+        large = workloads.large_job(self._prefix(), size)
         seen = observer.seen(large["metadata"]["name"])
         self._submit([large], observer)
         observer.wait(lambda: bool(seen.pods), self._context.timeout(self._peer))
-        sample = self._singles(plan.BESIDE, observer, count)
-        yield replace(sample, extra={"pods_of_the_large_job": len(seen.pods)})
+        created: list[int] = []
+
+        def is_incomplete() -> bool:
+            created.append(len(seen.pods))
+            return created[-1] < size
+
+        sample = self._singles(plan.BESIDE, observer, count, is_incomplete)
+        # the last small job began while the large one had so many pods
+        beside = [pods for pods in created if pods < size]
+        yield replace(sample, extra={"pods_of_the_large_job": max(beside, default=0), "large": size})
         self._clear()
 
     def _growth(self, observer: Observer) -> Iterator[Sample]:
@@ -210,11 +222,16 @@ class Session:
             peak_bytes=processes.memory(self._pid), wall=0.0, extra={"core_share": cpu / spent},
         )  # fmt: skip
 
-    def _singles(self, workload: str, observer: Observer, count: int) -> Sample:
-        """Jobs one after the other: each is created when the previous one is Running."""
-        made = list(workloads.jobs(self._prefix(), count, self._context.nodes))
+    def _singles(
+        self, workload: str, observer: Observer, count: int, goes_on: Callable[[], bool] = lambda: True
+    ) -> Sample:
+        """Jobs one after the other: each is created when the previous one is Running, as long as ``goes_on``."""
+        made: list[dict[str, Any]] = []
         with self._measured(workload, made, SMALLEST, observer) as finish:
-            for job in made:
+            for job in workloads.jobs(self._prefix(), count, self._context.nodes):
+                if not goes_on():
+                    break
+                made.append(job)
                 self._submit([job], observer)
                 if not self._await([job], SMALLEST, observer):
                     break

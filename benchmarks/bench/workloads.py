@@ -13,6 +13,7 @@ JOB_LABEL = "training.kubeflow.org/job-name"
 CONTAINER = "mxnet"
 API_VERSION = "kubeflow.org/v1"
 OTHER_KINDS = ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "MPIJob", "JAXJob")
+LARGE_KIND = "PyTorchJob"
 SMALLEST = 4
 """Pods of an ordinary job: a scheduler, a server, two workers."""
 
@@ -29,8 +30,10 @@ class Sizes:
     replicas: tuple[int, ...] = (200, 1000)
     huge: int = 2500
     """With more replicas MX_CONFIG, which lists all of them, exceeds what Linux allows for a variable."""
-    large: int = 3000
-    """Beside a job of so many replicas, small ones are created. The size of MX_CONFIG allows about 3,500."""
+    large: int = 5000
+    """Replicas of the PyTorchJob beside which small jobs are created: the size of MX_CONFIG allows about 3,500."""
+    beside: int = 200
+    """Small jobs beside the large one at most: with fewer, their p99 would be the second slowest of all."""
     changes: int = 5
     idle_seconds: float = 10.0
     longest_rest: float = 120.0
@@ -52,6 +55,7 @@ QUICK = Sizes(
     replicas=(12,),
     huge=24,
     large=60,
+    beside=2,
     changes=2,
     idle_seconds=1.0,
     longest_rest=0.0,
@@ -85,6 +89,17 @@ def job(name: str, pods: int = SMALLEST, node: str = "kwok-0000") -> dict[str, A
     }
 
 
+def large_job(name: str, pods: int, node: str = "kwok-0000") -> dict[str, Any]:
+    """A PyTorchJob of ``pods`` processes, one of them the master: no variable of its pods grows with their number."""
+    specs = {"Master": _replicas(1, node, "pytorch"), "Worker": _replicas(pods - 1, node, "pytorch")}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": LARGE_KIND,
+        "metadata": {"name": name},
+        "spec": {"runPolicy": {"cleanPodPolicy": "None"}, "pytorchReplicaSpecs": specs},
+    }
+
+
 def jobs(prefix: str, count: int, nodes: int, pods: int = SMALLEST) -> Iterator[dict[str, Any]]:
     """``count`` jobs, spread over ``nodes`` simulated nodes."""
     for number in range(count):
@@ -112,7 +127,7 @@ def one_more_worker(workers: int) -> dict[str, Any]:
     return {"spec": {"mxReplicaSpecs": {"Worker": {"replicas": workers + 1}}}}
 
 
-def _replicas(count: int, node: str) -> dict[str, Any]:
+def _replicas(count: int, node: str, container: str = CONTAINER) -> dict[str, Any]:
     return {
         "replicas": count,
         "restartPolicy": "Never",
@@ -122,7 +137,7 @@ def _replicas(count: int, node: str) -> dict[str, Any]:
                 "tolerations": [{"operator": "Exists"}],
                 "automountServiceAccountToken": False,
                 "terminationGracePeriodSeconds": 0,
-                "containers": [{"name": CONTAINER, "image": "example.com/none:1", "command": ["train"]}],
+                "containers": [{"name": container, "image": "example.com/none:1", "command": ["train"]}],
             }
         },
     }
