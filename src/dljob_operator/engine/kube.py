@@ -134,15 +134,13 @@ class KubeApi:
         return self.request("GET", path, query=query)
 
     def list_objects(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """List like `get` objects that tenants write; see `nesting.outline_list` for what is nested too deeply.
-
-        Such a list is requested a second time.
-        """
+        """List like `get` objects that tenants write; see `nesting.outline_list` for what is nested too deeply."""
+        with self._open(Request("GET", path, query=query), self._timeout) as response:
+            body = response.read()
         try:
-            return self.get(path, query)
+            return decode(response.status, body)
         except RecursionError:
-            with self._open(Request("GET", path, query=query), self._timeout) as response:
-                return outline_list(response.read())
+            return outline_list(body)
 
     def request(
         self,

@@ -47,9 +47,8 @@ def outline_list(text: bytes) -> dict[str, Any]:
     levels of the spec. Raises RecursionError where such an item has no identity, or where no item is to blame.
     """
     found = list(_items(text))
-    if not found:  # the object that was nested too deeply may have been deleted since
-        whole: dict[str, Any] = json.loads(text)
-        return {**whole, "items": []}
+    if not found:
+        raise RecursionError("no item of the list is to blame")
     decoded: dict[str, Any] = json.loads(text[: found[0][0]] + text[found[-1][1] :])
     decoded["items"] = [_item(text[begin:end], levels) for begin, end, levels in found]
     return decoded

@@ -39,6 +39,8 @@ class NoCluster(KubeApi):
     def get(self, path: str, query: Any = None) -> dict[str, Any]:
         raise ApiConnectionError("no cluster")
 
+    list_objects = get
+
     def request(self, method: str, path: str, body: object = None, **_: Any) -> dict[str, Any]:
         raise ApiConnectionError("no cluster")
 

@@ -30,6 +30,8 @@ class Api(KubeApi):
     def get(self, path: str, query: Any = None) -> dict[str, Any]:
         raise ApiError(500, "", "no")
 
+    list_objects = get
+
     def request(self, method: str, path: str, body: object = None, **_: Any) -> dict[str, Any]:
         self.writes.append((method, path, body))
         if self._refuses:

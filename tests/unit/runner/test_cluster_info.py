@@ -108,7 +108,7 @@ def test_nobody_waits_for_what_rbac_forbids_to_watch(caplog: pytest.LogCaptureFi
         def __init__(self) -> None:
             pass
 
-        def get(self, path: str, query: Any = None) -> Any:
+        def list_objects(self, path: str, query: Any = None) -> Any:
             raise ApiError(403, "Forbidden", f"{path.rpartition('/')[2]} is forbidden")
 
     watch = ClusterInfoWatcher(Forbids(), ("ml",), lambda: None)

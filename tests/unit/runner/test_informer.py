@@ -239,7 +239,7 @@ class Served(KubeApi):
         self.paths: list[str] = []
         self.opened = threading.Event()
 
-    def get(self, path: str, query: Any = None) -> dict[str, Any]:
+    def list_objects(self, path: str, query: Any = None) -> dict[str, Any]:
         self.paths.append(path)
         self.listed.append(dict(query))
         page = self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]

@@ -229,7 +229,7 @@ def test_a_list_that_cannot_be_decoded_has_the_identity_of_the_objects_to_blame(
         "metadata": {"resourceVersion": "7"},
         "items": [plain, {nesting.UNREADABLE: True, "metadata": metadata}],
     }
-    assert [one.query for one in server.server.requests] == [{"limit": "1"}] * 2, "the second request is for the same"
+    assert [one.query for one in server.server.requests] == [{"limit": "1"}]
 
 
 @pytest.mark.parametrize(

@@ -162,12 +162,6 @@ def test_a_list_that_has_no_object_to_leave_out(text: bytes) -> None:
         outline_list(text)
 
 
-@pytest.mark.parametrize("items", [b"[]", b"null"])
-def test_a_list_whose_deep_object_has_been_deleted_since(items: bytes) -> None:
-    text = b'{"metadata":{"resourceVersion":"7"},"items":' + items + b"}"
-    assert outline_list(text) == {"metadata": {"resourceVersion": "7"}, "items": []}
-
-
 def test_other_events_are_read_as_they_are() -> None:
     event = {"type": "ADDED", "object": job("a")}
     assert read_event(json.dumps(event).encode()) == event
