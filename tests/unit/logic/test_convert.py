@@ -413,6 +413,19 @@ def test_a_default_restart_policy_of_one_type() -> None:
 # --- DLJob
 
 
+def test_all_fields_of_the_short_form() -> None:
+    job = pytorchjob(1)
+    fields = {
+        "image": "train:2",
+        "command": ["train"],
+        "args": ["--epochs=1"],
+        "env": [{"name": "A", "value": "b"}],
+        "resources": {"limits": {"cpu": "1"}},
+    }
+    job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0] |= fields
+    assert convert(job, DLJOB, DECLARED).manifest["spec"]["replicas"] == {"Master": {"count": 1, **fields}}
+
+
 def test_the_short_form_and_a_template() -> None:
     job = pytorchjob(1, 1, nprocPerNode="2", runPolicy={"backoffLimit": 3})
     job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["hostNetwork"] = True
@@ -576,6 +589,12 @@ def test_what_a_trainjob_lacks(change: Any, field: str) -> None:
     losses = convert(changed(change), TRAINJOB, DECLARED).report.losses
     assert [loss.field for loss in losses] == [field]
     assert all(loss.reason for loss in losses)
+
+
+def test_the_reason_why_elastic_training_is_lost() -> None:
+    found = convert(changed(lambda s: s.update(elasticPolicy={"minReplicas": 1})), TRAINJOB, DECLARED)
+    (loss,) = found.report.losses
+    assert (loss.field, "no elastic training" in loss.reason) == ("spec.elasticPolicy", True)
 
 
 def with_groups() -> Resource:

@@ -110,6 +110,15 @@ def test_the_status_and_an_event_say_why() -> None:
     assert fake_cluster.status["phase"] == "Creating"
 
 
+def test_the_first_of_several_failures_is_named() -> None:
+    fake_cluster = running()
+    for index, code in enumerate((3, 4)):
+        fake_cluster.exit("worker", index, code)
+    fake_cluster.step()
+    (condition,) = [c for c in fake_cluster.status["conditions"] if c["type"] == "Restarting"]
+    assert "worker-0 exited with 3" in condition["message"]
+
+
 def test_counted_before_anything_is_deleted() -> None:
     fake_cluster = running()
     crash(fake_cluster)

@@ -262,3 +262,8 @@ def test_long_messages_fit_an_event() -> None:
     assert status
     assert len(status["reason"]) == len(status["failure"]["message"]) == MESSAGE_LIMIT
     assert len(report.events[0].message) == MESSAGE_LIMIT
+    report.restarting_all([Failure("Error", "x" * 5000)])
+    status = report.status()
+    assert status
+    lengths = {one["type"]: len(one["message"]) for one in status["conditions"]}
+    assert (lengths["Failed"], lengths["Restarting"]) == (MESSAGE_LIMIT, MESSAGE_LIMIT)
