@@ -19,6 +19,7 @@ from devtools.mutation.fork import end_descendants
 from devtools.termination import ends_main_thread
 
 REASONS = layout.ROOT / "tests" / "mutation" / "survivors.toml"
+BUDGET = 4.0
 RESULTS = layout.ROOT / ".build" / "mutation" / "results.jsonl"
 
 
@@ -31,29 +32,42 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, metavar="N", help="N mutants of each group (default: all)")
     parser.add_argument("--seed", type=int, default=1, help="of the sample (default: 1)")
     parser.add_argument("--tests", action="append", metavar="FILE", help="only these test files (default: all)")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=BUDGET,
+        metavar="SECONDS",
+        help=f"of CPU for a mutant's tests (default: {BUDGET})",
+    )
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the results are kept")
-    parser.add_argument("--resume", action="store_true", help="keep the results of modules that have not changed")
-    parser.add_argument("--again", action="store_true", help="only the survivors of the last run without a reason")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--resume", action="store_true", help="keep the results of modules that have not changed")
+    which.add_argument("--again", action="store_true", help="only the survivors of the last run without a reason")
     parser.add_argument("--table", action="store_true", help="print the table of the last run, and run nothing")
     options = parser.parse_args(argv)
     known = survivors.load(REASONS)
     if options.table:
         return _report(_rows(options.results), known)
-    rows = survivors.unexplained(_rows(options.results), known) if options.again else []
-    samples = [
-        mutants.sample(_candidates(group, options.module), options.sample, options.seed)
-        for group in options.group or layout.GROUPS
-    ]
-    # in turn, so that an interrupted run has judged some of each group
-    chosen = [mutant for turn in itertools.zip_longest(*samples) for mutant in turn if mutant is not None]
+    rows = _rows(options.results)
+    kept: list[survivors.Row] = []
     if options.again:
-        chosen = _again(rows)
-    kept = _unchanged(_rows(options.results)) if options.resume else []
-    judged = {_identity(row) for row in kept}
-    chosen = [mutant for mutant in chosen if _identity(dataclasses.asdict(mutant)) not in judged]
+        left = survivors.unexplained(rows, known)
+        chosen, kept = _again(left), [row for row in rows if row not in left]
+    else:
+        samples = [
+            mutants.sample(_candidates(group, options.module), options.sample, options.seed)
+            for group in options.group or layout.GROUPS
+        ]
+        # in turn, so that an interrupted run has judged some of each group
+        chosen = [mutant for turn in itertools.zip_longest(*samples) for mutant in turn if mutant is not None]
+    if options.resume:
+        kept = _unchanged(rows)
+        judged = {_identity(row) for row in kept}
+        chosen = [mutant for mutant in chosen if _identity(dataclasses.asdict(mutant)) not in judged]
     with ends_main_thread(), tempfile.TemporaryDirectory(prefix="dljob-mutation-") as folder:
         _keep(options.results, kept)
-        _run(Path(folder), chosen, options.tests or layout.test_files(layout.ROOT), options.results)
+        run = {"tests": options.tests or layout.test_files(layout.ROOT), "budget": options.budget}
+        _run(Path(folder), chosen, run, options.results)
     return _report(_rows(options.results), known)
 
 
@@ -101,12 +115,12 @@ def _again(rows: Sequence[survivors.Row]) -> list[mutants.Mutant]:
     return found
 
 
-def _run(folder: Path, chosen: Sequence[mutants.Mutant], tests: Sequence[str], results: Path) -> None:
+def _run(folder: Path, chosen: Sequence[mutants.Mutant], run: Mapping[str, Any], results: Path) -> None:
     """Judge the mutants in a copy of the tree, in a process that ends with this one."""
     tree = layout.copy(folder)
     plan = folder / "plan.json"
     plan.write_text(
-        json.dumps({"mutants": [dataclasses.asdict(mutant) for mutant in chosen], "tests": list(tests)}),
+        json.dumps({"mutants": [dataclasses.asdict(mutant) for mutant in chosen], **run}),
         encoding="utf-8",
     )
     command = [sys.executable, "-m", "devtools.mutation.harness", str(plan), str(results.absolute())]

@@ -8,9 +8,6 @@ from pathlib import Path
 
 from devtools.mutation.mutants import Mutant
 
-TEST_BUDGET = 4.0
-"""Seconds of processor time that the tests of one mutant may take."""
-
 
 @dataclasses.dataclass
 class Baseline:
@@ -21,8 +18,11 @@ class Baseline:
     """By module and line the tests; "" stands for imports and the collection."""
     failed: list[str]
 
-    def tests(self, mutant: Mutant) -> list[str]:
-        """The tests that execute the mutant's statement: those of the module's own file first, then the fastest."""
+    def tests(self, mutant: Mutant, budget: float) -> list[str]:
+        """The tests that execute the mutant's statement: those of the module's own file first, then the fastest.
+
+        The others end where all together would take more than ``budget`` seconds of processor time.
+        """
         lines = self.lines.get(mutant.module, {})
         found = self._contexts(mutant) - {""}
         if not found and self.at_import(mutant):  # a constant: whatever executes any line of the module
@@ -32,7 +32,7 @@ class Baseline:
         chosen, total = [], 0.0
         for is_foreign, seconds, test in ranked:
             total += seconds
-            if is_foreign and total > TEST_BUDGET:
+            if is_foreign and total > budget:
                 break
             chosen.append(test)
         return chosen

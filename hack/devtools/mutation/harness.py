@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
         importlib.import_module(name)
     planned = json.loads(plan.read_text(encoding="utf-8"))
     chosen = [Mutant(**row) for row in planned["mutants"]]
-    work = Work(Path.cwd(), plan.parent, chosen, results)
+    work = Work(Path.cwd(), plan.parent, chosen, results, planned["budget"])
     # the product is imported in a child only, so that this process can fork others that import it anew
     status = forked(lambda: _in_place(work, planned["tests"]))
     if status:
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
     measured = baseline.read(work.measured)
     done = {json.loads(line)["id"] for line in results.read_text(encoding="utf-8").splitlines()}
     for number, mutant in enumerate(chosen):
-        tests = measured.tests(mutant)
+        tests = work.tests(mutant, measured)
         if number not in done and tests:
             work.judge(number, measured, lambda tests=tests: _anew(tests))  # type: ignore[misc]
         elif number not in done and (code := mutants.mutated(work.source(mutant), mutant)) is not None:
@@ -67,13 +67,18 @@ def main(arguments: list[str]) -> int:
 class Work:
     """The mutants, numbered, and the file of results: one JSON object a line."""
 
-    def __init__(self, root: Path, scratch: Path, chosen: list[Mutant], results: Path) -> None:
+    def __init__(self, root: Path, scratch: Path, chosen: list[Mutant], results: Path, budget: float) -> None:
         self.root, self.mutants, self.measured = root, chosen, scratch / "baseline.json"
+        self._budget = budget
         self._results, self._begun, self._stamp = results, time.monotonic(), int(time.time()) + 1000
         results.touch()
 
     def source(self, mutant: Mutant) -> str:
         return (self.root / mutant.module).read_text(encoding="utf-8")
+
+    def tests(self, mutant: Mutant, measured: Baseline) -> list[str]:
+        """The tests that judge ``mutant``."""
+        return measured.tests(mutant, self._budget)
 
     def judge(self, number: int, measured: Baseline, run: Callable[[], int]) -> None:
         """Run ``run`` in a child while the changed file is on disk; its status is that of the tests."""
@@ -81,7 +86,7 @@ class Work:
         code = mutants.mutated(self.source(mutant), mutant)
         if code is None:
             return
-        expected = sum(measured.duration[test] for test in measured.tests(mutant))
+        expected = sum(measured.duration[test] for test in self.tests(mutant, measured))
         begun = time.monotonic()
         with self._changed(mutant, code):
             status = forked(run, cpu=10 + 5 * expected, idle=15)
@@ -150,7 +155,7 @@ class Session:
         print(f"{len(items)} tests, {sum(measured.duration.values()):.0f} s, failed: {measured.failed}", flush=True)
         functions = swap.loaded_functions(self._work.root)
         for number, mutant in enumerate(self._work.mutants):
-            tests = [items[name] for name in measured.tests(mutant)]
+            tests = [items[name] for name in self._work.tests(mutant, measured)]
             if not tests or measured.at_import(mutant):
                 continue
 

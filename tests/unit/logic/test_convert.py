@@ -35,6 +35,7 @@ from support.builders import (
     UID,
     XGBOOST,
     Resource,
+    caffe2job,
     grouped,
     jaxjob,
     mpijob,
@@ -253,6 +254,7 @@ def test_exit_codes_that_are_retried_in_both_flavors_are_not_named() -> None:
     assert "Here only" not in note
 
 
+@pytest.mark.parametrize("field", ["replicaSpecs", "replica_specs"])
 @pytest.mark.parametrize(
     ("fields", "kept"),
     [
@@ -262,12 +264,15 @@ def test_exit_codes_that_are_retried_in_both_flavors_are_not_named() -> None:
         pytest.param({"template": tf_template(), "IsDefaultPS": True}, False, id="the default program all the same"),
     ],
 )
-def test_parameter_servers_are_kept_where_they_run_a_program_of_their_own(fields: Resource, kept: bool) -> None:
+def test_parameter_servers_are_kept_where_they_run_a_program_of_their_own(
+    fields: Resource, kept: bool, field: str
+) -> None:
     job = tfjob(master=1, ps=1)
-    job["spec"]["replicaSpecs"][1] |= fields
+    job["spec"][field] = job["spec"].pop("replicaSpecs")
+    job["spec"][field][1] |= fields
     made = to_v1(job)
     assert list(made.manifest["spec"]["tfReplicaSpecs"]) == (["Master", "PS"] if kept else ["Master"])
-    assert ("spec.replicaSpecs[1]" in [loss.field for loss in made.report.losses]) is not kept
+    assert (f"spec.{field}[1]" in [loss.field for loss in made.report.losses]) is not kept
 
 
 def test_other_replicas_without_a_container_are_an_error() -> None:
@@ -310,6 +315,8 @@ def test_the_port() -> None:
     made = to_v1(job).manifest
     (container,) = made["spec"]["mxReplicaSpecs"]["Scheduler"]["template"]["spec"]["containers"]
     assert container["ports"] == [{"name": "mxjob-port", "containerPort": 9000}]
+    (container,) = made["spec"]["mxReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    assert "ports" not in container, "a worker has the default port"
     assert parsed(made).groups[0].port == 9000
 
 
@@ -329,6 +336,11 @@ def test_the_runtime_id_is_lost() -> None:
     made = to_v1(mxjob().v1alpha1().workers(1).option(RuntimeId="ab12").resource())
     assert [loss.field for loss in made.report.losses] == ["spec.RuntimeId"]
     assert "RuntimeId" not in made.manifest["spec"]
+
+
+def test_the_runtime_id_of_a_flavor_that_names_pods_after_the_job_is_noted() -> None:
+    made = convert(caffe2job(RuntimeID="ab12"), DLJOB, DECLARED)
+    assert "spec.RuntimeID: is left out: pods are named after the job" in notes(made)
 
 
 def test_metadata() -> None:

@@ -57,6 +57,18 @@ def test_a_resumed_run_judges_what_is_left_and_modules_that_have_changed(tmp_pat
     assert again == {(row["operator"], row["occurrence"]): row["state"] for row in (left, of_other_text)}
 
 
+def test_survivors_are_judged_again_and_the_other_rows_stay(tmp_path: Path) -> None:
+    results, arguments = tmp_path / "results.jsonl", ("--module", "policies/deadlines", "--tests", TEST)
+    started(results, *arguments).communicate(timeout=300)
+    first, *others = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    rest = [{**first, "state": "survived"}, *({**row, "state": "killed"} for row in others)]
+    results.write_text("".join(json.dumps(row) + "\n" for row in rest), encoding="utf-8")
+    started(results, *arguments, "--again").communicate(timeout=300)
+    found = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    assert [row["state"] for row in found[:-1]] == ["killed"] * len(others)
+    assert (found[-1]["operator"], found[-1]["state"]) == (first["operator"], first["state"])
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_all_processes_and_removes_the_copy(tmp_path: Path, number: signal.Signals) -> None:
     running = started(tmp_path / "results.jsonl", "--tests", TEST)

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from devtools.mutation import layout, survivors, swap
-from devtools.mutation.baseline import TEST_BUDGET, Baseline
+from devtools.mutation.baseline import Baseline
 from devtools.mutation.mutants import Mutant
 from devtools.mutation.survivors import Survivor
 
 MODULE = "plugins/module_utils/logic/x.py"
+BUDGET = 4.0
 
 
 def mutant(first: int, last: int) -> Mutant:
@@ -25,25 +26,26 @@ def mutant(first: int, last: int) -> Mutant:
 def test_the_tests_of_a_mutant_execute_its_statement_and_the_fastest_come_first() -> None:
     lines = {MODULE: {3: ["slow", "fast"], 4: ["other"], 9: ["fails"]}}
     baseline = Baseline({"slow": 0.5, "fast": 0.1, "other": 0.2}, lines, ["fails"])
-    assert baseline.tests(mutant(3, 3)) == ["fast", "slow"]
-    assert baseline.tests(mutant(2, 4)) == ["fast", "other", "slow"]
-    assert baseline.tests(mutant(9, 9)) == [], "a test that fails without a change judges nothing"
+    assert baseline.tests(mutant(3, 3), BUDGET) == ["fast", "slow"]
+    assert baseline.tests(mutant(2, 4), BUDGET) == ["fast", "other", "slow"]
+    assert baseline.tests(mutant(9, 9), BUDGET) == [], "a test that fails without a change judges nothing"
 
 
 def test_tests_beyond_the_budget_are_left_out() -> None:
-    baseline = Baseline({"fast": 0.1, "slow": TEST_BUDGET}, {MODULE: {3: ["slow", "fast"]}}, [])
-    assert baseline.tests(mutant(3, 3)) == ["fast"]
+    baseline = Baseline({"fast": 0.1, "slow": BUDGET}, {MODULE: {3: ["slow", "fast"]}}, [])
+    assert baseline.tests(mutant(3, 3), BUDGET) == ["fast"]
+    assert baseline.tests(mutant(3, 3), BUDGET + 1) == ["fast", "slow"]
 
 
 def test_the_tests_of_the_modules_own_file_come_first_whatever_they_cost() -> None:
     own = "tests/unit/logic/test_x.py::slow"
-    baseline = Baseline({own: 2 * TEST_BUDGET, "fast": 0.1}, {MODULE: {3: ["fast", own]}}, [])
-    assert baseline.tests(mutant(3, 3)) == [own]
+    baseline = Baseline({own: 2 * BUDGET, "fast": 0.1}, {MODULE: {3: ["fast", own]}}, [])
+    assert baseline.tests(mutant(3, 3), BUDGET) == [own]
 
 
 def test_a_constant_is_judged_by_whatever_uses_its_module() -> None:
     baseline = Baseline({"a": 0.1, "b": 0.2}, {MODULE: {1: [""], 3: ["", "b"], 5: ["a"]}}, [])
-    assert baseline.tests(mutant(1, 1)) == ["a", "b"]
+    assert baseline.tests(mutant(1, 1), BUDGET) == ["a", "b"]
     assert baseline.at_import(mutant(1, 1))
     assert not baseline.at_import(mutant(5, 5))
 
