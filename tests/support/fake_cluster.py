@@ -119,9 +119,9 @@ class FakeCluster:
             job = parse_job(self.resource, self.framework)
         except InvalidJob as e:
             return plan_invalid(self.resource, self.framework, e.problems, self.now)
-        others = {kind: list(objects.values()) for kind, objects in self.others.items()}
+        watched = {kind: list(objects.values()) for kind, objects in self.others.items() if OWNED_KINDS[kind].watched}
         observed = build_observed_state(
-            self._owner, self.framework.container, self.pods.values(), self.services.values(), others
+            self._owner, self.framework.container, self.pods.values(), self.services.values(), watched
         )
         return plan(job, self.framework, observed, self.now, self.settings)
 
