@@ -58,6 +58,8 @@ from dljob_operator.signals import SignalThread
 from dljob_operator.watches import Surroundings, Watch, WatchesError, crds_directory, default_watches_file, load_watches
 
 _LOG = logging.getLogger("dljob_operator")
+_LOG_LEVEL, _LOG_FORMAT = "DLJOB_LOG_LEVEL", "DLJOB_LOG_FORMAT"
+"""Variables of the image, whose entrypoint passes its arguments to ansible-operator."""
 _LAST_RUNS = 5.0  # seconds for runs that are still in progress when ansible-operator has ended
 _REVIEW_TIMEOUT = 4.0  # seconds for the API server to say who reads the metrics, below the time limit of a connection
 
@@ -482,14 +484,22 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         help="number of runs at a time (default: %(default)s)")  # fmt: skip
     add("--run-timeout", type=parse_duration, default="5m", metavar="DURATION",
         help="how long a run may take before it is killed (default: %(default)s)")  # fmt: skip
-    add(
-        "--log-level",
-        choices=("debug", "info", "warning", "error"),
-        default="info",
-        help="(default: %(default)s)",
-    )
-    add("--log-format", choices=logs.FORMATS, default="text",
-        help="write log lines as a message with key=value fields, or as JSON (default: %(default)s)")  # fmt: skip
+    add("--log-level", type=_checked(_one_of(logs.LEVELS)), metavar="LEVEL",
+        default=os.environ.get(_LOG_LEVEL) or "info",
+        help=f"{', '.join(logs.LEVELS)} (default: {_LOG_LEVEL}, else info)")  # fmt: skip
+    add("--log-format", type=_checked(_one_of(logs.FORMATS)), metavar="FORMAT",
+        default=os.environ.get(_LOG_FORMAT) or "text",
+        help="write log lines as a message with key=value fields (text), or as JSON (json) "
+        f"(default: {_LOG_FORMAT}, else text)")  # fmt: skip
+
+
+def _one_of(names: Sequence[str]) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in names:
+            raise ValueError(f"{text!r} is none of {', '.join(names)}")
+        return text
+
+    return read
 
 
 def _checked(read: Callable[[str], object]) -> Callable[[str], str]:

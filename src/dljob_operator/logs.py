@@ -16,6 +16,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
+LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
 _ATTRIBUTE = "dljob_fields"
 _BARE = re.compile(r"[A-Za-z0-9_./:@+-]+")
@@ -27,7 +28,7 @@ def fields(**values: Any) -> dict[str, Any]:
 
 
 def configure(level: str, log_format: str) -> None:
-    """Send the records of all loggers to stderr in `log_format`, one of FORMATS."""
+    """Send the records of all loggers to stderr from `level` on, one of LEVELS, in `log_format`, one of FORMATS."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler])

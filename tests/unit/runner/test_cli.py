@@ -115,6 +115,41 @@ def test_another_namespace_of_the_config_map_reaches_the_runs_and_the_engine(
     assert "DLJOB_CONFIG_NAMESPACE: 'a/b' is not the name of a namespace" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("option", "variable", "default", "other", "said"),
+    [
+        ("--log-level", "DLJOB_LOG_LEVEL", "info", "debug", "'other' is none of debug, info, warning, error"),
+        ("--log-format", "DLJOB_LOG_FORMAT", "text", "json", "'other' is none of text, json"),
+    ],
+)
+@pytest.mark.parametrize("command", [["run"], ["serve", "--", "ansible-operator"]], ids=lambda command: command[0])
+def test_the_log_is_set_by_an_option_or_a_variable(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
+    option: str,
+    variable: str,
+    default: str,
+    other: str,
+    said: str,
+) -> None:
+    """The image's entrypoint passes its arguments to ansible-operator, so there a variable is the only way."""
+
+    def value(*given: str) -> object:
+        return getattr(cli._parser().parse_args([command[0], *given, *command[1:]]), option[2:].replace("-", "_"))
+
+    monkeypatch.delenv(variable, raising=False)
+    assert (value(), value(option, other)) == (default, other)
+    monkeypatch.setenv(variable, "")
+    assert value() == default
+    monkeypatch.setenv(variable, other)
+    assert (value(), value(option, default)) == (other, default)
+    monkeypatch.setenv(variable, "other")
+    with pytest.raises(SystemExit):
+        value()
+    assert f"argument {option}: {said}" in capsys.readouterr().err
+
+
 def test_whether_logs_are_quoted_reaches_the_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
