@@ -107,6 +107,10 @@ def test_a_policy_that_is_refused(policy: Any, message: str) -> None:
             {"action": "Count", "onExitCodes": {**ON_CODES, "values": []}},
             ".onExitCodes.values is empty: list at least one exit code",
         ),
+        (
+            {"action": "Count", "onExitCodes": {**ON_CODES, "values": [-1]}},
+            ".onExitCodes.values: -1 is no exit code: use numbers between 0 and 255",
+        ),
         ({"action": "Count", "onExitCodes": {**ON_CODES, "values": [0]}}, ".onExitCodes.values has 0, with which a "),
         ({"action": "Count", "onExitCodes": {**ON_CODES, "values": [256]}}, ".onExitCodes.values: 256 is no exit code"),
         ({"action": "Count", "onExitCodes": {**ON_CODES, "values": ["3"]}}, ".onExitCodes.values: '3' is no exit code"),

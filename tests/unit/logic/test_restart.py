@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.restart import delay, remaining_delay
 from support.builders import Pod, at, mxjob, pod_of
@@ -28,6 +30,11 @@ def test_counted_from_the_pods_creation_where_nothing_ran(now: float, left: floa
     """Otherwise the operator would create hundreds of pods a second for a node that rejects them."""
     pod = pod_of(JOB, "worker", 0, 3).refused_by_node().created(5)
     assert remaining_delay(pod.view(), at(now)) == left
+
+
+def test_no_delay_where_no_time_is_known() -> None:
+    pod = dataclasses.replace(pod_of(JOB, "worker", 0, 3).refused_by_node().view(), created="")
+    assert remaining_delay(pod, at(5)) == 0
 
 
 @pytest.mark.parametrize("behind", [0, 1, 7, 8, 9, 600, 10**8])

@@ -214,13 +214,13 @@ class StatusBuilder:
         self,
         retries: Mapping[str, int],
         completed: completed_.Completed,
-        attempt: int = 0,
-        ignored: Mapping[str, int] | None = None,
+        attempt: int,
+        ignored: Mapping[str, int],
     ) -> None:
         """Store what must outlive the pods; ``attempt`` is that of the whole job."""
         progress = (
             ("retries", dict(retries)),
-            ("ignoredRetries", dict(ignored or {})),
+            ("ignoredRetries", dict(ignored)),
             ("completed", completed_.write(completed)),
             ("attempt", attempt),
         )
