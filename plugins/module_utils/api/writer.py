@@ -180,6 +180,8 @@ class Writer:
             return None
         if belongs_to_predecessor(present, self._resource):
             self._add(written.predecessors, name)
+            if not (owned_kind(manifest).watched or present["metadata"].get("deletionTimestamp")):
+                self._delete_left(manifest, present)
         elif present["metadata"].get("deletionTimestamp"):
             self._add(written.waiting, name)
         elif not is_owned_by(present, Owner(self._namespace, self._uid)):
@@ -192,6 +194,21 @@ class Writer:
         else:
             return present
         return None
+
+    def _delete_left(self, manifest: Resource, present: Resource) -> None:
+        """Delete what the predecessor has left, of a kind that no engine watches: ``engine/orphans.py`` cannot find it.
+
+        The garbage collector may have missed it, and a job that the API server has under this name and uid proves that
+        the predecessor is gone. The operator needs no right to delete these kinds: without one, the status says what to
+        do.
+        """
+        options = delete_options(str(present["metadata"]["uid"]), dry_run=self._dry_run)
+        try:
+            job = self._api.request("GET", paths.object_path(self._resource))
+            if job["metadata"]["uid"] == self._uid:
+                self._api.request("DELETE", paths.object_path(manifest), options)
+        except ApiError:
+            return  # the next try follows soon
 
     def _adopt(self, manifest: Resource, present: Resource, name: str, written: ApplyResult) -> None:
         """Give an object of the job, which another operator has created, the labels and the hash of ``manifest``.

@@ -22,6 +22,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status
     outcome,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
+from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import (
     ApplyResult,
@@ -43,6 +44,9 @@ PREDECESSOR = (
     "objects of the deleted job of this name are still there; new ones follow once Kubernetes has removed them"
 )
 """One sentence, however many objects they are."""
+_MISSED = "; if it does not within a minute, it has missed that the job was deleted: delete "
+_UNWATCHED = tuple(f"{kind.kind}/" for kind in OWNED_KINDS.values() if not (kind.watched or kind.own_client))
+"""The beginnings of the names of objects that the operator may have no right to delete."""
 
 
 def planned(plan: Plan) -> Conclusion:
@@ -63,7 +67,7 @@ def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datet
     if result.postponed or result.predecessors:
         # the writes run in parallel: sorted, and only the first, so that the same refusal has the same text every time
         postponed = sorted(result.postponed)[:1] if result.denied else result.postponed
-        concluded = mark_retry(concluded, job, [*postponed, *([PREDECESSOR] if result.predecessors else [])])
+        concluded = mark_retry(concluded, job, [*postponed, *_predecessors(result.predecessors)])
     elif result.optional_failures:
         concluded = mark_degraded(concluded, job, result.optional_failures)
     if result.predecessors:
@@ -76,6 +80,12 @@ def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datet
         message = "; ".join(result.postponed[:3])
         return dataclasses.replace(concluded, requeue_after=requeue, message=message, continues=False)
     return concluded
+
+
+def _predecessors(names: Sequence[str]) -> list[str]:
+    """What the job waits for, where objects of a deleted job have these ``names``; and what its user may have to do."""
+    unwatched = sorted(name for name in names if name.startswith(_UNWATCHED))
+    return [PREDECESSOR + (_MISSED + ", ".join(unwatched) if unwatched else "")] if names else []
 
 
 def _sliced(concluded: Conclusion, job: DLJob, plan: Plan, result: ApplyResult) -> Conclusion:

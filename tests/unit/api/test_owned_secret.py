@@ -13,7 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash imp
 from cryptography.hazmat.primitives import serialization
 from support import batch_controller
 from support.builders import MPI, NOW, OF_OTHERS, UID, Resource, mpijob
-from support.fake_api_server import FakeApiServer, FakeRestClient
+from support.fake_api_server import FakeApiServer, FakeRestClient, Fault, failure
 
 KEY = ("default", "mpijobs")
 OWNED = {"services": "pi", "configmaps": "pi-config", "secrets": "pi-ssh", "jobs": "pi-launcher", "pods": "pi-worker-0"}
@@ -104,6 +104,23 @@ def test_secrets_are_neither_listed_nor_deleted() -> None:
     assert here.status["state"] == "Succeeded"
     asked = {(call.method, call.name) for call in here.server.calls if call.plural == "secrets"}
     assert asked <= {("POST", ""), ("GET", "pi-ssh")}
+
+
+@pytest.mark.parametrize("may_delete", [True, False])
+def test_the_secret_that_the_garbage_collector_has_missed(may_delete: bool) -> None:
+    """A restart of the API server made a job wait for ever that had been deleted and created again meanwhile."""
+    here = Here()
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "pi", "uid": "the first", "controller": True}
+    theirs = here.server.add(("default", "secrets"), foreign("secrets", ownerReferences=[owner]))
+    if not may_delete:
+        denied = Fault(failure(403, "Forbidden", "no"), lambda call: call.method == "DELETE", times=9)
+        here.server.faults.append(denied)
+    for _ in range(3):
+        here.step()
+    assert here.has("jobs") is may_delete
+    if not may_delete:
+        assert here.get("secrets", "pi-ssh") == theirs
+        assert here.status["reason"].endswith("delete Secret/pi-ssh")
 
 
 @pytest.mark.parametrize("plural", OWNED)

@@ -134,6 +134,42 @@ def test_objects_that_the_job_has_already_are_no_change_and_its_pods_follow() ->
     assert (written.created, written.incomplete) == (["Pod/a"], False)
 
 
+OF_PREDECESSOR = {"ownerReferences": [{**OWNER, "uid": "job-0"}]}
+THE_JOB = {"metadata": {"uid": "job-1"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "metadata", "answers", "asked"),
+    [
+        pytest.param("Secret", {}, {"GET_digits": THE_JOB}, ["GET digits", "DELETE a"], id="Secret"),
+        pytest.param("ServiceAccount", {}, {"GET_digits": THE_JOB}, ["GET digits", "DELETE a"], id="ServiceAccount"),
+        pytest.param("ConfigMap", {}, {}, [], id="a kind that an engine watches"),
+        pytest.param("Secret", {"deletionTimestamp": "2026-01-02T03:04:05Z"}, {}, [], id="terminating"),
+        pytest.param("Secret", {}, {"GET_digits": {"metadata": {"uid": "job-2"}}}, ["GET digits"], id="an old cache"),
+        pytest.param("Secret", {}, {"GET_digits": ApiError(404, "NotFound", "")}, ["GET digits"], id="deleted again"),
+        pytest.param(
+            "Secret", {}, {"GET_digits": THE_JOB, "DELETE_a": DENIED}, ["GET digits", "DELETE a"], id="no right"
+        ),
+    ],
+)
+def test_what_a_deleted_job_of_this_name_has_left(
+    kind: str, metadata: dict[str, Any], answers: dict[str, Any], asked: list[str]
+) -> None:
+    """The garbage collector may have missed it, and nothing else would find it."""
+    api = Api(POST_a=EXISTS, GET_a=present("a", **OF_PREDECESSOR, **metadata), **answers)
+    written = Writer(api, JOB).objects(Plan((manifest(kind, "a"),)))
+    assert api.methods() == ["POST a", "GET a", *asked]
+    if "DELETE a" in asked:
+        assert api.bodies[-1]["preconditions"] == {"uid": "uid of a"}
+    assert (written.predecessors, written.deleted, written.postponed) == ([f"{kind}/a"], [], [])
+
+
+def test_a_dry_run_deletes_nothing_that_a_deleted_job_has_left() -> None:
+    api = Api(POST_a=EXISTS, GET_a=present("a", **OF_PREDECESSOR), GET_digits=THE_JOB)
+    Writer(api, JOB, dry_run=True).objects(Plan((manifest("Secret", "a"),)))
+    assert api.bodies[-1]["dryRun"] == ["All"]
+
+
 @pytest.mark.parametrize(
     ("found", "field", "text"),
     [

@@ -43,6 +43,12 @@ def concluded(result: ApplyResult, planned: float | None = None, **resolution: A
         pytest.param({"postponed": ["Pod/a: quota"], "optional_failures": ["Route: no"]}, "Pod/a: quota", id="both"),
         pytest.param({"predecessors": ["Pod/a", "Pod/b"]}, PREDECESSOR, id="predecessor"),
         pytest.param(
+            {"predecessors": ["Secret/b", "Pod/a", "Role/a"]},
+            f"{PREDECESSOR}; if it does not within a minute, it has missed that the job was deleted: delete Role/a, "
+            "Secret/b",
+            id="predecessor, and what only its user may have the right to delete",
+        ),
+        pytest.param(
             {"refused": ["Pod/a: bad"], "postponed": ["Pod/b: quota"]}, "RefusedByKubernetes: Pod/a: bad", id="failed"
         ),
     ],
