@@ -167,6 +167,16 @@ def test_exit_codes(declared: list[Any], codes: set[int]) -> None:
             "starts_after: A, B wait for one another",
         ),
         ({"replica_types": {"A": {"starts_after": {"A": "ready"}}}}, "starts_after: A wait for one another"),
+        (
+            {
+                "replica_types": {
+                    "A": {},
+                    "B": {"starts_after": {"A": "ready", "C": "ready"}},
+                    "C": {"starts_after": {"B": "ready"}},
+                }
+            },
+            "starts_after: B, C wait for one another",
+        ),
         ({"flavors": []}, "the framework lacks 'flavors'"),
         ({"flavors": {"groups": []}}, "flavors must be a list"),
         ({"flavors": ["v1"]}, r"flavors\[0\] must be a mapping, not 'v1'"),

@@ -108,6 +108,18 @@ def test_a_policy_that_is_refused(policy: Any, message: str) -> None:
             ".onExitCodes.values is empty: list at least one exit code",
         ),
         (
+            {"action": "Count", "onExitCodes": {**ON_CODES, "container": "a"}},
+            ".onExitCodes.container is unknown: use containerName, operator, values",
+        ),
+        (
+            {"action": "Count", "onExitCodes": {**ON_CODES, "values": [*range(1, 257)]}},
+            ".onExitCodes.values has 256 entries: use at most 255",
+        ),
+        (
+            {"action": "Count", "onTerminationReasons": {"operator": "In", "values": ["a"] * 21}},
+            ".onTerminationReasons.values has 21 entries: use at most 20",
+        ),
+        (
             {"action": "Count", "onExitCodes": {**ON_CODES, "values": [-1]}},
             ".onExitCodes.values: -1 is no exit code: use numbers between 0 and 255",
         ),

@@ -116,6 +116,8 @@ class TestWhatMatters:
             Change(old, make("Pod", "p", resourceVersion="2") | {"status": {"phase": "Pending"}})
         )
         assert owned_predicate(Change(old, make("Pod", "p") | {"status": {"phase": "Running"}}))
+        others = {"metadata": {"labels": {"a": "b"}, **old["metadata"]}}
+        assert owned_predicate(Change(old, {**old, **others}))
         assert owned_predicate(Change(None, old))
         assert owned_predicate(Change(old, None))
 
