@@ -544,6 +544,17 @@ def test_what_becomes_a_patch_of_the_runtime() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("manager", "kept"), [("kueue.x-k8s.io/multikueue", True), ("kubeflow.org/training-operator", False)]
+)
+def test_the_manager_of_a_trainjob(manager: str, kept: bool) -> None:
+    """A TrainJob knows MultiKueue, and otherwise its own controller, which it does not name."""
+    job = trainjob()
+    job["spec"]["runPolicy"] = {"managedBy": manager}
+    made = convert(job, TRAINJOB, DECLARED)
+    assert (made.manifest["spec"].get("managedBy") == manager, made.report.losses) == (kept, [])
+
+
 def changed(change: Any) -> Resource:
     job = trainjob()
     change(job["spec"])

@@ -46,6 +46,17 @@ def test_rules() -> None:
     assert job.run_policy.max_restarts_per_replica == 2
 
 
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        {"onExitCodes": {"operator": "In", "values": [*range(1, 256)]}},
+        {"onTerminationReasons": {"operator": "In", "values": [f"Reason{number}" for number in range(20)]}},
+    ],
+)
+def test_as_many_values_as_are_permitted(requirement: dict[str, Any]) -> None:
+    assert errors(with_rules({"action": "FailJob", **requirement})) == []
+
+
 def test_without_a_policy() -> None:
     policy = mxjob().v1().workers(1).job().run_policy
     assert (policy.failure_rules, policy.max_restarts_per_replica) == ((), None)
