@@ -205,7 +205,8 @@ def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) ->
     if parsed.job is None:
         began = min((pod.created for pod in observed.pods if pod.created), default="")
         return plan_invalid(parsed.resource, parsed.framework, parsed.problems, now, began)
-    largest = slices.LARGEST if context.reader.has_watch else None
+    window = context.client.executor.window.width if context.is_contended else None
+    largest = slices.largest_slice(window) if context.reader.has_watch else None
     settings = plan_.PlanSettings(context.settings.cluster_domain, largest, context.settings.gang)
     return plan_.plan(parsed.job, parsed.framework, observed, now, settings)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -188,6 +189,21 @@ def test_only_a_reconcile_that_another_one_follows_plans_a_slice(
     outcome = run(Api(), mxjob().v1().workers(5))
     assert len(outcome.plan.pods) == expected
     assert outcome.continues is has_watch
+
+
+@pytest.mark.parametrize(("is_contended", "writes_at_once", "expected"), [(True, 1, 2), (True, 2, 4), (False, 1, 6)])
+def test_beside_other_jobs_a_slice_has_as_many_pods_as_the_congestion_window_permits(
+    monkeypatch: pytest.MonkeyPatch, is_contended: bool, writes_at_once: int, expected: int
+) -> None:
+    monkeypatch.setattr(slices, "LARGEST_BESIDE_OTHERS", 2)
+    watched()
+    api = Api()
+    for _ in range(writes_at_once - 1):
+        api.executor.window.measured(0.01)
+    context = dataclasses.replace(context_of(api), is_contended=is_contended)
+    outcome = reconcile(context, mxjob().v1().workers(5).resource(), MXNET)
+    assert len(outcome.plan.pods) == expected
+    assert outcome.continues is (expected < 6)
 
 
 # --- the outcome

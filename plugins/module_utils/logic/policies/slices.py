@@ -15,9 +15,17 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 LARGEST = 1000
 """Pods that one reconcile creates at most, and objects that it deletes at most. :mod:`..api.budget` has the limit in
 seconds, which usually comes first."""
+LARGEST_BESIDE_OTHERS = 64
+"""The same for each write at a time while users wait for other jobs: in half a second the window permits fewer writes,
+and a plan of a thousand pods keeps a processor from the other jobs for 50 ms."""
 BYTES = 8 * 1024 * 1024
 """Size of the templates, as JSON, of the pods that one reconcile creates at most, beside the first pod: each pod has a
 copy of its template, which takes about twice as much memory."""
+
+
+def largest_slice(window: int | None) -> int:
+    """How many pods a plan may create whose reconcile sends ``window`` writes at a time; ``None`` is no limit."""
+    return LARGEST if window is None else min(LARGEST, LARGEST_BESIDE_OTHERS * window)
 
 
 def first_starts(starts: tuple[PodToCreate, ...], largest: int | None) -> tuple[PodToCreate, ...]:
