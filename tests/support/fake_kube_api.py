@@ -45,9 +45,6 @@ class FakeKubeApi(KubeApi):
     def events(self) -> list[dict[str, Any]]:
         return list(self.fake.objects.get(EVENTS, {}).values())
 
-    def list_objects(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        return self.get(path, query)
-
     def request(
         self,
         method: str,

@@ -51,6 +51,14 @@ class ApiConnectionError(Exception):
     """There was no complete response: no connection, a timeout, or an interrupted response."""
 
 
+class NestedTooDeeply(RecursionError):
+    """A response that the JSON library cannot decode."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__("the response is nested too deeply")
+        self.body = body
+
+
 class UntrustedServer(ApiConnectionError):
     """The certificate of the API server is not one that this process trusts."""
 
@@ -135,12 +143,10 @@ class KubeApi:
 
     def list_objects(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """List like `get` objects that tenants write; see `nesting.outline_list` for what is nested too deeply."""
-        with self._open(Request("GET", path, query=query), self._timeout) as response:
-            body = response.read()
         try:
-            return decode(response.status, body)
-        except RecursionError:
-            return outline_list(body)
+            return self.get(path, query)
+        except NestedTooDeeply as error:
+            return outline_list(error.body)
 
     def request(
         self,
@@ -151,11 +157,18 @@ class KubeApi:
         query: Mapping[str, Any] | None = None,
         content_type: str = JSON,
     ) -> dict[str, Any]:
-        """Return the decoded response. Raises ApiError for an error response and ApiConnectionError for none."""
+        """Return the decoded response.
+
+        Raises ApiError for an error response, ApiConnectionError for none, and NestedTooDeeply.
+        """
         if method != "GET" and not self._may_write():
             raise NotLeading(f"{method} {path} was not sent: this operator is no longer the leader")
         with self._open(Request(method, path, body, query, content_type), self._timeout) as response:
-            return decode(response.status, response.read())
+            data = response.read()
+        try:
+            return decode(response.status, data)
+        except RecursionError:
+            raise NestedTooDeeply(data) from None
 
     def delete(self, path: str, uid: str, propagation: str = "Background") -> None:
         """Delete the object with this UID. It is no error if it is deleted already, or if another object has its name.

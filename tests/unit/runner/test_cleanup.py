@@ -47,9 +47,6 @@ class Server(KubeApi):
         self.watches: list[tuple[dict[str, Any], float]] = []
         self.on_watch: Callable[[], list[dict[str, Any]]] = self.end
 
-    def list_objects(self, path: str, query: Any = None) -> dict[str, Any]:
-        return self.get(path, query)
-
     def request(self, method: str, path: str, body: Any = None, *, query: Any = None, **_: Any) -> dict[str, Any]:
         if self.errors.get(path):
             raise self.errors[path].pop(0)
