@@ -484,22 +484,24 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         help="number of runs at a time (default: %(default)s)")  # fmt: skip
     add("--run-timeout", type=parse_duration, default="5m", metavar="DURATION",
         help="how long a run may take before it is killed (default: %(default)s)")  # fmt: skip
-    add("--log-level", type=_checked(_one_of(logs.LEVELS)), metavar="LEVEL",
+    add("--log-level", type=_one_of(logs.LEVELS), metavar="LEVEL",
         default=os.environ.get(_LOG_LEVEL) or "info",
         help=f"{', '.join(logs.LEVELS)} (default: {_LOG_LEVEL}, else info)")  # fmt: skip
-    add("--log-format", type=_checked(_one_of(logs.FORMATS)), metavar="FORMAT",
+    add("--log-format", type=_one_of(logs.FORMATS), metavar="FORMAT",
         default=os.environ.get(_LOG_FORMAT) or "text",
         help="write log lines as a message with key=value fields (text), or as JSON (json) "
         f"(default: {_LOG_FORMAT}, else text)")  # fmt: skip
 
 
 def _one_of(names: Sequence[str]) -> Callable[[str], str]:
-    def read(text: str) -> str:
+    """An argparse type like `choices`, which argparse does not apply to a default from the environment."""
+
+    def check(text: str) -> str:
         if text not in names:
-            raise ValueError(f"{text!r} is none of {', '.join(names)}")
+            raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(names)}")
         return text
 
-    return read
+    return check
 
 
 def _checked(read: Callable[[str], object]) -> Callable[[str], str]:
