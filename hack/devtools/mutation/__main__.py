@@ -51,8 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows = _rows(options.results)
     kept: list[survivors.Row] = []
     if options.again:
-        left = survivors.unexplained(rows, known)
-        chosen, kept = _again(left), [row for row in rows if row not in left]
+        chosen, kept = _again(survivors.unexplained(rows, known)), rows
     else:
         samples = [
             mutants.sample(_candidates(group, options.module), options.sample, options.seed)
@@ -67,7 +66,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     with ends_main_thread(), tempfile.TemporaryDirectory(prefix="dljob-mutation-") as folder:
         _keep(options.results, kept)
         run = {"tests": options.tests or layout.test_files(layout.ROOT), "budget": options.budget}
-        _run(Path(folder), chosen, run, options.results)
+        try:
+            _run(Path(folder), chosen, run, options.results)
+        finally:
+            if options.again:  # also of an interrupted run
+                _keep(options.results, survivors.latest(_rows(options.results), len(kept)))
     return _report(_rows(options.results), known)
 
 
@@ -79,7 +82,7 @@ def _candidates(group: str, parts: Sequence[str]) -> list[mutants.Mutant]:
 def _unchanged(rows: Sequence[survivors.Row]) -> list[survivors.Row]:
     """The rows of modules whose text is that of the run: the tests may be others."""
     digests = {name: _digest(name) for name in {row["module"] for row in rows}}
-    return [row for row in rows if row["digest"] == digests[row["module"]]]
+    return [row for row in rows if row.get("digest") == digests[row["module"]]]
 
 
 def _digest(module: str) -> str:

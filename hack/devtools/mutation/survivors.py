@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,18 @@ def load(path: Path) -> list[Survivor]:
 def unexplained(rows: Iterable[Row], known: Iterable[Survivor]) -> list[Row]:
     """The survivors without a reason."""
     keys = {(k.module, k.before, k.after) for k in known}
-    return [r for r in rows if r["state"] not in CAUGHT and (r["module"], r["before"], r["after"]) not in keys]
+    return [r for r in rows if r["state"] not in CAUGHT and change(r) not in keys]
+
+
+def latest(rows: Sequence[Row], earlier: int) -> list[Row]:
+    """The rows without those of the first ``earlier`` whose change the others judge anew."""
+    anew = {change(row) for row in rows[earlier:]}
+    return [*(row for row in rows[:earlier] if change(row) not in anew), *rows[earlier:]]
+
+
+def change(row: Row) -> tuple[str, str, str]:
+    """What the mutant of ``row`` is, wherever its line is now."""
+    return row["module"], row["before"], row["after"]
 
 
 def table(rows: list[Row], known: list[Survivor], by: str) -> list[str]:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from devtools.mutation import layout
@@ -29,44 +30,65 @@ def started(results: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def test_a_mutant_that_a_test_notices_is_killed(tmp_path: Path) -> None:
-    before = (layout.ROOT / MODULE).read_bytes()
-    done = started(tmp_path / "results.jsonl", "--module", "policies/deadlines", "--tests", TEST)
+def judged(results: Path, *arguments: str) -> tuple[int, str]:
+    """The status and the output of a run on ``MODULE`` that has exited."""
+    done = started(results, "--module", "policies/deadlines", "--tests", TEST, *arguments)
     output, _ = done.communicate(timeout=300)
-    rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert {row["state"] for row in rows} >= {"killed"}, output
-    assert {row["module"] for row in rows} == {MODULE}
+    return done.returncode, output
+
+
+def rows(results: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+
+
+def changed(results: Path, found: list[dict[str, Any]]) -> Path:
+    results.write_text("".join(json.dumps(row) + "\n" for row in found), encoding="utf-8")
+    return results
+
+
+def mutant(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["operator"], row["occurrence"], row["state"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """The rows of a run of all mutants of ``MODULE``."""
+    folder = tmp_path_factory.mktemp("whole")
+    before = (layout.ROOT / MODULE).read_bytes()
+    status, output = judged(folder / "results.jsonl")
     assert "| logic |" in output
-    assert done.returncode == (1 if "survived" in {row["state"] for row in rows} else 0)
+    assert status == (1 if "survived" in {row["state"] for row in rows(folder / "results.jsonl")} else 0), output
     assert (layout.ROOT / MODULE).read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["results.jsonl"]
+    assert [path.name for path in folder.iterdir()] == ["results.jsonl"]
+    return rows(folder / "results.jsonl")
 
 
-def test_a_resumed_run_judges_what_is_left_and_modules_that_have_changed(tmp_path: Path) -> None:
-    results, arguments = tmp_path / "results.jsonl", ("--module", "policies/deadlines", "--tests", TEST)
-    started(results, *arguments).communicate(timeout=300)
-    rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-    left, of_other_text, *others = rows
+def test_a_mutant_that_a_test_notices_is_killed(whole: list[dict[str, Any]]) -> None:
+    assert {row["state"] for row in whole} >= {"killed"}
+    assert {row["module"] for row in whole} == {MODULE}
+
+
+def test_a_resumed_run_judges_what_is_left_and_modules_that_have_changed(
+    tmp_path: Path, whole: list[dict[str, Any]]
+) -> None:
+    left, of_other_text, without_text, *others = whole
     kept = [{**row, "state": "kept"} for row in others]
-    rest = [{**of_other_text, "digest": "0"}, *kept]
-    results.write_text("".join(json.dumps(row) + "\n" for row in rest), encoding="utf-8")
-    started(results, *arguments, "--resume").communicate(timeout=300)
-    found = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    early = {key: value for key, value in without_text.items() if key != "digest"}
+    results = changed(tmp_path / "results.jsonl", [{**of_other_text, "digest": "0"}, early, *kept])
+    judged(results, "--resume")
+    found = rows(results)
     assert [row["state"] for row in found[: len(kept)]] == ["kept"] * len(kept)
-    again = {(row["operator"], row["occurrence"]): row["state"] for row in found[len(kept) :]}
-    assert again == {(row["operator"], row["occurrence"]): row["state"] for row in (left, of_other_text)}
+    assert {mutant(row) for row in found[len(kept) :]} == {mutant(row) for row in (left, of_other_text, without_text)}
 
 
-def test_survivors_are_judged_again_and_the_other_rows_stay(tmp_path: Path) -> None:
-    results, arguments = tmp_path / "results.jsonl", ("--module", "policies/deadlines", "--tests", TEST)
-    started(results, *arguments).communicate(timeout=300)
-    first, *others = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-    rest = [{**first, "state": "survived"}, *({**row, "state": "killed"} for row in others)]
-    results.write_text("".join(json.dumps(row) + "\n" for row in rest), encoding="utf-8")
-    started(results, *arguments, "--again").communicate(timeout=300)
-    found = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+def test_survivors_are_judged_again_and_the_other_rows_stay(tmp_path: Path, whole: list[dict[str, Any]]) -> None:
+    first, *others = whole
+    killed = [{**row, "state": "killed"} for row in others]
+    results = changed(tmp_path / "results.jsonl", [{**first, "state": "survived"}, *killed])
+    judged(results, "--again")
+    found = rows(results)
     assert [row["state"] for row in found[:-1]] == ["killed"] * len(others)
-    assert (found[-1]["operator"], found[-1]["state"]) == (first["operator"], first["state"])
+    assert mutant(found[-1]) == mutant(first)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

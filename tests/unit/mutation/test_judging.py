@@ -149,6 +149,12 @@ def test_a_survivor_with_a_reason_is_not_reported_and_not_counted() -> None:
     assert survivors.table(rows, known, "module")[2:] == ["| `logic/x.py` | 5 | 1 | 1 | 1 | 1 | 1 | 50% |"]
 
 
+def test_a_change_that_is_judged_anew_replaces_the_earlier_row() -> None:
+    rows = [row("survived", "a"), row("killed", "b"), row("survived", "c")]
+    assert survivors.latest([*rows, row("killed", "a")], 3) == [*rows[1:], row("killed", "a")]
+    assert survivors.latest(rows, 3) == rows
+
+
 def test_every_reason_is_about_a_line_that_is_still_there() -> None:
     """An entry about a line that has changed would hide nothing, and nobody would remove it."""
     for entry in survivors.load(layout.ROOT / "tests" / "mutation" / "survivors.toml"):
