@@ -187,16 +187,18 @@ class Session:
         seen = observer.seen(large["metadata"]["name"])
         self._submit([large], observer)
         observer.wait(lambda: bool(seen.pods), self._context.timeout(self._peer))
-        created: list[int] = []
+        began_beside = 0
 
         def is_incomplete() -> bool:
-            created.append(len(seen.pods))
-            return created[-1] < size
+            nonlocal began_beside
+            pods = len(seen.pods)
+            if pods < size:
+                began_beside = pods
+            return pods < size
 
         sample = self._singles(plan.BESIDE, observer, count, is_incomplete)
         # the last small job began while the large one had so many pods
-        beside = [pods for pods in created if pods < size]
-        yield replace(sample, extra={"pods_of_the_large_job": max(beside, default=0), "large": size})
+        yield replace(sample, extra={"pods_of_the_large_job": began_beside, "large": size})
         self._clear()
 
     def _growth(self, observer: Observer) -> Iterator[Sample]:
