@@ -1,4 +1,4 @@
-"""The credentials of requests, which the kubernetes client renews."""
+"""Where requests go, and their credentials, which the kubernetes client renews."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.shared import connection
-from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import CREDENTIALS_TTL
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import (
+    CREDENTIALS_TTL,
+    Connection,
+    Request,
+)
 from kubernetes import client
 
 
@@ -30,13 +34,15 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    """Responds to every request with the request's headers."""
+    """Responds to every request with the request's target and headers."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            data = json.dumps({key.lower(): value for key, value in self.headers.items()}).encode()
+            data = json.dumps(
+                {"target": self.path, **{key.lower(): value for key, value in self.headers.items()}}
+            ).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
@@ -81,3 +87,18 @@ def test_the_library_is_not_asked_at_each_request(token_client: RestClient, cloc
     for _ in range(5):
         assert token_client.request("GET", "/")["authorization"] == "Bearer 0"
     assert renewed == ["Bearer 0"]
+
+
+@pytest.mark.parametrize("prefix", ["", "/", "/k8s/clusters/c-1", "/k8s/clusters/c-1/"])
+def test_the_url_of_the_server_may_have_a_path(server: str, prefix: str) -> None:
+    made = Connection(client.ApiClient(client.Configuration(host=server + prefix)))
+    for query, text in ((None, ""), ({"limit": 5, "labelSelector": "a=b"}, "?limit=5&labelSelector=a%3Db")):
+        response = made.send(Request("GET", "/api/v1/pods", query=query))
+        assert response.json()["target"] == f"{prefix.rstrip('/')}/api/v1/pods{text}"
+
+
+def test_a_proxy_gets_the_whole_url(server: str) -> None:
+    configuration = client.Configuration(host="http://cluster.invalid:6443/prefix")
+    configuration.proxy = server
+    response = Connection(client.ApiClient(configuration)).send(Request("GET", "/api"))
+    assert response.json()["target"] == "http://cluster.invalid:6443/prefix/api"
