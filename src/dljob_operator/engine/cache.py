@@ -3,35 +3,52 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from dljob_operator.engine.packing import AsDict, Packing
 from dljob_operator.engine.predicates import Change, owner_uid, uid_of
 from dljob_operator.engine.transforms import Object
 
 _Name = tuple[str, str]
 
 
-class Store:
-    """Holds transformed objects. It is safe to use from several threads; callers must not change what it returns."""
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """One object, and the keys under which it is found."""
 
-    def __init__(self) -> None:
+    name: _Name
+    uid: str
+    owner: str | None
+    packed: Any
+
+
+class Store:
+    """Holds transformed objects. It is safe to use from several threads, of which one changes it; callers must not
+    change what it returns. `packing` is how it keeps them."""
+
+    def __init__(self, packing: Packing | None = None) -> None:
+        self._packing = packing or AsDict()
         self._lock = threading.Lock()
-        self._by_name: dict[_Name, Object] = {}
-        self._by_uid: dict[str, Object] = {}
-        self._by_owner: dict[str, dict[_Name, Object]] = {}
+        self._by_name: dict[_Name, _Record] = {}
+        self._by_uid: dict[str, _Record] = {}
+        self._by_owner: dict[str, dict[_Name, _Record]] = {}
 
     def __len__(self) -> int:
         return len(self._by_name)
 
     def get(self, uid: str) -> Object | None:
         with self._lock:
-            return self._by_uid.get(uid)
+            record = self._by_uid.get(uid)
+        return None if record is None else self._object(record)
 
-    def owned(self, uid: str) -> list[Object]:
-        """Return the objects that the object `uid` controls, sorted by name."""
+    def owned(self, uid: str, namespace: str | None = None) -> Sequence[Object]:
+        """Return the objects that the object `uid` controls, in a namespace ("" for none) or all, sorted by name."""
         with self._lock:
             owned = self._by_owner.get(uid, {})
-            return [owned[name] for name in sorted(owned)]
+            records = [owned[name] for name in sorted(owned) if namespace is None or name[0] == namespace]
+        return self._packing.unpack_all(record.packed for record in records)
 
     def owners(self) -> list[str]:
         """Return the UIDs of all controllers of the objects, sorted."""
@@ -41,7 +58,8 @@ class Store:
     def all(self) -> list[Object]:
         """Return all objects, sorted by name."""
         with self._lock:
-            return [self._by_name[name] for name in sorted(self._by_name)]
+            records = [self._by_name[name] for name in sorted(self._by_name)]
+        return list(self._packing.unpack_all(record.packed for record in records))
 
     def count(self, uid: str) -> int:
         """Return how many objects `uid` controls."""
@@ -53,18 +71,20 @@ class Store:
 
         If it has the name of a stored object with another UID, that one's deletion was missed and is the first change.
         """
+        record = self._record(obj)
         with self._lock:
-            old = self._put(obj)
-            if old is not None and uid_of(old) != uid_of(obj):
-                return [Change(old, None), Change(None, obj)]
-            return [Change(old, obj)]
+            replaced = self._put(record)
+        old = None if replaced is None else self._object(replaced)
+        if old is not None and uid_of(old) != uid_of(obj):
+            return [Change(old, None), Change(None, obj)]
+        return [Change(old, obj)]
 
     def remove(self, obj: Object) -> Change:
         """Remove a deleted object; `obj` is its last state."""
         with self._lock:
             known = self._by_name.get(_name(obj))
             # Another object may have this name already.
-            if known is not None and uid_of(known) == uid_of(obj):
+            if known is not None and known.uid == uid_of(obj):
                 self._drop(known)
             return Change(obj, None)
 
@@ -73,36 +93,42 @@ class Store:
         with self._lock:
             listed = {_name(obj): obj for obj in objs}
             gone = [
-                obj for name, obj in self._by_name.items() if name not in listed or uid_of(listed[name]) != uid_of(obj)
+                record
+                for name, record in self._by_name.items()
+                if name not in listed or uid_of(listed[name]) != record.uid
             ]
-            changes = [Change(obj, None) for obj in gone]
-            for obj in gone:
-                self._drop(obj)
-            changes += [Change(self._put(obj), obj) for obj in listed.values()]
+            changes = [Change(self._object(record), None) for record in gone]
+            for record in gone:
+                self._drop(record)
+            for obj in listed.values():
+                replaced = self._put(self._record(obj))
+                changes.append(Change(None if replaced is None else self._object(replaced), obj))
             return changes
 
-    def _put(self, obj: Object) -> Object | None:
-        name = _name(obj)
-        old = self._by_name.get(name)
+    def _record(self, obj: Object) -> _Record:
+        return _Record(_name(obj), uid_of(obj), owner_uid(obj), self._packing.pack(obj))
+
+    def _object(self, record: _Record) -> Object:
+        return self._packing.unpack(record.packed)
+
+    def _put(self, record: _Record) -> _Record | None:
+        old = self._by_name.get(record.name)
         if old is not None:
             self._drop(old)
-        self._by_name[name] = obj
-        self._by_uid[uid_of(obj)] = obj
-        owner = owner_uid(obj)
-        if owner is not None:
-            self._by_owner.setdefault(owner, {})[name] = obj
+        self._by_name[record.name] = record
+        self._by_uid[record.uid] = record
+        if record.owner is not None:
+            self._by_owner.setdefault(record.owner, {})[record.name] = record
         return old
 
-    def _drop(self, obj: Object) -> None:
-        name = _name(obj)
-        del self._by_name[name]
-        del self._by_uid[uid_of(obj)]
-        owner = owner_uid(obj)
-        if owner is not None:
-            siblings = self._by_owner[owner]
-            del siblings[name]
+    def _drop(self, record: _Record) -> None:
+        del self._by_name[record.name]
+        del self._by_uid[record.uid]
+        if record.owner is not None:
+            siblings = self._by_owner[record.owner]
+            del siblings[record.name]
             if not siblings:
-                del self._by_owner[owner]
+                del self._by_owner[record.owner]
 
 
 def _name(obj: Object) -> _Name:

@@ -33,8 +33,8 @@ from dljob_operator.engine import nesting
 from dljob_operator.engine.cache import Store
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, UntrustedServer, WatchStream
+from dljob_operator.engine.packing import AsDict, Packing
 from dljob_operator.engine.predicates import Change
-from dljob_operator.engine.string_pool import StringPool
 from dljob_operator.engine.transforms import Object, Transform
 from dljob_operator.engine.watch_health import LIST_AGAIN_AFTER, WatchHealth
 
@@ -77,6 +77,8 @@ class Source:
     """Whether users write these objects themselves, so that their nesting is checked."""
     page_size: int = PAGE_SIZE
     """Objects in one response of a list. An object may have 1.5 MB."""
+    packing: Callable[[], Packing] = AsDict
+    """How the store keeps the objects."""
 
 
 class Informer:
@@ -91,8 +93,7 @@ class Informer:
         self.source = source
         self.what = f"{what} in namespace {namespace}" if namespace else what
         self._log_fields = {"resource": what, "namespace": namespace or None}
-        self.store = Store()
-        self._strings = StringPool()
+        self.store = Store(source.packing())
         self.synced = threading.Event()
         self.has_synced = threading.Event()
         self.missing_now = False
@@ -218,7 +219,7 @@ class Informer:
                 lambda query: self._api.list_objects(path, query), self._selection, self.source.page_size
             ):
                 self._health.received()
-                items += [self._kept(obj) for obj in page["items"] if self._is_usable(obj)]
+                items += [self.source.transform(obj) for obj in page["items"] if self._is_usable(obj)]
         except ApiError as error:
             if error.status == 410:
                 raise _Expired from None
@@ -295,14 +296,12 @@ class Informer:
             raise ApiError(obj.get("code", 500), obj.get("reason", ""), message)
         if kind != "BOOKMARK":
             gone = kind == "DELETED" or self._is_unreadable(event) or not self._is_usable(obj)
-            changes = [self.store.remove(self.source.transform(obj))] if gone else self.store.put(self._kept(obj))
+            changes = (
+                [self.store.remove(self.source.transform(obj))] if gone else self.store.put(self.source.transform(obj))
+            )
             for change in changes:
                 self._on_change(change)
         self._version = obj["metadata"]["resourceVersion"]
-
-    def _kept(self, obj: Object) -> Object:
-        """What the cache keeps of a usable object."""
-        return self._strings.sharing(self.source.transform(obj))
 
     def _failed(self, error: str, *, rejected: bool = False) -> None:
         self._health.failed(error, rejected=rejected)

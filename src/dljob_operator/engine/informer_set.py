@@ -26,6 +26,7 @@ from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.informer import Informer, Source
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.orphans import DeletedJob, Orphan
+from dljob_operator.engine.packing import AsText
 from dljob_operator.engine.predicates import (
     Change,
     controller_of,
@@ -41,6 +42,7 @@ from dljob_operator.engine.requests import CacheView, target_name
 from dljob_operator.engine.resource_versions import ResourceVersionTracker, Written
 from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.transforms import Object
+from dljob_operator.json_texts import JsonTexts
 from dljob_operator.watches import GVK, Watch
 
 _LOG = logging.getLogger(__name__)
@@ -192,12 +194,13 @@ class InformerSet:
         for obj in objs:
             found = owned[uid_of(obj)]
             for batch_job in found.get(_BATCH_JOB, ()):
-                found[_POD] += self._owned_by(_POD, uid_of(batch_job), obj)
+                found[_POD] = JsonTexts.joined(found[_POD], self._owned_by(_POD, uid_of(batch_job), obj))
         return CacheView(owned, self._cluster_info.snapshot())
 
-    def _owned_by(self, name: str, uid: str, job: Object) -> list[Object]:
+    def _owned_by(self, name: str, uid: str, job: Object) -> JsonTexts:
         """Return the objects of the kind `name` that `uid` controls, in the namespace of `job`."""
-        return [obj for one in self._owned[name] for obj in one.store.owned(uid) if is_in_namespace_of(obj, job)]
+        namespace = job["metadata"].get("namespace") or ""
+        return JsonTexts.joined(*(one.store.owned(uid, namespace) for one in self._owned[name]))
 
     def _job_of(self, owner: str) -> str:
         """Return the UID of the job that owns the batch Job `owner`, or `owner` itself where that is no such Job."""
@@ -253,12 +256,13 @@ class InformerSet:
     def _source_of(self, kind: OwnedKind, namespace: str) -> Source:
         resource, transform = _resource_of(kind), transforms.owned(kind.cached or {})
         if not kind.remedy:
-            return Source(resource.plural, lambda: resource, transform, namespace, MANAGED)
+            return Source(resource.plural, lambda: resource, transform, namespace, MANAGED, packing=AsText)
         name = f"{kind.plural}.{kind.group}"
         return Source(
             *(name, lambda: find_resource(self._api, _gvk_of(kind)), transform, namespace, MANAGED),
             missing=f"the cluster has no {name}, and jobs wait for it: {kind.remedy}",
             optional=True,
+            packing=AsText,
             without="; the operator does not see when a group is deleted or changed",
         )
 

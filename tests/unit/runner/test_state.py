@@ -10,6 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 
 from dljob_operator.engine import transforms
 from dljob_operator.engine.cache import Store
+from dljob_operator.engine.packing import AsDict, AsText, Packing
 from dljob_operator.engine.predicates import Change, custom_predicate, object_fields, owned_predicate, owner_uid
 from dljob_operator.engine.resource_versions import ResourceVersionTracker
 
@@ -134,43 +135,44 @@ class TestWhatMatters:
         assert found == {"kind": None, "api_version": None, "namespace": None, "name": "n"}
 
 
+@pytest.mark.parametrize("packing", [AsDict, AsText])
 class TestStore:
-    def test_finds_by_uid_and_by_owner(self) -> None:
-        store = Store()
+    def test_finds_by_uid_and_by_owner(self, packing: type[Packing]) -> None:
+        store = Store(packing())
         first, second = (make("Pod", name, ownerReferences=owned_by("j")) for name in ("b", "a"))
         store.put(first)
         store.put(second)
         store.put(make("Pod", "c"))
         assert store.owned("j") == [second, first]
-        assert store.get("b-uid") is first
+        assert store.get("b-uid") == first
         assert store.owned("unknown") == []
 
-    def test_says_what_was_before(self) -> None:
-        store = Store()
+    def test_says_what_was_before(self, packing: type[Packing]) -> None:
+        store = Store(packing())
         old, new = make("Pod", "p"), make("Pod", "p", resourceVersion="2")
         assert store.put(old) == [Change(None, old)]
         assert store.put(new) == [Change(old, new)]
         assert store.remove(new) == Change(new, None)
         assert len(store) == 0
 
-    def test_a_new_object_of_the_same_name_is_no_change_of_the_old_one(self) -> None:
-        store = Store()
+    def test_a_new_object_of_the_same_name_is_no_change_of_the_old_one(self, packing: type[Packing]) -> None:
+        store = Store(packing())
         old, new = make("Pod", "p"), make("Pod", "p", uid="second")
         store.put(old)
         assert store.put(new) == [Change(old, None), Change(None, new)]
         assert store.get("p-uid") is None
         # The old one's deletion, reported late, does not take the new one out.
         store.remove(old)
-        assert store.get("second") is new
+        assert store.get("second") == new
 
-    def test_an_object_that_changes_hands_is_its_new_owners(self) -> None:
-        store = Store()
+    def test_an_object_that_changes_hands_is_its_new_owners(self, packing: type[Packing]) -> None:
+        store = Store(packing())
         store.put(make("Pod", "p", ownerReferences=owned_by("j")))
         store.put(make("Pod", "p", ownerReferences=owned_by("k")))
         assert (len(store.owned("j")), len(store.owned("k"))) == (0, 1)
 
-    def test_a_new_list_reports_what_appeared_changed_and_disappeared(self) -> None:
-        store = Store()
+    def test_a_new_list_reports_what_appeared_changed_and_disappeared(self, packing: type[Packing]) -> None:
+        store = Store(packing())
         gone, same, again = make("Pod", "gone"), make("Pod", "same"), make("Pod", "again")
         store.replace([gone, same, again])
         recreated, new = make("Pod", "again", uid="second"), make("Pod", "new")
