@@ -24,6 +24,7 @@ from dljob_operator.engine.cluster_info import ClusterInfoWatcher
 from dljob_operator.engine.discovery import Resource, find_resource
 from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.informer import Informer, Source
+from dljob_operator.engine.kind_index import KindIndex
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.orphans import DeletedJob, Orphan
 from dljob_operator.engine.packing import AsText
@@ -96,6 +97,7 @@ class InformerSet:
         self._events = events
         self._on_job = on_job
         self._seen = ResourceVersionTracker()
+        self._kinds_of = KindIndex[WatchedKind]()
         self._stopping = threading.Event()
         self._kinds = {target_name(watch): self._kind(watch) for watch in watches}
         self._owned = {kind.name: self._owned_informers(kind) for kind in _owned_kinds(watches, settings.gang)}
@@ -157,11 +159,7 @@ class InformerSet:
 
     def find(self, uid: str) -> tuple[WatchedKind, Object] | None:
         """Return a job and its kind."""
-        for kind in self._kinds.values():
-            obj = kind.get(uid)
-            if obj is not None:
-                return kind, obj
-        return None
+        return next(((kind, obj) for kind in self._kinds_of.of(uid) if (obj := kind.get(uid)) is not None), None)
 
     def jobs(self) -> Iterator[tuple[str, Object]]:
         """Yield all jobs with their targets' names."""
@@ -272,6 +270,7 @@ class InformerSet:
         self._note(change)
         self._on_job(target_name(kind.watch), change)
         uid = uid_of(change.obj)
+        (self._kinds_of.discard if change.new is None else self._kinds_of.add)(uid, kind)
         if change.new is None:
             self._events.discard(uid)
         elif custom_predicate(change):
@@ -291,13 +290,13 @@ class InformerSet:
                 self._owned_by_changed(self._job_of(owner), kind, change)
 
     def _owned_by_changed(self, owner: str, kind: OwnedKind, change: Change) -> None:
-        for target, watched in self._kinds.items():
+        for watched in self._kinds_of.of(owner):
             job = watched.get(owner)
             if job is not None and is_in_namespace_of(change.obj, job) and _watches_owned(watched.watch, kind):
                 version = None if change.new is None else version_of(change.new)
                 owned = sum(informer.store.count(owner) for informer in self._owned[kind.name])
                 cause = (uid_of(change.obj), version)
-                self._events.add(owner, flow_of(target, job), cause=cause, owned=owned)
+                self._events.add(owner, flow_of(target_name(watched.watch), job), cause=cause, owned=owned)
 
     def _cluster_info_changed(self) -> None:
         """Requeue all unfinished jobs, because any of them may wait for this change.
