@@ -4,7 +4,7 @@ No library's informer is used, for these reasons:
 
 - The Python client's `kubernetes.informer` (of 37.0; 33.1, which ansible-operator's image has, has none) keeps whole
   objects, as models. For a pod of one container an event took 2.0 ms of processor time and the object 42 KiB, and here,
-  parsed and reduced by a `Transform`, 0.03 ms and 6 KiB. A whole job of 4 pods takes this operator 14 ms
+  parsed, reduced by a `Transform` and kept as text, 0.03 ms and 1 KiB. A whole job of 4 pods takes this operator 10 ms
   (benchmarks/RESULTS.md). That informer also lists without pages, requests no bookmarks, notices no connection that has
   gone silent, reopens a failed watch without a pause, and does not report when its cache is complete.
 - The client's `Watch` without models is half of this module's `_read`: the list, the cache, the expired version, the

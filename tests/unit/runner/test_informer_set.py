@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import Any
 
@@ -199,6 +200,19 @@ def test_the_view_has_what_the_jobs_own_and_the_cluster_info() -> None:
     assert view.cluster_info == {"config_map": "tf-job-operator-config", "config_maps": [], "resources": []}
 
 
+@pytest.mark.parametrize("plural", ["pods", "services", "configmaps", "podgroups.scheduling.volcano.sh"])
+def test_a_view_has_the_texts_of_the_cache(monkeypatch: pytest.MonkeyPatch, plural: str) -> None:
+    """To encode the pods of a large job for each of its runs would take as long as to plan it."""
+    fed = Fed(gang=gang_scheduler("volcano"))
+    owned = pod("1", "ü")
+    fed.feed(plural, "ADDED", owned)
+    monkeypatch.setattr("dljob_operator.json_texts.json", None)
+    snapshot = fed.set.view([job("1")]).snapshot
+    assert snapshot is not None
+    (texts,) = (found.texts for found in snapshot["1"].values() if found)  # type: ignore[attr-defined]
+    assert [json.loads(text)["metadata"]["name"] for text in texts] == ["ü"]
+
+
 def test_the_kinds_that_a_role_declares_are_watched_too() -> None:
     fed = Fed(Watch(ECHO, vars={"dljob_owns": ["Service", "Deployment"]}))
     fed.feed(str(ECHO), "ADDED", job("1"))
@@ -225,6 +239,14 @@ def test_a_pod_of_another_namespace_is_not_the_jobs() -> None:
     view = fed.set.view([job("1")])
     assert view.snapshot is not None
     assert view.snapshot["1"]["Pod"] == []
+
+
+def test_nothing_is_left_of_a_deleted_job() -> None:
+    fed = Fed()
+    for uid in ("1", "2"):
+        fed.feed(str(ECHO), "ADDED", job(uid))
+    fed.feed(str(ECHO), "DELETED", job("1"))
+    assert (fed.set.find("1"), len(fed.set._kinds_of)) == (None, 1)
 
 
 def test_jobs_are_found_by_uid_and_kinds_by_target() -> None:
