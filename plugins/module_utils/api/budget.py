@@ -1,7 +1,7 @@
 """How long one reconcile may write, and how many writes at once; :mod:`..logic.policies.slices` limits the objects.
 
 The connections of a large job compete with those of a small one at the API server. On two cores, which the API server
-shared with everything else, a small job took 4.8 times as long beside one that wrote on eight connections, and 1.4 to
+shared with everything else, a small job took 4.8 times as long beside one that wrote on eight connections, and 1.2 to
 1.6 times as long beside one that kept to the congestion window and its pauses. A large job uses all connections, for
 longer, only as long as no user has changed a job, this one included.
 """

@@ -10,8 +10,9 @@ from typing import Any, cast
 
 from dljob_operator.engine.transforms import Object
 
-LARGEST = 4096
-"""Strings in a pool. Names and UIDs are in it too, so it is emptied when it is full; what is common soon returns."""
+LARGEST = 1024
+"""Strings in a pool. Names and UIDs are in it too, so it is emptied when it is full; what is common soon returns. Each
+kind has a pool of its own, and a larger one would go on growing for thousands of jobs."""
 LONGEST = 100
 """Characters; longer strings are hardly ever equal."""
 
