@@ -60,7 +60,7 @@ class Connection:
         return str(self._configuration.host)
 
     def send(self, request: Request, **options: Any) -> urllib3.BaseHTTPResponse:
-        """Return the response, whatever its status. ``options`` are those of urllib3's ``urlopen``.
+        """Return the response, whatever its status. ``options`` are those of urllib3's ``request``.
 
         Raises :class:`urllib3.exceptions.HTTPError` where there is no response.
         """
@@ -73,7 +73,7 @@ class Connection:
         if self.pool.proxy is not None:  # which needs the whole URL, or a tunnel
             return self.pool.request(request.method, self.server + path, body=data, headers=headers, **options)
         pool, prefix = self._server_pool()
-        return pool.urlopen(request.method, prefix + path, body=data, headers=headers, **options)
+        return pool.request(request.method, prefix + path, body=data, headers=headers, **options)
 
     def _server_pool(self) -> tuple[urllib3.HTTPConnectionPool, str]:
         """The connections to the server, and the path of its URL. It is the same pool each time, and to find it by the
