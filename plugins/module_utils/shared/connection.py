@@ -77,7 +77,7 @@ class Connection:
 
     def _server_pool(self) -> tuple[urllib3.HTTPConnectionPool, str]:
         """The connections to the server, and the path of its URL. It is the same pool each time, and to find it by the
-        URL would take a third of the cost of a request."""
+        URL would take a seventh of the cost of a request."""
         if self._direct is None:
             path = urllib3.util.parse_url(self.server).path or ""
             self._direct = self.pool.connection_from_url(self.server), path.rstrip("/")
