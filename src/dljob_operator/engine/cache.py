@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,10 +75,9 @@ class Store:
         record = self._record(obj)
         with self._lock:
             replaced = self._put(record)
-        old = None if replaced is None else self._object(replaced)
-        if old is not None and uid_of(old) != uid_of(obj):
-            return [Change(old, None), Change(None, obj)]
-        return [Change(old, obj)]
+        if replaced is not None and replaced.uid != record.uid:
+            return [self._change(replaced, None), Change(None, obj)]
+        return [self._change(replaced, obj)]
 
     def remove(self, obj: Object) -> Change:
         """Remove a deleted object; `obj` is its last state."""
@@ -88,22 +88,25 @@ class Store:
                 self._drop(known)
             return Change(obj, None)
 
-    def replace(self, objs: Iterable[Object]) -> list[Change]:
-        """Replace all objects by `objs` and return the changes, deletions first."""
+    def replace(self, objs: Iterable[Object]) -> Iterator[Change]:
+        """Replace all objects by `objs` and return the changes, deletions first.
+
+        Each object is packed before the next one is read, and a change is unpacked when it is read: of a list of all
+        pods only one page is in memory as dictionaries.
+        """
+        listed = {record.name: record for record in map(self._record, objs)}
         with self._lock:
-            listed = {_name(obj): obj for obj in objs}
             gone = [
-                record
-                for name, record in self._by_name.items()
-                if name not in listed or uid_of(listed[name]) != record.uid
+                record for name, record in self._by_name.items() if name not in listed or listed[name].uid != record.uid
             ]
-            changes = [Change(self._object(record), None) for record in gone]
             for record in gone:
                 self._drop(record)
-            for obj in listed.values():
-                replaced = self._put(self._record(obj))
-                changes.append(Change(None if replaced is None else self._object(replaced), obj))
-            return changes
+            replaced = [(self._put(record), record) for record in listed.values()]
+        deletions = (self._change(record, None) for record in gone)
+        return itertools.chain(deletions, (self._change(old, self._object(record)) for old, record in replaced))
+
+    def _change(self, old: _Record | None, new: Object | None) -> Change:
+        return Change(None if old is None else self._object(old), new)
 
     def _record(self, obj: Object) -> _Record:
         return _Record(_name(obj), uid_of(obj), owner_uid(obj), self._packing.pack(obj))

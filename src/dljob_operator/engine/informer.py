@@ -21,7 +21,7 @@ import math
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -211,22 +211,26 @@ class Informer:
                 return
 
     def _list(self, resource: Resource) -> str:
-        items: list[Object] = []
-        page: dict[str, Any] = {}
-        try:
+        version = ""
+
+        def listed() -> Iterator[Object]:
+            nonlocal version
             path = resource.collection(self.source.namespace)
             for page in pages(
                 lambda query: self._api.list_objects(path, query), self._selection, self.source.page_size
             ):
                 self._health.received()
-                items += [self.source.transform(obj) for obj in page["items"] if self._is_usable(obj)]
+                version = page["metadata"]["resourceVersion"]
+                yield from (self.source.transform(obj) for obj in page["items"] if self._is_usable(obj))
+
+        try:
+            changes = self.store.replace(listed())
         except ApiError as error:
             if error.status == 410:
                 raise _Expired from None
             raise
-        for change in self.store.replace(items):
+        for change in changes:
             self._on_change(change)
-        version: str = page["metadata"]["resourceVersion"]
         return version
 
     def _is_usable(self, obj: Object) -> bool:

@@ -20,6 +20,7 @@ from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.informer import Informer, Source
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, UntrustedServer
 from dljob_operator.engine.nesting import LIMIT, UNREADABLE
+from dljob_operator.engine.packing import AsText
 from dljob_operator.engine.predicates import Change
 from dljob_operator.engine.watch_health import LIST_AGAIN_AFTER
 
@@ -111,6 +112,24 @@ def test_a_watch_whose_peer_has_vanished_is_opened_again(monkeypatch: pytest.Mon
     with watching(respond) as (made, _):
         assert made.saw("second")
         assert made.names == ["first", "second"]
+
+
+def test_a_page_is_packed_before_the_next_one_is_read() -> None:
+    """All pods of a large cluster as dictionaries would be twice the operator's memory at its start."""
+    api = Served([page(pod("a", 1), token="b"), page(pod("b", 2))])
+    read: list[tuple[str, int]] = []
+
+    class Packs(AsText):
+        def pack(self, obj: dict[str, Any]) -> str:
+            read.append((obj["metadata"]["name"], len(api.listed)))
+            return super().pack(obj)
+
+    changes: list[Change] = []
+    resource = Resource("/api/v1", "pods")
+    source = Source("pods", lambda: resource, transforms.owned({}), packing=Packs)
+    Informer(api, source, changes.append)._list(resource)
+    assert read == [("a", 1), ("b", 2)]
+    assert [change.obj["metadata"]["name"] for change in changes] == ["a", "b"]
 
 
 def test_what_was_listed_and_what_the_watch_brings_share_their_strings() -> None:

@@ -176,7 +176,7 @@ class TestStore:
         gone, same, again = make("Pod", "gone"), make("Pod", "same"), make("Pod", "again")
         store.replace([gone, same, again])
         recreated, new = make("Pod", "again", uid="second"), make("Pod", "new")
-        changes = store.replace([same, recreated, new])
+        changes = list(store.replace([same, recreated, new]))
         assert changes == [
             Change(gone, None),
             Change(again, None),
