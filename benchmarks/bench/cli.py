@@ -8,7 +8,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,10 @@ from bench.peers import catalog, ours
 from bench.peers.base import Peer, PeerFailed
 from bench.session import BenchContext, Session
 from bench.summary import Samples
-from bench.workloads import FULL, QUICK
+from bench.workloads import FULL, QUICK, Sizes
 
 RESULTS = tools.ROOT / "benchmarks" / "RESULTS.md"
 SCRATCH = tools.ROOT / ".build" / "bench"
-NODES, QUICK_NODES = 44, 2  # a simulated node runs up to 250 pods
 _LEAST = 20.0  # minimum remaining seconds to start another session
 _SERVED = 60.0  # seconds for all definitions to be served
 
@@ -63,8 +62,13 @@ def lock_file(settings: Settings) -> Path:
     return settings.state_dir / "load.lock"
 
 
+def _sizes(options: argparse.Namespace) -> Sizes:
+    sizes = QUICK if options.quick else FULL
+    return replace(sizes, beside=options.beside or sizes.beside)
+
+
 def _run(options: argparse.Namespace, peers: Sequence[Peer], workloads: Sequence[str]) -> Bench:
-    bench = Bench.on_cluster(options.quick, options.minutes, options.output)
+    bench = Bench.on_cluster(_sizes(options), options.minutes, options.output)
     bench.peers = peers
     if options.resume:
         bench.resume(json.loads((SCRATCH / "samples.json").read_text()))
@@ -87,7 +91,6 @@ class Bench:
 
     context: BenchContext
     output: Path
-    quick: bool
     facts: dict[str, str]
     samples: list[Sample] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -96,11 +99,10 @@ class Bench:
     """Those of this run; the report names them besides the usual ones."""
 
     @classmethod
-    def on_cluster(cls, quick: bool, minutes: float, output: Path) -> Bench:
+    def on_cluster(cls, sizes: Sizes, minutes: float, output: Path) -> Bench:
         settings = settings_from()
         lifecycle.up(settings)
-        sizes, nodes = (QUICK, QUICK_NODES) if quick else (FULL, NODES)
-        nodes = ensure_nodes(settings, nodes)
+        nodes = ensure_nodes(settings, sizes.nodes)
         install_crds(Client(settings.kubeconfig))
         client = Client(settings.kubeconfig)
         account.prepare(client, SCRATCH / "kubeconfig")
@@ -108,7 +110,7 @@ class Bench:
             client, SCRATCH / "kubeconfig", SCRATCH, sizes, nodes, lambda text: print(text, flush=True),
             time.monotonic() + 60 * minutes,
         )  # fmt: skip
-        return cls(context, output, quick, machine.facts(client, nodes))
+        return cls(context, output, machine.facts(client, nodes))
 
     def say(self, text: str) -> None:
         self.context.say(text)
@@ -202,6 +204,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--peers", default="", metavar="NAMES", help="comma-separated (default: all)")
     add("--previous", type=Path, metavar="CHECKOUT", help="the operator of this checkout is a peer too, named previous")
     add("--resume", action="store_true", help="add to the samples of the previous run, of the same commit")
+    add("--beside", type=int, default=0, metavar="N", help="jobs beside a large one (default: as --quick, or 200)")
     add("--quick", action="store_true", help="tiny sizes, to test the harness; the times are meaningless")
     add("--output", type=Path, default=RESULTS, help="the report (default: benchmarks/RESULTS.md)")
     return parser

@@ -7,9 +7,11 @@ import json
 import ssl
 import tempfile
 import threading
+import time
 import urllib.parse
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,21 @@ class Client:
         except Refused as refusal:
             if refusal.status != 409:
                 raise
+
+    def delete_all(self, collection: str, body: dict[str, Any], timeout: float) -> None:
+        """Delete a collection, in several requests where one is too short for it: the API server ends it after 60 s.
+
+        Raises :class:`Refused`, also where a request that begins after ``timeout`` seconds is too short.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            is_last = time.monotonic() >= deadline
+            try:
+                self.request("DELETE", collection, body)
+                return
+            except Refused as refusal:
+                if refusal.status != HTTPStatus.GATEWAY_TIMEOUT or is_last:
+                    raise
 
     def each(self, calls: Sequence[tuple[str, str, Any, str]], width: int = 8) -> None:
         """Send requests, ``width`` at a time; raises the first error."""

@@ -110,15 +110,15 @@ class Session:
             if not self._context.throwaway and self._context.sizes.waits_for_end:
                 self._until(lambda: not self._client.exists(f"/api/v1/namespaces/{self._namespace}"), 120)
 
-    def _clear(self) -> None:
+    def _clear(self, timeout: float = 300.0) -> None:
         """Delete all jobs and their owned objects, without waiting for the garbage collector's 20 a second."""
         core = f"/api/v1/namespaces/{self._namespace}"
         for kind in self._kinds:
             path = workloads.collection(kind, self._namespace)
-            self._client.request("DELETE", path, {"propagationPolicy": "Background"})
-        self._client.request("DELETE", f"{core}/pods", {"gracePeriodSeconds": 0})
-        self._client.request("DELETE", f"{core}/services", {})
-        self._until(lambda: not self._left("pods") and not self._left("services"), 120)
+            self._client.delete_all(path, {"propagationPolicy": "Background"}, timeout)
+        self._client.delete_all(f"{core}/pods", {"gracePeriodSeconds": 0}, timeout)
+        self._client.delete_all(f"{core}/services", {}, timeout)
+        self._until(lambda: not self._left("pods") and not self._left("services"), timeout)
 
     def _left(self, plural: str) -> bool:
         return bool(self._client.request("GET", f"/api/v1/namespaces/{self._namespace}/{plural}?limit=1")["items"])

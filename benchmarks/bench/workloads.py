@@ -22,6 +22,8 @@ SMALLEST = 4
 class Sizes:
     """The size of each workload. ``quick`` only tests the harness."""
 
+    nodes: int = 44
+    """Simulated nodes at least: each runs up to 250 pods."""
     singles: int = 40
     """A single job takes 15 to 60 ms: the median of ten of them still varies by a third."""
     many: int = 100
@@ -33,7 +35,8 @@ class Sizes:
     large: int = 5000
     """Replicas of the PyTorchJob beside which small jobs are created: the size of MX_CONFIG allows about 3,500."""
     beside: int = 200
-    """Small jobs beside the large one at most: with fewer, their p99 would be the second slowest of all."""
+    """Small jobs beside the large one at most: with fewer, their p99 would be the second slowest of all. Even of 200 it
+    is the third slowest, which varies by half: ``--beside 1000`` tells more of the p99."""
     changes: int = 5
     idle_seconds: float = 10.0
     longest_rest: float = 120.0
@@ -48,6 +51,7 @@ class Sizes:
 
 FULL = Sizes()
 QUICK = Sizes(
+    nodes=2,
     singles=2,
     many=4,
     of_each_kind=2,

@@ -1,0 +1,33 @@
+"""The harness's client: a collection that the API server cannot delete within one request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bench.client import Client, Refused
+
+
+class Slow(Client):
+    """Needs several requests to delete a collection."""
+
+    def __init__(self, *statuses: int) -> None:
+        self.statuses = [*statuses, 200]
+
+    def raw(self, method: str, path: str, body: Any = None, content_type: str = "") -> tuple[int, bytes]:
+        assert (method, path, body) == ("DELETE", "/jobs", {"a": 1})
+        return self.statuses.pop(0), b"{}"
+
+
+def test_a_collection_is_deleted_in_several_requests() -> None:
+    client = Slow(504, 504)
+    client.delete_all("/jobs", {"a": 1}, 60)
+    assert not client.statuses
+
+
+@pytest.mark.parametrize(("timeout", "statuses", "left"), [(60, [403], 1), (0, [504, 504], 2)])
+def test_a_refusal_and_the_end_of_the_time_are_errors(timeout: float, statuses: list[int], left: int) -> None:
+    client = Slow(*statuses)
+    with pytest.raises(Refused, match=str(statuses[0])):
+        client.delete_all("/jobs", {"a": 1}, timeout)
+    assert len(client.statuses) == left
