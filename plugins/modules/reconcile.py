@@ -608,8 +608,8 @@ dljob:
         continues:
           description:
             - Whether the next reconcile continues the writes of this one. Where an engine watches, one reconcile
-              creates at most 1000 pods and writes for at most half a second, or for four seconds while no user changes
-              a job.
+              creates at most 1000 pods and writes for at most four seconds, or half a second once a user changes or
+              deletes the job.
           type: bool
         wrote:
           description:

@@ -1,9 +1,9 @@
 """How long one reconcile may write, and how many writes at once; :mod:`..logic.policies.slices` limits the objects.
 
 The connections of a large job compete with those of a small one at the API server. On two cores, which the API server
-shared with everything else, a small job took 4.8 times as long beside one that wrote on eight connections, and 1.2 to
-1.6 times as long beside one that kept to the congestion window and its pauses. A large job uses all connections, for
-longer, only as long as no user has changed a job, this one included.
+shared with everything else, a small job took 4.8 times as long beside one that wrote on eight connections, and 1.2
+times as long beside one that kept to the congestion window and its pauses. A large job uses all connections only as
+long as no user has changed a job, this one included.
 """
 
 from __future__ import annotations
@@ -11,59 +11,87 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ANY_JOB
 
 FIRST_SECONDS = 0.25
-"""For a job without pods. A new job is reconciled before all others, whatever its size, so this is the longest time by
-which one new job delays another on the same worker."""
+"""For a job without pods, beside others. A new job is reconciled before all others, whatever its size, so this is the
+longest time by which one new job delays another on the same worker."""
 SECONDS = 0.5
-"""For a job that has pods: the reconciles of large jobs take turns."""
-ALONE_SECONDS = 4.0
-"""For any job, until a user changes one. Between two reconciles of a large job nothing is written for 0.1 to 0.3 s: the
-engine waits for the cache, and the next reconcile plans anew."""
+"""For a job that a user changes or deletes meanwhile, or where the engine does not say whether a user did."""
+UNCHANGED_SECONDS = 4.0
+"""For a job that has pods, and for any job alone. Each reconcile of a large job reads and plans the whole job, 0.03 ms
+of a processor for each pod, and between two of them nothing is written for 0.1 to 0.3 s: the engine waits for the
+cache. The reconciles of large jobs take turns."""
 LEAST = 16
 """Writes that are never cut: a small job takes one reconcile, however slow the API server is."""
+LEAST_BESIDE_OTHERS = 1
+"""The same for a large job, while users wait for others: its pauses may be longer than the writes."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds for which a reconcile may write: at most, while its job is unchanged, and while all jobs are."""
+
+    changed: float
+    unchanged: float
+    alone: float = UNCHANGED_SECONDS
+
+
+OF_NEW_JOB = Times(FIRST_SECONDS, FIRST_SECONDS)
+OF_JOB_WITH_PODS = Times(SECONDS, UNCHANGED_SECONDS)
+
+
+@dataclass(frozen=True)
+class Users:
+    """What the engine knows of users' changes: whether they waited for other jobs when it took the job ``uid``, and
+    whether they have changed a job since. ``has_changed`` is that of :class:`..context.Context`."""
+
+    uid: str = ""
+    is_contended: bool = False
+    has_changed: Callable[[str], bool] | None = None
+
+    def may_have_changed_the_job(self) -> bool:
+        return self.has_changed is None or self.has_changed(self.uid)
+
+    def wait_for_others(self) -> bool:
+        return self.is_contended or (self.has_changed is not None and self.has_changed(ANY_JOB))
 
 
 class Budget:
-    """Permits writes until ``seconds`` have passed since its creation, and at least ``LEAST`` ones. Thread-safe.
+    """Permits some ``writes`` for one of the ``times`` since its creation, and at least ``LEAST`` ones. Thread-safe.
 
-    While the job ``is_alone`` it permits them for ``ALONE_SECONDS``. More than ``LEAST`` writes keep to the congestion
-    window of the client where the job ``is_contended`` from the start, or is alone no longer. Where ``is_alone`` is
-    ``None``, the engine does not say whether the job is alone.
+    More than ``LEAST`` writes are beside others where ``users`` wait for other jobs: then they keep to the congestion
+    window of the client.
     """
 
     def __init__(
-        self,
-        seconds: float,
-        is_contended: bool = False,
-        is_alone: Callable[[], bool] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        self, times: Times, writes: int, users: Users = Users(), clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._clock = clock
         self._began = clock()
-        self._seconds = seconds
-        self._is_contended = is_contended
-        self._is_alone = is_alone
+        self._times = times
+        self._is_large = writes > LEAST
+        self._users = users
         self._granted = 0
         self._lock = threading.Lock()
 
-    def in_window(self, writes: int) -> bool:
-        """Whether ``writes`` have to keep to the congestion window from now on."""
-        return writes > LEAST and (self._is_contended or (self._is_alone is not None and not self._is_alone()))
-
     @property
     def is_beside_others(self) -> bool:
-        """Whether it has permitted the writes of a large job, while users wait for other jobs."""
-        return self.in_window(self._granted)
+        """Whether these are the writes of a large job, and users wait for other jobs."""
+        return self._is_large and self._users.wait_for_others()
 
     def take(self) -> bool:
         """Whether one more write may start."""
         with self._lock:
-            if self._granted >= LEAST and self._clock() >= self._began + self._longest():
+            least = LEAST_BESIDE_OTHERS if self.is_beside_others else LEAST
+            if self._granted >= least and self._clock() >= self._began + self._longest():
                 return False
             self._granted += 1
             return True
 
     def _longest(self) -> float:
-        is_alone = not self._is_contended and self._is_alone is not None and self._is_alone()
-        return ALONE_SECONDS if is_alone else self._seconds
+        if self._users.may_have_changed_the_job():
+            return self._times.changed
+        return self._times.unchanged if self._users.wait_for_others() else self._times.alone

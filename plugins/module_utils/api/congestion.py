@@ -15,8 +15,8 @@ CLOSING = 0.7
 """What such a write leaves of the window."""
 WIDENING = 0.1
 """What a write that is not slow adds to a window below 1."""
-NARROWEST = 0.2
-"""The window never closes further: the pauses take four times as long as the writes."""
+NARROWEST = 0.1
+"""The window never closes further: the pauses take nine times as long as the writes."""
 LONGEST_PAUSE = 0.1
 """Seconds, however slow the API server is."""
 FORGETTING = 1.001

@@ -26,6 +26,7 @@ class Context:
     """The API server checks every object and stores none; no status and no Event is written."""
     is_contended: bool = False
     """When the engine took the job, users waited for others: a large one sends fewer writes at once."""
-    is_alone: Callable[[], bool] | None = None
-    """Whether no user has changed any job since: a large one may write for longer. ``None`` where it is not known."""
+    has_changed: Callable[[str], bool] | None = None
+    """Whether a user has changed the job with this UID since, or any job for ``ANY_JOB``: until then a large one may
+    write for longer. ``None`` where it is not known."""
     clock: Callable[[], datetime] = utc_now

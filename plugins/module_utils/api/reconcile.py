@@ -13,7 +13,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import budget as budgets
 from ansible_collections.dljob.operator.plugins.module_utils.api import nodes, routes
-from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
+from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget, Users
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
 from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption, any_framework
@@ -141,7 +141,7 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     if planned.presumes_current_spec and is_job_behind(context, parsed):
         return Outcome(resource, Plan(), True, False, "the cache has an older spec of the job", CACHE_REQUEUE)
     resolution = resolve(context, parsed, planned)
-    result = apply(context, writer, parsed, resolution, budget_for(context, observed))
+    result = apply(context, writer, parsed, resolution, budget_for(context, parsed, observed, resolution.plan))
     if planned.delete_job:
         if writer.delete_job():
             return Outcome(resource, planned, True, True, "its time to live is over", None)
@@ -211,13 +211,15 @@ def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) ->
     return plan_.plan(parsed.job, parsed.framework, observed, now, settings)
 
 
-def budget_for(context: Context, observed: Observed) -> Budget | None:
+def budget_for(context: Context, parsed: Parsed, observed: Observed, planned: Plan) -> Budget | None:
     """The time of the writes. Without an engine that watches, one reconcile writes everything."""
     if not context.reader.has_watch:
         return None
-    if not observed.pods:
-        return Budget(budgets.FIRST_SECONDS, context.is_contended or context.is_alone is None, context.is_alone)
-    return Budget(budgets.SECONDS, context.is_contended, context.is_alone)
+    changed = context.has_changed
+    times = budgets.OF_JOB_WITH_PODS if observed.pods else budgets.OF_NEW_JOB
+    is_contended = context.is_contended or (changed is None and not observed.pods)
+    users = Users(parsed.owner.uid, is_contended, changed)
+    return Budget(times, len(planned.pods) + len(planned.deletions), users)
 
 
 def resolve(context: Context, parsed: Parsed, planned: Plan) -> Resolution:

@@ -112,7 +112,7 @@ class Writer:
         return written
 
     def _each(self, items: Sequence[Item], write: Callable[[Item], object], budget: Budget | None) -> None:
-        self._api.executor.map(items, write, lambda: budget is not None and budget.in_window(len(items)))
+        self._api.executor.map(items, write, lambda: budget is not None and budget.is_beside_others)
 
     def _create(self, manifest: Resource, written: ApplyResult, budget: Budget | None = None) -> Resource | None:
         """Returns the object where the job has it already."""

@@ -1,7 +1,7 @@
-"""A count of users' changes that an engine shares with its workers while they reconcile.
+"""Counts of users' changes that an engine shares with its workers while they reconcile.
 
 A batch brings what the engine knew when it sent the batch. A large job may write for seconds, and meanwhile a user may
-delete it or create another job: the workers see the count of such changes in memory that all of them have in common.
+delete it or create another job: the workers see the counts of such changes in memory that all of them have in common.
 """
 
 from __future__ import annotations
@@ -11,17 +11,28 @@ import os
 import struct
 import tempfile
 import weakref
+import zlib
+from collections.abc import Iterable
 
+ANY_JOB = ""
+"""The key of the count of the changes of all jobs."""
+GROUPS = 1024
+"""Jobs whose keys have the same hash modulo this share a count: a change of one of them looks like one of the others.
+That only ends a slice of a large job early."""
 _COUNT = struct.Struct("=Q")
+_SIZE = _COUNT.size * (1 + GROUPS)
 
 
 class ChangeCounter:
-    """A number in shared memory. One process increments it, one thread at a time; the others only compare it."""
+    """Numbers in shared memory: of changes of all jobs, and of each job. A key is the UID of a job.
+
+    One process increments them, one thread at a time; the others only compare them.
+    """
 
     def __init__(self, fd: int) -> None:
         """Map the file of a counter of another process and own its descriptor. A fork keeps the mapping."""
         os.set_inheritable(fd, False)
-        self._memory = mmap.mmap(fd, _COUNT.size)
+        self._memory = mmap.mmap(fd, _SIZE)
         self.fd = fd
         """For the process that gets a counter of its own on this memory."""
         weakref.finalize(self, os.close, fd)
@@ -37,12 +48,22 @@ class ChangeCounter:
         else:
             with tempfile.TemporaryFile() as file:
                 fd = os.dup(file.fileno())
-        os.truncate(fd, _COUNT.size)
+        os.truncate(fd, _SIZE)
         return cls(fd)
 
-    @property
-    def value(self) -> int:
-        return int(_COUNT.unpack_from(self._memory)[0])
+    def count(self, key: str = ANY_JOB) -> int:
+        """How many changes of the job there were, or of any job."""
+        return int(_COUNT.unpack_from(self._memory, _offset(key))[0])
 
-    def increment(self) -> None:
-        _COUNT.pack_into(self._memory, 0, self.value + 1)
+    def counts(self, keys: Iterable[str]) -> dict[str, int]:
+        """The counts of some jobs and of all."""
+        return {key: self.count(key) for key in (ANY_JOB, *keys)}
+
+    def increment(self, key: str) -> None:
+        """A user has changed or deleted the job."""
+        for each in (key, ANY_JOB):
+            _COUNT.pack_into(self._memory, _offset(each), self.count(each) + 1)
+
+
+def _offset(key: str) -> int:
+    return _COUNT.size * (1 + zlib.crc32(key.encode()) % GROUPS) if key else 0

@@ -36,8 +36,9 @@ class Declaration:
 class Batch:
     """One batch of jobs of one target, as the API server returns them; what they own and the cluster info as in
     :mod:`.cache_snapshot`. Without a declaration it is for the role that the worker runs. A batch that ``is_contended``
-    was taken while users waited for other jobs. ``is_alone`` says at any time whether no user has changed a job since;
-    it is ``None`` where the engine does not say."""
+    was taken while users waited for other jobs. ``has_changed`` says at any time whether a user has changed one of
+    these jobs since, by its UID, or any job, by ``ANY_JOB`` of :mod:`.change_counter`; it is ``None`` where the engine
+    does not say."""
 
     target: str
     jobs: Sequence[Mapping[str, Any]]
@@ -45,7 +46,7 @@ class Batch:
     cluster_info: Published | None
     declaration: Declaration | None = None
     is_contended: bool = False
-    is_alone: Callable[[], bool] | None = None
+    has_changed: Callable[[str], bool] | None = None
 
 
 class WorkSource(Protocol):

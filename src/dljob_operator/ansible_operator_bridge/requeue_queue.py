@@ -58,9 +58,9 @@ class RequeueQueue:
     """A queue for several threads. `clock` returns monotonic seconds."""
 
     def __init__(
-        self, clock: Callable[[], float] = time.monotonic, on_change: Callable[[], object] = lambda: None
+        self, clock: Callable[[], float] = time.monotonic, on_change: Callable[[str], object] = lambda key: None
     ) -> None:
-        """`on_change` is called for each change and each deletion of a job, one call at a time."""
+        """`on_change` is called with the key for each change and each deletion of a job, one call at a time."""
         self._clock = clock
         self._on_change = on_change
         self._schedule = Schedule(clock)
@@ -83,7 +83,7 @@ class RequeueQueue:
         """Handle a change. `urgent` means that the job itself changed, which ansible-operator observes too."""
         with self._changed:
             if urgent:
-                self._on_change()
+                self._on_change(key)
             job = self._jobs.get(key)
             if job is None and urgent:
                 self._expire_new()
@@ -102,7 +102,7 @@ class RequeueQueue:
     def discard(self, key: str) -> None:
         """Remove a deleted job."""
         with self._changed:
-            self._on_change()
+            self._on_change(key)
             self._jobs.pop(key, None)
             self._forget_new(key)
             self._schedule.discard(key)

@@ -119,7 +119,7 @@ class Controller:
         """Reconcile the jobs `keys`, all of one kind, and mark each as done in the queue."""
         ordinary: list[Object] = []
         of_kind: WatchedKind | None = None
-        changes = self._runner.changes.value  # a change after this may be missing in what the cache returns
+        changes = self._runner.changes.counts(keys)  # a change after this may be missing in what the cache returns
         for key in keys:
             found = self._informers.find(key)
             if found is None:
@@ -163,7 +163,7 @@ class Controller:
                 outcome = JobOutcome(False, f"cannot remove the finalizer: {error}")
         self._concluder.conclude(kind.watch, obj, outcome, result)
 
-    def _run(self, kind: WatchedKind, objs: Sequence[Object], changes: int) -> None:
+    def _run(self, kind: WatchedKind, objs: Sequence[Object], changes: Mapping[str, int]) -> None:
         timeout, cache = self._settings.run_timeout, self._informers.view(objs)
         if len(objs) == 1 and not kind.watch.long_lived:
             request = request_for_one(kind.watch, objs[0], cache, timeout)

@@ -63,14 +63,14 @@ class _Item:
 class WorkQueue:
     """A queue for `threads` threads. `clock` returns monotonic seconds.
 
-    `on_change` is called for each change by a user and each deletion of a job, one call at a time.
+    `on_change` is called with the key for each change by a user and each deletion of a job, one call at a time.
     """
 
     def __init__(
         self,
         clock: Callable[[], float] = time.monotonic,
         threads: int = 1,
-        on_change: Callable[[], object] = lambda: None,
+        on_change: Callable[[str], object] = lambda key: None,
     ) -> None:
         self._clock = clock
         self._on_change = on_change
@@ -111,7 +111,7 @@ class WorkQueue:
             item = self._items.setdefault(key, _Item(flow))
             if urgent:
                 self._changes.note(key)
-                self._on_change()
+                self._on_change(key)
             else:
                 item.settle = SETTLE + SETTLE_EACH * owned
             if item.state is _State.RUNNING:
@@ -131,7 +131,7 @@ class WorkQueue:
     def discard(self, key: str) -> None:
         """Remove a deleted job; a run in progress ends by itself."""
         with self._changed:
-            self._on_change()
+            self._on_change(key)
             self._items.pop(key, None)
             self._schedule.discard(key)
             self._lines.discard(key)

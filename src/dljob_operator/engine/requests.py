@@ -51,11 +51,11 @@ def target_name(watch: Watch, *, finalizing: bool = False) -> str:
     return f"{watch.gvk} finalizer" if own else str(watch.gvk)
 
 
-def beside_others(request: RunRequest, *, is_contended: bool, changes: int, threads: int) -> RunRequest:
+def beside_others(request: RunRequest, *, is_contended: bool, changes: Mapping[str, int], threads: int) -> RunRequest:
     """Return the request with what a large job has to know of other jobs; see RunRequest.
 
     On one thread everything waits for the run of a large job, also jobs whose pods have changed: it does not get the
-    count of users' `changes`, so that its runs stay short.
+    counts of users' `changes`, so that its runs stay short.
     """
     return replace(request, is_contended=is_contended, changes=changes if threads > 1 else None)
 

@@ -25,7 +25,7 @@ class PipeWorkSource:
         declarations: Mapping[str, Declaration] | None = None,
         changes: ChangeCounter | None = None,
     ) -> None:
-        """`declarations` are those of the targets that share the worker; `changes` is the engine's count."""
+        """`declarations` are those of the targets that share the worker; `changes` are the engine's counts."""
         self._work_fd = work_fd
         self._result_fd = result_fd
         self._declarations = declarations or {}
@@ -46,12 +46,12 @@ class PipeWorkSource:
                     request.cluster_info,
                     self._declarations.get(request.target),
                     request.is_contended,
-                    self._is_alone(request.changes),
+                    self._has_changed(request.changes),
                 )
 
-    def _is_alone(self, before: int | None) -> Callable[[], bool] | None:
+    def _has_changed(self, before: Mapping[str, int] | None) -> Callable[[str], bool] | None:
         changes = self._changes
-        return None if changes is None or before is None else lambda: changes.value == before
+        return None if changes is None or before is None else lambda key: changes.count(key) != before[key]
 
     def report_partial(self, result: Mapping[str, Any]) -> None:
         self._send({"is_partial": True}, result)

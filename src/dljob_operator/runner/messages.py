@@ -64,8 +64,8 @@ class RunRequest:
     `engine.cluster_info`. `timeout` is in seconds. `facts` says whether to gather facts before a role, which takes a
     second; a playbook decides that itself. A `long_lived` request is for a worker, which uses only its `dljob_batch`.
     `is_contended` says that others have just begun to wait for the API server too: a worker sends fewer writes at once.
-    `changes` is the client's count of users' changes before the engine read the jobs: until it grows, a worker may
-    write for longer. None is no count.
+    `changes` are the client's counts of users' changes, of each job and of all, before the engine read the jobs: until
+    they grow, a worker may write for longer. None is no count.
     """
 
     target: str
@@ -77,7 +77,7 @@ class RunRequest:
     facts: bool = False
     long_lived: bool = False
     is_contended: bool = False
-    changes: int | None = None
+    changes: Mapping[str, int] | None = None
 
     def to_body(self) -> bytes:
         data = {

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api import budget
-from ansible_collections.dljob.operator.plugins.module_utils.api.budget import LEAST, Budget
+from ansible_collections.dljob.operator.plugins.module_utils.api.budget import (
+    LEAST,
+    LEAST_BESIDE_OTHERS,
+    Budget,
+    Times,
+    Users,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ANY_JOB
+
+TIMES = Times(changed=0.5, unchanged=2.0, alone=4.0)
+OWN, OTHER = "u-1", "u-2"
+SMALL, LARGE = LEAST, LEAST + 1
 
 
 class Clock:
@@ -13,72 +25,87 @@ class Clock:
         return self.now
 
 
-def test_writes_end_when_the_time_is_over() -> None:
-    clock = Clock()
-    limit = Budget(0.5, clock=clock)
-    clock.now = 0.49
-    assert all(limit.take() for _ in range(10 * LEAST))
-    clock.now = 0.5
-    assert not limit.take()
+class Changes:
+    """What users have changed."""
+
+    def __init__(self, *changed: str) -> None:
+        self.changed = set(changed)
+
+    def __call__(self, key: str) -> bool:
+        return bool(self.changed) if key == ANY_JOB else key in self.changed
 
 
-def test_a_small_job_is_written_at_once_however_slow_the_api_server_is() -> None:
-    clock = Clock()
-    limit = Budget(0.5, clock=clock)
-    clock.now = 60.0
-    assert [limit.take() for _ in range(LEAST + 2)] == [True] * LEAST + [False] * 2
+def ends_at(limit: Budget, clock: Clock, seconds: float) -> bool:
+    """Whether it permits writes until then, and none later."""
+    clock.now = seconds - 0.01
+    before = all(limit.take() for _ in range(LEAST + 1))
+    clock.now = seconds
+    return before and not limit.take()
 
 
 def test_the_times_are_those_of_the_documentation() -> None:
     """docs/architecture.md and docs/reliability.md promise them to the users of other jobs."""
-    for seconds, expected in [(budget.FIRST_SECONDS, 0.25), (budget.SECONDS, 0.5)]:
-        clock = Clock()
-        limit = Budget(seconds, clock=clock)
-        clock.now = expected
-        assert [limit.take() for _ in range(LEAST + 1)] == [True] * LEAST + [False]
-        clock.now = expected - 0.01
-        assert limit.take()
+    assert Times(changed=0.25, unchanged=0.25, alone=4.0) == budget.OF_NEW_JOB
+    assert Times(changed=0.5, unchanged=4.0, alone=4.0) == budget.OF_JOB_WITH_PODS
 
 
-def test_only_the_writes_of_a_large_job_keep_to_the_window() -> None:
-    assert not Budget(1.0).in_window(10 * LEAST)
-    assert not Budget(1.0, is_contended=True).in_window(LEAST)
-    assert Budget(1.0, is_contended=True).in_window(LEAST + 1)
-
-
-def test_a_large_job_is_beside_others_once_it_has_more_writes_than_a_small_one() -> None:
-    limit, alone = Budget(60.0, is_contended=True), Budget(60.0)
-    for number in range(LEAST + 2):
-        assert (limit.is_beside_others, alone.is_beside_others) == (number > LEAST, False)
-        assert limit.take()
-        assert alone.take()
-
-
-def test_a_job_alone_writes_for_longer_until_a_user_changes_one() -> None:
-    assert budget.ALONE_SECONDS == 4.0, "docs/architecture.md and docs/reliability.md promise it to the users of others"
-    clock, changed = Clock(), False
-    limit = Budget(0.5, is_alone=lambda: not changed, clock=clock)
-    clock.now = 3.99
-    assert all(limit.take() for _ in range(10 * LEAST))
-    assert not limit.in_window(LEAST + 1)
-    changed = True
-    assert not limit.take()
-    assert limit.in_window(LEAST + 1)
-    assert not limit.in_window(LEAST)
-    changed = False
-    clock.now = 4.0
-    assert not limit.take()
-
-
-def test_a_change_leaves_a_job_the_time_that_it_has_beside_others() -> None:
+@pytest.mark.parametrize(
+    ("changed", "is_contended", "seconds"),
+    [
+        ([], False, TIMES.alone),
+        ([], True, TIMES.unchanged),
+        ([OTHER], False, TIMES.unchanged),
+        ([OTHER], True, TIMES.unchanged),
+        ([OWN], False, TIMES.changed),
+        ([OTHER, OWN], True, TIMES.changed),
+    ],
+    ids=["alone", "beside others", "alone no longer", "beside others that change", "changed", "changed beside others"],
+)
+@pytest.mark.parametrize("writes", [SMALL, LARGE])
+def test_writes_end_when_the_time_is_over(changed: list[str], is_contended: bool, seconds: float, writes: int) -> None:
     clock = Clock()
-    limit = Budget(0.5, is_alone=lambda: False, clock=clock)
-    clock.now = 0.49
-    assert all(limit.take() for _ in range(10 * LEAST))
+    assert ends_at(Budget(TIMES, writes, Users(OWN, is_contended, Changes(*changed)), clock), clock, seconds)
 
 
-def test_a_job_beside_others_is_not_alone_for_the_lack_of_further_changes() -> None:
+def test_without_knowledge_of_changes_writes_end_after_the_shortest_time() -> None:
     clock = Clock()
-    limit = Budget(0.5, is_contended=True, is_alone=lambda: True, clock=clock)
-    clock.now = 0.5
-    assert [limit.take() for _ in range(LEAST + 1)] == [True] * LEAST + [False]
+    assert ends_at(Budget(TIMES, LARGE, Users(OWN), clock), clock, TIMES.changed)
+
+
+@pytest.mark.parametrize("is_contended", [True, False])
+def test_a_job_that_is_changed_while_it_writes_stops(is_contended: bool) -> None:
+    clock, changes = Clock(), Changes()
+    limit = Budget(TIMES, LARGE, Users(OWN, is_contended, changes), clock)
+    clock.now = 1.0
+    assert all(limit.take() for _ in range(10 * LEAST))
+    changes.changed.add(OTHER)
+    assert limit.take()
+    changes.changed.add(OWN)
+    assert not limit.take()
+
+
+@pytest.mark.parametrize(
+    ("writes", "is_contended", "least"),
+    [(SMALL, False, LEAST), (SMALL, True, LEAST), (LARGE, False, LEAST), (LARGE, True, LEAST_BESIDE_OTHERS)],
+)
+def test_some_writes_are_never_cut_however_slow_the_api_server_is(writes: int, is_contended: bool, least: int) -> None:
+    clock = Clock()
+    limit = Budget(TIMES, writes, Users(OWN, is_contended, Changes()), clock)
+    clock.now = 60.0
+    assert [limit.take() for _ in range(least + 2)] == [True] * least + [False] * 2
+
+
+@pytest.mark.parametrize(("writes", "beside"), [(SMALL, False), (LARGE, True)])
+def test_only_the_writes_of_a_large_job_are_beside_others(writes: int, beside: bool) -> None:
+    assert not Budget(TIMES, writes).is_beside_others
+    assert not Budget(TIMES, writes, Users(OWN, has_changed=Changes())).is_beside_others
+    assert Budget(TIMES, writes, Users(OWN, is_contended=True)).is_beside_others is beside
+    assert Budget(TIMES, writes, Users(OWN, has_changed=Changes(OTHER))).is_beside_others is beside
+
+
+def test_a_large_job_is_beside_others_once_a_user_changes_one() -> None:
+    changes = Changes()
+    limit = Budget(TIMES, LARGE, Users(OWN, has_changed=changes))
+    assert not limit.is_beside_others
+    changes.changed.add(OTHER)
+    assert limit.is_beside_others

@@ -12,6 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.congestion impo
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ANY_JOB
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from support.builders import MXNET, NOW, UID, mxjob
 from support.recording_api import Api
@@ -22,19 +23,19 @@ TOTAL = 3 * budget.LEAST + 5
 class Watched:
     """A job whose owned objects an engine watches; no reconcile has time for more than the least number of writes."""
 
-    def __init__(self, refuses: dict[str, ApiError] | None = None) -> None:
-        self.job = mxjob("large").v1().workers(TOTAL - 1).resource()
+    def __init__(self, refuses: dict[str, ApiError] | None = None, workers: int = TOTAL - 1) -> None:
+        self.job = mxjob("large").v1().workers(workers).resource()
         self.api = Api(refuses)
         self.reasons: list[str] = []
 
-    def reconcile(self, is_contended: bool = False, is_alone: Callable[[], bool] | None = None) -> Outcome:
+    def reconcile(self, is_contended: bool = False, has_changed: Callable[[str], bool] | None = None) -> Outcome:
         owned = {"Pod": self.pods(), "Service": [made for made in self.api.made if made["kind"] == "Service"]}
         context = Context(
             self.api,
             Reader(self.api, {UID: owned}),
             clock=lambda: NOW,
             is_contended=is_contended,
-            is_alone=is_alone,
+            has_changed=has_changed,
         )
         outcome = reconcile(context, self.job, MXNET)
         if self.api.status is not None:
@@ -52,8 +53,9 @@ class Watched:
 
 @pytest.fixture(autouse=True)
 def _no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget, "SECONDS", 0.0)
-    monkeypatch.setattr(budget, "FIRST_SECONDS", 0.0)
+    for times in ("OF_NEW_JOB", "OF_JOB_WITH_PODS"):
+        monkeypatch.setattr(budget, times, budget.Times(0.0, 0.0, 0.0))
+    monkeypatch.setattr(budget, "LEAST_BESIDE_OTHERS", budget.LEAST)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_a_large_job_keeps_to_the_window_when_users_wait_for_others_or_it_is_new
     for _ in range(pods):
         watched.reconcile()
     monkeypatch.setattr(BoundedExecutor, "map", record)
-    watched.reconcile(is_contended, None if is_alone is None else lambda: is_alone)
+    watched.reconcile(is_contended, None if is_alone is None else lambda uid: not is_alone)
     assert calls[0] is in_window
 
 
@@ -92,14 +94,21 @@ def test_a_large_job_keeps_to_the_window_when_users_wait_for_others_or_it_is_new
 def test_a_large_job_pauses_between_its_writes_while_users_wait_for_others(
     monkeypatch: pytest.MonkeyPatch, is_contended: bool
 ) -> None:
-    monkeypatch.setattr(budget, "FIRST_SECONDS", 60.0)
+    monkeypatch.setattr(budget, "OF_NEW_JOB", budget.Times(60.0, 60.0))
     pauses: list[float] = []
     monkeypatch.setattr(writer.time, "sleep", pauses.append)
     monkeypatch.setattr(CongestionWindow, "pause", 0.007)
     watched = Watched()
-    watched.reconcile(is_contended, lambda: True)
+    watched.reconcile(is_contended, lambda uid: False)
     assert len(watched.pods()) == TOTAL
-    assert pauses == ([0.007] * (TOTAL - budget.LEAST) if is_contended else [])
+    assert pauses == ([0.007] * TOTAL if is_contended else [])
+
+
+def test_a_small_job_never_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer.time, "sleep", lambda seconds: pytest.fail("it pauses"))
+    watched = Watched(workers=budget.LEAST - 1)
+    watched.reconcile(True, lambda uid: True)
+    assert len(watched.pods()) == budget.LEAST
 
 
 def test_each_reconcile_writes_a_slice_and_reports_the_progress() -> None:
@@ -112,6 +121,20 @@ def test_each_reconcile_writes_a_slice_and_reports_the_progress() -> None:
         "",
     ]
     assert len(watched.pods()) == TOTAL
+
+
+def test_a_job_that_has_pods_writes_longer_until_it_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not until another is; the first pods of a new one come before everything, so that it always stays short."""
+    monkeypatch.setattr(budget, "OF_JOB_WITH_PODS", budget.Times(0.0, 60.0, 60.0))
+
+    def created(*changed: str) -> int:
+        watched = Watched()
+        watched.reconcile()
+        assert len(watched.pods()) == budget.LEAST
+        watched.reconcile(True, lambda uid: uid in changed or (uid == ANY_JOB and bool(changed)))
+        return len(watched.pods())
+
+    assert (created(), created("another"), created(UID)) == (TOTAL, TOTAL, 2 * budget.LEAST)
 
 
 def test_one_event_reports_the_creation() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api import budget as budgets
 from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
-from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
+from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget, Times
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote
@@ -73,7 +73,7 @@ def present(name: str, **metadata: Any) -> dict[str, Any]:
 
 def over() -> Budget:
     """A budget of which only the writes that are never cut are left."""
-    return Budget(-1.0)
+    return Budget(Times(-1.0, -1.0), budgets.LEAST)
 
 
 # --- creation

@@ -34,14 +34,14 @@ def test_a_reconcile_knows_whether_users_wait_for_others(monkeypatch: pytest.Mon
         contexts.append(context)
         yield [], True
 
-    def is_alone() -> bool:
-        return True
+    def has_changed(uid: str) -> bool:
+        return uid == "1"
 
     monkeypatch.setattr(reconcile, "reconcile_all", record)
     monkeypatch.setattr(reconcile, "_frameworks", lambda arguments, read: {})
-    source = OneBatch(Batch("t", [{}], None, None, is_contended=True, is_alone=is_alone))
+    source = OneBatch(Batch("t", [{}], None, None, is_contended=True, has_changed=has_changed))
     own = {"cloud": "", "config_map": "c", "cluster_domain": "d"}
     action = reconcile.ActionModule.__new__(reconcile.ActionModule)
     assert action._serve(source, Api(), own) == {"changed": False}
-    assert [(context.is_contended, context.is_alone) for context in contexts] == [(True, is_alone)]
+    assert [(context.is_contended, context.has_changed) for context in contexts] == [(True, has_changed)]
     assert len(source.reported) == 1

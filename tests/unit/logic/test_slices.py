@@ -53,7 +53,7 @@ def test_a_large_job_is_created_in_slices(cluster: SlicedCluster) -> None:
     assert [plan.missing_pods for plan in plans] == [TOTAL, TOTAL - slices.LARGEST, TOTAL - 2 * slices.LARGEST, 0]
 
 
-@pytest.mark.parametrize(("window", "pods"), [(None, slices.LARGEST), (1, 64), (2, 128), (32, slices.LARGEST)])
+@pytest.mark.parametrize(("window", "pods"), [(None, slices.LARGEST), (1, 256), (2, 512), (32, slices.LARGEST)])
 def test_a_slice_beside_other_jobs_is_for_each_write_at_a_time(window: int | None, pods: int) -> None:
     assert slices.largest_slice(window) == pods
 

@@ -35,12 +35,14 @@ _STAYS = """
                         os._exit(7)
                     time.sleep(job.get("sleep", 0))
                     if job.get("watches"):
-                        alone = [work.is_alone()]
+                        uid = job["uid"]
+                        before = [work.has_changed(uid), work.has_changed("")]
                         work_source.report_partial({"changed": True, "dljob": {"jobs": []}})
                         deadline = time.monotonic() + 20
-                        while work.is_alone() and time.monotonic() < deadline:
+                        while not work.has_changed("") and time.monotonic() < deadline:
                             time.sleep(0.01)
-                        jobs.append({"uid": job["uid"], "ok": True, "message": str([*alone, work.is_alone()])})
+                        found = [*before, work.has_changed(uid), work.has_changed("")]
+                        jobs.append({"uid": uid, "ok": True, "message": str(found)})
                         continue
                     message = f"{os.getpid()} {number} {task_vars['greeting']} {sorted(work.owned or {})} {work.is_contended}"
                     jobs.append({"uid": job["uid"], "ok": not job.get("bad"), "message": message})
@@ -87,12 +89,13 @@ def test_one_worker_serves_several_requests(warm: RunnerClient) -> None:
     assert message_words(warm.run(replace(ask(), is_contended=True)))[4] == "True"
 
 
-def test_a_worker_sees_a_users_change_while_it_runs(warm: RunnerClient) -> None:
-    results = warm.results(replace(ask({"watches": True}), changes=warm.changes.value))
+@pytest.mark.parametrize(("changed", "own"), [("0", True), ("other", False)])
+def test_a_worker_sees_a_users_change_while_it_runs(warm: RunnerClient, changed: str, own: bool) -> None:
+    results = warm.results(replace(ask({"watches": True}), changes=warm.changes.counts(["0"])))
     assert next(results).is_partial, "the run has begun"
-    warm.changes.increment()
+    warm.changes.increment(changed)
     (last,) = results
-    assert last.reports[0]["jobs"][0]["message"] == "[True, False]"
+    assert last.reports[0]["jobs"][0]["message"] == str([False, False, own, True])
 
 
 def test_concurrent_requests_have_two_workers(warm: RunnerClient) -> None:

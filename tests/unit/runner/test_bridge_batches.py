@@ -240,14 +240,14 @@ def test_while_a_user_changes_another_job_writes_are_held_back(bridge: Bridge) -
     assert [request.is_contended for request in bridge.runs.requests] == [False, True]
 
 
-@pytest.mark.parametrize(("threads", "known"), [(1, None), (2, 3)])
+@pytest.mark.parametrize(("threads", "known"), [(1, None), (2, {"": 3, "a": 0})])
 def test_a_run_knows_the_changes_before_it_where_others_need_not_wait_for_it(
-    tmp_path: Path, threads: int, known: int | None
+    tmp_path: Path, threads: int, known: dict[str, int] | None
 ) -> None:
     bridge = Bridge(tmp_path, Watch(ECHO, role=Path("/roles/echo"), vars=LONG_LIVED), threads)
     try:
         for _ in range(3):
-            bridge.runs.changes.increment()
+            bridge.runs.changes.increment("other")
         shim = bridge.shim("a")
         bridge.runs.release.set()
         assert shim.result(10).code == 0

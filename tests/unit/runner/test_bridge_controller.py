@@ -77,17 +77,17 @@ def change_a_pod(bridge: BridgeController) -> None:
 def test_users_changes_and_deletions_reach_the_workers() -> None:
     bridge = bridge_of(Api())
     changes = bridge._runner.changes
-    created = changes.value
+    created = changes.count()
     assert created, "a user has created its job"
     change_a_pod(bridge)
-    assert changes.value == created
+    assert changes.count() == created
     kind = bridge._informers.kind(str(ECHO))
     assert kind is not None
     metadata = {"name": "j", "namespace": "team", "uid": "1", "resourceVersion": "2"}
     kind.informers[0]._handle_event(
         {"type": "DELETED", "object": {"apiVersion": "example.com/v1", "kind": "EchoJob", "metadata": metadata}}
     )
-    assert changes.value == created + 1
+    assert (changes.count(), changes.count("1")) == (created + 1, created + 1)
 
 
 def until(holds: Callable[[], bool]) -> None:

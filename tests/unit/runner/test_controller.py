@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ANY_JOB, ChangeCounter
 from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import BATCH_VAR, WORKER_VAR
 from support.fake_kube_api import ECHO, ECHO_JOBS, FakeKubeApi
 
@@ -160,19 +160,22 @@ def test_a_change_after_the_job_was_read_is_news_to_its_run(make: Make) -> None:
     bench.add("large", "1")
     bench.work()
     (request,) = bench.runner.requests
-    assert request.changes == bench.runner.changes.value
+    assert request.changes == bench.runner.changes.counts(["1"])
     bench.add("other", "2")
-    assert request.changes != bench.runner.changes.value
+    counts = bench.runner.changes.counts(["1"])
+    assert (request.changes[ANY_JOB] + 1, request.changes["1"]) == (counts[ANY_JOB], counts["1"])
+    bench.add("large", "1", metadata={"generation": 2, "resourceVersion": "9"})
+    assert request.changes["1"] + 1 == bench.runner.changes.count("1")
 
 
 def test_a_change_while_the_job_is_read_is_news_to_its_run(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = make()
     bench.add("large", "1")
-    find, before = bench.controller._informers.find, bench.runner.changes.value
+    find, before = bench.controller._informers.find, bench.runner.changes.counts(["1"])
 
     def found_as_it_changes(key: str) -> Any:
         found = find(key)
-        bench.runner.changes.increment()
+        bench.runner.changes.increment(key)
         return found
 
     monkeypatch.setattr(bench.controller._informers, "find", found_as_it_changes)

@@ -396,16 +396,17 @@ class TestLargeJobs:
 
 
 def test_users_changes_and_deletions_are_counted(clock: Clock) -> None:
-    counted: list[int] = []
-    queue = WorkQueue(clock, on_change=lambda: counted.append(1))
+    counted: list[str] = []
+    queue = WorkQueue(clock, on_change=counted.append)
     queue.add("a", G, urgent=True)
-    assert len(counted) == 1
+    assert counted == ["a"]
     queue.add("a", G, cause=("pod", "1"), owned=3)
-    assert len(counted) == 1
+    assert counted == ["a"]
     assert _take(queue) == ["a"]
     queue.add("a", G, urgent=True)
+    queue.add("b", G, urgent=True)
     queue.discard("a")
-    assert len(counted) == 3
+    assert counted == ["a", "a", "b", "a"]
 
 
 def test_a_job_alone_is_not_contended(queue: WorkQueue) -> None:

@@ -48,13 +48,13 @@ def after_a_run(requeues: RequeueQueue, key: str = "a", **done: object) -> float
 
 
 def test_changes_and_deletions_of_jobs_are_counted(clock: Clock) -> None:
-    counted: list[int] = []
-    requeues = RequeueQueue(clock, on_change=lambda: counted.append(1))
+    counted: list[str] = []
+    requeues = RequeueQueue(clock, on_change=counted.append)
     requeues.add("a", KIND, urgent=True)
     requeues.add("a", KIND, cause=("pod", "1"))
-    assert len(counted) == 1
+    assert counted == ["a"]
     requeues.discard("a")
-    assert len(counted) == 2
+    assert counted == ["a", "a"]
 
 
 def test_a_job_without_a_run_is_not_annotated(requeues: RequeueQueue, clock: Clock) -> None:

@@ -15,8 +15,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 LARGEST = 1000
 """Pods that one reconcile creates at most, and objects that it deletes at most. :mod:`..api.budget` has the limit in
 seconds, which usually comes first."""
-LARGEST_BESIDE_OTHERS = 64
-"""The same for each write at a time while users wait for other jobs: in half a second the window permits fewer writes,
+LARGEST_BESIDE_OTHERS = 256
+"""The same for each write at a time while users wait for other jobs: in four seconds the window permits fewer writes,
 and a plan of a thousand pods keeps a processor from the other jobs for 50 ms."""
 BYTES = 8 * 1024 * 1024
 """Size of the templates, as JSON, of the pods that one reconcile creates at most, beside the first pod: each pod has a
