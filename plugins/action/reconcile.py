@@ -117,7 +117,7 @@ class ActionModule(ActionBase):
             by_target[batch.target] = frameworks
             reader = Reader(client, batch.owned, batch.cluster_info)
             context = Context(
-                client, reader, _settings(arguments), is_contended=batch.is_contended, has_changed=batch.has_changed
+                client, reader, _settings(arguments), is_contended=batch.is_contended, changes=batch.changes
             )
             for outcomes, is_last in reconcile_all(context, batch.jobs, frameworks, REPORT_EVERY):
                 done = task_result(outcomes)

@@ -13,17 +13,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ANY_JOB
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangesSince
 
 FIRST_SECONDS = 0.25
 """For a job without pods, beside others. A new job is reconciled before all others, whatever its size, so this is the
 longest time by which one new job delays another on the same worker."""
 SECONDS = 0.5
-"""For a job that a user changes or deletes meanwhile, or where the engine does not say whether a user did."""
+"""For a job that has pods, beside others, the first time, or that a user changes or deletes meanwhile, or where the
+engine does not say what users change. Such reconciles may occupy all workers."""
 UNCHANGED_SECONDS = 4.0
-"""For a job that has pods, and for any job alone. Each reconcile of a large job reads and plans the whole job, 0.03 ms
-of a processor for each pod, and between two of them nothing is written for 0.1 to 0.3 s: the engine waits for the
-cache. The reconciles of large jobs take turns."""
+"""For a job that continues with its next slice, and for any job alone. Each reconcile of a large job reads and plans
+the whole job, 0.03 ms of a processor for each pod, and between two of them nothing is written for 0.1 to 0.3 s: the
+engine waits for the cache. Large jobs take turns with these slices, which leave one worker free."""
 LEAST = 16
 """Writes that are never cut: a small job takes one reconcile, however slow the API server is."""
 LEAST_BESIDE_OTHERS = 1
@@ -32,9 +33,10 @@ LEAST_BESIDE_OTHERS = 1
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds for which a reconcile may write: at most, while its job is unchanged, and while all jobs are."""
+    """Seconds for which a reconcile may write: in any case, while users wait for other jobs and have not changed this
+    one, and alone."""
 
-    changed: float
+    shortest: float
     unchanged: float
     alone: float = UNCHANGED_SECONDS
 
@@ -46,23 +48,28 @@ OF_JOB_WITH_PODS = Times(SECONDS, UNCHANGED_SECONDS)
 @dataclass(frozen=True)
 class Users:
     """What the engine knows of users' changes: whether they waited for other jobs when it took the job ``uid``, and
-    whether they have changed a job since. ``has_changed`` is that of :class:`..context.Context`."""
+    what they have changed since, ``None`` where it does not say."""
 
     uid: str = ""
     is_contended: bool = False
-    has_changed: Callable[[str], bool] | None = None
+    changes: ChangesSince | None = None
 
+    @property
     def may_have_changed_the_job(self) -> bool:
-        return self.has_changed is None or self.has_changed(self.uid)
+        return self.changes is None or self.changes.of(self.uid)
 
+    @property
     def wait_for_others(self) -> bool:
-        return self.is_contended or (self.has_changed is not None and self.has_changed(ANY_JOB))
+        """A wait lasts some seconds from the last change, also within a slice."""
+        if self.changes is None:
+            return self.is_contended
+        return (self.is_contended or self.changes.of_any()) and self.changes.are_recent()
 
 
 class Budget:
-    """Permits some ``writes`` for one of the ``times`` since its creation, and at least ``LEAST`` ones. Thread-safe.
+    """Permits some ``writes`` for one of the ``times`` since its creation, and a least number of them. Thread-safe.
 
-    More than ``LEAST`` writes are beside others where ``users`` wait for other jobs: then they keep to the congestion
+    More than ``LEAST`` writes are beside others while ``users`` wait for other jobs: then they keep to the congestion
     window of the client.
     """
 
@@ -80,18 +87,28 @@ class Budget:
     @property
     def is_beside_others(self) -> bool:
         """Whether these are the writes of a large job, and users wait for other jobs."""
-        return self._is_large and self._users.wait_for_others()
+        return self._is_large and self._users.wait_for_others
+
+    @property
+    def pauses(self) -> bool:
+        """Whether to pause before each creation. Slices that stay short have few creations and begin without pauses:
+        reading and planning the job would take most of the time."""
+        return self.is_beside_others and (self._granted > LEAST or not self._stays_short)
 
     def take(self) -> bool:
         """Whether one more write may start."""
         with self._lock:
-            least = LEAST_BESIDE_OTHERS if self.is_beside_others else LEAST
+            least = LEAST_BESIDE_OTHERS if self.is_beside_others and not self._stays_short else LEAST
             if self._granted >= least and self._clock() >= self._began + self._longest():
                 return False
             self._granted += 1
             return True
 
+    @property
+    def _stays_short(self) -> bool:
+        return self._users.changes is None
+
     def _longest(self) -> float:
-        if self._users.may_have_changed_the_job():
-            return self._times.changed
-        return self._times.unchanged if self._users.wait_for_others() else self._times.alone
+        if self._users.changes is not None and not self._users.wait_for_others:
+            return self._times.alone
+        return self._times.shortest if self._users.may_have_changed_the_job else self._times.unchanged

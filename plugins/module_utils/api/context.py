@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangesSince
 
 
 def utc_now() -> datetime:
@@ -26,7 +27,7 @@ class Context:
     """The API server checks every object and stores none; no status and no Event is written."""
     is_contended: bool = False
     """When the engine took the job, users waited for others: a large one sends fewer writes at once."""
-    has_changed: Callable[[str], bool] | None = None
-    """Whether a user has changed the job with this UID since, or any job for ``ANY_JOB``: until then a large one may
-    write for longer. ``None`` where it is not known."""
+    changes: ChangesSince | None = None
+    """What users have changed since: a large job that is unchanged, or alone, may write for longer. ``None`` where it
+    is not known."""
     clock: Callable[[], datetime] = utc_now

@@ -215,10 +215,9 @@ def budget_for(context: Context, parsed: Parsed, observed: Observed, planned: Pl
     """The time of the writes. Without an engine that watches, one reconcile writes everything."""
     if not context.reader.has_watch:
         return None
-    changed = context.has_changed
     times = budgets.OF_JOB_WITH_PODS if observed.pods else budgets.OF_NEW_JOB
-    is_contended = context.is_contended or (changed is None and not observed.pods)
-    users = Users(parsed.owner.uid, is_contended, changed)
+    is_contended = context.is_contended or (context.changes is None and not observed.pods)
+    users = Users(parsed.owner.uid, is_contended, context.changes)
     return Budget(times, len(planned.pods) + len(planned.deletions), users)
 
 

@@ -123,7 +123,7 @@ class Writer:
             if not budget.take():
                 written.is_partial = True
                 return None
-            if budget.is_beside_others:
+            if budget.pauses:
                 time.sleep(self._api.executor.window.pause)
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         path = paths.collection(manifest["apiVersion"], manifest["kind"], self._namespace)

@@ -11,11 +11,12 @@ the number of processes does not grow with the number of kinds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.cache_snapshot import Owned, Published
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangesSince
 
 WORKER_VAR = "dljob_resident"
 """The variable with which ``watches.yaml`` allows a role long-lived workers, and which marks a worker's Ansible run."""
@@ -36,9 +37,8 @@ class Declaration:
 class Batch:
     """One batch of jobs of one target, as the API server returns them; what they own and the cluster info as in
     :mod:`.cache_snapshot`. Without a declaration it is for the role that the worker runs. A batch that ``is_contended``
-    was taken while users waited for other jobs. ``has_changed`` says at any time whether a user has changed one of
-    these jobs since, by its UID, or any job, by ``ANY_JOB`` of :mod:`.change_counter`; it is ``None`` where the engine
-    does not say."""
+    was taken while users waited for other jobs. ``changes`` say at any time what users have changed since;
+    they are ``None`` where the engine does not say."""
 
     target: str
     jobs: Sequence[Mapping[str, Any]]
@@ -46,7 +46,7 @@ class Batch:
     cluster_info: Published | None
     declaration: Declaration | None = None
     is_contended: bool = False
-    has_changed: Callable[[str], bool] | None = None
+    changes: ChangesSince | None = None
 
 
 class WorkSource(Protocol):

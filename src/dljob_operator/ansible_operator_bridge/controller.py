@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
-from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER, OWN_PREFIX
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
@@ -33,7 +33,7 @@ from dljob_operator.engine.informer_set import InformerSet
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.outcome import JobOutcome, outcomes
-from dljob_operator.engine.predicates import object_fields, uid_of
+from dljob_operator.engine.predicates import REQUEUE_ANNOTATION, object_fields, uid_of
 from dljob_operator.engine.requests import CacheView, target_name
 from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.transforms import Object, custom
@@ -43,8 +43,6 @@ from dljob_operator.runner.collect import REQUEUE_ACTIONS
 from dljob_operator.watches import Watch
 
 _LOG = logging.getLogger(__name__)
-REQUEUE_ANNOTATION = f"{OWN_PREFIX}nudged"
-"""The requeue annotation: its change, a time and a number, makes ansible-operator reconcile the job."""
 _WRITERS = 2
 """Threads that write requeue annotations."""
 

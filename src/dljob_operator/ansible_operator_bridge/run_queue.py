@@ -8,7 +8,7 @@ ansible-operator starts another one while the first still runs.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -86,6 +86,11 @@ class RunQueue(Generic[T]):
                 return None
             finally:
                 self._takers -= 1
+
+    def continuing(self, keys: Collection[str]) -> list[str]:
+        """Return those of the running `keys` that continue with their next slice: they leave a thread to the others."""
+        with self._changed:
+            return [key for key in keys if self._lines.is_continuing(key)]
 
     def requests(self, key: str) -> list[T]:
         """The requests that the calling thread's run of `key` answers; none if this thread does not run it."""

@@ -95,7 +95,8 @@ class WorkerRuns:
 
     def _reconcile(self, keys: Sequence[str]) -> None:
         """Run the jobs `keys`, all of one kind, in a long-lived worker (on the workers' threads)."""
-        changes = self._runner.changes.counts(keys)  # a change after this may be missing in what the cache returns
+        # a change after this may be missing in what the cache returns
+        changes = self._runner.changes.counts(self._runs.continuing(keys))
         for key in keys:
             self._requeues.begin(key)
         requested = [self._runs.requests(key) for key in keys]

@@ -119,7 +119,8 @@ class Controller:
         """Reconcile the jobs `keys`, all of one kind, and mark each as done in the queue."""
         ordinary: list[Object] = []
         of_kind: WatchedKind | None = None
-        changes = self._runner.changes.counts(keys)  # a change after this may be missing in what the cache returns
+        # a change after this may be missing in what the cache returns
+        changes = self._runner.changes.counts(self._queue.continuing(keys))
         for key in keys:
             found = self._informers.find(key)
             if found is None:

@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import OWN_PREFIX
+
 from dljob_operator.engine.transforms import Object
 
 RECONCILE_PERIOD_ANNOTATION = "ansible.sdk.operatorframework.io/reconcile-period"
+REQUEUE_ANNOTATION = f"{OWN_PREFIX}nudged"
+"""Its change, a time and a number, makes ansible-operator reconcile the job. Only the operator writes it."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Change:
 
 
 def custom_predicate(change: Change) -> bool:
-    """Whether a change of a custom resource is more than a change of its status."""
+    """Whether a change of a custom resource is more than one of its status or of the requeue annotation."""
     if change.old is None or change.new is None:
         return True
     return _intent(change.old) != _intent(change.new)
@@ -84,10 +88,9 @@ def object_fields(obj: Object) -> dict[str, str | None]:
 
 def _intent(obj: Object) -> tuple[Any, ...]:
     metadata: Mapping[str, Any] = obj["metadata"]
-    return tuple(
-        metadata.get(key) or None
-        for key in ("uid", "generation", "labels", "annotations", "deletionTimestamp", "finalizers")
-    )
+    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != REQUEUE_ANNOTATION}
+    fields = (metadata.get(key) or None for key in ("uid", "generation", "labels", "deletionTimestamp", "finalizers"))
+    return *fields, annotations
 
 
 def _without_version(obj: Object) -> Object:

@@ -128,6 +128,11 @@ class WorkQueue:
         with self._changed:
             return self._changes.any_but(keys)
 
+    def continuing(self, keys: Collection[str]) -> list[str]:
+        """Return those of the running `keys` that continue with their next slice: they leave a thread to the others."""
+        with self._changed:
+            return [key for key in keys if self._lines.is_continuing(key)]
+
     def discard(self, key: str) -> None:
         """Remove a deleted job; a run in progress ends by itself."""
         with self._changed:

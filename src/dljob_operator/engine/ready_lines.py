@@ -84,6 +84,10 @@ class ReadyLines:
             self._running_continuing[first] = thread
         return keys
 
+    def is_continuing(self, key: str) -> bool:
+        """Whether a run of `key` is one of those that leave a thread to the others."""
+        return key in self._running_continuing
+
     def returned(self, thread: int, key: str) -> bool:
         """Note the end of a run; return whether a thread may now take the next continuing job."""
         if self._running_continuing.get(key) != thread:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 
-from dljob_operator.engine.settings import LARGEST_BATCH
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import CONTENTION
 
-CONTENTION = 2.0
-"""Seconds after a change of a job during which the writes of others are held back."""
+from dljob_operator.engine.settings import LARGEST_BATCH
 
 
 class RecentChanges:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult
 
 if TYPE_CHECKING:
-    from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
+    from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import (
+        ChangeCounter,
+        ChangesSince,
+    )
     from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import Batch, Declaration
 
 _CHUNK = 256 * 1024
@@ -46,12 +49,13 @@ class PipeWorkSource:
                     request.cluster_info,
                     self._declarations.get(request.target),
                     request.is_contended,
-                    self._has_changed(request.changes),
+                    self._changes_since(request.changes),
                 )
 
-    def _has_changed(self, before: Mapping[str, int] | None) -> Callable[[str], bool] | None:
-        changes = self._changes
-        return None if changes is None or before is None else lambda key: changes.count(key) != before[key]
+    def _changes_since(self, before: Mapping[str, int] | None) -> ChangesSince | None:
+        from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangesSince
+
+        return None if self._changes is None or before is None else ChangesSince(self._changes, before)
 
     def report_partial(self, result: Mapping[str, Any]) -> None:
         self._send({"is_partial": True}, result)

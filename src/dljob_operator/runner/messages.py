@@ -64,8 +64,8 @@ class RunRequest:
     `engine.cluster_info`. `timeout` is in seconds. `facts` says whether to gather facts before a role, which takes a
     second; a playbook decides that itself. A `long_lived` request is for a worker, which uses only its `dljob_batch`.
     `is_contended` says that others have just begun to wait for the API server too: a worker sends fewer writes at once.
-    `changes` are the client's counts of users' changes, of each job and of all, before the engine read the jobs: until
-    they grow, a worker may write for longer. None is no count.
+    `changes` are the client's counts of users' changes before the engine read the jobs: of all, and of each job whose
+    run leaves a worker to the others. Until they grow, a worker may write for longer. None is no count.
     """
 
     target: str

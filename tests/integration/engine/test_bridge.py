@@ -19,9 +19,9 @@ import pytest
 import yaml
 from integration.engine.support import ECHO, ROOT, Jobs, until
 
-from dljob_operator.ansible_operator_bridge.controller import REQUEUE_ANNOTATION
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.predicates import REQUEUE_ANNOTATION
 
 LONG_LIVED = {"dljob_batchable": True, "dljob_resident": True}
 

@@ -11,9 +11,13 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.budget import (
     Times,
     Users,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ANY_JOB
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import (
+    CONTENTION,
+    ChangeCounter,
+    ChangesSince,
+)
 
-TIMES = Times(changed=0.5, unchanged=2.0, alone=4.0)
+TIMES = Times(shortest=0.5, unchanged=1.5, alone=4.0)
 OWN, OTHER = "u-1", "u-2"
 SMALL, LARGE = LEAST, LEAST + 1
 
@@ -25,63 +29,83 @@ class Clock:
         return self.now
 
 
-class Changes:
-    """What users have changed."""
+class Engine:
+    """A reconcile of a job, and the users who change jobs meanwhile. One has changed another job just before."""
 
-    def __init__(self, *changed: str) -> None:
-        self.changed = set(changed)
+    def __init__(self, writes: int = LARGE, *, is_contended: bool = False, continues: bool = True) -> None:
+        self.clock = Clock()
+        self.counter = ChangeCounter.create(self.clock)
+        self.counter.increment(OTHER)
+        changes = ChangesSince(self.counter, self.counter.counts([OWN] if continues else []))
+        self.budget = Budget(TIMES, writes, Users(OWN, is_contended, changes), self.clock)
 
-    def __call__(self, key: str) -> bool:
-        return bool(self.changed) if key == ANY_JOB else key in self.changed
-
-
-def ends_at(limit: Budget, clock: Clock, seconds: float) -> bool:
-    """Whether it permits writes until then, and none later."""
-    clock.now = seconds - 0.01
-    before = all(limit.take() for _ in range(LEAST + 1))
-    clock.now = seconds
-    return before and not limit.take()
+    def ends_at(self, seconds: float) -> bool:
+        """Whether writes may start until then, and none later."""
+        self.clock.now = seconds - 0.01
+        before = all(self.budget.take() for _ in range(LEAST + 1))
+        self.clock.now = seconds
+        return before and not self.budget.take()
 
 
 def test_the_times_are_those_of_the_documentation() -> None:
     """docs/architecture.md and docs/reliability.md promise them to the users of other jobs."""
-    assert Times(changed=0.25, unchanged=0.25, alone=4.0) == budget.OF_NEW_JOB
-    assert Times(changed=0.5, unchanged=4.0, alone=4.0) == budget.OF_JOB_WITH_PODS
+    assert Times(shortest=0.25, unchanged=0.25, alone=4.0) == budget.OF_NEW_JOB
+    assert Times(shortest=0.5, unchanged=4.0, alone=4.0) == budget.OF_JOB_WITH_PODS
 
 
 @pytest.mark.parametrize(
-    ("changed", "is_contended", "seconds"),
+    ("changed", "is_contended", "continues", "seconds"),
     [
-        ([], False, TIMES.alone),
-        ([], True, TIMES.unchanged),
-        ([OTHER], False, TIMES.unchanged),
-        ([OTHER], True, TIMES.unchanged),
-        ([OWN], False, TIMES.changed),
-        ([OTHER, OWN], True, TIMES.changed),
+        ([], False, True, TIMES.alone),
+        ([], False, False, TIMES.alone),
+        ([], True, True, TIMES.unchanged),
+        ([OTHER], False, True, TIMES.unchanged),
+        ([OTHER], True, True, TIMES.unchanged),
+        ([], True, False, TIMES.shortest),
+        ([OTHER], False, False, TIMES.shortest),
+        ([OWN], False, True, TIMES.shortest),
+        ([OTHER, OWN], True, True, TIMES.shortest),
     ],
-    ids=["alone", "beside others", "alone no longer", "beside others that change", "changed", "changed beside others"],
 )
 @pytest.mark.parametrize("writes", [SMALL, LARGE])
-def test_writes_end_when_the_time_is_over(changed: list[str], is_contended: bool, seconds: float, writes: int) -> None:
-    clock = Clock()
-    assert ends_at(Budget(TIMES, writes, Users(OWN, is_contended, Changes(*changed)), clock), clock, seconds)
+def test_writes_end_when_the_time_is_over(
+    changed: list[str], is_contended: bool, continues: bool, seconds: float, writes: int
+) -> None:
+    engine = Engine(writes, is_contended=is_contended, continues=continues)
+    for key in changed:
+        engine.counter.increment(key)
+    assert engine.ends_at(seconds)
 
 
 def test_without_knowledge_of_changes_writes_end_after_the_shortest_time() -> None:
-    clock = Clock()
-    assert ends_at(Budget(TIMES, LARGE, Users(OWN), clock), clock, TIMES.changed)
+    for is_contended in (True, False):
+        engine = Engine()
+        engine.budget = Budget(TIMES, LARGE, Users(OWN, is_contended), engine.clock)
+        assert engine.ends_at(TIMES.shortest)
 
 
 @pytest.mark.parametrize("is_contended", [True, False])
 def test_a_job_that_is_changed_while_it_writes_stops(is_contended: bool) -> None:
-    clock, changes = Clock(), Changes()
-    limit = Budget(TIMES, LARGE, Users(OWN, is_contended, changes), clock)
-    clock.now = 1.0
-    assert all(limit.take() for _ in range(10 * LEAST))
-    changes.changed.add(OTHER)
-    assert limit.take()
-    changes.changed.add(OWN)
-    assert not limit.take()
+    engine = Engine(is_contended=is_contended)
+    engine.clock.now = 1.0
+    assert all(engine.budget.take() for _ in range(10 * LEAST))
+    engine.counter.increment(OTHER)
+    assert engine.budget.take()
+    engine.counter.increment(OWN)
+    assert not engine.budget.take()
+
+
+@pytest.mark.parametrize("is_contended", [True, False])
+def test_a_job_is_alone_again_some_time_after_the_last_change(is_contended: bool) -> None:
+    engine = Engine(is_contended=is_contended)
+    engine.clock.now = 0.5
+    engine.counter.increment(OTHER)
+    engine.clock.now = 0.5 + CONTENTION - 0.01
+    assert engine.budget.is_beside_others
+    assert [engine.budget.take(), engine.budget.take()] == [True, False]
+    engine.clock.now += 0.01
+    assert not engine.budget.is_beside_others
+    assert engine.ends_at(TIMES.alone)
 
 
 @pytest.mark.parametrize(
@@ -89,23 +113,37 @@ def test_a_job_that_is_changed_while_it_writes_stops(is_contended: bool) -> None
     [(SMALL, False, LEAST), (SMALL, True, LEAST), (LARGE, False, LEAST), (LARGE, True, LEAST_BESIDE_OTHERS)],
 )
 def test_some_writes_are_never_cut_however_slow_the_api_server_is(writes: int, is_contended: bool, least: int) -> None:
-    clock = Clock()
-    limit = Budget(TIMES, writes, Users(OWN, is_contended, Changes()), clock)
-    clock.now = 60.0
-    assert [limit.take() for _ in range(least + 2)] == [True] * least + [False] * 2
+    engine = Engine(writes, is_contended=is_contended)
+    engine.clock.now = 60.0
+    engine.counter.increment(OWN if is_contended else "")
+    engine.clock.now += 0.0 if is_contended else CONTENTION
+    assert [engine.budget.take() for _ in range(least + 2)] == [True] * least + [False] * 2
 
 
 @pytest.mark.parametrize(("writes", "beside"), [(SMALL, False), (LARGE, True)])
 def test_only_the_writes_of_a_large_job_are_beside_others(writes: int, beside: bool) -> None:
     assert not Budget(TIMES, writes).is_beside_others
-    assert not Budget(TIMES, writes, Users(OWN, has_changed=Changes())).is_beside_others
+    assert not Engine(writes).budget.is_beside_others
     assert Budget(TIMES, writes, Users(OWN, is_contended=True)).is_beside_others is beside
-    assert Budget(TIMES, writes, Users(OWN, has_changed=Changes(OTHER))).is_beside_others is beside
+    assert Engine(writes, is_contended=True).budget.is_beside_others is beside
 
 
 def test_a_large_job_is_beside_others_once_a_user_changes_one() -> None:
-    changes = Changes()
-    limit = Budget(TIMES, LARGE, Users(OWN, has_changed=changes))
-    assert not limit.is_beside_others
-    changes.changed.add(OTHER)
-    assert limit.is_beside_others
+    engine = Engine()
+    assert not engine.budget.is_beside_others
+    engine.counter.increment(OTHER)
+    assert engine.budget.is_beside_others
+
+
+def test_a_large_job_pauses_from_its_first_creation_beside_others() -> None:
+    assert Engine(is_contended=True).budget.pauses
+    assert not Engine().budget.pauses
+    assert not Engine(SMALL, is_contended=True).budget.pauses
+
+
+def test_a_slice_that_always_stays_short_begins_without_pauses() -> None:
+    """It has few creations, for which the whole job is read and planned."""
+    limit = Budget(TIMES, LARGE, Users(OWN, is_contended=True), Clock())
+    for number in range(LEAST + 2):
+        assert limit.pauses is (number > LEAST)
+        assert limit.take()

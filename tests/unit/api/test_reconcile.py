@@ -173,7 +173,7 @@ def test_a_reconcile_without_an_engine_has_the_present_time_and_no_others_to_wai
     context = Context(Api(), Reader(Api()))
     began = datetime.now(UTC)
     assert began <= context.clock() <= datetime.now(UTC)
-    assert (context.is_contended, context.has_changed, context.dry_run) == (False, None, False)
+    assert (context.is_contended, context.changes, context.dry_run) == (False, None, False)
 
 
 # --- slices

@@ -12,7 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.congestion impo
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ANY_JOB
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter, ChangesSince
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from support.builders import MXNET, NOW, UID, mxjob
 from support.recording_api import Api
@@ -28,14 +28,14 @@ class Watched:
         self.api = Api(refuses)
         self.reasons: list[str] = []
 
-    def reconcile(self, is_contended: bool = False, has_changed: Callable[[str], bool] | None = None) -> Outcome:
+    def reconcile(self, is_contended: bool = False, changes: ChangesSince | None = None) -> Outcome:
         owned = {"Pod": self.pods(), "Service": [made for made in self.api.made if made["kind"] == "Service"]}
         context = Context(
             self.api,
             Reader(self.api, {UID: owned}),
             clock=lambda: NOW,
             is_contended=is_contended,
-            has_changed=has_changed,
+            changes=changes,
         )
         outcome = reconcile(context, self.job, MXNET)
         if self.api.status is not None:
@@ -55,25 +55,34 @@ class Watched:
 def _no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     for times in ("OF_NEW_JOB", "OF_JOB_WITH_PODS"):
         monkeypatch.setattr(budget, times, budget.Times(0.0, 0.0, 0.0))
-    monkeypatch.setattr(budget, "LEAST_BESIDE_OTHERS", budget.LEAST)
+
+
+def changes(*changed: str, known: tuple[str, ...] = (UID,)) -> ChangesSince:
+    """A user changed another job just before the engine took this one, and has changed these since."""
+    counter = ChangeCounter.create()
+    counter.increment("before")
+    since = ChangesSince(counter, counter.counts(known))
+    for uid in changed:
+        counter.increment(uid)
+    return since
 
 
 @pytest.mark.parametrize(
-    ("pods", "is_contended", "is_alone", "in_window"),
+    ("pods", "is_contended", "changed", "in_window"),
     [
         (0, False, None, True),
-        (0, False, True, False),
-        (0, False, False, True),
-        (0, True, True, True),
+        (0, False, [], False),
+        (0, False, ["other"], True),
+        (0, True, [], True),
         (1, False, None, False),
-        (1, False, True, False),
-        (1, False, False, True),
-        (1, True, True, True),
+        (1, False, [], False),
+        (1, False, ["other"], True),
+        (1, True, [], True),
     ],
     ids=[f"{age}, {beside}" for age in ("new", "older") for beside in ("unknown", "alone", "no longer", "contended")],
 )
 def test_a_large_job_keeps_to_the_window_when_users_wait_for_others_or_it_is_new_and_nobody_knows(
-    monkeypatch: pytest.MonkeyPatch, pods: int, is_contended: bool, is_alone: bool | None, in_window: bool
+    monkeypatch: pytest.MonkeyPatch, pods: int, is_contended: bool, changed: list[str] | None, in_window: bool
 ) -> None:
     calls: list[bool] = []
 
@@ -86,7 +95,7 @@ def test_a_large_job_keeps_to_the_window_when_users_wait_for_others_or_it_is_new
     for _ in range(pods):
         watched.reconcile()
     monkeypatch.setattr(BoundedExecutor, "map", record)
-    watched.reconcile(is_contended, None if is_alone is None else lambda uid: not is_alone)
+    watched.reconcile(is_contended, None if changed is None else changes(*changed))
     assert calls[0] is in_window
 
 
@@ -99,7 +108,7 @@ def test_a_large_job_pauses_between_its_writes_while_users_wait_for_others(
     monkeypatch.setattr(writer.time, "sleep", pauses.append)
     monkeypatch.setattr(CongestionWindow, "pause", 0.007)
     watched = Watched()
-    watched.reconcile(is_contended, lambda uid: False)
+    watched.reconcile(is_contended, changes())
     assert len(watched.pods()) == TOTAL
     assert pauses == ([0.007] * TOTAL if is_contended else [])
 
@@ -107,7 +116,7 @@ def test_a_large_job_pauses_between_its_writes_while_users_wait_for_others(
 def test_a_small_job_never_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer.time, "sleep", lambda seconds: pytest.fail("it pauses"))
     watched = Watched(workers=budget.LEAST - 1)
-    watched.reconcile(True, lambda uid: True)
+    watched.reconcile(True, changes("other"))
     assert len(watched.pods()) == budget.LEAST
 
 
@@ -123,18 +132,44 @@ def test_each_reconcile_writes_a_slice_and_reports_the_progress() -> None:
     assert len(watched.pods()) == TOTAL
 
 
-def test_a_job_that_has_pods_writes_longer_until_it_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not until another is; the first pods of a new one come before everything, so that it always stays short."""
+@pytest.mark.parametrize(
+    ("since", "created"),
+    [
+        (lambda: changes(), TOTAL),
+        (lambda: changes("another"), TOTAL),
+        (lambda: changes(UID), budget.LEAST_BESIDE_OTHERS),
+        (lambda: changes(known=()), budget.LEAST_BESIDE_OTHERS),
+        (lambda: None, budget.LEAST),
+    ],
+    ids=["unchanged", "another is changed", "changed", "it may occupy the last worker", "unknown"],
+)
+def test_a_large_job_beside_others_writes_longer_if_it_continues_and_is_unchanged(
+    monkeypatch: pytest.MonkeyPatch, since: Callable[[], ChangesSince | None], created: int
+) -> None:
     monkeypatch.setattr(budget, "OF_JOB_WITH_PODS", budget.Times(0.0, 60.0, 60.0))
+    watched = Watched()
+    watched.reconcile()
+    before = len(watched.pods())
+    watched.reconcile(True, since())
+    assert len(watched.pods()) == min(TOTAL, before + created)
 
-    def created(*changed: str) -> int:
-        watched = Watched()
+
+@pytest.mark.parametrize("is_contended", [True, False])
+def test_the_deletions_of_a_large_job_keep_to_the_window_without_pauses(
+    monkeypatch: pytest.MonkeyPatch, is_contended: bool
+) -> None:
+    """What they free is what others wait for."""
+    watched = Watched()
+    for _ in range(4):
         watched.reconcile()
-        assert len(watched.pods()) == budget.LEAST
-        watched.reconcile(True, lambda uid: uid in changed or (uid == ANY_JOB and bool(changed)))
-        return len(watched.pods())
-
-    assert (created(), created("another"), created(UID)) == (TOTAL, TOTAL, 2 * budget.LEAST)
+    watched.job["spec"].setdefault("runPolicy", {})["suspend"] = True
+    in_window: list[bool] = []
+    monkeypatch.setattr(
+        BoundedExecutor, "map", lambda self, items, do, holds: in_window.append(bool(items) and holds())
+    )
+    monkeypatch.setattr(writer.time, "sleep", lambda seconds: pytest.fail("it pauses"))
+    watched.reconcile(is_contended, changes())
+    assert in_window == [False, is_contended]
 
 
 def test_one_event_reports_the_creation() -> None:

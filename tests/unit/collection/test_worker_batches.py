@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.action import reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter, ChangesSince
 from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import Batch
 from support.recording_api import Api
 
@@ -34,14 +35,12 @@ def test_a_reconcile_knows_whether_users_wait_for_others(monkeypatch: pytest.Mon
         contexts.append(context)
         yield [], True
 
-    def has_changed(uid: str) -> bool:
-        return uid == "1"
-
+    changes = ChangesSince(ChangeCounter.create(), {})
     monkeypatch.setattr(reconcile, "reconcile_all", record)
     monkeypatch.setattr(reconcile, "_frameworks", lambda arguments, read: {})
-    source = OneBatch(Batch("t", [{}], None, None, is_contended=True, has_changed=has_changed))
+    source = OneBatch(Batch("t", [{}], None, None, is_contended=True, changes=changes))
     own = {"cloud": "", "config_map": "c", "cluster_domain": "d"}
     action = reconcile.ActionModule.__new__(reconcile.ActionModule)
     assert action._serve(source, Api(), own) == {"changed": False}
-    assert [(context.is_contended, context.has_changed) for context in contexts] == [(True, has_changed)]
+    assert [(context.is_contended, context.changes) for context in contexts] == [(True, changes)]
     assert len(source.reported) == 1

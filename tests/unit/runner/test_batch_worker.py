@@ -36,12 +36,12 @@ _STAYS = """
                     time.sleep(job.get("sleep", 0))
                     if job.get("watches"):
                         uid = job["uid"]
-                        before = [work.has_changed(uid), work.has_changed("")]
+                        before = [work.changes.of(uid), work.changes.of_any()]
                         work_source.report_partial({"changed": True, "dljob": {"jobs": []}})
                         deadline = time.monotonic() + 20
-                        while not work.has_changed("") and time.monotonic() < deadline:
+                        while not work.changes.of_any() and time.monotonic() < deadline:
                             time.sleep(0.01)
-                        found = [*before, work.has_changed(uid), work.has_changed("")]
+                        found = [*before, work.changes.of(uid), work.changes.of_any()]
                         jobs.append({"uid": uid, "ok": True, "message": str(found)})
                         continue
                     message = f"{os.getpid()} {number} {task_vars['greeting']} {sorted(work.owned or {})} {work.is_contended}"

@@ -352,6 +352,14 @@ class TestLargeJobs:
         queue.done("one", ok=True, next_run=NextRun.CONTINUING)
         assert _take(queue) == ["three"], "they take turns"
 
+    def test_that_are_changed_may_occupy_the_last_thread(self, clock: Clock) -> None:
+        queue = WorkQueue(clock, threads=2)
+        self._begin(queue, "one", "two")
+        assert [_take(queue), _take(queue)] == [["one"], []]
+        queue.add("two", G, urgent=True)
+        assert _take(queue) == ["two"]
+        assert queue.continuing(["one", "two", "another"]) == ["one"], "the runs that leave a thread to the others"
+
     def test_wake_a_thread_that_waits_for_a_turn(self) -> None:
         queue = WorkQueue(threads=2)
         self._begin(queue, "one", "two")

@@ -64,6 +64,7 @@ def test_large_jobs_leave_a_thread_to_others(runs: RunQueue[str]) -> None:
     assert runs._lines.take(1, 1, lambda _: 25, lambda _: False) is None
     runs.add("small", G, OWNED, "")
     assert get(runs) == ["small"]
+    assert runs.continuing(["small", "large"]) == ["large"]
     runs.done("large")
     assert get(runs) == ["larger"]
 

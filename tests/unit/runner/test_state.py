@@ -11,7 +11,14 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 from dljob_operator.engine import transforms
 from dljob_operator.engine.cache import Store
 from dljob_operator.engine.packing import AsDict, AsText, Packing
-from dljob_operator.engine.predicates import Change, custom_predicate, object_fields, owned_predicate, owner_uid
+from dljob_operator.engine.predicates import (
+    REQUEUE_ANNOTATION,
+    Change,
+    custom_predicate,
+    object_fields,
+    owned_predicate,
+    owner_uid,
+)
 from dljob_operator.engine.resource_versions import ResourceVersionTracker
 
 
@@ -104,6 +111,7 @@ class TestWhatMatters:
             ({"finalizers": ["x/y"]}, True),
             ({"uid": "another"}, True),
             ({"annotations": {}}, False),
+            ({"annotations": {REQUEUE_ANNOTATION: "2026-01-01 7"}}, False),
         ],
     )
     def test_of_a_job(self, changed: dict[str, Any], matters: bool) -> None:

@@ -6,7 +6,13 @@ import os
 import subprocess
 import sys
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ANY_JOB, GROUPS, ChangeCounter
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import (
+    ANY_JOB,
+    CONTENTION,
+    GROUPS,
+    ChangeCounter,
+    ChangesSince,
+)
 
 
 def test_it_counts() -> None:
@@ -23,9 +29,36 @@ def test_jobs_share_a_limited_number_of_counts() -> None:
     for key in keys:
         counter.increment(key)
     assert counter.count() == len(keys)
-    each = [counter.count(key) for key in keys]
-    assert min(each) >= 1
-    assert max(each) < 100, "they are spread evenly"
+    assert max(map(counter.count, keys)) < 100, "they are spread evenly"
+
+
+def test_what_has_changed_since() -> None:
+    counter = ChangeCounter.create()
+    counter.increment("a")
+    since = ChangesSince(counter, counter.counts(["a", "b"]))
+    assert (since.of("a"), since.of("b"), since.of_any()) == (False, False, False)
+    counter.increment("a")
+    assert (since.of("a"), since.of("b"), since.of_any()) == (True, False, True)
+
+
+def test_a_job_whose_count_before_is_not_known_may_have_changed() -> None:
+    counter = ChangeCounter.create()
+    since = ChangesSince(counter, counter.counts([]))
+    assert (since.of("a"), since.of_any()) == (True, False)
+
+
+def test_a_change_is_recent_for_some_seconds() -> None:
+    now = 1.0
+    counter = ChangeCounter.create(lambda: now)
+    since = ChangesSince(counter, counter.counts([]))
+    assert not since.are_recent(), "there was none"
+    counter.increment("a")
+    now += CONTENTION - 0.01
+    assert since.are_recent()
+    now += 0.01
+    assert not since.are_recent()
+    counter.increment("b")
+    assert since.are_recent()
 
 
 def test_a_forked_process_sees_what_is_counted_later() -> None:
@@ -34,10 +67,10 @@ def test_a_forked_process_sees_what_is_counted_later() -> None:
     pid = os.fork()
     if pid == 0:
         os.read(go_read, 1)
-        os._exit(10 * counter.count() + counter.count("a"))
+        os._exit(100 * counter.is_recent() + 10 * counter.count() + counter.count("a"))
     counter.increment("a")
     os.write(go_write, b"!")
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 11
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 111
     os.close(go_read)
     os.close(go_write)
 

@@ -1,7 +1,7 @@
 """How much of a job one reconcile writes: a slice, so that no job occupies a worker for long.
 
 The next reconcile plans the rest from what exists then. So the memory of a plan does not grow with ``replicas``, and a
-job that was deleted, suspended or edited in the meantime stops after the current slice.
+job that was deleted, suspended or edited in the meantime stops; see :mod:`..api.budget`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LARGEST = 1000
 """Pods that one reconcile creates at most, and objects that it deletes at most. :mod:`..api.budget` has the limit in
 seconds, which usually comes first."""
 LARGEST_BESIDE_OTHERS = 256
-"""The same for each write at a time while users wait for other jobs: in four seconds the window permits fewer writes,
+"""The same for each write at a time while users wait for other jobs: in four seconds the window usually permits fewer,
 and a plan of a thousand pods keeps a processor from the other jobs for 50 ms."""
 BYTES = 8 * 1024 * 1024
 """Size of the templates, as JSON, of the pods that one reconcile creates at most, beside the first pod: each pod has a
