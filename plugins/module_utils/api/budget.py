@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangesSince
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import CONTENTION, ChangesSince
 
 FIRST_SECONDS = 0.25
 """For a job without pods, beside others. A new job is reconciled before all others, whatever its size, so this is the
@@ -59,11 +59,9 @@ class Users:
         return self.changes is None or self.changes.of(self.uid)
 
     @property
-    def wait_for_others(self) -> bool:
-        """A wait lasts some seconds from the last change, also within a slice."""
-        if self.changes is None:
-            return self.is_contended
-        return (self.is_contended or self.changes.of_any()) and self.changes.are_recent()
+    def have_changed_others(self) -> bool:
+        """Shortly before the reconcile began, or since."""
+        return self.is_contended or (self.changes is not None and self.changes.of_any())
 
 
 class Budget:
@@ -86,8 +84,14 @@ class Budget:
 
     @property
     def is_beside_others(self) -> bool:
-        """Whether these are the writes of a large job, and users wait for other jobs."""
-        return self._is_large and self._users.wait_for_others
+        """Whether these are the writes of a large job, and users wait for other jobs: until some seconds after the last
+        change, or after the begin of a reconcile that was contended."""
+        users = self._users
+        if not self._is_large or not users.have_changed_others:
+            return False
+        if users.changes is None or users.changes.are_recent():
+            return True
+        return users.is_contended and self._clock() < self._began + CONTENTION
 
     @property
     def pauses(self) -> bool:
@@ -109,6 +113,6 @@ class Budget:
         return self._users.changes is None
 
     def _longest(self) -> float:
-        if self._users.changes is not None and not self._users.wait_for_others:
+        if self._users.changes is not None and not self._users.have_changed_others:
             return self._times.alone
         return self._times.shortest if self._users.may_have_changed_the_job else self._times.unchanged

@@ -23,9 +23,9 @@ That only ends a slice of a large job early."""
 CONTENTION = 2.0
 """Seconds after a change of a job during which the writes of others are held back."""
 _COUNT = struct.Struct("=Q")
-_TIME = struct.Struct("=d")
 _TIME_OFFSET = _COUNT.size * (1 + GROUPS)
-_SIZE = _TIME_OFFSET + _TIME.size
+"""Of the time of the last change in nanoseconds. It is an integer, since a float may be read while it is written."""
+_SIZE = _TIME_OFFSET + _COUNT.size
 
 
 class ChangeCounter:
@@ -68,7 +68,7 @@ class ChangeCounter:
 
     def increment(self, key: str) -> None:
         """A user has changed or deleted the job."""
-        _TIME.pack_into(self._memory, _TIME_OFFSET, self._clock())
+        _COUNT.pack_into(self._memory, _TIME_OFFSET, int(self._clock() * 1e9))
         for each in (key, ANY_JOB):
             _COUNT.pack_into(self._memory, _offset(each), self.count(each) + 1)
 
@@ -76,7 +76,7 @@ class ChangeCounter:
         """Whether a user has changed any job within the last ``CONTENTION`` seconds."""
         if not self.count():
             return False
-        return self._clock() < _TIME.unpack_from(self._memory, _TIME_OFFSET)[0] + CONTENTION
+        return self._clock() < _COUNT.unpack_from(self._memory, _TIME_OFFSET)[0] / 1e9 + CONTENTION
 
 
 class ChangesSince:

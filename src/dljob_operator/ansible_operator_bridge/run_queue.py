@@ -88,9 +88,9 @@ class RunQueue(Generic[T]):
                 self._takers -= 1
 
     def continuing(self, keys: Collection[str]) -> list[str]:
-        """Return those of the running `keys` that continue with their next slice: they leave a thread to the others."""
+        """Return those of this thread's `keys` that continue with their next slice: these leave a thread free."""
         with self._changed:
-            return [key for key in keys if self._lines.is_continuing(key)]
+            return [key for key in keys if self._lines.is_continuing(threading.get_ident(), key)]
 
     def requests(self, key: str) -> list[T]:
         """The requests that the calling thread's run of `key` answers; none if this thread does not run it."""

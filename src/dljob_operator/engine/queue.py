@@ -129,9 +129,9 @@ class WorkQueue:
             return self._changes.any_but(keys)
 
     def continuing(self, keys: Collection[str]) -> list[str]:
-        """Return those of the running `keys` that continue with their next slice: they leave a thread to the others."""
+        """Return those of this thread's `keys` that continue with their next slice: these leave a thread free."""
         with self._changed:
-            return [key for key in keys if self._lines.is_continuing(key)]
+            return [key for key in keys if self._lines.is_continuing(threading.get_ident(), key)]
 
     def discard(self, key: str) -> None:
         """Remove a deleted job; a run in progress ends by itself."""
@@ -186,12 +186,15 @@ class WorkQueue:
                 item.failures = 0
             else:
                 item.failures += 1
+            if urgent:
+                self._make_ready(key, item, urgent=True)
+                return 0.0
             if next_run is NextRun.CONTINUING and ok:
                 delay = 0.0
-            elif not ok and not urgent:
+            elif not ok:
                 delay = min(FIRST_BACKOFF * 2 ** min(item.failures - 1, 20), LONGEST_BACKOFF)
             elif news:
-                delay = 0.0 if urgent else item.settle
+                delay = item.settle
             elif again_after is not None:
                 delay = again_after
             else:

@@ -84,9 +84,9 @@ class ReadyLines:
             self._running_continuing[first] = thread
         return keys
 
-    def is_continuing(self, key: str) -> bool:
-        """Whether a run of `key` is one of those that leave a thread to the others."""
-        return key in self._running_continuing
+    def is_continuing(self, thread: int, key: str) -> bool:
+        """Whether the run of `key` in `thread` is one of those that leave a thread to the others."""
+        return self._running_continuing.get(key) == thread
 
     def returned(self, thread: int, key: str) -> bool:
         """Note the end of a run; return whether a thread may now take the next continuing job."""

@@ -96,16 +96,36 @@ def test_a_job_that_is_changed_while_it_writes_stops(is_contended: bool) -> None
 
 
 @pytest.mark.parametrize("is_contended", [True, False])
-def test_a_job_is_alone_again_some_time_after_the_last_change(is_contended: bool) -> None:
+def test_users_wait_for_some_time_after_the_last_change(is_contended: bool) -> None:
     engine = Engine(is_contended=is_contended)
     engine.clock.now = 0.5
     engine.counter.increment(OTHER)
     engine.clock.now = 0.5 + CONTENTION - 0.01
     assert engine.budget.is_beside_others
-    assert [engine.budget.take(), engine.budget.take()] == [True, False]
     engine.clock.now += 0.01
     assert not engine.budget.is_beside_others
-    assert engine.ends_at(TIMES.alone)
+
+
+def test_users_wait_for_some_time_after_the_begin_of_a_contended_reconcile() -> None:
+    """ansible-operator may start the runs of new jobs long after their events."""
+    engine = Engine(is_contended=True)
+    engine.clock.now = 10.0
+    engine.budget = Budget(TIMES, LARGE, Users(OWN, True, ChangesSince(engine.counter, {OWN: 0})), engine.clock)
+    assert not engine.counter.is_recent()
+    assert engine.budget.is_beside_others
+    engine.clock.now += CONTENTION
+    assert not engine.budget.is_beside_others
+
+
+@pytest.mark.parametrize("is_contended", [True, False])
+@pytest.mark.parametrize(("changed", "continues"), [(OWN, True), (OTHER, False)])
+def test_the_end_of_the_wait_makes_no_slice_longer(is_contended: bool, changed: str, continues: bool) -> None:
+    """Of a job that a user has deleted, or that may hold the last worker."""
+    engine = Engine(is_contended=is_contended, continues=continues)
+    engine.counter.increment(changed)
+    engine.clock.now = CONTENTION + 0.1
+    assert all(engine.budget.take() for _ in range(LEAST))
+    assert not engine.budget.take()
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def _no_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def changes(*changed: str, known: tuple[str, ...] = (UID,)) -> ChangesSince:
     """A user changed another job just before the engine took this one, and has changed these since."""
-    counter = ChangeCounter.create()
+    counter = ChangeCounter.create(lambda: 0.0)
     counter.increment("before")
     since = ChangesSince(counter, counter.counts(known))
     for uid in changed:

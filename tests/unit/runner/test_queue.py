@@ -360,6 +360,17 @@ class TestLargeJobs:
         assert _take(queue) == ["two"]
         assert queue.continuing(["one", "two", "another"]) == ["one"], "the runs that leave a thread to the others"
 
+    @pytest.mark.parametrize("ok", [True, False])
+    def test_that_are_changed_meanwhile_do_not_wait_for_the_slices_of_others(self, clock: Clock, ok: bool) -> None:
+        queue = WorkQueue(clock, threads=2)
+        self._begin(queue, "one", "two", "three")
+        assert _take(queue) == ["one"]
+        queue.add("one", G, cause=("one", "7"), urgent=True)
+        assert queue.done("one", ok=ok, next_run=NextRun.CONTINUING) == 0
+        assert _take(queue) == ["one"]
+        assert queue.continuing(["one"]) == []
+        assert _take(queue) == ["two"]
+
     def test_wake_a_thread_that_waits_for_a_turn(self) -> None:
         queue = WorkQueue(threads=2)
         self._begin(queue, "one", "two")

@@ -62,7 +62,7 @@ def test_a_change_is_recent_for_some_seconds() -> None:
 
 
 def test_a_forked_process_sees_what_is_counted_later() -> None:
-    counter = ChangeCounter.create()
+    counter = ChangeCounter.create(lambda: 1.0)
     go_read, go_write = os.pipe()
     pid = os.fork()
     if pid == 0:
