@@ -63,7 +63,7 @@ def test_a_quick_run_measures_every_peer_in_every_workload(cluster: Path, crds: 
 
 
 def test_the_growth_in_small(cluster: Path, crds: None) -> None:
-    nodes = cli.ensure_nodes(settings_from(), cli.QUICK_NODES)
+    nodes = cli.ensure_nodes(settings_from(), QUICK.nodes)
     client = Client(cluster)
     cli.SCRATCH.mkdir(parents=True, exist_ok=True)
     account.prepare(client, cli.SCRATCH / "kubeconfig")

@@ -164,6 +164,9 @@ class Jobs:
     def pod_phase(self, name: str, phase: str) -> None:
         self._merge(PODS.item(self.namespace, name) + "/status", {"status": {"phase": phase}})
 
+    def pod(self, name: str) -> dict[str, Any]:
+        return self.kube.get(PODS.item(self.namespace, name))
+
     def annotate_pod(self, name: str, key: str, value: str) -> None:
         self._merge(PODS.item(self.namespace, name), {"metadata": {"annotations": {key: value}}})
 
