@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from devtools.demo.operator_process import OperatorProcess
 from devtools.olm import csv, sources
-from integration.engine.support import until
+from integration.engine.support import TIMEOUT, until
 from integration.rights.recorder import Recorder, Right
 from support.builders import OWN_OPERATOR
 from support.operator_log import unescaped
@@ -67,6 +67,8 @@ class Operator:
     log_file: Path
     own: str
     watched: str
+    created: dict[str, str] = field(default_factory=dict)
+    """By path of a job, the resourceVersion that its creation made."""
 
     @property
     def log(self) -> str:
@@ -77,7 +79,7 @@ class Operator:
         body = unschedulable(manifest)
         body["metadata"] = {"name": name, "labels": OWN_OPERATOR}
         path = f"/apis/{body['apiVersion']}/namespaces/{self.watched}/{plural(body['kind'])}"
-        self.kube.request("POST", path, body)
+        self.created[f"{path}/{name}"] = self.kube.request("POST", path, body)["metadata"]["resourceVersion"]
         return f"{path}/{name}"
 
     def patch(self, path: str, body: Any) -> Resource:
@@ -123,6 +125,14 @@ class Operator:
 
     def status(self, path: str) -> Resource:
         return dict((self.get(path) or {}).get("status") or {})
+
+    def status_since_creation(self, path: str, matches: Callable[[Resource], Any]) -> Resource:
+        """The first status that matched, also where the next has replaced it already."""
+        collection, _, name = path.rpartition("/")
+        query = {"resourceVersion": self.created[path], "fieldSelector": f"metadata.name={name}"}
+        with self.kube.watch(collection, query, quiet_for=TIMEOUT) as stream:
+            statuses = (event["object"].get("status", {}) for event in stream)
+            return next(status for status in statuses if matches(status))
 
     def events(self, path: str) -> list[Resource]:
         listed = self.kube.get(f"/api/v1/namespaces/{self.watched}/events")["items"]

@@ -82,8 +82,8 @@ def test_it_is_named_and_adding_the_logged_rule_fixes_it(
         cannot = f'cannot {verb} resource "{resource}" in API group "{group}"'
         assert cannot in operator.log or "RBAC permissions not currently held" in operator.log
         if verb in ("create", "get"):
-            reason = operator.until(lambda: operator.status(path).get("reason"), "the job's status says it too")
-            assert yaml.safe_load(RULE.findall(reason)[0]) == rule
+            said = operator.status_since_creation(path, lambda status: RULE.search(status.get("reason", "")))
+            assert yaml.safe_load(RULE.findall(said["reason"])[0]) == rule
         add(operator, logged[0])
         operator.until(lambda: operator.owned("pods", path) and operator.owned("services", path), "the job goes on")
         operator.until(lambda: operator.status(path).get("phase") == "Creating", "and its status is written")
