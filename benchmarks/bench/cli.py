@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.operator_defaults import positive
 from devtools.cluster import lifecycle
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.settings import Settings, settings_from
@@ -190,12 +191,6 @@ def install_crds(client: Client) -> None:
             time.sleep(0.1)
 
 
-def _count(text: str) -> int:
-    if int(text) < 1:
-        raise ValueError(text)
-    return int(text)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     add = parser.add_argument
@@ -210,7 +205,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--peers", default="", metavar="NAMES", help="comma-separated (default: all)")
     add("--previous", type=Path, metavar="CHECKOUT", help="the operator of this checkout is a peer too, named previous")
     add("--resume", action="store_true", help="add to the samples of the previous run, of the same commit")
-    add("--beside", type=_count, default=0, metavar="N", help="jobs beside a large one (default: as --quick, or 200)")
+    add("--beside", type=positive, default=0, metavar="N", help="jobs beside a large one (default: as --quick, or 200)")
     add("--quick", action="store_true", help="tiny sizes, to test the harness; the times are meaningless")
     add("--output", type=Path, default=RESULTS, help="the report (default: benchmarks/RESULTS.md)")
     return parser
