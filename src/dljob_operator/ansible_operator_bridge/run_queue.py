@@ -90,7 +90,7 @@ class RunQueue(Generic[T]):
     def continuing(self, keys: Collection[str]) -> list[str]:
         """Return those of this thread's `keys` that continue with their next slice: these leave a thread free."""
         with self._changed:
-            return [key for key in keys if self._lines.is_continuing(threading.get_ident(), key)]
+            return self._lines.continuing(threading.get_ident(), keys)
 
     def requests(self, key: str) -> list[T]:
         """The requests that the calling thread's run of `key` answers; none if this thread does not run it."""

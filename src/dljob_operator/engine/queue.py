@@ -131,7 +131,7 @@ class WorkQueue:
     def continuing(self, keys: Collection[str]) -> list[str]:
         """Return those of this thread's `keys` that continue with their next slice: these leave a thread free."""
         with self._changed:
-            return [key for key in keys if self._lines.is_continuing(threading.get_ident(), key)]
+            return self._lines.continuing(threading.get_ident(), keys)
 
     def discard(self, key: str) -> None:
         """Remove a deleted job; a run in progress ends by itself."""

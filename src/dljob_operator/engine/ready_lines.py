@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from dljob_operator.engine.fair_queue import FairQueue, Flow
 
@@ -84,13 +84,13 @@ class ReadyLines:
             self._running_continuing[first] = thread
         return keys
 
-    def is_continuing(self, thread: int, key: str) -> bool:
-        """Whether the run of `key` in `thread` is one of those that leave a thread to the others."""
-        return self._running_continuing.get(key) == thread
+    def continuing(self, thread: int, keys: Iterable[str]) -> list[str]:
+        """Those of the `keys` that `thread` took from the last line: these runs leave a thread to the others."""
+        return [key for key in keys if self._running_continuing.get(key) == thread]
 
     def returned(self, thread: int, key: str) -> bool:
         """Note the end of a run; return whether a thread may now take the next continuing job."""
-        if self._running_continuing.get(key) != thread:
+        if not self.continuing(thread, [key]):
             return False
         del self._running_continuing[key]
         return True
