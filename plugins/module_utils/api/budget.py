@@ -11,9 +11,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import CONTENTION, ChangesSince
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import CONTENTION
 
 FIRST_SECONDS = 0.25
 """For a job without pods, beside others. A new job is reconciled before all others, whatever its size, so this is the
@@ -39,29 +40,57 @@ class Times:
     shortest: float
     unchanged: float
     alone: float = UNCHANGED_SECONDS
+    least_beside_others: int = LEAST_BESIDE_OTHERS
+    """Writes beside others that are never cut."""
+    without_pauses: int = 0
+    """The first writes beside others, which begin at once."""
+
+    def always_short(self) -> Times:
+        """For an engine that does not say what users change. Such a slice has few creations, and reading and planning
+        the job would take most of the time: it begins without pauses."""
+        return Times(self.shortest, self.shortest, self.shortest, LEAST, LEAST)
 
 
 OF_NEW_JOB = Times(FIRST_SECONDS, FIRST_SECONDS)
 OF_JOB_WITH_PODS = Times(SECONDS, UNCHANGED_SECONDS)
 
 
+class Changes(Protocol):
+    """What users have changed since the reconcile began; see ``ChangesSince``, which is one."""
+
+    def of(self, key: str) -> bool: ...
+
+    def of_any(self) -> bool: ...
+
+    def are_recent(self) -> bool: ...
+
+
+class UnknownChanges:
+    """Where the engine does not say what users change: whoever waited at the begin still does."""
+
+    def of(self, key: str) -> bool:
+        return True
+
+    def of_any(self) -> bool:
+        return False
+
+    def are_recent(self) -> bool:
+        return True
+
+
 @dataclass(frozen=True)
 class Users:
     """What the engine knows of users' changes: whether they waited for other jobs when it took the job ``uid``, and
-    what they have changed since, ``None`` where it does not say."""
+    what they have changed since."""
 
     uid: str = ""
     is_contended: bool = False
-    changes: ChangesSince | None = None
-
-    @property
-    def may_have_changed_the_job(self) -> bool:
-        return self.changes is None or self.changes.of(self.uid)
+    changes: Changes = field(default_factory=UnknownChanges)
 
     @property
     def have_changed_others(self) -> bool:
         """Shortly before the reconcile began, or since."""
-        return self.is_contended or (self.changes is not None and self.changes.of_any())
+        return self.is_contended or self.changes.of_any()
 
 
 class Budget:
@@ -89,30 +118,23 @@ class Budget:
         users = self._users
         if not self._is_large or not users.have_changed_others:
             return False
-        if users.changes is None or users.changes.are_recent():
-            return True
-        return users.is_contended and self._clock() < self._began + CONTENTION
+        return users.changes.are_recent() or (users.is_contended and self._clock() < self._began + CONTENTION)
 
     @property
     def pauses(self) -> bool:
-        """Whether to pause before each creation. Slices that stay short have few creations and begin without pauses:
-        reading and planning the job would take most of the time."""
-        return self.is_beside_others and (self._granted > LEAST or not self._stays_short)
+        """Whether to pause before the creation that ``take`` has granted last."""
+        return self._granted > self._times.without_pauses and self.is_beside_others
 
     def take(self) -> bool:
         """Whether one more write may start."""
         with self._lock:
-            least = LEAST_BESIDE_OTHERS if self.is_beside_others and not self._stays_short else LEAST
+            least = self._times.least_beside_others if self.is_beside_others else LEAST
             if self._granted >= least and self._clock() >= self._began + self._longest():
                 return False
             self._granted += 1
             return True
 
-    @property
-    def _stays_short(self) -> bool:
-        return self._users.changes is None
-
     def _longest(self) -> float:
-        if self._users.changes is not None and not self._users.have_changed_others:
+        if not self._users.have_changed_others:
             return self._times.alone
-        return self._times.shortest if self._users.may_have_changed_the_job else self._times.unchanged
+        return self._times.shortest if self._users.changes.of(self._users.uid) else self._times.unchanged

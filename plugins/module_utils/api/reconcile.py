@@ -216,9 +216,11 @@ def budget_for(context: Context, parsed: Parsed, observed: Observed, planned: Pl
     if not context.reader.has_watch:
         return None
     times = budgets.OF_JOB_WITH_PODS if observed.pods else budgets.OF_NEW_JOB
-    is_contended = context.is_contended or (context.changes is None and not observed.pods)
-    users = Users(parsed.owner.uid, is_contended, context.changes)
-    return Budget(times, len(planned.pods) + len(planned.deletions), users)
+    writes = len(planned.pods) + len(planned.deletions)
+    if context.changes is None:
+        users = Users(parsed.owner.uid, context.is_contended or not observed.pods)
+        return Budget(times.always_short(), writes, users)
+    return Budget(times, writes, Users(parsed.owner.uid, context.is_contended, context.changes))
 
 
 def resolve(context: Context, parsed: Parsed, planned: Plan) -> Resolution:

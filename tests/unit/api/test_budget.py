@@ -51,6 +51,7 @@ def test_the_times_are_those_of_the_documentation() -> None:
     """docs/architecture.md and docs/reliability.md promise them to the users of other jobs."""
     assert Times(shortest=0.25, unchanged=0.25, alone=4.0) == budget.OF_NEW_JOB
     assert Times(shortest=0.5, unchanged=4.0, alone=4.0) == budget.OF_JOB_WITH_PODS
+    assert budget.OF_JOB_WITH_PODS.always_short() == Times(0.5, 0.5, 0.5, LEAST, LEAST)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_writes_end_when_the_time_is_over(
 def test_without_knowledge_of_changes_writes_end_after_the_shortest_time() -> None:
     for is_contended in (True, False):
         engine = Engine()
-        engine.budget = Budget(TIMES, LARGE, Users(OWN, is_contended), engine.clock)
+        engine.budget = Budget(TIMES.always_short(), LARGE, Users(OWN, is_contended), engine.clock)
         assert engine.ends_at(TIMES.shortest)
 
 
@@ -156,14 +157,14 @@ def test_a_large_job_is_beside_others_once_a_user_changes_one() -> None:
 
 
 def test_a_large_job_pauses_from_its_first_creation_beside_others() -> None:
-    assert Engine(is_contended=True).budget.pauses
-    assert not Engine().budget.pauses
-    assert not Engine(SMALL, is_contended=True).budget.pauses
+    engines = [Engine(is_contended=True), Engine(), Engine(SMALL, is_contended=True)]
+    assert all(engine.budget.take() for engine in engines)
+    assert [engine.budget.pauses for engine in engines] == [True, False, False]
 
 
 def test_a_slice_that_always_stays_short_begins_without_pauses() -> None:
     """It has few creations, for which the whole job is read and planned."""
-    limit = Budget(TIMES, LARGE, Users(OWN, is_contended=True), Clock())
+    limit = Budget(TIMES.always_short(), LARGE, Users(OWN, is_contended=True), Clock())
     for number in range(LEAST + 2):
-        assert limit.pauses is (number > LEAST)
         assert limit.take()
+        assert limit.pauses is (number >= LEAST)

@@ -73,7 +73,7 @@ def present(name: str, **metadata: Any) -> dict[str, Any]:
 
 def over() -> Budget:
     """A budget of which only the writes that are never cut are left."""
-    return Budget(Times(-1.0, -1.0), budgets.LEAST)
+    return Budget(Times(-1.0, -1.0, -1.0), budgets.LEAST)
 
 
 # --- creation
