@@ -15,7 +15,7 @@ Mutation = Callable[[random.Random, Resource], None]
 
 PERIOD = "ansible.sdk.operatorframework.io/reconcile-period"
 OWN_ANNOTATIONS = (
-    PERIOD, "dljob.operator/nudged", "dljob.operator/spec-hash", "dljob.operator/shared-environment",
+    PERIOD, "dljob.operator/requeued-at", "dljob.operator/spec-hash", "dljob.operator/shared-environment",
     "dljob.operator/lifetime", "kubectl.kubernetes.io/last-applied-configuration",
 )  # fmt: skip
 OWN_LABELS = (

@@ -11,7 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
 from dljob_operator.engine.transforms import Object
 
 RECONCILE_PERIOD_ANNOTATION = "ansible.sdk.operatorframework.io/reconcile-period"
-REQUEUE_ANNOTATION = f"{OWN_PREFIX}nudged"
+REQUEUE_ANNOTATION = f"{OWN_PREFIX}requeued-at"
 """Its change, a time and a number, makes ansible-operator reconcile the job. Only the operator writes it."""
 
 

@@ -107,7 +107,7 @@ def test_a_changed_pod_annotates_its_job_and_no_other_of_the_name() -> None:
     ((method, path, body),) = api.writes
     assert (method, path) == ("PATCH", "/apis/example.com/v1/namespaces/team/echojobs/j")
     assert body["metadata"]["uid"] == "1"
-    assert list(body["metadata"]["annotations"]) == [REQUEUE_ANNOTATION] == ["dljob.operator/nudged"]
+    assert list(body["metadata"]["annotations"]) == [REQUEUE_ANNOTATION] == ["dljob.operator/requeued-at"]
 
 
 @pytest.mark.parametrize("error", [ApiError(500, "", "busy"), RuntimeError("a bug")])
