@@ -21,7 +21,6 @@ from devtools.fuzz.cases import Case, case
 from devtools.fuzz.run import Limits, Result, Run
 from devtools.load.ground import Ground, clear, left, prepared
 from devtools.load.operator import JOBS, Operator
-from devtools.load.resources import use_of
 from devtools.termination import ends_main_thread
 
 FOLDER = Path(__file__).resolve().parents[3] / ".build" / "fuzz"
@@ -68,13 +67,12 @@ def _fuzz(ground: Ground, options: argparse.Namespace, result: Result, say: Call
         run.result = result
         result.undisturbed = jobs.undisturbed(options.healthy)
         say(f"a healthy job's first pod comes after {result.undisturbed.median.first_pod:.3f} s")
-        result.memory = (use_of(operator.pid).pss,) * 2
+        run.remember_memory(0)
         jobs.start()
         try:
             run.run(_cases(ground, options), jobs)
         finally:
             jobs.stop()
-            result.memory = (result.memory[0], use_of(operator.pid).pss)
             if jobs.times:
                 result.disturbed = beside.summary(jobs.times)
             for lost in jobs.lost:

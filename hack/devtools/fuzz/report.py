@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from devtools.fuzz.judge import Outcome
-from devtools.fuzz.run import Result
+from devtools.fuzz.run import Memory, Result
 
 _MIB = 2**20
 
@@ -43,11 +43,17 @@ def table(result: Result, seed: int) -> str:
                 f" {summary.longest.running:.3f}), creation {summary.median.request:.3f} s (at most"
                 f" {summary.longest.request:.3f})"
             )
-    before, after = (size / _MIB for size in result.memory)
-    lines.append(f"memory of the operator: {before:.0f} MiB before, {after:.0f} MiB after")
+    lines.append("memory of the operator, and of its first process, after some of the objects:")
+    lines += [f"  {one.cases}: {one.pss / _MIB:.0f} MiB, {one.first / _MIB:.0f} MiB" for one in _some(result.memory)]
     lines.append(f"violations: {len(result.violations)}")
     lines += [f"  {one.what}: {one.detail[:200]} ({len(one.cases)} cases)" for one in result.violations[:50]]
     return "\n".join(lines)
+
+
+def _some(memory: Sequence[Memory]) -> list[Memory]:
+    """The first and the last, and up to eight between them."""
+    step = max(1, -(-len(memory) // 9))
+    return [*memory[:-1:step], *memory[-1:]]
 
 
 def _pairs(counts: Any) -> str:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from bench.client import JSON, MERGE
 
@@ -20,6 +21,7 @@ from devtools.load.ground import Ground, clear
 from devtools.load.kinds import stored
 from devtools.load.log import Log
 from devtools.load.operator import QUEUE, Operator
+from devtools.load.resources import use_of
 
 _WIDTH = 4
 _PAUSE = 0.25
@@ -60,6 +62,14 @@ class Accepted:
     judgement: Judgement | None = None
 
 
+class Memory(NamedTuple):
+    """The operator's memory in bytes after a number of cases: the PSS of all processes, and the RSS of the first."""
+
+    cases: int
+    pss: int
+    first: int
+
+
 @dataclass
 class Result:
     """Counts by kind (``JobKind.title``), and the violations."""
@@ -75,8 +85,8 @@ class Result:
     slowest_answer: float = 0.0
     undisturbed: Summary | None = None
     disturbed: Summary | None = None
-    memory: tuple[int, int] = (0, 0)
-    """The operator's PSS in bytes before the first case and after the last."""
+    memory: list[Memory] = field(default_factory=list)
+    """Before the first case and after each batch."""
     seconds: float = 0.0
     complete: bool = False
 
@@ -111,7 +121,12 @@ class Run:
                     self.violation("a healthy job was delayed", f"{times} after {undisturbed.median}", batch)
             done = start + len(batch)
             accepted = self.result.accepted.total()
+            self.remember_memory(done)
             self._say(f"{done} sent, {accepted} accepted, {len(self.result.violations)} violations")
+
+    def remember_memory(self, cases: int) -> None:
+        use = use_of(self._operator.pid)
+        self.result.memory.append(Memory(cases, use.pss, use.processes[0].rss if use.processes else 0))
 
     # --- a batch
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from devtools.fuzz import report
 from devtools.fuzz.beside import Times, delays, summary
 from devtools.fuzz.cases import case
-from devtools.fuzz.run import Result, Violation, identity
+from devtools.fuzz.run import Memory, Result, Violation, identity
 from devtools.load.kinds import read_kinds
 
 KINDS = read_kinds()
@@ -34,6 +34,15 @@ def test_the_table_adds_up() -> None:
     assert f"| {TITLE} | 5 | 2 | 3 | 2 | 1 | 0 | 0 | 0 |" in text
     assert "| all | 5 | 2 | 3 | 2 | 1 | 0 | 0 | 0 |" in text
     assert "violations: 1" in text
+
+
+def test_the_memory_is_that_of_some_of_the_batches() -> None:
+    found = result()
+    found.memory = [Memory(50 * number, (100 + number) << 20, (50 + number) << 20) for number in range(201)]
+    lines = [line.strip() for line in report.table(found, 7).splitlines() if " MiB" in line]
+    assert (lines[0], lines[-1], len(lines)) == ("0: 100 MiB, 50 MiB", "10000: 300 MiB, 250 MiB", 10)
+    found.memory = found.memory[:2]
+    assert "  0: 100 MiB, 50 MiB\n  50: 101 MiB, 51 MiB\n" in report.table(found, 7)
 
 
 def test_a_violation_is_saved_with_its_cases_in_place_of_older_ones(tmp_path: Path) -> None:
