@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -26,11 +27,11 @@ class BoundedExecutor:
         """The callers report how long their requests take."""
 
     def map(
-        self, items: Sequence[Item], do: Callable[[Item], object], in_window: Callable[[], bool] = lambda: False
+        self, items: Sequence[Item], do: Callable[[Item], object], at_once: Callable[[], float] = lambda: math.inf
     ) -> None:
         """Call ``do`` for each of ``items``, started in their order, and return when all calls have finished.
 
-        While ``in_window``, which is called before each start, no more of them run at a time than the window is wide.
+        No more of them run at a time than ``at_once`` says, which is called before each start and after each end.
 
         Raises the exception of the first item that failed, after all others have finished. ``do`` must not call this
         method.
@@ -43,7 +44,7 @@ class BoundedExecutor:
         finished = threading.Condition()
 
         def is_free() -> bool:
-            return submitted < (self.window.width if in_window() else 2 * self._width)
+            return submitted < min(2 * self._width, at_once())
 
         def run(item: Item) -> None:
             nonlocal submitted

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import generated, paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget
@@ -17,10 +18,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
     belongs_to_predecessor,
     is_owned_by,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import refusal
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH, MERGE_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote, event_of
-from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY, MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import MERGE, NEVER, REPLACE, owned_kind
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ApplyResult, ObservedVersion
@@ -28,7 +30,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
 
 Resource = Mapping[str, Any]
-Item = TypeVar("Item")
+FIRST_AT_ONCE = 8
+"""Creations at a time in the beginning; each that succeeds permits one more, so their number doubles with each round
+trip, as the Job controller's does. So a quota that denies a job of many pods answers few requests. A small job, which
+begins with all of its objects, loses no time."""
 
 
 def observed_version(resource: Resource) -> ObservedVersion:
@@ -43,6 +48,12 @@ def _explain(error: ApiError, manifest: Resource) -> str:
     if error.status != 404 or not kind.remedy:
         return error.message
     return f"{error.message}: the cluster has no {kind.plural}.{kind.group}; {kind.remedy}"
+
+
+def _order(manifests: Sequence[Resource]) -> Callable[[str], int]:
+    """The place of a message about one of ``manifests``: the writes end in any order."""
+    places = {f"{one['kind']}/{one['metadata']['name']}": place for place, one in enumerate(manifests)}
+    return lambda text: places.get(text.partition(": ")[0], len(places))
 
 
 def _is_outdated(manifest: Resource, present: Resource) -> bool:
@@ -83,12 +94,14 @@ class Writer:
         self._namespace = str(resource["metadata"]["namespace"])
         self._query = {"fieldManager": MANAGER, "fieldValidation": "Strict", **({"dryRun": "All"} if dry_run else {})}
         self._dry_run = dry_run
+        self._starts_slowly = refusal.is_of_a_pod(resource.get("status"))
         self._lock = threading.Lock()
 
     def objects(self, plan: Plan, budget: Budget | None = None) -> ApplyResult:
         """Create, replace and delete the objects of ``plan``. Errors of single objects are part of the result.
 
-        Pods are created, and objects deleted, only as long as ``budget`` permits; ``None`` is no limit.
+        Pods are created, and objects deleted, only as long as ``budget`` permits; ``None`` is no limit. The creations
+        start slowly, and where the last try of the job was refused, they end at the first pod that is refused.
         """
         written = ApplyResult()
         for manifest in plan.auxiliary_objects:
@@ -103,16 +116,33 @@ class Writer:
             return written  # the pods need these objects
         # Services start first, but the pods do not wait for them: a pod needs DNS names once it runs, which takes
         # longer than these writes. Where the API server rejects a Service, the job fails and its pods are deleted.
-        manifests = [*plan.services, *plan.pods]
-        self._each(manifests, lambda manifest: self._create(manifest, written, budget), budget)
-        self._each(plan.deletions, lambda deletion: self._delete(deletion, written, budget), budget)
+        if self._starts_slowly:
+            self._create_all(plan.services, written, budget)
+            self._create_all(plan.pods, written, budget, first=1)
+        else:
+            self._create_all([*plan.services, *plan.pods], written, budget)
+        self._api.executor.map(
+            plan.deletions, lambda deletion: self._delete(deletion, written, budget), lambda: self._at_once(budget)
+        )
+        written.postponed.sort(key=_order([*plan.pods, *plan.services]))
         for manifest in plan.ensured_objects:
             if not self._ensure(manifest, written) and not owned_kind(manifest).watched:
                 break  # the plan puts last what has to wait for this object
         return written
 
-    def _each(self, items: Sequence[Item], write: Callable[[Item], object], budget: Budget | None) -> None:
-        self._api.executor.map(items, write, lambda: budget is not None and budget.is_beside_others)
+    def _create_all(
+        self, manifests: Sequence[Resource], written: ApplyResult, budget: Budget | None, first: int = FIRST_AT_ONCE
+    ) -> None:
+        """Create objects, ``first`` at a time in the beginning."""
+        before = len(written.created)
+        self._api.executor.map(
+            manifests,
+            lambda manifest: self._create(manifest, written, budget),
+            lambda: min(self._at_once(budget), first + len(written.created) - before),
+        )
+
+    def _at_once(self, budget: Budget | None) -> float:
+        return self._api.executor.window.width if budget is not None and budget.is_beside_others else math.inf
 
     def _create(self, manifest: Resource, written: ApplyResult, budget: Budget | None = None) -> Resource | None:
         """Returns the object where the job has it already."""
@@ -134,10 +164,15 @@ class Writer:
         except ApiError as e:
             if e.reason == "AlreadyExists":
                 return self._check_owner(manifest, name, written)
-            written.denied = written.denied or (is_pod and e.status == 403)  # a quota, or an admission rule
+            # 403 is that of a quota or an admission rule; of another error the first try gives each pod its chance
+            written.denied = written.denied or (is_pod and (e.status == 403 or self._starts_slowly))
             self._note(e, f"{name}: {_explain(e, manifest)}", written)
         else:
             self._add(written.created, name)
+            if lost := adoption.lost_marks(manifest["metadata"], response["metadata"], self._uid):
+                # the plan would delete and create the object again and again
+                exempt = f"exempt objects with the label {LABEL_MANAGED_BY}={MANAGER} from it"
+                self._add(written.refused, f"{name}: a webhook has changed its {' and '.join(lost)}; {exempt}")
             if not self._dry_run and owned_kind(manifest).watched:
                 self._add(written.versions, observed_version(response))
         return None

@@ -38,6 +38,19 @@ def missing_labels(metadata: Mapping[str, Any], uid: str) -> list[str]:
     return [f"{name}={value}" for name, value in labels(uid).items() if found.get(name) != value]
 
 
+def lost_marks(wanted: Mapping[str, Any], found: Mapping[str, Any], uid: str) -> list[str]:
+    """Those labels and annotations of the intended metadata that the API server has stored otherwise: a webhook has
+    removed or changed them. None of an object that lacks the labels of the job too: it is adopted."""
+    if missing_labels(found, uid):
+        return []
+    return [
+        name
+        for field, ours in marks(wanted).items()
+        for name, value in ours.items()
+        if (found.get(field) or {}).get(name) != value
+    ]
+
+
 def event(adopted: Sequence[str]) -> EventNote:
     """The Event for the objects ``adopted``, each ``<kind>/<name>``."""
     names = sorted(adopted)

@@ -13,8 +13,9 @@ from datetime import datetime
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import IMMEDIATE
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status, refusal
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.conditions import read_conditions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
     StatusBuilder,
     clip,
@@ -65,9 +66,8 @@ def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datet
     if result.refused:
         return mark_failed(job, result.refused, now)
     if result.postponed or result.predecessors:
-        # the writes run in parallel: sorted, and only the first, so that the same refusal has the same text every time
-        postponed = sorted(result.postponed)[:1] if result.denied else result.postponed
-        concluded = mark_retry(concluded, job, [*postponed, *_predecessors(result.predecessors)])
+        problems = [*refusal.distinct(result.postponed), *_predecessors(result.predecessors)]
+        concluded = mark_retry(concluded, job, problems)
     elif result.optional_failures:
         concluded = mark_degraded(concluded, job, result.optional_failures)
     if result.predecessors:
@@ -109,8 +109,11 @@ def _sliced(concluded: Conclusion, job: DLJob, plan: Plan, result: ApplyResult) 
 
 
 def _denied_requeue(job: DLJob, now: datetime) -> float:
-    """A tenth of the time since the job's start, within the bounds: the longer it is denied, the rarer the tries."""
-    waited = clock.seconds_since(job.status.get("startTime"), now) or 0.0
+    """A tenth of the time since the job's last change of state, such as a restart, within the bounds: the longer it is
+    denied, the rarer the tries."""
+    changes = (condition.get("lastTransitionTime") for condition in read_conditions(job.status))
+    times = [job.status.get("startTime"), *changes]
+    waited = min((seconds for time in times if (seconds := clock.seconds_since(time, now)) is not None), default=0.0)
     return min(max(RETRY_REQUEUE, waited / 10), LONGEST_REQUEUE)
 
 
@@ -151,9 +154,12 @@ def mark_degraded(concluded: Conclusion, job: DLJob, problems: Sequence[str]) ->
 
 
 def _with_reason(concluded: Conclusion, job: DLJob, reason: str, event: str) -> Conclusion:
+    before = str(job.status.get("reason") or "")
+    if refusal.is_same(before, reason):
+        reason = before
     status = {**(job.status if concluded.status is None else concluded.status), "reason": reason}
     events = concluded.events
-    if reason != job.status.get("reason"):
+    if reason != before:
         events += (EventNote("Warning", event, reason),)
     return dataclasses.replace(concluded, status=None if status == job.status else status, events=events)
 

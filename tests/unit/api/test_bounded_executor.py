@@ -53,7 +53,7 @@ def test_never_more_at_a_time(executor: BoundedExecutor) -> None:
     assert most == WIDTH
 
 
-def test_in_the_window_no_more_at_a_time_than_it_is_wide(executor: BoundedExecutor) -> None:
+def test_no_more_at_a_time_than_the_caller_permits(executor: BoundedExecutor) -> None:
     under_way: list[int] = []
     most = []
 
@@ -63,15 +63,15 @@ def test_in_the_window_no_more_at_a_time_than_it_is_wide(executor: BoundedExecut
         threading.Event().wait(0.002)
         under_way.remove(item)
 
-    executor.map(range(20), do, lambda: True)
+    executor.map(range(20), do, lambda: executor.window.width)
     assert max(most) == 1
     executor.window.measured(0.01)  # a second write at once is permitted
     most.clear()
-    executor.map(range(20), do, lambda: True)
+    executor.map(range(20), do, lambda: executor.window.width)
     assert max(most) == 2
 
 
-def test_the_rest_keeps_to_the_window_once_others_wait(executor: BoundedExecutor) -> None:
+def test_the_caller_may_permit_fewer_later(executor: BoundedExecutor) -> None:
     under_way: list[int] = []
     most: dict[int, int] = {}
 
@@ -81,7 +81,7 @@ def test_the_rest_keeps_to_the_window_once_others_wait(executor: BoundedExecutor
         threading.Event().wait(0.002)
         under_way.remove(item)
 
-    executor.map(range(40), do, lambda: len(most) >= 10)
+    executor.map(range(40), do, lambda: 1 if len(most) >= 10 else 2 * WIDTH)
     assert max(most.values()) == WIDTH
     assert {most[item] for item in range(10 + 3 * WIDTH, 40)} == {1}
 
@@ -94,7 +94,7 @@ def test_the_window_may_open_while_the_items_are_in_progress(executor: BoundedEx
         if item >= 12 * WIDTH:
             meeting.wait()
 
-    executor.map(range(15 * WIDTH), do, lambda: True)
+    executor.map(range(15 * WIDTH), do, lambda: executor.window.width)
 
 
 def test_a_single_item_runs_in_the_callers_thread(executor: BoundedExecutor) -> None:

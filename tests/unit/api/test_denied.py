@@ -1,11 +1,15 @@
-"""Pods that a quota or an admission rule denies: few requests, one reason, and tries that become rarer."""
+"""Pods that a quota, an admission rule or an error refuses: few requests, one reason, and tries that become rarer."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.api.writer import FIRST_AT_ONCE
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from support.builders import MXNET, mxjob, stamp
 from support.recording_api import Api, context_of
@@ -15,13 +19,23 @@ JOB = mxjob("digits").v1().workers(300).resource()
 
 
 class Counting(Api):
-    """Counts the requests for pods."""
+    """Counts the requests for pods, of which it refuses all but ``admitted``, each after a while."""
 
-    tries = 0
+    def __init__(self, refuses: Mapping[str, ApiError], width: int = 2, admitted: int = 0) -> None:
+        super().__init__(refuses)
+        self.executor = BoundedExecutor(width)
+        self.admitted = admitted
+        self.tries = 0
+        self._lock = threading.Lock()
 
     def request(self, method: str, path: str, body: Any = None, query: Any = None, content_type: str = "") -> Any:
         if method == "POST" and body["kind"] == "Pod":
-            self.tries += 1
+            with self._lock:
+                self.tries += 1
+                is_admitted = self.tries <= self.admitted
+            threading.Event().wait(0.002)  # others may begin meanwhile
+            if is_admitted:
+                return {"metadata": {"uid": path, "resourceVersion": "1"}}
         return super().request(method, path, body, query, content_type)
 
 
@@ -29,19 +43,72 @@ def seen(api: Api, status: dict[str, Any] | None = None) -> Outcome:
     return reconcile(context_of(api), {**JOB, "status": status or {}}, MXNET)
 
 
-def test_few_requests_and_one_stable_reason() -> None:
+def aged(status: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """The status as if it had been written at that time."""
+    conditions = [{**one, "lastTransitionTime": stamp(seconds)} for one in status["conditions"]]
+    return {**status, "startTime": stamp(seconds), "conditions": conditions}
+
+
+FIRST = "Pod/digits-scheduler-0"
+WEBHOOK = ApiError(500, "InternalError", 'failed calling webhook "w.example.com": context deadline exceeded')
+NO_ANSWER = ApiError(0, "Timeout", "Read timed out.")
+
+
+@pytest.mark.parametrize("admitted", [0, 10, 100])
+def test_a_quota_answers_few_requests(admitted: int) -> None:
     """300 replicas under a quota of 10 pods made 3,502 requests a minute."""
-    first = Counting({"Pod": QUOTA})
-    outcome = seen(first)
-    assert first.tries < 10, "what was in progress, not one for each pod"
-    assert first.status is not None
-    assert "exceeded quota" in first.status["reason"]
-    (event,) = first.events()
+    api = Counting({"Pod": QUOTA}, width=64, admitted=admitted)
+    outcome = seen(api)
+    services = 3
+    in_progress = min(FIRST_AT_ONCE + services + admitted, 64)
+    assert admitted < api.tries <= admitted + in_progress
+    assert api.status is not None
+    assert "exceeded quota" in api.status["reason"]
+    (event,) = api.events()
     assert event.startswith("FailedCreatePod")
     assert outcome.requeue_after == 5.0
-    again = Counting({"Pod": QUOTA})
-    seen(again, first.status)
-    assert (again.status, again.events()) == (None, []), "the same refusal writes nothing"
+    again = Counting({"Pod": QUOTA}, width=64)
+    assert seen(again, api.status).requeue_after == 5.0
+    assert again.tries == 1
+
+
+@pytest.mark.parametrize("error", [QUOTA, WEBHOOK, NO_ANSWER], ids=["quota", "webhook", "no answer"])
+def test_one_stable_reason_and_one_event(error: ApiError) -> None:
+    """Of whichever pods the answers come first, the reason names the first of the job."""
+    api = Counting({"Pod": error}, width=64)
+    seen(api)
+    assert api.status is not None
+    assert api.status["reason"].startswith(f"{FIRST}: {error.message}")
+    assert len(api.events()) == 1
+    again = Counting({"Pod": error}, width=64)
+    outcome = seen(again, aged(api.status, -100))
+    assert (again.status, again.events(), again.tries) == (None, [], 1), "the same refusal writes nothing"
+    assert outcome.requeue_after == 10.0, "and the tries become rarer"
+
+
+@pytest.mark.parametrize(("field", "other", "is_news"), [("used", "cpu=7,pods=9", False), ("limited", "pods=4", True)])
+def test_what_others_use_of_a_quota_is_no_other_reason(field: str, other: str, is_news: bool) -> None:
+    api = Counting({"Pod": QUOTA})
+    seen(api)
+    message = QUOTA.message.replace(f"{field}: pods=10", f"{field}: {other}")
+    again = Counting({"Pod": ApiError(403, "Forbidden", message)})
+    seen(again, api.status)
+    assert len(again.events()) == is_news
+    assert (again.status or {}).get("reason") == (f"{FIRST}: {message}" if is_news else None)
+
+
+def test_a_job_that_was_denied_is_created_once_it_may_be() -> None:
+    api = Counting({}, width=64)
+    assert seen(api, {"startTime": stamp(-100), "phase": "Creating", "reason": f"{FIRST}: {QUOTA.message}"}).changed
+    assert api.tries == 301
+    assert api.status is not None
+    assert not api.status.get("reason")
+
+
+def test_a_restart_after_a_long_time_is_tried_soon() -> None:
+    restarted = {"type": "Restarting", "status": "True", "lastTransitionTime": stamp(-20)}
+    status = {"startTime": stamp(-100_000), "phase": "Creating", "conditions": [restarted]}
+    assert seen(Counting({"Pod": QUOTA}), status).requeue_after == 5.0
 
 
 @pytest.mark.parametrize(("started", "requeue"), [(0, 5.0), (-40, 5.0), (-100, 10.0), (-300, 30.0), (-100_000, 60.0)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.congestion impo
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.api.writer import FIRST_AT_ONCE
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter, ChangesSince
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from support.builders import MXNET, NOW, UID, mxjob
@@ -86,8 +88,8 @@ def test_a_large_job_keeps_to_the_window_when_users_wait_for_others_or_it_is_new
 ) -> None:
     calls: list[bool] = []
 
-    def record(self: BoundedExecutor, items: Any, do: Any, in_window: Callable[[], bool] = lambda: False) -> None:
-        calls.append(in_window())
+    def record(self: BoundedExecutor, items: Any, do: Any, at_once: Callable[[], float] = lambda: math.inf) -> None:
+        calls.append(at_once() < FIRST_AT_ONCE)
         for item in items:
             do(item)
 
@@ -165,7 +167,7 @@ def test_the_deletions_of_a_large_job_keep_to_the_window_without_pauses(
     watched.job["spec"].setdefault("runPolicy", {})["suspend"] = True
     in_window: list[bool] = []
     monkeypatch.setattr(
-        BoundedExecutor, "map", lambda self, items, do, holds: in_window.append(bool(items) and holds())
+        BoundedExecutor, "map", lambda self, items, do, at_once: in_window.append(bool(items) and at_once() < math.inf)
     )
     monkeypatch.setattr(writer.time, "sleep", lambda seconds: pytest.fail("it pauses"))
     watched.reconcile(is_contended, changes())

@@ -241,6 +241,29 @@ def test_what_cannot_be_adopted_is_reported(answer: Any, text: str) -> None:
     assert text in written.postponed[0]
 
 
+@pytest.mark.parametrize(
+    ("stored", "lost"),
+    [
+        (
+            {"labels": LABELS, "annotations": MARKS["annotations"]},
+            "dljob.operator/replica-type and dljob.operator/attempt",
+        ),
+        ({**MARKS, "labels": {**MARKS["labels"], "dljob.operator/attempt": "1"}}, "dljob.operator/attempt"),
+        ({"labels": MARKS["labels"]}, "dljob.operator/spec-hash"),
+        (MARKS, ""),
+        ({}, ""),
+    ],
+    ids=["labels removed", "a label changed", "annotation removed", "all kept", "adopted later"],
+)
+def test_a_pod_whose_marks_a_webhook_removes_is_refused(stored: dict[str, Any], lost: str) -> None:
+    """The plan takes it for another replica, or one of another template: it would delete and create it for ever."""
+    answer = {"metadata": {"uid": "uid of a", "resourceVersion": "7", **stored}}
+    written = Writer(Api(POST_a=answer), JOB).objects(Plan(pods=(intended("Pod", "a"),)))
+    exempt = f"exempt objects with the label {MANAGED_BY} from it"
+    assert written.refused == ([f"Pod/a: a webhook has changed its {lost}; {exempt}"] if lost else [])
+    assert written.created == ["Pod/a"], "it is there, and the job owns it"
+
+
 def test_an_object_that_the_pods_can_do_without_is_adopted_too() -> None:
     adopted = present("a", labels=LABELS, resourceVersion="6")
     api = Api(POST_a=EXISTS, GET_a=unmarked("a"), PATCH_a=adopted)

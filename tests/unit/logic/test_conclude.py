@@ -132,7 +132,7 @@ def test_a_deferred_status_is_due_within_a_second(before: float | None, after: f
     ("result", "message", "reason"),
     [
         ({"postponed": ["d", "c", "b", "a"]}, "d; c; b", "d; c; b"),
-        ({"postponed": ["d", "c", "b", "a"], "denied": True}, "d; c; b", "a"),
+        ({"postponed": ["Pod/d: x", "Pod/c: x", "b", "a"]}, "Pod/d: x; Pod/c: x; b", "Pod/d: x; b; a"),
         ({"refused": ["d", "c", "b", "a"]}, "d; c; b; a", "RefusedByKubernetes: d; c; b"),
         ({"optional_failures": ["d", "c", "b", "a"]}, "", "d; c; b"),
         ({"postponed": ["a"], "predecessors": ["Pod/b"]}, "", f"a; {PREDECESSOR}"),
