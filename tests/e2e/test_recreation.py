@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from devtools.load.ground import Ground, prepared
 from devtools.load.jobs import shape_of, small_job
 from devtools.load.kinds import JobKind, read_kinds, stored
 from devtools.load.operator import Operator
-from support.live_jobs import Cluster
+from support.live_jobs import Cluster, kubectl
 
 pytestmark = [pytest.mark.exclusive, pytest.mark.full]
 
@@ -62,3 +63,21 @@ def test_a_job_runs_each_time_it_is_created_again(cluster: Path, ground: Ground,
                 assert has_run or status["phase"] == "Running", f"attempt {attempt} with {size} replicas: {status}"
                 assert len(job.pods()) == pods, f"attempt {attempt} with {size} replicas"
                 job.delete()
+
+
+def test_kubectl_replaces_a_running_job(cluster: Path, ground: Ground, tmp_path: Path) -> None:
+    kind = next(one for one in read_kinds() if (one.group, one.kind) == ("kubeflow.org", "PyTorchJob"))
+    with (
+        ground.namespace("again") as namespace,
+        Operator(ground.kubeconfig, ground.folder, ("--namespace", namespace)),
+    ):
+        here = Cluster(cluster, namespace)
+        manifest, pods = sized(kind, 60)
+        job = here.create(manifest)
+        file = tmp_path / "job.yaml"
+        file.write_text(yaml.safe_dump(manifest), encoding="utf-8")
+        for attempt in range(TIMES + 1):
+            status = job.wait(lambda s: s.get("phase") in ("Running", "Failed"), "Running or an end")
+            owned = here.owned_pods(job.get()["metadata"]["uid"])
+            assert (status["phase"], len(owned)) == ("Running", pods), f"attempt {attempt}: {status}"
+            assert "replaced" in kubectl(here, "replace", "--force", "-f", str(file))
