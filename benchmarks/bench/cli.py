@@ -205,7 +205,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--peers", default="", metavar="NAMES", help="comma-separated (default: all)")
     add("--previous", type=Path, metavar="CHECKOUT", help="the operator of this checkout is a peer too, named previous")
     add("--resume", action="store_true", help="add to the samples of the previous run, of the same commit")
-    add("--beside", type=positive, default=0, metavar="N", help="jobs beside a large one (default: as --quick, or 200)")
+    add("--beside", type=positive, default=0, metavar="N", help="jobs beside a large one (default: as --quick, or 500)")
     add("--quick", action="store_true", help="tiny sizes, to test the harness; the times are meaningless")
     add("--output", type=Path, default=RESULTS, help="the report (default: benchmarks/RESULTS.md)")
     return parser
