@@ -31,6 +31,23 @@ def lost_jobs(manifests: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
             yield "a job does not end", f"{title(manifest)}: {state or 'no state'}"
 
 
+def vanished_jobs(manifests: Sequence[Mapping[str, Any]], history: History) -> Iterator[Finding]:
+    """Jobs that are not listed, although neither the run nor their own time to live has deleted them."""
+    listed = {manifest["metadata"]["uid"] for manifest in manifests}
+    for uid in sorted((history.created | history.jobs.keys()) - history.deleted - listed):
+        job = history.jobs.get(uid)
+        if job is None:
+            yield "a job vanished", f"{uid}, which no watch has shown"
+        elif not (job.ended and _expires(job.manifest)):
+            yield "a job vanished", f"{title(job.manifest)}: {job.ended or 'before its end'}"
+
+
+def _expires(manifest: Mapping[str, Any]) -> bool:
+    """Whether the job is to be deleted some time after its end."""
+    spec = manifest["spec"]
+    return isinstance(spec, dict) and (spec.get("runPolicy") or {}).get("ttlSecondsAfterFinished") is not None
+
+
 def wrong_outcomes(manifests: Sequence[Mapping[str, Any]], expected: Mapping[str, str]) -> Iterator[Finding]:
     """Jobs that ended otherwise than their pods imply; ``expected`` has the state by name."""
     for manifest in manifests:

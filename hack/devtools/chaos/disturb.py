@@ -30,6 +30,12 @@ class Disturber:
         kind, _, what = fault.kind.partition(" ")
         return self._pod(fault, what) if kind == "pod" else self._job(fault, what)
 
+    def create(self, path: str, manifest: Mapping[str, Any]) -> None:
+        """Create a job in the collection ``path``."""
+        made = self.client.request("POST", path, dict(manifest))
+        # the answer to a repeated request may be that the job exists
+        self.recorder.created(made or self.client.request("GET", f"{path}/{manifest['metadata']['name']}"))
+
     def resume(self, path: str, manifest: Mapping[str, Any]) -> None:
         """Let a suspended job run."""
         patch = workload.suspend(manifest, False)
@@ -63,10 +69,13 @@ class Disturber:
             self.client.request("PATCH", path, workload.suspend(job.manifest, True), MERGE)
             self.later(fault.seconds, lambda: self.resume(path, job.manifest))
         else:
-            self.client.request("DELETE", path, {"propagationPolicy": "Background"})
+            self.recorder.deletes(job.uid)
+            # what the recorder has seen may be out of date: a job of this name that it has not seen must stay
+            only = {"propagationPolicy": "Background", "preconditions": {"uid": job.uid}}
+            self.client.request("DELETE", path, only)
             if what == "re-created":
                 again = workload.anew(job.manifest)
-                self.client.request("POST", resource_of(again).path(self.namespace), again)
+                self.create(resource_of(again).path(self.namespace), again)
                 self.later(fault.seconds, lambda: self.resume(path, job.manifest))
         return f"{job.kind} {job.name}"
 

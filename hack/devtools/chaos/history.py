@@ -98,6 +98,10 @@ class History:
     jobs: dict[str, JobRecord] = field(default_factory=dict)
     edited: set[str] = field(default_factory=set)
     """The UIDs of jobs whose spec the run has changed: their counts begin again."""
+    created: set[str] = field(default_factory=set)
+    """The UIDs of the jobs that the run has created: a watch may miss one that is deleted soon."""
+    deleted: set[str] = field(default_factory=set)
+    """The UIDs of the jobs that the run has deleted itself."""
     failed_batch_jobs: set[tuple[str, str, int]] = field(default_factory=set)
     """The job's UID, the replica and the attempt of each batch Job that has failed."""
     violations: list[Violation] = field(default_factory=list)
@@ -158,6 +162,15 @@ class History:
         for job in self.jobs.values():
             if job.exists and _group_and_kind(job.manifest) in kinds and job.uid not in present:
                 job.exists, job.gone_at = False, now
+
+    def job_created(self, manifest: Mapping[str, Any]) -> None:
+        """The API server's answer to a creation by the run; empty where it does not show the job."""
+        if manifest:
+            self.created.add(manifest["metadata"]["uid"])
+
+    def all_deleted(self) -> None:
+        """The run deletes all jobs that there have been."""
+        self.deleted |= self.created | self.jobs.keys()
 
     def pods_of(self, uid: str) -> Iterator[Pod]:
         return (pod for pod in self.pods.values() if pod.job == uid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from devtools.chaos.history import History, JobRecord, Pod, Violation
@@ -45,6 +45,20 @@ class Recorder:
     def edited(self, uid: str) -> None:
         with self._lock:
             self._history.edited.add(uid)
+
+    def created(self, manifest: Mapping[str, Any]) -> None:
+        """Remember a job that the run has created, by the API server's answer."""
+        with self._lock:
+            self._history.job_created(manifest)
+
+    def deletes(self, uid: str) -> None:
+        """Remember a job that the run deletes."""
+        with self._lock:
+            self._history.deleted.add(uid)
+
+    def deletes_all(self) -> None:
+        with self._lock:
+            self._history.all_deleted()
 
     def begin_round(self, number: int) -> None:
         with self._lock:

@@ -32,6 +32,7 @@ from devtools.cluster.settings import Settings
 RULES = (
     "one pod a rank at a time",
     "every job ends, as its pods imply",
+    "no job vanishes that nothing has deleted",
     "an outcome stays",
     "each failure counts once",
     "no pod and no batch Job runs for an ended job whose policy deletes it",
@@ -219,7 +220,7 @@ class Run:
     def _create(self, job: workload.Job) -> None:
         self._expected[job.name] = job.outcome
         path = job.path(self._options.namespace)
-        self._client.request("POST", path, dict(job.manifest))
+        self._disturber.create(path, job.manifest)
         spec = job.manifest["spec"]
         if isinstance(spec, dict) and (spec.get("runPolicy") or {}).get("suspend"):
             self._later(3.0, lambda: self._disturber.resume(f"{path}/{job.name}", job.manifest))
@@ -304,6 +305,8 @@ class Run:
         batch_jobs = self._client.items(workload.BATCH_JOBS.path(self._options.namespace))
         self._report(number, checker.left_batch_jobs(manifests, batch_jobs))
         self._report(number, self._recorder.read(lambda history: list(checker.wrong_attempts(history))))
+        manifests = self._jobs()
+        self._report(number, self._recorder.read(lambda history: list(checker.vanished_jobs(manifests, history))))
         self.result.jobs.update(state_of(job) or "no state" for job in manifests)
         self._delete_jobs(number)
         self._collect(number)
@@ -349,6 +352,7 @@ class Run:
     def _delete_jobs(self, number: int) -> None:
         namespace = self._options.namespace
         deadline = self._now() + _DELETION
+        self._recorder.deletes_all()
         for plural in workload.WATCHED:
             self._client.request("DELETE", plural.path(namespace), {"propagationPolicy": "Background"})
         while found := [

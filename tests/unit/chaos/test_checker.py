@@ -62,6 +62,30 @@ def test_every_job_ends(state: str, lost: int) -> None:
     assert len([*checker.lost_jobs([job(state)])]) == lost
 
 
+@pytest.mark.parametrize(
+    ("seen", "deleted", "listed", "found"),
+    [
+        (job(), False, True, []),
+        (job(), False, False, ["a job vanished"]),
+        (job(), True, False, []),
+        (None, False, False, ["a job vanished"]),
+        (None, True, False, []),
+        (job(ttlSecondsAfterFinished=0), False, False, []),
+        (job("Running", ttlSecondsAfterFinished=0), False, False, ["a job vanished"]),
+    ],
+    ids=["listed", "seen", "deleted", "created", "created, deleted", "expired", "expires, but has not ended"],
+)
+def test_no_job_vanishes_that_nothing_has_deleted(seen: Any, deleted: bool, listed: bool, found: list[str]) -> None:
+    made = History()
+    made.job_created(job())
+    if seen:
+        made.job_event("ADDED", seen, 0.0)
+        made.job_event("DELETED", seen, 1.0)
+    if deleted:
+        made.all_deleted()
+    assert rules(checker.vanished_jobs([job()] if listed else [], made)) == found
+
+
 @pytest.mark.parametrize(("state", "wrong"), [("Succeeded", 0), ("Failed", 1), ("Running", 0)])
 def test_a_job_ends_as_its_pods_imply(state: str, wrong: int) -> None:
     assert len([*checker.wrong_outcomes([job(state)], {"j": "Succeeded"})]) == wrong
