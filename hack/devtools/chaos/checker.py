@@ -64,17 +64,35 @@ def wrong_attempts(history: History) -> Iterator[Finding]:
     may lack a failure whose pod was deleted, or whose job ended, before it was counted; it never has one more. A change
     of the spec starts the counts again, so edited jobs are left out. A batch Job counts the failures of its own pods:
     for the operator its replica fails once, when the batch Job does.
+
+    A job that restarts as a whole begins an attempt also for a pod that was taken away, which is no failure. So each of
+    its attempts must be in the status, and as failures only where nothing was taken away.
     """
     for job in history.jobs.values():
         if job.uid in history.edited or not job.exists:
             continue
         retries = job.status.get("retries") or {}
         if "job" in retries or _restarts_as_a_whole(job):
-            failed = {attempt for _, attempt in _failures(history, job.uid)}
-            if int(retries.get("job", 0)) > len(failed):
-                yield "a failure counted twice", f"{title(job.manifest)}: {retries}, failed attempts {sorted(failed)}"
-            continue
-        yield from _wrong_counts(history, job, retries)
+            yield from _wrong_whole(history, job, retries)
+        else:
+            yield from _wrong_counts(history, job, retries)
+
+
+def _wrong_whole(history: History, job: JobRecord, retries: Mapping[str, int]) -> Iterator[Finding]:
+    failed = {attempt for _, attempt in _failures(history, job.uid)}
+    attempts = {pod.attempt for pod in history.pods_of(job.uid)}
+    counted, recorded, highest = (
+        int(retries.get("job", 0)),
+        int(job.status.get("attempt") or 0),
+        max(attempts, default=0),
+    )
+    seen = f"{title(job.manifest)}: {retries}, attempt {recorded}, attempts {sorted(attempts)}, failed {sorted(failed)}"
+    if counted > len(failed):
+        yield "a failure counted twice", seen
+    if _restarts_as_a_whole(job):
+        least = recorded if history.is_disturbed(job.uid) else min(recorded, counted)
+        if highest > least:
+            yield "an attempt that was not counted", seen
 
 
 def _wrong_counts(history: History, job: JobRecord, retries: Mapping[str, int]) -> Iterator[Finding]:

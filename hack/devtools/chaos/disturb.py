@@ -43,17 +43,20 @@ class Disturber:
             self.client.request("PATCH", path, patch, MERGE)
 
     def _pod(self, fault: Fault, what: str) -> str:
-        live = [pod.name for pod in self.recorder.pods() if pod.is_live]
+        live = [pod for pod in self.recorder.pods() if pod.is_live]
         if not live:
             return ""
-        name = fault.chosen(live)
-        path = f"/api/v1/namespaces/{self.namespace}/pods/{name}"
+        pod = fault.chosen(live)
+        self.recorder.disturbs(pod.job)
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{pod.name}"
+        # a later pod of this name, which the recorder has not seen, may belong to another job
+        only: dict[str, Any] = {"preconditions": {"uid": pod.uid}}
         if what == "evicted":
-            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
-            self.client.request("POST", f"{path}/eviction", body)
+            meta = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod.name}}
+            self.client.request("POST", f"{path}/eviction", {**meta, "deleteOptions": only})
         else:
-            self.client.request("DELETE", path, {"gracePeriodSeconds": 0} if what == "killed" else None)
-        return f"pod {name}"
+            self.client.request("DELETE", path, {**only, "gracePeriodSeconds": 0} if what == "killed" else only)
+        return f"pod {pod.name}"
 
     def _job(self, fault: Fault, what: str) -> str:
         jobs = [job for job in self.recorder.jobs() if what in ("deleted", "re-created") or self._can(job, what)]

@@ -102,6 +102,10 @@ class History:
     """The UIDs of the jobs that the run has created: a watch may miss one that is deleted soon."""
     deleted: set[str] = field(default_factory=set)
     """The UIDs of the jobs that the run has deleted itself."""
+    disturbed: set[str] = field(default_factory=set)
+    """The UIDs of the jobs of which the run or the cluster has taken a pod away."""
+    lost_nodes: set[str] = field(default_factory=set)
+    """The names of the nodes that the run has deleted."""
     failed_batch_jobs: set[tuple[str, str, int]] = field(default_factory=set)
     """The job's UID, the replica and the attempt of each batch Job that has failed."""
     violations: list[Violation] = field(default_factory=list)
@@ -112,6 +116,8 @@ class History:
         pod = _pod(manifest)
         if pod is None:
             return
+        if has_condition(manifest, "DisruptionTarget"):
+            self.disturbed.add(pod.job)
         before = self.pods.get(pod.uid)
         pod.exists = kind != "DELETED" and (before is None or before.exists)
         # a pod that was deleted first has been killed
@@ -174,6 +180,10 @@ class History:
 
     def pods_of(self, uid: str) -> Iterator[Pod]:
         return (pod for pod in self.pods.values() if pod.job == uid)
+
+    def is_disturbed(self, uid: str) -> bool:
+        """Whether a pod of this job may have ended otherwise than by its program and the operator."""
+        return uid in self.disturbed or any(pod.node in self.lost_nodes for pod in self.pods_of(uid))
 
     def leaving(self, nodes: Collection[str]) -> list[str]:
         """The names of the pods that exist and will not for long: terminating ones, and those on none of ``nodes``."""

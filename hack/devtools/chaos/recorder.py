@@ -60,6 +60,16 @@ class Recorder:
         with self._lock:
             self._history.all_deleted()
 
+    def disturbs(self, uid: str) -> None:
+        """Remember a job of which the run takes a pod away."""
+        with self._lock:
+            self._history.disturbed.add(uid)
+
+    def loses(self, node: str) -> None:
+        """Remember a node that the run deletes."""
+        with self._lock:
+            self._history.lost_nodes.add(node)
+
     def begin_round(self, number: int) -> None:
         with self._lock:
             self._history.round = number

@@ -256,6 +256,7 @@ class Run:
         if len(self._nodes.names) < 2:
             return ""
         name = fault.chosen(self._nodes.names)
+        self._recorder.loses(name)
         self._nodes.remove(name)
         self._later(fault.seconds, lambda: self._ignore(self._nodes.add()))
         return name

@@ -11,8 +11,9 @@ from devtools.chaos.history import History
 JOB = "job-uid-1"
 
 
-def job(state: str = "Succeeded", name: str = "j", retries: Any = None, **policy: Any) -> Any:
+def job(state: str = "Succeeded", name: str = "j", retries: Any = None, attempt: int = 0, **policy: Any) -> Any:
     status = {"state": state} | ({} if retries is None else {"retries": retries})
+    status |= {"attempt": attempt} if attempt else {}
     return {
         "apiVersion": "kubeflow.org/v1",
         "kind": "MXJob",
@@ -138,9 +139,25 @@ def test_an_edit_starts_the_counts_again() -> None:
     assert rules(checker.wrong_attempts(made)) == []
 
 
-@pytest.mark.parametrize(("count", "found"), [(1, []), (2, ["a failure counted twice"])])
-def test_a_job_that_restarts_as_a_whole_counts_its_attempts(count: int, found: list[str]) -> None:
-    made = history(job(retries={"job": count}, restartScope="Job"), (0, "Failed"), (1, "Succeeded"))
+@pytest.mark.parametrize(
+    ("count", "attempt", "taken", "found"),
+    [
+        (1, 1, False, []),
+        (2, 2, False, ["a failure counted twice"]),
+        (0, 1, False, ["an attempt that was not counted"]),
+        (0, 1, True, []),
+        (1, 0, False, ["an attempt that was not counted"]),
+        (1, 0, True, ["an attempt that was not counted"]),
+        (1, 1, True, []),
+    ],
+)
+def test_a_job_that_restarts_as_a_whole_counts_its_attempts(
+    count: int, attempt: int, taken: bool, found: list[str]
+) -> None:
+    """One of which a pod was taken away begins an attempt without a failure."""
+    made = history(job(retries={"job": count}, attempt=attempt, restartScope="Job"), (0, "Failed"), (1, "Succeeded"))
+    if taken:
+        made.disturbed.add(JOB)
     assert rules(checker.wrong_attempts(made)) == found
 
 

@@ -70,3 +70,28 @@ def test_the_end_of_a_round_deletes_all_jobs_until_then() -> None:
     one.create(JOBS, job("2"))
     one.recorder.deletes_all()
     assert vanished(one) == []
+
+
+ONLY = {"preconditions": {"uid": "p"}}
+PATH = "/api/v1/namespaces/n/pods/w"
+EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "w"}, "deleteOptions": ONLY}
+
+
+@pytest.mark.parametrize(
+    ("kind", "request_"),
+    [
+        ("pod deleted", ("DELETE", PATH, ONLY)),
+        ("pod killed", ("DELETE", PATH, {**ONLY, "gracePeriodSeconds": 0})),
+        ("pod evicted", ("POST", f"{PATH}/eviction", EVICTION)),
+    ],
+)
+def test_a_pod_that_is_taken_away_disturbs_its_job(kind: str, request_: tuple[str, str, Any]) -> None:
+    """It hits no later pod of the name, which may be one of another job."""
+    client = FakeClient()
+    one = disturber(client, job("1"))
+    labels = {"dljob.operator/job-uid": "1", "dljob.operator/replica-type": "worker"}
+    pod = {"metadata": {"uid": "p", "name": "w", "labels": labels}, "status": {"phase": "Running"}}
+    one.recorder.read(lambda history: history.pod_event("ADDED", pod, 0.0))
+    assert one.apply(Fault(0, kind, 0, 0.0)) == "pod w"
+    assert client.sent == [request_]
+    assert one.recorder.read(lambda history: history.is_disturbed("1"))

@@ -107,6 +107,15 @@ def test_a_pod_that_the_cluster_took_away_has_not_failed() -> None:
     assert [one.failed for one in history.pods.values()] == [False, True]
 
 
+def test_a_job_is_disturbed_by_the_loss_of_a_pod_or_of_a_node() -> None:
+    for lost_nodes, taken, found in ((set(), False, False), ({"gone"}, False, True), (set(), True, True)):
+        history = History(lost_nodes=lost_nodes)
+        one = pod("1", "Failed", taken=taken)
+        one["spec"] = {"nodeName": "gone"}
+        history.pod_event("ADDED", one, 1.0)
+        assert history.is_disturbed(JOB) is found
+
+
 @pytest.mark.parametrize(
     ("states", "found"),
     [
