@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from devtools.chaos.history import JOB_UID, History, JobRecord, has_condition, is_final, state_of
+from devtools.chaos.history import History, JobRecord, has_condition, is_final, job_uid_of, state_of
 
 _JOBS_METRIC = re.compile(r"^dljob_jobs\{([^}]*)\} ([0-9.e+]+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -121,6 +121,15 @@ def _restarts_as_a_whole(job: JobRecord) -> bool:
     return isinstance(spec, dict) and (spec.get("runPolicy") or {}).get("restartScope") == "Job"
 
 
+def wrong_labels(history: History) -> Iterator[Finding]:
+    """Pods of the present jobs without the labels of a replica of theirs, by which the other checks know them."""
+    for name, owner, labelled in history.labelled.values():
+        uid = history.batch_jobs.get(owner, owner)
+        job = history.jobs.get(uid)
+        if job is not None and job.exists and labelled != uid:
+            yield "a pod without its labels", f"{name} of {title(job.manifest)}: {labelled or 'none'}"
+
+
 def left_running(manifests: Sequence[Mapping[str, Any]], history: History) -> Iterator[Finding]:
     """Pods that nothing has deleted although their job has ended, where its policy is to delete these."""
     for manifest in manifests:
@@ -143,7 +152,7 @@ def left_batch_jobs(
         left = [
             one["metadata"]["name"]
             for one in batch_jobs
-            if (one["metadata"].get("labels") or {}).get(JOB_UID) == uid
+            if job_uid_of(one) == uid
             and not one["metadata"].get("deletionTimestamp")
             and (policy == "All" or not has_condition(one, "Complete", "Failed"))
         ]
@@ -157,12 +166,11 @@ def _clean_pod_policy(manifest: Mapping[str, Any]) -> str:
 
 
 def orphans(objects: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    """Objects whose job does not exist."""
+    """Objects whose job does not exist, by their controller or by their labels."""
     present = {job["metadata"]["uid"] for job in jobs}
     for one in objects:
-        metadata = one["metadata"]
-        uid = (metadata.get("labels") or {}).get(JOB_UID)
-        if uid is not None and uid not in present:
+        metadata, uid = one["metadata"], job_uid_of(one)
+        if uid and uid not in present:
             yield "an orphan", f"{metadata['name']} ({metadata['uid']}) of job {uid}"
 
 

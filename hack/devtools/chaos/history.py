@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from devtools.chaos.shapes import FAILED, SUCCEEDED
+from devtools.chaos.workload import RESOURCES
 
 JOB_UID = "dljob.operator/job-uid"
 REPLICA_TYPE = "dljob.operator/replica-type"
 REPLICA_INDEX = "dljob.operator/replica-index"
 ATTEMPT = "dljob.operator/attempt"
+_GROUPS_AND_KINDS = {(api_version.partition("/")[0], kind) for api_version, kind in RESOURCES}
 _ENDED_PHASES = ("Succeeded", "Failed")
 
 
@@ -86,6 +88,20 @@ def has_condition(manifest: Mapping[str, Any], *types: str) -> bool:
     return any(one.get("type") in types and one.get("status") == "True" for one in conditions)
 
 
+def controller_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The owner reference to the controller of an object, empty where it has none."""
+    references = manifest["metadata"].get("ownerReferences") or ()
+    return next((one for one in references if one.get("controller")), {})
+
+
+def job_uid_of(manifest: Mapping[str, Any]) -> str:
+    """The UID of the job that an object belongs to by its controller, or by its label; "" for none."""
+    owner = controller_of(manifest)
+    if (str(owner.get("apiVersion")).partition("/")[0], owner.get("kind")) in _GROUPS_AND_KINDS:
+        return str(owner["uid"])
+    return str((manifest["metadata"].get("labels") or {}).get(JOB_UID) or "")
+
+
 def is_final(state: str) -> bool:
     return state in (SUCCEEDED, FAILED)
 
@@ -108,11 +124,17 @@ class History:
     """The names of the nodes that the run has deleted."""
     failed_batch_jobs: set[tuple[str, str, int]] = field(default_factory=set)
     """The job's UID, the replica and the attempt of each batch Job that has failed."""
+    batch_jobs: dict[str, str] = field(default_factory=dict)
+    """The UID of the job of each batch Job, by its own UID."""
+    labelled: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    """The name of each pod, the UID of its controller, and that of the job in its labels, by its own UID."""
     violations: list[Violation] = field(default_factory=list)
     round: int = 0
 
     def pod_event(self, kind: str, manifest: Mapping[str, Any], now: float) -> None:
         """A watch event of a pod: ``kind`` is ADDED, MODIFIED or DELETED."""
+        metadata, owner = manifest["metadata"], controller_of(manifest)
+        self.labelled[metadata["uid"]] = (metadata["name"], str(owner.get("uid") or ""), _labelled_job(manifest))
         pod = _pod(manifest)
         if pod is None:
             return
@@ -130,9 +152,11 @@ class History:
 
     def batch_job_event(self, manifest: Mapping[str, Any]) -> None:
         """A batch Job as an event or a list shows it."""
-        labels = manifest["metadata"].get("labels") or {}
-        if JOB_UID in labels and REPLICA_TYPE in labels and has_condition(manifest, "Failed"):
-            self.failed_batch_jobs.add((labels[JOB_UID], _rank(labels), _attempt(labels)))
+        labels, job = manifest["metadata"].get("labels") or {}, job_uid_of(manifest)
+        if job:
+            self.batch_jobs[manifest["metadata"]["uid"]] = job
+        if job and REPLICA_TYPE in labels and has_condition(manifest, "Failed"):
+            self.failed_batch_jobs.add((job, _rank(labels), _attempt(labels)))
 
     def job_event(self, kind: str, manifest: Mapping[str, Any], now: float) -> None:
         uid = manifest["metadata"]["uid"]
@@ -215,22 +239,28 @@ def _attempt(labels: Mapping[str, str]) -> int:
     return int(labels.get(ATTEMPT) or 0)
 
 
+def _labelled_job(manifest: Mapping[str, Any]) -> str:
+    """The job whose replica a pod is by its labels, "" where they do not say it."""
+    labels = manifest["metadata"].get("labels") or {}
+    return str(labels[JOB_UID]) if all(name in labels for name in (JOB_UID, REPLICA_TYPE, ATTEMPT)) else ""
+
+
 def _pod(manifest: Mapping[str, Any]) -> Pod | None:
-    metadata = manifest["metadata"]
+    metadata, job = manifest["metadata"], job_uid_of(manifest)
     labels = metadata.get("labels") or {}
-    if JOB_UID not in labels or REPLICA_TYPE not in labels:
+    if not job or REPLICA_TYPE not in labels:
         return None
     status = manifest.get("status") or {}
     phase = str(status.get("phase") or "")
     return Pod(
         metadata["uid"],
         metadata["name"],
-        labels[JOB_UID],
+        job,
         _rank(labels),
         _attempt(labels),
         phase,
         phase == "Failed" and not has_condition(manifest, "DisruptionTarget"),
-        any(owner.get("kind") == "Job" and owner.get("controller") for owner in metadata.get("ownerReferences") or ()),
+        controller_of(manifest).get("kind") == "Job",
         str(manifest.get("spec", {}).get("nodeName") or ""),
         bool(metadata.get("deletionTimestamp")),
     )

@@ -35,6 +35,7 @@ RULES = (
     "no job vanishes that nothing has deleted",
     "an outcome stays",
     "each failure counts once",
+    "each pod has the labels of its job",
     "no pod and no batch Job runs for an ended job whose policy deletes it",
     "no write for a job at rest",
     "no object without its job",
@@ -306,6 +307,7 @@ class Run:
         batch_jobs = self._client.items(workload.BATCH_JOBS.path(self._options.namespace))
         self._report(number, checker.left_batch_jobs(manifests, batch_jobs))
         self._report(number, self._recorder.read(lambda history: list(checker.wrong_attempts(history))))
+        self._report(number, self._recorder.read(lambda history: list(checker.wrong_labels(history))))
         manifests = self._jobs()
         self._report(number, self._recorder.read(lambda history: list(checker.vanished_jobs(manifests, history))))
         self.result.jobs.update(state_of(job) or "no state" for job in manifests)

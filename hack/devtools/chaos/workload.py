@@ -53,7 +53,7 @@ OWNED = (
     BATCH_JOBS,
     *(Plural("rbac.authorization.k8s.io", "v1", plural) for plural in ("roles", "rolebindings")),
 )
-"""What jobs own."""
+"""What the jobs of a run own: none of them has an autoscaler, a TensorBoard (a Deployment) or a PodGroup."""
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ def batch_job(condition: str = "", *, uid: str = JOB, deleted: bool = False) -> 
     return {
         "metadata": {
             "name": "j-launcher",
+            "uid": "batch-uid",
             "labels": {"dljob.operator/job-uid": uid, "dljob.operator/replica-type": "worker"},
             **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {}),
         },
@@ -185,6 +186,47 @@ def test_no_pod_runs_for_an_ended_job(policy: str, phase: str, left: int) -> Non
 )
 def test_no_batch_job_creates_pods_for_an_ended_job(state: str, policy: str, there: Any, left: int) -> None:
     assert len([*checker.left_batch_jobs([job(state, cleanPodPolicy=policy)], [there])]) == left
+
+
+LABELS = pod("p", 0, "Running")["metadata"]["labels"]
+
+
+def controlled(uid: str, kind: str = "MXJob", labels: Any = None) -> Any:
+    """An object that a job or a batch Job controls, without labels."""
+    reference = {"apiVersion": f"{'batch' if kind == 'Job' else 'kubeflow.org'}/v1", "kind": kind}
+    metadata = {"uid": "p", "name": "p", "labels": labels or {}}
+    return {"metadata": {**metadata, "ownerReferences": [{**reference, "uid": uid, "controller": True}]}}
+
+
+@pytest.mark.parametrize(
+    ("one", "found"),
+    [
+        (controlled(JOB, labels=LABELS), []),
+        (controlled(JOB), ["a pod without its labels"]),
+        (controlled(JOB, labels={"dljob.operator/job-uid": JOB}), ["a pod without its labels"]),
+        (controlled("unknown"), []),
+        (controlled("batch-uid", "Job", LABELS), []),
+        (controlled("batch-uid", "Job"), ["a pod without its labels"]),
+        (controlled("other", labels=LABELS), ["a pod without its labels"]),
+    ],
+    ids=["labelled", "none", "some", "of no job", "of a batch Job", "of a batch Job, none", "those of another job"],
+)
+def test_each_pod_has_the_labels_of_its_job(one: Any, found: list[str]) -> None:
+    made = History()
+    made.pod_event("ADDED", one, 0.0)
+    made.batch_job_event(batch_job())
+    other = job(name="k")
+    for manifest in (job(), {**other, "metadata": {**other["metadata"], "uid": "other"}}):
+        made.job_event("ADDED", manifest, 0.0)
+    assert rules(checker.wrong_labels(made)) == found
+
+
+def test_an_object_belongs_to_the_job_that_controls_it() -> None:
+    objects = [controlled(JOB), controlled("batch-uid", "Job")]
+    assert rules(checker.orphans(objects, [])) == ["an orphan"]
+    assert rules(checker.orphans(objects, [job()])) == []
+    launcher = {**batch_job(), **controlled(JOB)}
+    assert len([*checker.left_batch_jobs([job(cleanPodPolicy="All")], [launcher])]) == 1
 
 
 def test_an_orphan_is_an_object_whose_job_is_gone() -> None:
