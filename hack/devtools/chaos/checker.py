@@ -191,7 +191,7 @@ def cached_jobs(metrics: str, namespace: str) -> Counter[tuple[str, str]]:
 
 
 def wrong_cache(metrics: str, namespace: str, manifests: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    """Whether the leader's cache of jobs differs from the API server, as far as its metrics show."""
+    """Whether the leader's cache has another number of jobs of some kind and state: its metrics have no more of it."""
     cached = cached_jobs(metrics, namespace)
     there = Counter((f"{manifest['apiVersion']} {manifest['kind']}", state_of(manifest)) for manifest in manifests)
     if cached != there:

@@ -39,7 +39,7 @@ RULES = (
     "no pod and no batch Job runs for an ended job whose policy deletes it",
     "no write for a job at rest",
     "no object without its job",
-    "the leader's cache equals the API server",
+    "the leader's count of jobs by kind and state equals the API server's",
     "no process outlives its operator",
 )
 _SETTLE = 420.0

@@ -250,5 +250,5 @@ dljob_queue_jobs 0.0
 
 
 @pytest.mark.parametrize(("present", "stale"), [(2, 0), (1, 1), (3, 1)])
-def test_the_cache_equals_the_api_server(present: int, stale: int) -> None:
+def test_the_cache_has_as_many_jobs_of_each_kind_and_state_as_the_api_server(present: int, stale: int) -> None:
     assert len([*checker.wrong_cache(METRICS, "n", [job()] * present)]) == stale
