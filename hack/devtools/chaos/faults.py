@@ -62,6 +62,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("API server restarted", CONTROL_PLANE, 1, "SIGKILL of kube-apiserver in the node", gap=280),
     Kind("etcd restarted", CONTROL_PLANE, 1, "SIGKILL of etcd in the node", gap=280),
     Kind("node lost", NODE, 2, "the Node is deleted, and another one joins later", (5, 25)),
+    Kind("node returned", NODE, 1, "the Node is deleted, and one of the same name joins later", (5, 75)),
     Kind("nodes stopped", NODE, 2, "no pod of any simulated node changes for a while", (3, 10)),
     Kind("pod deleted", JOB, 5, "a pod is deleted"),
     Kind("pod killed", JOB, 4, "a pod is deleted with a grace period of 0"),

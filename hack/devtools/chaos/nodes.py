@@ -1,4 +1,4 @@
-"""Simulated nodes of a run, and the kwok process that maintains them beside the cluster's own one."""
+"""Simulated nodes of a run, the faults on them, and the kwok process that maintains them beside the cluster's own."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from devtools.chaos.faults import Fault
 from devtools.chaos.shapes import NODE_LABEL
 from devtools.chaos.stages import pod_stages
 from devtools.chaos.upstream import Client
@@ -23,6 +25,7 @@ _SELECTOR = ",".join(f"{key}={value}" for key, value in NODE_LABEL.items())
 _LEASES = kwok.LEASES
 _READY_SECONDS = 120.0
 _RESTART_SECONDS = 1.0
+_END_SECONDS = 10.0
 
 
 def node_manifest(name: str) -> dict[str, Any]:
@@ -41,10 +44,7 @@ def node_manifest(name: str) -> dict[str, Any]:
 
 
 class Nodes:
-    """A context manager; on exit it removes its nodes and ends kwok.
-
-    A lost node never returns under its old name: kwok would not renew the Lease of such a node.
-    """
+    """A context manager; on exit it removes its nodes and ends kwok."""
 
     def __init__(self, client: Client, program: Path, kubeconfig: Path, folder: Path) -> None:
         self._client = client
@@ -85,7 +85,7 @@ class Nodes:
         if process is not None and process.poll() is None:
             process.terminate()
             try:
-                process.wait(10)
+                process.wait(_END_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
         self._thread.join(20)
@@ -102,19 +102,46 @@ class Nodes:
                 self._process.wait()
                 self._ending.wait(_RESTART_SECONDS)
 
-    def add(self) -> str:
-        """Let a node join; returns its name."""
+    def add(self) -> None:
+        """Let a node join, with a new name."""
         name = f"chaos-{self._number:04d}"
         self._number += 1
+        self._join(name)
+
+    def bring_back(self, name: str) -> None:
+        """Let a node join under the name of one that was removed.
+
+        A kwok that has seen the end of the Lease of that name does not renew the next one, so another kwok starts.
+        """
+        self.restart()
+        self._join(name)
+
+    def _join(self, name: str) -> None:
         self._client.request("POST", "/api/v1/nodes", node_manifest(name))
         self.names.append(name)
-        return name
 
     def remove(self, name: str) -> None:
         """Delete the Node object, as a cloud provider does for a machine that is gone."""
         self.names.remove(name)
         self._client.request("DELETE", f"/api/v1/nodes/{name}")
         self._client.request("DELETE", f"{_LEASES}/{name}")
+
+    def apply(self, fault: Fault, later: Callable[[float, Callable[[], None]], None]) -> str:
+        """Apply a fault; ``later`` calls a function after so many seconds. Returns what it hit, "" for nothing.
+
+        Kubernetes deletes the pods of a node that has been missing for 40 to 60 s. On one that returns earlier they go
+        on, as on a machine that was only unreachable.
+        """
+        if fault.kind == "nodes stopped":
+            self.stop()
+            later(fault.seconds, self.resume)
+            return "all"
+        if len(self.names) < 2:
+            return ""
+        name = fault.chosen(self.names)
+        self.remove(name)
+        later(fault.seconds, self.add if fault.kind == "node lost" else lambda: self.bring_back(name))
+        return name
 
     def stop(self) -> None:
         """Stop kwok: no pod of any simulated node changes."""
@@ -125,8 +152,12 @@ class Nodes:
 
     def restart(self) -> None:
         """Restart kwok: it does not repeat a change of a pod that the API server has not answered."""
+        process = self._process
         self.resume()
         self._signal(signal.SIGTERM)
+        if process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_END_SECONDS)
 
     def _signal(self, number: int) -> None:
         process = self._process

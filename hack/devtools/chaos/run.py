@@ -250,17 +250,10 @@ class Run:
         return control_plane.PROGRAMS[fault.kind]
 
     def _disturb_node(self, fault: Fault) -> str:
-        if fault.kind == "nodes stopped":
-            self._nodes.stop()
-            self._later(fault.seconds, self._nodes.resume)
-            return "all"
-        if len(self._nodes.names) < 2:
-            return ""
-        name = fault.chosen(self._nodes.names)
-        self._recorder.loses(name)
-        self._nodes.remove(name)
-        self._later(fault.seconds, lambda: self._ignore(self._nodes.add()))
-        return name
+        hit = self._nodes.apply(fault, self._later)
+        if hit and fault.kind != "nodes stopped":
+            self._recorder.loses(hit)
+        return hit
 
     def _disturb_process(self, fault: Fault) -> str:
         leader = self._leader()
@@ -411,10 +404,6 @@ class Run:
     def _note(self, text: str) -> None:
         with self._writing, self._timeline.open("a") as log:
             log.write(f"{self._now():8.2f} {time.strftime('%H:%M:%S')} {text}\n")
-
-    @staticmethod
-    def _ignore(_: object) -> None:
-        """For an action whose result is not used."""
 
 
 def _deleted_jobs(history: History) -> int:
