@@ -8,8 +8,13 @@ from typing import Any
 
 from bench import plots
 
-from devtools.soak.samples import TARGET, Row, window
+from devtools.soak.samples import LOAD, QUEUE, SECONDS, Row, window
 
+TARGET = 0.05
+TAIL_TARGET = 0.5
+"""For the p99 of a latency, the tenth highest of 1,000: its ratio has differed from that of the p50 by up to 30 %."""
+STEADY = 1.5
+"""How many times as high the load average may be in one window as in the other, if their latencies are compared."""
 POINTS = 150
 """Most points of a curve: more are not seen at the plot's size, and the collection carries the file."""
 
@@ -32,6 +37,7 @@ def document(rows: Sequence[Row], summary: Mapping[str, Any], facts: Mapping[str
         f"- failures of the probes: {len(summary['problems'])}",
         f"- errors in the operator's log: {len(summary['logged'])}",
         *([f"- stopped early: {summary['stopped']}"] if summary["stopped"] else ()),
+        f"- {comparison(rows)}",
         "",
         f"The first column is the median from job {size:,} to job {2 * size:,}, the second that of the last {size:,}.",
         "",
@@ -47,16 +53,43 @@ def document(rows: Sequence[Row], summary: Mapping[str, Any], facts: Mapping[str
 
 def _line(row: Row) -> str:
     unit = f" {row.unit}" if row.unit else ""
-    shown = ".3f" if row.unit == "s" else ".1f" if row.unit else "g"
+    shown = ".3f" if row.unit == SECONDS else ".1f" if row.unit else "g"
     return f"| {row.name} | {row.first:{shown}}{unit} | {row.last:{shown}}{unit} | {row.ratio:.2f} |"
 
 
 def grown(rows: Sequence[Row]) -> list[str]:
-    """The names of the quantities of the operator's processes that have grown by more than the target.
+    """The names of the quantities that have grown by more than their limit; without latencies that do not compare."""
+    steady = is_steady(rows)
+    return [
+        row.name
+        for row in rows
+        if row.name not in (QUEUE, LOAD) and (steady or row.unit != SECONDS) and row.ratio > 1 + _limit(row)
+    ]
 
-    Latencies and the queue are left out: they depend on what else the machine does.
-    """
-    return [row.name for row in rows if row.unit != "s" and "queue" not in row.name and row.ratio > 1 + TARGET]
+
+def _limit(row: Row) -> float:
+    return TAIL_TARGET if row.unit == SECONDS and row.name.endswith("p99") else TARGET
+
+
+def is_steady(rows: Sequence[Row]) -> bool:
+    """Whether the machine was about as busy in both windows, so that their latencies can be compared."""
+    load = _load(rows)
+    return load is not None and 1 / STEADY <= load.ratio <= STEADY
+
+
+def _load(rows: Sequence[Row]) -> Row | None:
+    return next((row for row in rows if row.name == LOAD), None)
+
+
+def comparison(rows: Sequence[Row]) -> str:
+    """Whether the latencies of the windows are compared, and why."""
+    load = _load(rows)
+    if load is None:
+        return "**the latencies are not comparable**: the load average was not recorded"
+    about = f"the load average was {load.first:.2f} after the first jobs and {load.last:.2f} at the end"
+    if is_steady(rows):
+        return f"limits of growth: {TARGET:.0%}, and {TAIL_TARGET:.0%} for a p99; {about}"
+    return f"**the latencies are not comparable**: {about}, more than {STEADY:g} times as high in one as in the other"
 
 
 def thinned(values: Sequence[float]) -> Sequence[float]:
@@ -68,11 +101,13 @@ def draw(series: Mapping[str, Any], path: Path) -> None:
     """docs/soak.svg."""
 
     def line(name: str, label: str = "", x: str = "jobs") -> plots.Line:
-        return plots.Line(thinned(series[x]), thinned(series[name]), label)
+        # an earlier run's data lack what was not recorded then
+        return plots.Line(thinned(series[x] if name in series else ()), thinned(series.get(name, ())), label)
 
     panels = (
         plots.Panel("memory, MiB", (line("pss", "all processes"), line("main", "first process"))),
         plots.Panel("descriptors and threads", (line("descriptors", "descriptors"), line("threads", "threads"))),
+        plots.Panel("processes and load", (line("processes", "processes"), line("load", "load average"))),
         plots.Panel("jobs in the queue", (line("queue"),)),
         plots.Panel(
             "latency, ms",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -185,7 +186,8 @@ class Soak:
 
     def _sample(self) -> None:
         seconds = time.monotonic() - self._began
-        found = sample(seconds, len(self.progress.done), use_of(self._operator.pid), self._operator.gauge(QUEUE))
+        use, queue = use_of(self._operator.pid), self._operator.gauge(QUEUE)
+        found = sample(seconds, len(self.progress.done), use, queue, os.getloadavg()[0])
         self.samples.append(found)
         if problem := self._operator.problem():
             self.problems.append(f"after {seconds:.0f} s: {problem}")

@@ -16,7 +16,10 @@ from devtools.soak.progress import Done
 
 WINDOW = 1000
 """Jobs after which the operator is warm, and jobs of each of the two windows that are compared."""
-TARGET = 0.05
+QUEUE, LOAD = "jobs in the queue", "load average"
+"""Rows about the circumstances of a run."""
+SECONDS = "s"
+"""The unit of the latencies."""
 _MIB = 2**20
 
 
@@ -33,12 +36,14 @@ class Sample:
     processes: int
     threads: int
     queue: int
+    load: float
+    """The load average of the last minute, of the whole machine."""
 
 
-def sample(seconds: float, jobs: int, use: Use, queue: float) -> Sample:
+def sample(seconds: float, jobs: int, use: Use, queue: float, load: float) -> Sample:
     return Sample(
         seconds, jobs, use.pss, tuple(one.rss for one in use.processes), use.descriptors, len(use.processes),
-        use.threads, int(queue),
+        use.threads, int(queue), load,
     )  # fmt: skip
 
 
@@ -88,12 +93,13 @@ def rows(samples: Sequence[Sample], done: Sequence[Done]) -> list[Row]:
         Row("file descriptors", *median("descriptors")),
         Row("processes", *median("processes")),
         Row("threads", *median("threads")),
-        Row("jobs in the queue", *median("queue")),
+        Row(QUEUE, *median("queue")),
+        Row(LOAD, *median("load")),
     ]
     early, late = done[size : 2 * size], done[-size:]
     for share, name in ((0.5, "p50"), (0.99, "p99")):
-        found.append(Row(f"first pod, {name}", _pods(early, share), _pods(late, share), "s"))
-        found.append(Row(f"Succeeded, {name}", _ends(early, share), _ends(late, share), "s"))
+        found.append(Row(f"first pod, {name}", _pods(early, share), _pods(late, share), SECONDS))
+        found.append(Row(f"Succeeded, {name}", _ends(early, share), _ends(late, share), SECONDS))
     return found
 
 
@@ -121,6 +127,8 @@ def series(samples: Sequence[Sample], done: Sequence[Done]) -> dict[str, Any]:
         "main": [(one.rss[0] if one.rss else 0) / _MIB for one in samples],
         "descriptors": [one.descriptors for one in samples],
         "threads": [one.threads for one in samples],
+        "processes": [one.processes for one in samples],
+        "load": [one.load for one in samples],
         "queue": [one.queue for one in samples],
         "marks": list(marks),
         "first_pod": [1000 * _pods(done[mark - step : mark], 0.5) for mark in marks],
