@@ -87,7 +87,7 @@ bench-growth: venv ## measure this operator's cost up to 10,000 jobs, on a separ
 chaos: venv ## faults on a stream of jobs, and what holds after them: benchmarks/CHAOS.md; CHAOS="--seed 1 --faults 1000 --minutes 40"
 	@$(TOOL) devtools.chaos $(CHAOS)
 
-fuzz: venv ## generated jobs against the operator on the local cluster: FUZZ="--seed 1 --objects 10000"; .build/fuzz
+fuzz: venv ## generated jobs against the operator on the local cluster: FUZZ="--seed 1 --objects 10000"; benchmarks/FUZZ.md, .build/fuzz
 	@$(TOOL) devtools.fuzz $(FUZZ)
 
 soak: venv ## many short jobs through one operator: SOAK="--jobs 20000"; benchmarks/SOAK.md, docs/soak.svg

@@ -12,10 +12,12 @@ PATIENT = ("--delay", "60", "--answer", "120", "--healthy", "3")
 
 
 def test_the_operator_survives_generated_jobs(cluster: Path, crds: None, tmp_path: Path) -> None:
-    ended = cli.main(["--seed", "1", "--objects", str(OBJECTS), *PATIENT, "--output", str(tmp_path)])
+    output = ["--output", str(tmp_path), "--table", str(tmp_path / "FUZZ.md")]
+    ended = cli.main(["--seed", "1", "--objects", str(OBJECTS), *PATIENT, *output])
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["violations"] == []
     assert ended == 0
     assert sum(report["sent"].values()) == OBJECTS
     assert 0 < sum(report["accepted"].values()) < OBJECTS
     assert report["disturbed"]["jobs"] > 0
+    assert "No violation." in (tmp_path / "FUZZ.md").read_text()

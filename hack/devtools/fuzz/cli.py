@@ -1,7 +1,7 @@
 """`python -m devtools.fuzz`: generated jobs against the operator on the local cluster.
 
-The cases follow from the seed: `--seed N --only 17,42` sends two of them again. The report and a file per violation are
-in .build/fuzz.
+The cases follow from the seed: `--seed N --only 17,42` sends two of them again, and writes no benchmarks/FUZZ.md. The
+counts and a file per violation are in .build/fuzz.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from bench import machine
 from bench.client import Refused
 from bench.peers.base import PeerFailed
 
@@ -23,15 +24,19 @@ from devtools.load.ground import Ground, clear, left, prepared
 from devtools.load.operator import JOBS, Operator
 from devtools.termination import ends_main_thread
 
-FOLDER = Path(__file__).resolve().parents[3] / ".build" / "fuzz"
+ROOT = Path(__file__).resolve().parents[3]
+FOLDER = ROOT / ".build" / "fuzz"
+TABLE = ROOT / "benchmarks" / "FUZZ.md"
 _NODES = 4
 _ARGUMENTS = ("--max-replicas-per-job", "50")
 """Larger jobs are refused: the subject is the variety of objects, and not their pods."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0 without a violation, 1 with one or after an error."""
+    """0 without a violation, 1 with one or after an error. An interrupted run writes what it has."""
     options = _parser().parse_args(argv)
+    if options.table is None and not options.only:
+        options.table = TABLE
     result = Result()
     began = time.monotonic()
 
@@ -41,10 +46,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with ends_main_thread(), prepared(options.output, _NODES) as ground:
             try:
+                result.facts = machine.facts(ground.client, ground.nodes)
                 _fuzz(ground, options, result, say)
             finally:
                 result.seconds = time.monotonic() - began
                 report.write(result, options.seed, options.output)
+                if options.table is not None:
+                    options.table.write_text(report.document(result, _arguments(options)))
                 print(report.table(result, options.seed), flush=True)
     except (KeyboardInterrupt, SystemExit):
         print("fuzz: interrupted; the report has what was done until then", file=sys.stderr)
@@ -90,6 +98,14 @@ def _cases(ground: Ground, options: argparse.Namespace) -> list[Case]:
     return [case(ground.kinds, options.seed, number) for number in numbers]
 
 
+def _arguments(options: argparse.Namespace) -> str:
+    """The arguments that the objects and the limits follow from, without those that have their default."""
+    given = [f"--seed {options.seed}", f"--only {options.only}" if options.only else f"--objects {options.objects}"]
+    defaults = _parser().get_default
+    others = [name for name in ("batch", "healthy", "delay", "answer") if getattr(options, name) != defaults(name)]
+    return " ".join([*given, *(f"--{name} {getattr(options, name):g}" for name in others)])
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m devtools.fuzz", description=__doc__)
     add = parser.add_argument
@@ -112,5 +128,6 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="until each job has an answer (default: %(default)g)",
     )
-    add("--output", type=Path, default=FOLDER, metavar="DIR", help="folder of the report (default: .build/fuzz)")
+    add("--output", type=Path, default=FOLDER, metavar="DIR", help="folder of the data (default: .build/fuzz)")
+    add("--table", type=Path, help="the report (default: benchmarks/FUZZ.md; with --only none)")
     return parser

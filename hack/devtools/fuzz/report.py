@@ -1,4 +1,4 @@
-"""The report of a run, and the folder of its violations."""
+"""The reports of a run, and the folder of its violations."""
 
 from __future__ import annotations
 
@@ -12,10 +12,62 @@ from devtools.fuzz.judge import Outcome
 from devtools.fuzz.run import Memory, Result
 
 _MIB = 2**20
+_MOST = 50
+"""Violations that a report shows."""
 
 
 def table(result: Result, seed: int) -> str:
     """The counts as text, for the terminal."""
+    lines = [f"seed {seed}, {result.seconds:.0f} s", *_by_kind(result), "", *_about(result)]
+    lines.append("memory of the operator, and of its first process, after some of the objects:")
+    lines += [f"  {one.cases}: {one.pss / _MIB:.0f} MiB, {one.first / _MIB:.0f} MiB" for one in _some(result.memory)]
+    lines.append(f"violations: {len(result.violations)}")
+    lines += [f"  {one.what}: {one.detail[:200]} ({len(one.cases)} cases)" for one in result.violations[:_MOST]]
+    return "\n".join(lines)
+
+
+def document(result: Result, arguments: str) -> str:
+    """FUZZ.md. ``arguments`` are those of the run."""
+    lines = [
+        "# Generated objects",
+        "",
+        f'Written by `make fuzz FUZZ="{arguments}"`.',
+        "[docs/reliability.md](../docs/reliability.md#faults-generated-objects-many-jobs) describes such a run.",
+        "",
+        *(f"- {key}: {value}" for key, value in result.facts.items() if key != "peers"),
+        f"- run: {result.sent.total():,} objects in {result.seconds / 60:.0f} minutes",
+        *(f"- {line}" for line in _about(result)),
+        *([] if result.complete else ["- **incomplete**: the run ended early"]),
+        "",
+        *_violations(result),
+        "",
+        *_by_kind(result),
+        "",
+        "The operator's memory:",
+        "",
+        "| objects | all processes (PSS) | first process (RSS) |",
+        "| --: | --: | --: |",
+    ]
+    lines += [
+        f"| {one.cases:,} | {one.pss / _MIB:.0f} MiB | {one.first / _MIB:.0f} MiB |" for one in _some(result.memory)
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _violations(result: Result) -> list[str]:
+    if not result.violations:
+        return ["No violation."]
+    shown = [f"- **{one.what}**: {_quoted(one.detail)}" for one in result.violations[:_MOST]]
+    return [f"{len(result.violations)} violations:", "", *shown]
+
+
+def _quoted(text: str) -> str:
+    """The text of a generated object, in which anything may occur, on one line as code."""
+    return f"`{' '.join(text[:200].replace('`', ' ').split())}`"
+
+
+def _by_kind(result: Result) -> list[str]:
+    """A row for each kind, with what became of its objects."""
     columns = ("sent", "refused by the API server", "accepted", *(one.value for one in Outcome))
     rows: list[tuple[str, list[int]]] = []
     for kind in result.sent:
@@ -23,18 +75,20 @@ def table(result: Result, seed: int) -> str:
         counts = (result.sent[kind], result.refused[kind], result.accepted[kind])
         rows.append((kind, [*counts, *(outcomes.get(one.value, 0) for one in Outcome)]))
     rows.append(("all", [sum(counts[index] for _, counts in rows) for index in range(len(columns))]))
-    lines = [
-        f"seed {seed}, {result.seconds:.0f} s",
+    return [
         "| kind | " + " | ".join(columns) + " |",
         "| --- " * (len(columns) + 1) + "|",
+        *("| " + " | ".join((kind, *map(str, counts))) + " |" for kind, counts in rows),
     ]
-    lines += ["| " + " | ".join((kind, *map(str, counts))) + " |" for kind, counts in rows]
-    lines += [
-        "",
+
+
+def _about(result: Result) -> list[str]:
+    """What else the run did and measured."""
+    lines = [
         f"steps of tenants: {_pairs(result.steps)}",
         f"errors of the API server: {result.server_errors.total()}",
+        f"slowest answer: {result.slowest_answer:.1f} s",
     ]
-    lines.append(f"slowest answer: {result.slowest_answer:.1f} s")
     for name, summary in (("undisturbed", result.undisturbed), ("beside the others", result.disturbed)):
         if summary is not None:
             lines.append(
@@ -43,11 +97,7 @@ def table(result: Result, seed: int) -> str:
                 f" {summary.longest.running:.3f}), creation {summary.median.request:.3f} s (at most"
                 f" {summary.longest.request:.3f})"
             )
-    lines.append("memory of the operator, and of its first process, after some of the objects:")
-    lines += [f"  {one.cases}: {one.pss / _MIB:.0f} MiB, {one.first / _MIB:.0f} MiB" for one in _some(result.memory)]
-    lines.append(f"violations: {len(result.violations)}")
-    lines += [f"  {one.what}: {one.detail[:200]} ({len(one.cases)} cases)" for one in result.violations[:50]]
-    return "\n".join(lines)
+    return lines
 
 
 def _some(memory: Sequence[Memory]) -> list[Memory]:

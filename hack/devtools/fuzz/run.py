@@ -7,7 +7,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -74,6 +74,8 @@ class Memory(NamedTuple):
 class Result:
     """Counts by kind (``JobKind.title``), and the violations."""
 
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """Of the machine and the commit."""
     sent: Counter[str] = field(default_factory=Counter)
     accepted: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)

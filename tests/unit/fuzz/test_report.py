@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
-from devtools.fuzz import report
+import pytest
+from devtools.fuzz import cli, report
 from devtools.fuzz.beside import Times, delays, summary
 from devtools.fuzz.cases import case
 from devtools.fuzz.run import Memory, Result, Violation, identity
@@ -43,6 +47,58 @@ def test_the_memory_is_that_of_some_of_the_batches() -> None:
     assert (lines[0], lines[-1], len(lines)) == ("0: 100 MiB, 50 MiB", "10000: 300 MiB, 250 MiB", 10)
     found.memory = found.memory[:2]
     assert "  0: 100 MiB, 50 MiB\n  50: 101 MiB, 51 MiB\n" in report.table(found, 7)
+
+
+def test_the_committed_report_has_the_machine_the_outcomes_and_the_memory() -> None:
+    found = result()
+    found.facts = {"machine": "two cores", "this operator": "commit abc", "peers": "none"}
+    found.seconds, found.complete, found.memory = 840.0, True, [Memory(0, 173 << 20, 60 << 20)]
+    text = report.document(found, "--seed 7 --objects 5")
+    assert 'Written by `make fuzz FUZZ="--seed 7 --objects 5"`.' in text
+    assert "- machine: two cores\n- this operator: commit abc\n- run: 5 objects in 14 minutes\n" in text
+    assert f"| {TITLE} | 5 | 2 | 3 | 2 | 1 | 0 | 0 | 0 |" in text
+    assert "- healthy jobs undisturbed: 1; first pod after" in text
+    assert "| 0 | 173 MiB | 60 MiB |" in text
+    assert "peers" not in text and "incomplete" not in text
+
+
+@pytest.mark.parametrize(
+    ("details", "lines"),
+    [
+        ([], ["No violation."]),
+        (["a\n| b `c`", "d"], ["2 violations:", "", "- **no answer**: `a | b c`", "- **no answer**: `d`"]),
+    ],
+)
+def test_the_committed_report_has_the_violations(details: list[str], lines: list[str]) -> None:
+    found = Result(violations=[Violation("no answer", detail) for detail in details])
+    assert "\n\n" + "\n".join(lines) + "\n\n| kind |" in report.document(found, "")
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments", "table"),
+    [
+        ([], "--seed 1 --objects 1000", cli.TABLE),
+        (["--seed", "7", "--delay", "60", "--table", "x"], "--seed 7 --objects 1000 --delay 60", Path("x")),
+        (["--only", "17,42"], "--seed 1 --only 17,42", None),
+    ],
+)
+def test_a_run_of_single_cases_writes_no_committed_report(
+    given: list[str], arguments: str, table: Path | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    written: list[tuple[Path, str]] = []
+
+    @contextmanager
+    def prepared(*_: object) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(client=None, nodes=1)
+
+    monkeypatch.setattr(cli, "prepared", prepared)
+    monkeypatch.setattr(cli, "_fuzz", lambda *_: None)
+    monkeypatch.setattr(cli.machine, "facts", lambda *_: {})
+    monkeypatch.setattr(Path, "write_text", lambda path, text: written.append((path, text)))
+    cli.main([*given, "--output", str(tmp_path)])
+    reports = [(path, text) for path, text in written if path.parent != tmp_path]
+    assert [path for path, _ in reports] == ([table] if table else [])
+    assert all(f'FUZZ="{arguments}"' in text for _, text in reports)
 
 
 def test_a_violation_is_saved_with_its_cases_in_place_of_older_ones(tmp_path: Path) -> None:

@@ -54,7 +54,9 @@ class Beside:
     undisturbed = block
 
 cli.prepared, cli.Operator, cli.beside.Beside = prepared, Operator, Beside
-sys.exit(cli.main([*OUTPUT, "--objects", "5"]))
+cli.machine.facts = lambda *_: {"machine": "two cores"}
+folder = Path(os.environ["DLJOB_CLUSTER_DIR"])
+sys.exit(cli.main([*OUTPUT, "--objects", "5", "--table", str(folder / "FUZZ.md")]))
 """
 )
 SOAK = (
@@ -87,6 +89,8 @@ def test_fuzz_ends_the_operator_and_reports(number: signal.Signals, tmp_path: Pa
     for text in ("operator ended", "namespace removed", "account removed", "violations: 0"):
         assert text in done.stdout, done.stderr
     assert (tmp_path / "report.json").is_file()
+    written = (tmp_path / "FUZZ.md").read_text()
+    assert "- machine: two cores" in written and "- **incomplete**" in written
 
 
 @SIGNALS
