@@ -1,6 +1,7 @@
 """Every scenario, with what may go wrong at its positions: the end is the same.
 
 The default tries a part of it, the same in every run; ``DLJOB_PERTURBATION=exhaustive`` everything, in all windows.
+``__main__.py`` tries everything in the default window, and prints the figures of docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -9,19 +10,9 @@ import os
 import random
 
 import pytest
-from unit.perturbation.model import BOTH, JOBS, OWNED, NotAtRest, Scenario
-from unit.perturbation.perturbations import (
-    EXHAUSTIVE,
-    WINDOWS,
-    Baseline,
-    CrashAt,
-    HiddenStates,
-    NoAnswer,
-    Perturbation,
-    StaleRestart,
-    difference,
-    perturbations,
-)
+from unit.perturbation.campaign import KINDS, differences
+from unit.perturbation.model import BOTH, JOBS, OWNED, Perturbation, Scenario
+from unit.perturbation.perturbations import EXHAUSTIVE, WINDOWS, Baseline, StaleRestart, difference, perturbations
 from unit.perturbation.scenarios import scenarios
 
 SHARE = 0.55
@@ -33,7 +24,7 @@ def cases() -> list[object]:
     return [
         pytest.param(scenario, kind, id=f"{scenario.name}-{kind.__name__}")
         for scenario in scenarios()
-        for kind in (CrashAt, NoAnswer, StaleRestart, HiddenStates)
+        for kind in KINDS
     ]
 
 
@@ -41,17 +32,10 @@ def cases() -> list[object]:
 def test_the_end_is_the_same(scenario: Scenario, kind: type[Perturbation]) -> None:
     baseline = Baseline.of(scenario)
     assert baseline.end.all_actions_done, "the scenario is played to its end"
-    problems = []
     tried = list(perturbations(kind, baseline.positions, EXHAUSTIVE if IS_EXHAUSTIVE else WINDOWS))
     if not IS_EXHAUSTIVE:
         tried = random.Random(f"{scenario.name} {kind.__name__}").sample(tried, round(len(tried) * SHARE))
-    for perturbation in tried:
-        try:
-            problem = difference(baseline.end, baseline.perturbed(perturbation), perturbation)
-        except (AssertionError, NotAtRest) as e:
-            problem = str(e).splitlines()[0]
-        if problem:
-            problems.append(f"{perturbation}, {baseline.positions[perturbation.at].what}: {problem}")
+    problems = differences(baseline, tried)
     print(
         f"{scenario.name}: {len(baseline.positions)} positions, {len(tried)} times {kind.__name__}, "
         f"{len(problems)} differences"
