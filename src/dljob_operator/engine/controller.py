@@ -27,6 +27,7 @@ from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.status import write_conditions
 from dljob_operator.engine.transforms import Object
 from dljob_operator.engine.workers import Work, Workers
+from dljob_operator.problem import Problem
 from dljob_operator.runner import RunOutcome, RunRequest, RunResult
 from dljob_operator.watches import GVK, Watch
 
@@ -106,8 +107,10 @@ class Controller:
             metadata = found[1]["metadata"]
             name = f"{found[0].watch.gvk} {metadata.get('namespace', '')}/{metadata['name']}"
         if stall.running:
-            return f"the reconcile of {name} has made no progress for {stall.seconds:.0f} s"
-        return f"{name} has waited for {stall.seconds:.0f} s, and no worker takes any job"
+            details = f"the reconcile of {name} has made no progress for {stall.seconds:.0f} s"
+            return Problem("a reconcile makes no progress", details)
+        details = f"{name} has waited for {stall.seconds:.0f} s, and no worker takes any job"
+        return Problem("no worker takes any job", details)
 
     # Reconciles (on the workers' threads)
 

@@ -37,6 +37,7 @@ from dljob_operator.engine.packing import AsDict, Packing
 from dljob_operator.engine.predicates import Change
 from dljob_operator.engine.transforms import Object, Transform
 from dljob_operator.engine.watch_health import LIST_AGAIN_AFTER, WatchHealth
+from dljob_operator.problem import Problem
 
 _LOG = logging.getLogger(__name__)
 PAGE_SIZE = 500
@@ -128,7 +129,9 @@ class Informer:
         """Why it no longer watches although a restart may help, "" if it does; see `WatchHealth`."""
         if self._stopping.is_set() or self._thread.ident is None:
             return ""
-        return self._health.problem() if self._thread.is_alive() else f"the watch of {self.what} has ended"
+        if self._thread.is_alive():
+            return self._health.problem()
+        return Problem("a watch has ended", f"the watch of {self.what} has ended")
 
     def not_ready(self) -> str:
         """Why the store is not up to date, "" if it is."""

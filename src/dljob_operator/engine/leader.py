@@ -25,6 +25,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 
 from dljob_operator import logs
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
+from dljob_operator.problem import Problem
 
 _LOG = logging.getLogger(__name__)
 LEASE = "dljob-operator"
@@ -164,7 +165,7 @@ class LeaderElector:
         if self._stopping.is_set() or self._thread.ident is None:
             return ""
         ended = [thread.name for thread in (self._thread, self._guard) if not thread.is_alive()]
-        return f"the thread {ended[0]} has ended" if ended else ""
+        return Problem("the leader election has ended", f"the thread {ended[0]} has ended") if ended else ""
 
     def leads(self) -> bool:
         """Whether the Lease is certainly still that of this process."""
@@ -173,11 +174,13 @@ class LeaderElector:
     def not_ready(self) -> str:
         """Why this operator can neither lead nor take over, "" if it can. A standby is ready."""
         if self._answered == -math.inf:
-            return f"the Lease {self._namespace}/{LEASE} was not read yet{self._error and f': {self._error}'}"
+            details = f"the Lease {self._namespace}/{LEASE} was not read yet{self._error and f': {self._error}'}"
+            return Problem("the Lease was not read yet", details)
         silent = boottime() - self._answered
         if silent <= UNREADY_AFTER:
             return ""
-        return f"the Lease {self._namespace}/{LEASE} could not be read for {silent:.0f} s: {self._error}"
+        details = f"the Lease {self._namespace}/{LEASE} could not be read for {silent:.0f} s: {self._error}"
+        return Problem("the Lease could not be read", details)
 
     def stop(self) -> None:
         """Release the Lease, so that a standby need not wait until it expires. Call this after the last write."""

@@ -12,6 +12,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from dljob_operator.problem import Problem
+
 LIST_AGAIN_AFTER = 300.0
 """Seconds without an event, a bookmark or a list, after which an informer lists again. Bookmarks arrive about once a
 minute, and the API server ends a watch after at most this time."""
@@ -77,20 +79,25 @@ class WatchHealth:
         now, silent = self._clock(), self.silent_for
         inactive, rejected = now - self._active_at, _since(self._rejected_since, now)
         if silent > STALE_AFTER:
-            return f"the watch of {self._what} is open but has received nothing for {silent:.0f} s"
+            details = f"the watch of {self._what} is open but has received nothing for {silent:.0f} s"
+            return Problem("a watch receives nothing", details)
         if inactive > STALE_AFTER:
-            return f"the watch of {self._what} has made no attempt for {inactive:.0f} s"
+            details = f"the watch of {self._what} has made no attempt for {inactive:.0f} s"
+            return Problem("a watch makes no attempt", details)
         if rejected > REJECTED_AFTER:
-            return f"the watch of {self._what} has been rejected for {rejected:.0f} s: {self._error}"
+            details = f"the watch of {self._what} has been rejected for {rejected:.0f} s: {self._error}"
+            return Problem("a watch is rejected", details)
         return ""
 
     def not_ready(self, has_synced: bool) -> str:
         """Why the cache is not up to date, "" if it is. `has_synced` is that of the informer."""
         if not has_synced:
-            return f"the first list of {self._what} is not complete{self._error and f': {self._error}'}"
+            details = f"the first list of {self._what} is not complete{self._error and f': {self._error}'}"
+            return Problem("a first list is not complete", details)
         failing = _since(self._failing_since, self._clock())
         if failing > UNREADY_AFTER:
-            return f"{self._what} could not be watched for {failing:.0f} s: {self._error}"
+            details = f"{self._what} could not be watched for {failing:.0f} s: {self._error}"
+            return Problem("a watch fails", details)
         return self.problem()
 
 

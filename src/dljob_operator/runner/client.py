@@ -25,6 +25,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from dljob_operator import logs
+from dljob_operator.problem import Problem
 from dljob_operator.runner import process_tree
 from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutcome, RunRequest, RunResult, Target
 
@@ -37,6 +38,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0  # seconds before the next start of a f
 _STUCK_AFTER = 30.0  # seconds after which a fork server that is late to start or end a run counts as stuck
 _CHECK_INTERVAL = 5.0  # seconds between checks for this
 _IDLE = 60.0  # seconds after which idle workers end
+_UNSUPERVISED = "the thread that supervises the fork server has ended"
 
 
 _WORKER_MESSAGES = {"worker_started": "worker started", "worker_ended": "worker ended"}
@@ -170,7 +172,7 @@ class RunnerClient:
     def problem(self) -> str:
         """Why this client no longer works, "" if it does."""
         ended = self._thread.ident is not None and not self._thread.is_alive() and not self._closing.is_set()
-        return "the thread that supervises the fork server has ended" if ended else ""
+        return Problem("the fork server is not supervised", _UNSUPERVISED) if ended else ""
 
     def _transmit(self) -> None:
         """Send all requests that were not sent yet. The supervising thread handles a fork server that has ended."""

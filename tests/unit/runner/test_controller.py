@@ -24,6 +24,7 @@ from dljob_operator.engine.progress import MARGIN
 from dljob_operator.engine.queue import NextRun, WorkQueue
 from dljob_operator.engine.recent_changes import CONTENTION
 from dljob_operator.engine.settings import Settings
+from dljob_operator.problem import Problem
 from dljob_operator.runner import Failure, RunOutcome, RunRequest, RunResult
 from dljob_operator.watches import Finalizer, Watch
 
@@ -617,7 +618,10 @@ def test_a_run_without_progress_is_a_problem_that_names_the_job(make: Make) -> N
     assert bench.controller.problem() == ""
     bench.now += 1.0
     name = "example.com/v1 EchoJob team/digits"
-    assert bench.controller.problem() == f"the reconcile of {name} has made no progress for 321 s"
+    found = bench.controller.problem()
+    assert found == f"the reconcile of {name} has made no progress for 321 s"
+    assert isinstance(found, Problem)
+    assert found.check == "a reconcile makes no progress"
     bench.observe("DELETED", bench.api.job())
     assert bench.controller.problem() == "the reconcile of 1 has made no progress for 321 s"
 
