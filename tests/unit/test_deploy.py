@@ -41,6 +41,19 @@ def test_no_rule_has_a_wildcard() -> None:
     assert not any("*" in rule[key] for rule in rules for key in ("apiGroups", "resources", "verbs"))
 
 
+def test_nothing_grants_commands_in_pods_unless_it_is_asked_for() -> None:
+    """The component mpi-exec-permissions: with it the operator can give pods rights in their namespace."""
+    component = KUSTOMIZE / "components" / "mpi-exec-permissions"
+    assert "pods/exec" in (component / "rules.yaml").read_text(encoding="utf-8")
+    overlays = [path for path in KUSTOMIZE.rglob("kustomization.yaml") if path.parent != component]
+    assert len(overlays) > 5
+    assert [path for path in overlays if component.name in str(read(path))] == []
+    assert component.name not in read(CHART / "values.yaml")["rbac"]["optionalPermissions"]
+    (csv,) = (ROOT / "deploy" / "olm" / "manifests").glob("*.clusterserviceversion.yaml")
+    for path in (csv, KUSTOMIZE / "base" / "cluster_role.yaml"):
+        assert "pods/exec" not in path.read_text(encoding="utf-8")
+
+
 def test_kustomize_needs_no_file_beyond_its_folders() -> None:
     """`kubectl apply -k` reads folders anywhere, but files only below the one that names them."""
     for path in (*KUSTOMIZE.rglob("kustomization.yaml"), ROOT / "crds" / "Kustomization"):

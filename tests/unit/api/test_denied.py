@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
+from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
+from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import FIRST_AT_ONCE
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
-from support.builders import MXNET, mxjob, stamp
+from support.builders import MXNET, NOW, mxjob, stamp
+from support.fake_api_server import Admission, Call, FakeApiServer, FakeRestClient, Response, forbidden, pod_quota
 from support.recording_api import Api, context_of
 
 QUOTA = ApiError(403, "Forbidden", "exceeded quota: q, requested: pods=1, used: pods=10, limited: pods=10")
@@ -129,3 +132,50 @@ def test_a_denied_service_delays_no_pod_and_no_retry() -> None:
     status = {"startTime": stamp(-100_000), "phase": "Creating"}
     assert seen(api, status).requeue_after == 5.0
     assert api.tries == 301
+
+
+# --- what limits the pods of a namespace
+
+OF_NODE = {"name": "data", "hostPath": {"path": "/"}}
+POWERS: dict[str, Any] = {"serviceAccountName": "admin", "hostNetwork": True, "securityContext": {"runAsUser": 0}}
+
+
+def pod_security(call: Call, server: FakeApiServer) -> Response | None:
+    """Pod Security at the level ``baseline``, as far as the jobs here need it; it admits by the pod's own spec."""
+    if call.plural != "pods" or not any("hostPath" in volume for volume in call.body["spec"].get("volumes", ())):
+        return None
+    text = 'violates PodSecurity "baseline:latest": hostPath volumes (volume "data")'
+    return forbidden(call, call.body["metadata"]["name"], text)
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason", "pods"),
+    [
+        (pod_security, 'violates PodSecurity "baseline:latest": hostPath volumes (volume "data")', 0),
+        (pod_quota(1, "q"), "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1", 1),
+        (None, "", 3),
+    ],
+    ids=["Pod Security", "quota", "no rule"],
+)
+def test_what_limits_the_pods_of_a_namespace_limits_those_of_its_jobs(
+    rule: Admission | None, reason: str, pods: int
+) -> None:
+    """Without such a rule a pod has whatever the job's template says, whoever created the job."""
+    server, key = FakeApiServer(), ("default", "mxjobs")
+    server.admission += [rule] if rule else []
+    job = mxjob("digits").v1().workers(2)
+    for type_ in ("Scheduler", "Worker"):
+        job.pod(type_, volumes=[OF_NODE], **POWERS)
+    server.add(key, job.resource())
+    client = FakeRestClient(server)
+    for _ in range(3):
+        reconcile(Context(client, Reader(client, None), clock=lambda: NOW), server.objects[key]["digits"], MXNET)
+    status = server.objects[key]["digits"]["status"]
+    assert reason in status["reason"]
+    assert bool(status["reason"]) is bool(rule)
+    assert status["state"] != "Failed", "the limit may be raised"
+    created = server.objects.get(("default", "pods"), {})
+    assert len(created) == pods
+    for pod in created.values():
+        assert pod["spec"].items() >= POWERS.items()
+        assert OF_NODE in pod["spec"]["volumes"]

@@ -12,6 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reader import R
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.logic.aggregate import job_status
 from support.builders import MXNET, NOW, UID, Resource, mxjob, pods_of, stamp
+from support.fake_api_server import FakeApiServer, FakeRestClient
 from support.recording_api import Api
 
 ENDED = {"type": "Succeeded", "status": "True", "reason": "JobSucceeded", "lastTransitionTime": stamp()}
@@ -100,3 +101,69 @@ def test_any_value_as_the_status(value: Any) -> None:
     context = Context(api, Reader(api, {UID: {"Pod": [], "Service": [], "ConfigMap": []}}), clock=lambda: NOW)
     reconcile(context, job(value), MXNET)
     job_status(job(value), MXNET, [], NOW)
+
+
+# --- beside another job of the namespace
+
+JOBS = ("default", "mxjobs")
+
+
+class Two:
+    """An API server with the running jobs digits and other."""
+
+    def __init__(self) -> None:
+        self.server = FakeApiServer()
+        for name, uid in (("digits", UID), ("other", "another-uid")):
+            made = mxjob(name).v1().workers(2).resource()
+            self.server.add(JOBS, {**made, "metadata": {**made["metadata"], "uid": uid}})
+            self.reconcile(name)
+        for pod in self.server.objects["default", "pods"].values():
+            pod["status"] = {"phase": "Running"}
+        for name in ("digits", "other"):
+            self.reconcile(name)
+        assert {self.job(name)["status"]["state"] for name in ("digits", "other")} == {"Running"}
+
+    def job(self, name: str) -> Resource:
+        return self.server.objects[JOBS][name]
+
+    def reconcile(self, name: str) -> None:
+        client = FakeRestClient(self.server)
+        for _ in range(4):
+            reconcile(Context(client, Reader(client, None), clock=lambda: NOW), self.job(name), MXNET)
+
+    def of(self, name: str) -> dict[tuple[str, str], Resource]:
+        """The job ``name`` and its objects, by plural and name."""
+        every = {(key[1], found["metadata"]["name"]): found for key in self.server.objects for found in self.all(key)}
+        uid = self.job(name)["metadata"]["uid"]
+        return {where: found for where, found in every.items() if uid in str(found["metadata"])}
+
+    def all(self, key: tuple[str, str]) -> list[Resource]:
+        return list(self.server.objects[key].values())
+
+
+@pytest.mark.parametrize(
+    ("written", "state", "deletes"),
+    [
+        ({"completed": {"scheduler": "0"}}, "Succeeded", False),
+        ({"state": "Failed", "phase": "CleanUp"}, "Failed", False),
+        ({"attempt": 3}, "Running", True),
+        ({"retries": {"job": 9, "worker-0": 9}}, "Running", False),
+        ({"specHash": "of another spec"}, "Running", False),
+        ("all of the other's", "Running", False),
+    ],
+    ids=str,
+)
+def test_a_status_restarts_or_ends_its_own_job_and_no_other(written: Any, state: str, deletes: bool) -> None:
+    two = Two()
+    before = copy.deepcopy(two.of("other"))
+    assert {plural for plural, _ in before} == {"mxjobs", "pods", "services"}
+    given = two.job("other")["status"] if isinstance(written, str) else written
+    two.server.objects[JOBS]["digits"] = {
+        **two.job("digits"),
+        "status": copy.deepcopy({**two.job("digits")["status"], **given}),
+    }
+    two.server.calls.clear()
+    two.reconcile("digits")
+    assert two.job("digits")["status"]["state"] == state
+    assert any(call.method == "DELETE" for call in two.server.calls) is deletes
+    assert two.of("other") == before

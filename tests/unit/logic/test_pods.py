@@ -207,9 +207,11 @@ def test_the_end_of_a_containers_log_is_in_the_pods_status() -> None:
 
 def test_the_administrator_may_keep_logs_out_of_the_pods_status() -> None:
     secret = dataclasses.replace(MXNET, termination_message_policy="File")
-    job = mxjob().v1().workers(1).job()
+    job = mxjob().v1().workers(1).container("Scheduler", terminationMessagePolicy="FallbackToLogsOnError").job()
     (worker,) = manifest_of(job, "worker", framework=secret)["spec"]["containers"]
     assert worker["terminationMessagePolicy"] == "File"
+    (scheduler,) = manifest_of(job, "scheduler", framework=secret)["spec"]["containers"]
+    assert scheduler["terminationMessagePolicy"] == "FallbackToLogsOnError", "unless the job's own template asks for it"
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,11 @@ def test_requests_that_are_none(start: Start, sent: bytes, status: int) -> None:
         assert read_all(connection).startswith(f"HTTP/1.1 {status} ".encode())
 
 
+def test_the_limits_are_those_of_the_documentation() -> None:
+    """SECURITY.md and docs/deployment.md."""
+    assert Limits() == Limits(connections=64, seconds=10.0, request_bytes=16 * 1024, threads=2)
+
+
 def test_a_client_that_sends_one_byte_at_a_time_is_cut_off(start: Start) -> None:
     server = start(seconds=0.5)
     began = time.monotonic()

@@ -6,6 +6,7 @@ import datetime
 from typing import Any
 
 import pytest
+from prometheus_client import generate_latest
 
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.predicates import Change
@@ -72,6 +73,21 @@ def test_jobs_count_under_training_operators_names_too() -> None:
     assert value("dljob_jobs_created_total", LABELS) == 1
     other = {"job_namespace": "lab", "framework": "example.com/v1 EchoJob"}
     assert value("training_operator_jobs_deleted_total", other) == 1
+
+
+def test_they_name_namespaces_kinds_and_frameworks_and_no_job() -> None:
+    metrics = Metrics(lambda: BEGAN, {KIND: "mxnet"})
+    secret = {**job("Failed", {"secret-worker-0": 1}), "spec": {"secret": "secret"}}
+    secret["metadata"] |= {"name": "secret", "uid": "secret", "labels": {"secret": "secret"}}
+    for change in (Change(None, secret), Change(job("Running"), secret), Change(secret, None)):
+        metrics.job_changed(KIND, change)
+    metrics.watch(lambda: [(KIND, secret)], lambda: 1)
+    metrics.reconciled(KIND, ok=False)
+    metrics.ran(KIND, 1.0)
+    text = generate_latest(metrics.registry).decode()
+    assert "secret" not in text
+    labels = {label for metric in metrics.registry.collect() for sample in metric.samples for label in sample.labels}
+    assert labels == {"namespace", "kind", "state", "result", "le", "job_namespace", "framework"}
 
 
 def test_only_on_request() -> None:

@@ -189,6 +189,13 @@ def run(runner: RunnerClient) -> Run:
     return run_one
 
 
+def test_no_other_process_can_reach_the_fork_server(runner: RunnerClient) -> None:
+    """Its socket has no path and no name, so only who inherits it has it."""
+    assert runner._socket is not None
+    assert runner._socket.family == socket.AF_UNIX
+    assert (runner._socket.getsockname(), runner._socket.getpeername()) == ("", "")
+
+
 def _wait_for(path: Path) -> str:
     """Wait until a run has written `path`. There is no event to wait on across processes but the file itself."""
     deadline = time.monotonic() + 30
