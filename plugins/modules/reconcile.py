@@ -293,6 +293,12 @@ options:
             description: Type of an entry that names none, for the CRD. Only where the layout is V(list).
             type: str
             default: ""
+          most_replicas:
+            description:
+              - The largest number of replicas of a type with which a job of this flavor can start, for the CRD. It is
+                smaller than the default where one variable lists all hosts, since a variable has at most 131071 bytes.
+            type: int
+            default: 1000000
           modes:
             description: As O(framework.modes), for jobs of this flavor. The reconcile accepts them in all flavors.
             type: dict

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.fields import MAX_REPLICAS
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_TARGET, ReplicaType
 
 from devtools.generate.model import Flavor, Framework
@@ -96,7 +97,7 @@ def no_such_chief(field: str) -> str:
     )
 
 
-def count(minimum: int = 0, maximum: int | None = None) -> Schema:
+def count(minimum: int = 0, maximum: int = MAX_REPLICAS) -> Schema:
     """The number of replicas of a type; 1 by default, where that is enough."""
     default = {} if minimum > 1 else {"default": 1}
     return integer("Number of replicas.", minimum=minimum, maximum=maximum, **default)

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.logic import checks, declaration, framework_loader
 from ansible_collections.dljob.operator.plugins.module_utils.logic.declaration import AFFECTS, Kind
+from ansible_collections.dljob.operator.plugins.module_utils.logic.fields import MAX_REPLICAS
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import MODE_LOCAL
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ApiFlavor, ReplicaType
@@ -43,6 +44,8 @@ class Flavor:
     default_type: str
     template_optional: Sequence[str]
     replica_fields: Mapping[str, Mapping[str, Schema]]
+    most_replicas: int
+    """The largest number of replicas of a type with which a job can start."""
 
     @property
     def group(self) -> str:
@@ -151,7 +154,14 @@ def _flavor(
     # where the flavor is the declaration itself, its fields and rules are the framework's
     own = _own(f"{path}.", keys if "flavors" in declared else {})
     modes = {**(declared.get("modes") or {}), **(keys.get("modes") or {})}
-    return Flavor(api, types, own, modes, default, optional, added)
+    return Flavor(api, types, own, modes, default, optional, added, _most_replicas(path, keys))
+
+
+def _most_replicas(path: str, keys: Mapping[str, Any]) -> int:
+    most = keys.get("most_replicas", MAX_REPLICAS)
+    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_REPLICAS:
+        raise InvalidFramework(f"{path}.most_replicas is {most!r}: write a number from 1 to {MAX_REPLICAS}")
+    return most
 
 
 def _own(where: str, place: Mapping[str, Any]) -> Own:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.fields import MAX_REPLICAS
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse_replica_groups import MOST
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_REPLICA_GROUP, NAME_LIMIT
 
@@ -15,10 +16,15 @@ FIELD = "groups"
 
 
 def groups(
-    counted: str, pod: Mapping[str, Schema], *, required: Sequence[str] = (), rules: Sequence[Rule] = ()
+    counted: str,
+    pod: Mapping[str, Schema],
+    *,
+    required: Sequence[str] = (),
+    rules: Sequence[Rule] = (),
+    most: int = MAX_REPLICAS,
 ) -> Schema:
     """The field. ``counted`` is the name of the field with a number of replicas, ``pod`` are the fields of a group with
-    its template."""
+    its template; ``most`` is the largest number of replicas of the type."""
     name = string(
         f"Name of the group, unique among those of the type. It is the label {LABEL_REPLICA_GROUP} of its pods.",
         maxLength=NAME_LIMIT,
@@ -35,7 +41,7 @@ def groups(
         "Names, ranks and environment do not depend on the group.",
         record(
             "A group of replicas.",
-            {"name": name, counted: count(), **pod},
+            {"name": name, counted: count(maximum=most), **pod},
             required=["name", *required],
             rules=rules,
         ),

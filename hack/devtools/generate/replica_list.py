@@ -74,7 +74,7 @@ class ReplicaList:
             "The replicas of one type.",
             {
                 self._type: kind,
-                "replicas": count(),
+                "replicas": count(maximum=flavor.most_replicas),
                 **self._ports(),
                 **{name: schema for added in flavor.replica_fields.values() for name, schema in added.items()},
                 "template": template(self.framework.container, optional=partial),

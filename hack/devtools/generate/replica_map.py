@@ -55,7 +55,7 @@ class ReplicaMap:
             record(
                 "The replicas of one type.",
                 {
-                    "replicas": count(),
+                    "replicas": count(maximum=self.flavor.most_replicas),
                     "restartPolicy": string(
                         f"Restart policy of the replicas; overrides the template's. {_policies(api)}. "
                         f"Default: {self._default_policy()}.",
@@ -71,6 +71,7 @@ class ReplicaMap:
                         "replicas",
                         {"template": template(self.framework.container, of="the replicas of the group")},
                         required=["template"],
+                        most=self.flavor.most_replicas,
                     ),
                 },
                 required=[] if self.flavor.template_optional else ["template"],

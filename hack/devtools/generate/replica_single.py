@@ -33,7 +33,7 @@ class ReplicaSingle:
         return record(
             "The job's replicas.",
             {
-                "replicas": count(least, self._one.maximum),
+                "replicas": count(least, self._one.maximum or self.flavor.most_replicas),
                 **self.flavor.replica_fields.get(self._one.name, {}),
                 "template": template(self.framework.container, optional=optional),
             },

@@ -25,7 +25,7 @@ AFFECTS_OBJECTS = "objects"
 AFFECTS_NOTHING = "nothing"
 """The hooks do not get the field."""
 
-_SCHEMA_KEYS = frozenset({"default_type"})
+_SCHEMA_KEYS = frozenset({"default_type", "most_replicas"})
 """Keys of a flavor that only the generator reads."""
 SHARED_KEYS = frozenset({"expressions", "fields", "modes", "rules"})
 """Keys of a flavor that apply to all flavors where they are at the top level."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -104,6 +105,17 @@ def test_a_list_of_types() -> None:
     assert entry["properties"]["oldPort"]["description"] == "Alias of echoPort."
     assert "self.oldPort == self.echoPort" in one(rules(entry), "echoPort and oldPort are aliases")
     assert spec(of_flavors(LIST_FLAVOR))["properties"]["replicaSpecs"]["items"]["required"] == ["echoType", "template"]
+
+
+@pytest.mark.parametrize("layout", [MAP_FLAVOR, LIST_FLAVOR, {**MAP_FLAVOR, "replicas_layout": "single"}])
+@pytest.mark.parametrize(
+    ("declared", "maximum"), [({}, 1_000_000), ({"most_replicas": 1}, 1), ({"most_replicas": 7}, 7)]
+)
+def test_the_largest_number_of_replicas(layout: dict[str, Any], declared: dict[str, int], maximum: int) -> None:
+    types = {"replica_types": {"Worker": {}}} if "replicas_layout" in layout else {}
+    made = str(of_flavors({**layout, **declared}, **types))
+    found = re.findall(r"'description': 'Number of replicas.', .*?'maximum': (\d+)", made)
+    assert found == [str(maximum)] * (2 if layout is MAP_FLAVOR else 1), "its groups have it too"
 
 
 def test_types_of_a_flavor() -> None:
@@ -354,6 +366,10 @@ def test_a_rule_of_a_flavor_applies_to_its_jobs_only() -> None:
         ({"default_type": "Boss"}, "framework.default_type: 'Boss' is none of Leader, Follower"),
         ({"template_optional": ["Boss"]}, "framework.template_optional: 'Boss' is none of"),
         ({"replica_fields": {"Boss": {}}}, "framework.replica_fields: 'Boss' is none of"),
+        *(
+            ({"most_replicas": most}, "framework.most_replicas is .*: write a number from 1 to 1000000")
+            for most in (0, 1_000_001, "9", True)
+        ),
         ({"kinds": [KIND, {**KIND, "group": "b.org"}], "groups": ["b.org"]}, "EchoJob of example.com has no flavor"),
     ],
 )
