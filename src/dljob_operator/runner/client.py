@@ -195,17 +195,15 @@ class RunnerClient:
     def _supervise(self) -> None:
         pause = _FIRST_PAUSE
         while not self._closing.is_set():
-            scratch = Path(tempfile.mkdtemp(prefix="dljob-operator-"))
             try:
-                was_ready, problem = self._run_process(scratch)
+                with _scratch() as scratch:
+                    was_ready, problem = self._run_process(scratch)
             except OSError as error:
                 was_ready, problem = False, f"cannot start the Ansible fork server: {error}"
             except Exception as error:
                 # without this thread no run would ever end
                 _LOG.exception("the supervision of the fork server failed; restarting it")
                 was_ready, problem = False, f"the supervision of the Ansible fork server failed: {error}"
-            finally:
-                shutil.rmtree(scratch, ignore_errors=True)
             if not was_ready:
                 self._problem = problem
             self._first_start_done.set()
@@ -350,6 +348,16 @@ class RunnerClient:
             ended = [self._pending_runs.pop(number) for number in numbers]
         for pending in ended:
             pending.future.set_result(_not_run(ending, problem))
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    """Yield a new directory for one fork server and its runs. Raises OSError, as when the disk is full."""
+    path = Path(tempfile.mkdtemp(prefix="dljob-operator-"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _result(frame: Frame, request: RunRequest) -> RunResult:

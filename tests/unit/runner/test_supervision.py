@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import tempfile
 import threading
 from pathlib import Path
 
@@ -43,6 +45,35 @@ def test_an_error_of_the_supervision_ends_the_runs_and_not_the_supervision(monke
     finally:
         client.close()
     assert client.problem() == ""
+
+
+def test_without_space_for_its_directory_the_runs_fail_until_there_is_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = RunnerClient([])
+    real, full, began = tempfile.mkdtemp, threading.Event(), threading.Event()
+    full.set()
+
+    def mkdtemp(prefix: str) -> str:
+        if full.is_set():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(prefix=prefix)
+
+    def run_process(scratch: Path) -> tuple[bool, str]:
+        began.set()
+        return True, "it has ended"
+
+    monkeypatch.setattr(tempfile, "mkdtemp", mkdtemp)
+    monkeypatch.setattr(client, "_run_process", run_process)
+    waiting = client.submit(RunRequest("echo", {}))
+    client.start()
+    try:
+        result = waiting.result(10)
+        assert result.ending is RunOutcome.CRASHED
+        assert result.message == "cannot start the Ansible fork server: [Errno 28] No space left on device"
+        full.clear()
+        assert began.wait(10), "it tries again"
+        assert client.problem() == ""
+    finally:
+        client.close()
 
 
 def test_a_supervision_that_has_ended_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
