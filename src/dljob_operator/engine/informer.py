@@ -77,7 +77,7 @@ class Source:
     from_tenants: bool = False
     """Whether users write these objects themselves, so that their nesting is checked."""
     page_size: int = PAGE_SIZE
-    """Objects in one response of a list. An object may have 1.5 MB."""
+    """Objects in one response of a list."""
     packing: Callable[[], Packing] = AsDict
     """How the store keeps the objects."""
 

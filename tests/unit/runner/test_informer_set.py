@@ -13,7 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 from dljob_operator.engine import informer_set
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.fair_queue import Flow
-from dljob_operator.engine.informer import PAGE_SIZE, Informer
+from dljob_operator.engine.informer import Informer
 from dljob_operator.engine.informer_set import InformerSet, flow_of
 from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.nesting import LIMIT
@@ -374,8 +374,20 @@ def test_each_namespace_has_informers_of_its_own() -> None:
         ("pods", "x", "app.kubernetes.io/managed-by=dljob-operator"),
         ("pods", "y", "app.kubernetes.io/managed-by=dljob-operator"),
     ]
-    few, many = informer_set._JOBS_PER_PAGE, PAGE_SIZE
-    assert [source.page_size for source in sources] == [few, few, many, many], "a job may be large"
+
+
+LARGEST_OBJECT_MB = 1.5  # etcd's limit for a request
+LARGEST_PAGE_MB = 80  # json takes ten times that, and the container has 1 GiB (deploy/kustomize/base/deployment.yaml)
+
+
+def test_a_page_of_what_tenants_write_fits_the_memory_of_the_container() -> None:
+    every_kind = tuple(OWNED_KINDS)
+    fed = Fed(Watch(ECHO, vars={"dljob_owns": every_kind}), gang=gang_scheduler("volcano"), namespaces=("x", "y"))
+    sources = [one.source for one in fed.set._informers if one not in fed.set._cluster_info.informers]
+    assert {"pods", "services", "jobs", str(ECHO), "podgroups.scheduling.volcano.sh"} <= {s.what for s in sources}
+    too_large = {s.what: s.page_size for s in sources if s.page_size * LARGEST_OBJECT_MB > LARGEST_PAGE_MB}
+    assert not too_large
+    assert min(s.page_size for s in sources) >= 50, "10,000 pods would be a list of more than 200 requests"
 
 
 # --- objects of deleted jobs
