@@ -1,4 +1,4 @@
-"""The cache of one kind's objects, indexed by name, by UID and by the owner's UID."""
+"""The cache of one kind's objects, indexed by name, by UID and by owner."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from dljob_operator.engine.predicates import Change, owner_uid, uid_of
 from dljob_operator.engine.transforms import Object
 
 _Name = tuple[str, str]
+_Owner = tuple[str, str]
+"""The UID of a controller, and the namespace of what it controls. Anyone may write a reference to it elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class _Record:
 
     name: _Name
     uid: str
-    owner: str | None
+    owner: _Owner | None
     packed: Any
 
 
@@ -34,7 +36,7 @@ class Store:
         self._lock = threading.Lock()
         self._by_name: dict[_Name, _Record] = {}
         self._by_uid: dict[str, _Record] = {}
-        self._by_owner: dict[str, dict[_Name, _Record]] = {}
+        self._by_owner: dict[_Owner, dict[_Name, _Record]] = {}
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -44,15 +46,15 @@ class Store:
             record = self._by_uid.get(uid)
         return None if record is None else self._object(record)
 
-    def owned(self, uid: str, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects that the object `uid` controls, in a namespace ("" for none) or all, sorted by name."""
+    def owned(self, uid: str, namespace: str) -> Sequence[Object]:
+        """Return the objects that the object `uid` controls in a namespace ("" for none), sorted by name."""
         with self._lock:
-            owned = self._by_owner.get(uid, {})
-            records = [owned[name] for name in sorted(owned) if namespace is None or name[0] == namespace]
+            owned = self._by_owner.get((uid, namespace), {})
+            records = [owned[name] for name in sorted(owned)]
         return self._packing.unpack_all(record.packed for record in records)
 
-    def owners(self) -> list[str]:
-        """Return the UIDs of all controllers of the objects, sorted."""
+    def owners(self) -> list[tuple[str, str]]:
+        """Return the UIDs of all controllers, each with the namespaces of the objects that it controls, sorted."""
         with self._lock:
             return sorted(self._by_owner)
 
@@ -62,10 +64,10 @@ class Store:
             records = [self._by_name[name] for name in sorted(self._by_name)]
         return list(self._packing.unpack_all(record.packed for record in records))
 
-    def count(self, uid: str) -> int:
-        """Return how many objects `uid` controls."""
+    def count(self, uid: str, namespace: str) -> int:
+        """Return how many objects the object `uid` controls in a namespace ("" for none)."""
         with self._lock:
-            return len(self._by_owner.get(uid, ()))
+            return len(self._by_owner.get((uid, namespace), ()))
 
     def put(self, obj: Object) -> list[Change]:
         """Store an added or changed object.
@@ -109,7 +111,8 @@ class Store:
         return Change(None if old is None else self._object(old), new)
 
     def _record(self, obj: Object) -> _Record:
-        return _Record(_name(obj), uid_of(obj), owner_uid(obj), self._packing.pack(obj))
+        name, owner = _name(obj), owner_uid(obj)
+        return _Record(name, uid_of(obj), None if owner is None else (owner, name[0]), self._packing.pack(obj))
 
     def _object(self, record: _Record) -> Object:
         return self._packing.unpack(record.packed)

@@ -34,6 +34,7 @@ from dljob_operator.engine.predicates import (
     custom_predicate,
     is_in_namespace_of,
     is_leaving,
+    namespace_of,
     owned_predicate,
     owner_uid,
     uid_of,
@@ -184,9 +185,9 @@ class InformerSet:
         ]
         for owned, informers in self._owned.items():
             for informer in informers if kinds else ():
-                for uid in informer.store.owners():
+                for uid, namespace in informer.store.owners():
                     if self.find(uid) is None:
-                        for obj in informer.store.owned(uid):
+                        for obj in informer.store.owned(uid, namespace):
                             yield from _orphan(kinds, OWNED_KINDS[owned], obj)
 
     def view(self, objs: Sequence[Object]) -> CacheView:
@@ -200,8 +201,7 @@ class InformerSet:
 
     def _owned_by(self, name: str, uid: str, job: Object) -> JsonTexts:
         """Return the objects of the kind `name` that `uid` controls, in the namespace of `job`."""
-        namespace = job["metadata"].get("namespace") or ""
-        return JsonTexts.joined(*(one.store.owned(uid, namespace) for one in self._owned[name]))
+        return JsonTexts.joined(*(one.store.owned(uid, namespace_of(job)) for one in self._owned[name]))
 
     def _job_of(self, owner: str) -> str:
         """Return the UID of the job that owns the batch Job `owner`, or `owner` itself where that is no such Job."""
@@ -300,7 +300,7 @@ class InformerSet:
             job = watched.get(owner)
             if job is not None and is_in_namespace_of(change.obj, job) and _watches_owned(watched.watch, kind):
                 version = None if change.new is None else version_of(change.new)
-                owned = sum(informer.store.count(owner) for informer in self._owned[kind.name])
+                owned = sum(informer.store.count(owner, namespace_of(job)) for informer in self._owned[kind.name])
                 cause = (uid_of(change.obj), version)
                 self._events.add(owner, flow_of(target_name(watched.watch), job), cause=cause, owned=owned)
 
@@ -320,7 +320,7 @@ class InformerSet:
 
 def flow_of(target: str, obj: Object) -> Flow:
     """The flow of a job in the queue; a cluster-scoped object has the namespace ""."""
-    return Flow(target, str(obj["metadata"].get("namespace") or ""))
+    return Flow(target, namespace_of(obj))
 
 
 def _resource_of(kind: OwnedKind) -> Resource:
@@ -339,8 +339,7 @@ def _orphan(kinds: Iterable[WatchedKind], owned: OwnedKind, obj: Object) -> Iter
     group = str(reference.get("apiVersion", "")).rpartition("/")[0]
     for kind in kinds:
         if kind.resource is not None and (kind.watch.gvk.group, kind.watch.gvk.kind) == (group, reference.get("kind")):
-            namespace = str(obj["metadata"].get("namespace") or "")
-            job = DeletedJob(kind.resource, namespace, str(reference.get("name")), str(reference["uid"]))
+            job = DeletedJob(kind.resource, namespace_of(obj), str(reference.get("name")), str(reference["uid"]))
             yield Orphan(job, _resource_of(owned), obj)
             return
 

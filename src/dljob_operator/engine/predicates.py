@@ -66,6 +66,11 @@ def uid_of(obj: Object) -> str:
     return uid
 
 
+def namespace_of(obj: Object) -> str:
+    """Return the namespace of an object, "" for a cluster-scoped one."""
+    return str(obj["metadata"].get("namespace") or "")
+
+
 def version_of(obj: Object) -> str:
     return str(obj["metadata"].get("resourceVersion", ""))
 

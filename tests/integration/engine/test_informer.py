@@ -95,8 +95,8 @@ def test_it_lists_then_follows_what_carries_our_label(
     until(lambda: log.changes[-1].obj["status"]["phase"] == "Running", "the new phase is seen")
     jobs.delete_pod("first")
     until(lambda: "gone first" in log.words, "the deletion is seen")
-    assert [pod["metadata"]["name"] for pod in informer.store.owned(owner["metadata"]["uid"])] == ["second"]
-    assert "volumes" not in informer.store.owned(owner["metadata"]["uid"])[0]["spec"]
+    (pod,) = informer.store.owned(owner["metadata"]["uid"], jobs.namespace)
+    assert (pod["metadata"]["name"], "volumes" in pod["spec"]) == ("second", False)
 
 
 def test_more_objects_than_a_page_are_listed(

@@ -239,6 +239,9 @@ def test_a_pod_of_another_namespace_is_not_the_jobs() -> None:
     view = fed.set.view([job("1")])
     assert view.snapshot is not None
     assert view.snapshot["1"]["Pod"] == []
+    fed.feed("pods", "ADDED", pod("1", "own"))
+    ((_, _, given),) = fed.events.taken()
+    assert given["owned"] == 1, "thousands of forged pods would delay the reconcile of the job by seconds"
 
 
 def test_nothing_is_left_of_a_deleted_job() -> None:

@@ -151,9 +151,9 @@ class TestStore:
         store.put(first)
         store.put(second)
         store.put(make("Pod", "c"))
-        assert store.owned("j") == [second, first]
+        assert store.owned("j", "team") == [second, first]
         assert store.get("b-uid") == first
-        assert store.owned("unknown") == []
+        assert store.owned("unknown", "team") == []
 
     def test_says_what_was_before(self, packing: type[Packing]) -> None:
         store = Store(packing())
@@ -177,7 +177,20 @@ class TestStore:
         store = Store(packing())
         store.put(make("Pod", "p", ownerReferences=owned_by("j")))
         store.put(make("Pod", "p", ownerReferences=owned_by("k")))
-        assert (len(store.owned("j")), len(store.owned("k"))) == (0, 1)
+        assert (len(store.owned("j", "team")), len(store.owned("k", "team"))) == (0, 1)
+
+    def test_what_names_its_owner_from_another_namespace_is_found_there_alone(self, packing: type[Packing]) -> None:
+        store = Store(packing())
+        own = make("Pod", "p", ownerReferences=owned_by("j"))
+        forged = [make("Pod", name, namespace="other", ownerReferences=owned_by("j"), uid=name) for name in "ab"]
+        for pod in (own, *forged):
+            store.put(pod)
+        assert (store.owned("j", "team"), store.count("j", "team")) == ([own], 1)
+        assert (store.owned("j", "other"), store.count("j", "other")) == (forged, 2)
+        assert store.owners() == [("j", "other"), ("j", "team")]
+        for pod in forged:
+            store.remove(pod)
+        assert store.owners() == [("j", "team")]
 
     def test_a_new_list_reports_what_appeared_changed_and_disappeared(self, packing: type[Packing]) -> None:
         store = Store(packing())
