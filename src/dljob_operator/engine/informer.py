@@ -85,11 +85,18 @@ class Source:
 class Informer:
     """Watches `source` and calls `on_change` for each change of the store, on a thread of its own.
 
+    It calls `on_ignored` with the metadata of an object that it leaves out because that is nested too deeply.
     `synced` is set after the first complete list. `has_synced` is set then too, and when no list will come: the kind is
     not served (`missing_now`), RBAC forbids an optional source, or `stop` was called.
     """
 
-    def __init__(self, api: KubeApi, source: Source, on_change: Callable[[Change], None]) -> None:
+    def __init__(
+        self,
+        api: KubeApi,
+        source: Source,
+        on_change: Callable[[Change], None],
+        on_ignored: Callable[[Object], None] = lambda metadata: None,
+    ) -> None:
         what, namespace = source.what, source.namespace
         self.source = source
         self.what = f"{what} in namespace {namespace}" if namespace else what
@@ -100,6 +107,7 @@ class Informer:
         self.missing_now = False
         self._api = api
         self._on_change = on_change
+        self._on_ignored = on_ignored
         chosen = {"labelSelector": source.selector, "fieldSelector": source.only and f"metadata.name={source.only}"}
         self._selection = {key: value for key, value in chosen.items() if value}
         self._version = ""  # the resource version to watch from; "" to list first
@@ -252,6 +260,7 @@ class Informer:
     def _ignored(self, metadata: Object) -> None:
         identity = {"namespace": metadata.get("namespace"), "name": metadata["name"]}
         nesting.log_ignored(_LOG, **{**self._log_fields, **identity})
+        self._on_ignored(metadata)
 
     def _watch(self, path: str) -> bool:
         """Read one watch to its end, which is no error: the next watch continues from there.

@@ -22,7 +22,9 @@ from dljob_operator import logs
 from dljob_operator.engine import transforms
 from dljob_operator.engine.cluster_info import ClusterInfoWatcher
 from dljob_operator.engine.discovery import Resource, find_resource
+from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.fair_queue import Flow
+from dljob_operator.engine.ignored_jobs import IgnoredJobs
 from dljob_operator.engine.informer import Informer, Source
 from dljob_operator.engine.kind_index import KindIndex
 from dljob_operator.engine.kube import KubeApi
@@ -100,6 +102,7 @@ class InformerSet:
         self._settings = settings
         self._events = events
         self._on_job = on_job
+        self._ignored = IgnoredJobs(EventRecorder(api))
         self._seen = ResourceVersionTracker()
         self._kinds_of = KindIndex[WatchedKind]()
         self._stopping = threading.Event()
@@ -110,6 +113,7 @@ class InformerSet:
     # The informers' threads
 
     def start(self) -> None:
+        self._ignored.start()
         for informer in self._informers:
             informer.start()
 
@@ -147,11 +151,13 @@ class InformerSet:
 
     def stop(self) -> None:
         """Request the end of all informers and return immediately."""
+        self._ignored.stop()
         for informer in self._informers:
             informer.stop()
 
     def join(self) -> None:
         """Wait for the ends of the informers, for each at most a few seconds."""
+        self._ignored.join(_CACHE_TIMEOUT)
         for informer in self._informers:
             informer.join(_CACHE_TIMEOUT)
 
@@ -247,7 +253,14 @@ class InformerSet:
                 from_tenants=True,
                 page_size=_PER_PAGE,
             )
-            kind.informers.append(Informer(self._api, source, lambda change: self._custom_changed(kind, change)))
+            kind.informers.append(
+                Informer(
+                    self._api,
+                    source,
+                    lambda change: self._custom_changed(kind, change),
+                    lambda metadata: self._ignored.note(gvk, metadata),
+                )
+            )
         return kind
 
     def _owned_informers(self, kind: OwnedKind) -> list[Informer]:
