@@ -147,6 +147,7 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace, deadline_file: 
         serve_metrics(metrics.registry, options.metrics_bind_address, certificate, access)
         elector = None if deadline is None else _elector(options, api, stopping, runner, deadline)
         if health is not None:
+            health.checks.append(runner.problem)  # of a standby too, whose fork server is loaded
             health.ready_checks += [lambda: _not_loaded(runner), *([elector.not_ready] if elector else [])]
         if elector is not None and not _elected(elector, stopping, health):
             runner.close()
@@ -169,7 +170,7 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace, deadline_file: 
         )
         controller.start()
         if health is not None:
-            health.checks += [controller.problem, runner.problem]
+            health.checks.append(controller.problem)
             health.ready_checks.append(controller.not_ready)
     except BaseException:
         runner.close()

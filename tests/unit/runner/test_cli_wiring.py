@@ -1,0 +1,171 @@
+"""What `dljob-operator run` connects with what: the probes, the fences of a leader, the options of the metrics.
+
+The parts that would need a cluster or a fork server are fakes; the HTTP servers and the fences are real.
+"""
+
+from __future__ import annotations
+
+import argparse
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
+from kubernetes import client
+
+from dljob_operator import cli
+from dljob_operator.engine.health import Health
+from dljob_operator.engine.kube import KubeApi
+from dljob_operator.runner import RunOutcome, RunRequest, RunResult
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+class Part:
+    """A part of the operator whose `problem` a test sets. `made` has the parts of the test."""
+
+    made: ClassVar[dict[type[Part], Part]] = {}
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        self.given, self.more = given, more
+        self.trouble = ""
+        self.started = threading.Event()
+        self.made[type(self)] = self
+
+    def start(self) -> None:
+        self.started.set()
+
+    def stop(self, *grace: float) -> None: ...
+
+    def close(self) -> None: ...
+
+    def problem(self) -> str:
+        return self.trouble
+
+    def not_ready(self) -> str:
+        return ""
+
+
+class Runner(Part):
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.changes = ChangeCounter.create()
+
+    def wait_ready(self, timeout: float | None = None) -> None: ...
+
+    def run(self, request: RunRequest) -> RunResult:
+        return RunResult(RunOutcome.COMPLETED)
+
+    def results(self, request: RunRequest) -> Iterator[RunResult]:
+        yield self.run(request)
+
+
+class Controller(Part):
+    def wait_ready(self) -> tuple[list[Any], list[Any]]:
+        return [], []
+
+
+class Elector(Part):
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.elected = threading.Event()
+        self.leading = True
+
+    def leads(self) -> bool:
+        return self.leading
+
+
+class Operator:
+    """`dljob-operator run` with `arguments`, on a thread."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self._stopping = cli._Stopping()
+        self._thread: threading.Thread | None = None
+        self._folder = folder
+        self.healths: list[Health] = []
+        self.servers: list[Any] = []
+        configuration = client.Configuration()
+        configuration.host = "http://127.0.0.1:1"  # where nothing answers
+        api = KubeApi(client.ApiClient(configuration))
+        monkeypatch.setattr(KubeApi, "connect", lambda kubeconfig: api)
+        monkeypatch.setattr(Part, "made", {})
+        for name, fake in (("RunnerClient", Runner), ("Controller", Controller), ("LeaderElector", Elector)):
+            monkeypatch.setattr(cli, name, fake)
+        self._record(monkeypatch, "Health", self.healths)
+        self._record(monkeypatch, "serve_metrics", self.servers)
+
+    def _record(self, monkeypatch: pytest.MonkeyPatch, name: str, made: list[Any]) -> None:
+        real = getattr(cli, name)
+
+        def making(*given: Any) -> Any:
+            made.append(real(*given))
+            return made[-1]
+
+        monkeypatch.setattr(cli, name, making)
+
+    def run(self, *arguments: str) -> None:
+        options = cli._parser().parse_args(["run", "--health-probe-bind-address", "127.0.0.1:0", *arguments])
+        deadline = self._folder / "write-deadline" if options.leader_elect else None
+        self._thread = threading.Thread(target=self._run, args=[options, deadline], daemon=True)
+        self._thread.start()
+
+    def _run(self, options: argparse.Namespace, deadline: Path | None) -> None:
+        cli._run_until(self._stopping, options, deadline)
+
+    def end(self) -> None:
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(10)
+            assert not self._thread.is_alive()
+        for server in self.servers:
+            if server is not None:
+                server.stop()
+
+    def part(self, kind: type[Part]) -> Any:
+        """The part, once it was started."""
+        until(lambda: kind in Part.made)
+        assert Part.made[kind].started.wait(10)
+        return Part.made[kind]
+
+    def healthz(self) -> tuple[int, str]:
+        until(lambda: bool(self.healths))
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.healths[0].port}/healthz", timeout=10) as answer:
+                return answer.status, answer.read().decode().strip()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode().strip()
+
+
+@pytest.fixture
+def operator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Operator]:
+    made = Operator(monkeypatch, tmp_path)
+    yield made
+    made.end()
+
+
+def reports(operator: Operator, kinds: Sequence[type[Part]]) -> None:
+    """Assert that /healthz fails exactly while one of the parts has a problem."""
+    until(lambda: operator.healthz() == (200, "ok"))
+    for kind in kinds:
+        part, text = operator.part(kind), f"the {kind.__name__} is stuck"
+        part.trouble = text
+        until(lambda text=text: operator.healthz() == (503, text))  # the last checks are added after the start
+        part.trouble = ""
+        assert operator.healthz() == (200, "ok")
+
+
+def test_the_liveness_of_a_standby_has_its_elector_and_its_runner(operator: Operator) -> None:
+    operator.run("--leader-elect")
+    operator.part(Elector)
+    reports(operator, [Elector, Runner])
+    assert Controller not in Part.made
