@@ -6,6 +6,7 @@ The parts that would need a cluster or a fork server are fakes; the HTTP servers
 from __future__ import annotations
 
 import argparse
+import ssl
 import threading
 import time
 import urllib.error
@@ -16,11 +17,13 @@ from typing import Any, ClassVar
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
+from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE as WRITE_DEADLINE
 from kubernetes import client
+from support.certificates import write_certificate
 
 from dljob_operator import cli
 from dljob_operator.engine.health import Health
-from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NotLeading
 from dljob_operator.runner import RunOutcome, RunRequest, RunResult
 
 
@@ -169,3 +172,78 @@ def test_the_liveness_of_a_standby_has_its_elector_and_its_runner(operator: Oper
     operator.part(Elector)
     reports(operator, [Elector, Runner])
     assert Controller not in Part.made
+
+
+def test_the_liveness_of_a_leader_has_all_its_parts(operator: Operator) -> None:
+    operator.run("--leader-elect")
+    operator.part(Elector).elected.set()
+    operator.part(Controller)
+    reports(operator, [Elector, Runner, Controller])
+
+
+def test_the_liveness_of_the_only_operator_has_all_its_parts(operator: Operator) -> None:
+    operator.run()
+    reports(operator, [Runner, Controller])
+    assert Elector not in Part.made
+
+
+def test_a_deposed_leader_neither_writes_nor_starts_runs(operator: Operator) -> None:
+    operator.run("--leader-elect")
+    elector = operator.part(Elector)
+    elector.elected.set()
+    _, api, runner, _ = operator.part(Controller).given
+    request = RunRequest("echo", {})
+
+    def attempts() -> list[object]:
+        with pytest.raises(ApiConnectionError) as refused:
+            api.request("POST", "/api/v1/namespaces/team/pods", {})
+        endings = [runner.run(request).ending, *(one.ending for one in runner.results(request))]
+        return [type(refused.value), *endings]
+
+    assert attempts() == [ApiConnectionError, RunOutcome.COMPLETED, RunOutcome.COMPLETED], "the write was sent"
+    elector.leading = False
+    assert attempts() == [NotLeading, RunOutcome.CANCELLED, RunOutcome.CANCELLED]
+
+
+def test_the_workers_of_a_leader_know_its_deadline(operator: Operator, tmp_path: Path) -> None:
+    operator.run("--leader-elect")
+    elector = operator.part(Elector)
+    _, _, environ = operator.part(Runner).given
+    assert environ[WRITE_DEADLINE] == str(tmp_path / "write-deadline")
+    before = (tmp_path / "write-deadline").read_bytes()
+    elector.on_renewed(4711.0)
+    assert (tmp_path / "write-deadline").read_bytes() != before
+
+
+def test_without_an_election_nothing_is_fenced(operator: Operator) -> None:
+    operator.run()
+    assert WRITE_DEADLINE not in operator.part(Runner).given[2]
+    _, api, runner, _ = operator.part(Controller).given
+    assert runner is operator.part(Runner)
+    with pytest.raises(ApiConnectionError) as failed:
+        api.request("POST", "/api/v1/namespaces/team/pods", {})
+    assert type(failed.value) is ApiConnectionError
+
+
+@pytest.mark.parametrize("with_token", [False, True])
+def test_the_options_of_the_metrics_reach_their_server(operator: Operator, tmp_path: Path, with_token: bool) -> None:
+    certificate, key = write_certificate(tmp_path)
+    files = ["--metrics-tls-cert-file", str(certificate), "--metrics-tls-key-file", str(key)]
+    operator.run("--metrics-bind-address", "127.0.0.1:0", "--metrics-authentication", *files)
+    operator.part(Controller)
+    (server,) = operator.servers
+    asked = urllib.request.Request(f"https://localhost:{server.port}/metrics")
+    if with_token:
+        asked.add_header("Authorization", "Bearer token")
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(asked, timeout=10, context=trusting)
+    assert refused.value.code == (503 if with_token else 401), "who has a token is asked for at the API server"
+
+
+def test_without_these_options_everyone_reads_the_metrics(operator: Operator) -> None:
+    operator.run("--metrics-bind-address", "127.0.0.1:0")
+    operator.part(Controller)
+    (server,) = operator.servers
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=10) as answer:
+        assert answer.status == 200

@@ -14,10 +14,13 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 from support.certificates import write_certificate
 
 from dljob_operator.engine.certificate import Certificate
+from dljob_operator.engine.health import Health
 from dljob_operator.engine.http_server import HttpServer, Limits, Request, Response, parse_address
+from dljob_operator.engine.metrics_server import serve_metrics
 
 Start = Callable[..., HttpServer]
 
@@ -58,6 +61,23 @@ def get(server: HttpServer, path: str = "/", method: str = "GET") -> tuple[int, 
         connection.request(method, path)
         response = connection.getresponse()
         return response.status, response.read()
+
+
+def test_the_limits_are_the_documented_ones() -> None:
+    """The probes and the metrics have the defaults: nothing gives them other limits."""
+    limits, root = Limits(), Path(__file__).parents[3]
+    security, deployment = (
+        " ".join((root / name).read_text().split()) for name in ("SECURITY.md", "docs/deployment.md")
+    )
+    assert f"hold neither threads nor more than {limits.connections} connections" in security
+    assert f"each hold {limits.connections} connections" in deployment
+    assert f"A connection has {limits.seconds:g} s for" in deployment
+    assert f"and a request {limits.request_bytes // 1024} KiB" in deployment
+    assert (limits.connections, limits.threads) == (64, 2), "and use three threads, with the one that reads"
+    for server in (Health("127.0.0.1:0")._server, serve_metrics(CollectorRegistry(), "127.0.0.1:0")):
+        assert server is not None
+        assert server._limits == limits
+        server.stop()
 
 
 def test_it_serves_ipv6_too() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import stat
@@ -47,6 +48,44 @@ def test_a_process_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -
     check(0)
     with pytest.raises(UnsupportedRun, match="user 1002"):
         check(1002)
+
+
+def test_a_request_of_another_user_reaches_no_bridge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only root could connect as another user, so the test changes what the kernel says of the other end."""
+
+    class Bridge:
+        def __init__(self) -> None:
+            self.asked: list[tuple[list[str], Path]] = []
+
+        def prepare(self, argv: list[str], cwd: Path) -> None:
+            self.asked.append((argv, cwd))
+            raise UnsupportedRun("not in this test")
+
+    def credentials(connection: socket.socket, level: int, name: int, size: int) -> bytes:
+        return Peer(uid).getsockopt(level, name, size)
+
+    def asked() -> bytes:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(10)
+            connection.connect(str(path))
+            body = b"\0".join([b"/tmp", b"run"])
+            with contextlib.suppress(BrokenPipeError):  # it may have refused before it reads
+                connection.sendall(f"{len(body)}\n".encode() + body)
+            return connection.makefile("rb").readline()
+
+    monkeypatch.setattr(socket.socket, "getsockopt", credentials)
+    bridge, path = Bridge(), tmp_path / "socket"
+    serving = server.ShimServer(path, cast(BridgeController, bridge))
+    serving.start()
+    try:
+        uid = os.getuid() + 1
+        assert asked() == f"rejected user {uid} may not use this socket\n".encode()
+        assert bridge.asked == []
+        uid = os.getuid()
+        assert asked() == b"rejected not in this test\n"
+        assert bridge.asked == [(["run"], Path("/tmp"))]
+    finally:
+        serving.stop()
 
 
 def test_the_kernel_names_the_other_end() -> None:
