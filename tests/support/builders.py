@@ -484,7 +484,7 @@ class Pod:
         return self
 
     def deleting(self) -> Self:
-        self._made["metadata"]["deletionTimestamp"] = stamp(30)
+        self._made["metadata"] |= {"deletionTimestamp": stamp(30), "deletionGracePeriodSeconds": 30}
         return self
 
     def of_another_spec(self) -> Self:

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import IMMEDIATE
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status, refusal
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status, refusal, termination
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.conditions import read_conditions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
@@ -70,6 +70,8 @@ def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datet
         concluded = mark_retry(concluded, job, problems)
     elif result.optional_failures:
         concluded = mark_degraded(concluded, job, result.optional_failures)
+    if result.waiting:
+        concluded = _mark_waiting(concluded, job, result.waiting)
     if result.predecessors:
         requeue = min(PREDECESSOR_REQUEUE, concluded.requeue_after or PREDECESSOR_REQUEUE)
         return dataclasses.replace(concluded, requeue_after=requeue, continues=False)
@@ -80,6 +82,20 @@ def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datet
         message = "; ".join(result.postponed[:3])
         return dataclasses.replace(concluded, requeue_after=requeue, message=message, continues=False)
     return concluded
+
+
+def _mark_waiting(concluded: Conclusion, job: DLJob, names: Sequence[str]) -> Conclusion:
+    """Objects with these ``names`` terminate: a reason, unless there is another one, and no Event.
+
+    A finished job creates nothing that somebody waits for, and a failed one keeps the reason of its failure.
+    """
+    if is_finished(job.status, job.generation):
+        return concluded
+    status = {**(job.status if concluded.status is None else concluded.status)}
+    events = tuple(e for e in concluded.events if e.reason != c.EVENT_CREATED)
+    if not status.get("reason") or str(status["reason"]).startswith(CREATING):
+        status["reason"] = termination.waiting(names, str(job.status.get("reason") or ""))
+    return dataclasses.replace(concluded, status=None if status == job.status else status, events=events)
 
 
 def _predecessors(names: Sequence[str]) -> list[str]:

@@ -111,6 +111,7 @@ def _pod(pod: Resource, container: str) -> PodState:
         conditions=conditions,
         failed_containers=tuple(_failures(statuses)),
         terminating=metadata.get("deletionTimestamp") or "",
+        grace_period=metadata.get("deletionGracePeriodSeconds") or 0.0,
         group=labels.get(c.LABEL_REPLICA_GROUP, ""),
         pod_group=pod_group_of(labels, annotations),
     )

@@ -239,7 +239,7 @@ def _active(
         report.waiting(start_order.reason(waiting, job, current, completed))
     forced = force_delete.due(job, observed.pods, surroundings.now)
     if not forced:  # else the state of their nodes decides what to report
-        _report_stuck(job, observed, report, surroundings.now)
+        _report_terminating(job, observed, actions.awaited, report, surroundings.now)
     starts = slices.first_starts(actions.starts, surroundings.settings.largest_slice)
     is_partial = len(starts) < len(actions.starts)
     cluster = build_cluster_spec(job, framework, attempt)
@@ -268,7 +268,7 @@ def _active(
         report.event("Normal", c.EVENT_CREATED, _created_text(job, _created_so_far(job, current, starts, pods)))
     wait = IMMEDIATE if is_partial else _soonest(actions.wait, actions.deletions)
     checks = (
-        termination.next_check(observed.pods, surroundings.now),
+        termination.next_check(observed.pods, actions.awaited, surroundings.now),
         force_delete.next_check(job, observed.pods, surroundings.now),
         pending.next_check(job, current, surroundings.now),
     )
@@ -380,14 +380,19 @@ def _causes(job: DLJob, pods: Sequence[PodState]) -> list[PodState]:
     return [pod for pod in pods if failure.has_failed(pod) or failure.action_for(job, pod)]
 
 
-def _report_stuck(job: DLJob, observed: Observed, report: StatusBuilder, now: datetime) -> None:
-    """Report pods of a dead node: Kubernetes keeps them as terminating, and the job would wait without a reason."""
+def _report_terminating(
+    job: DLJob, observed: Observed, awaited: Sequence[PodState], report: StatusBuilder, now: datetime
+) -> None:
+    """Report pods of a dead node: Kubernetes keeps them as terminating, and the job would wait without a reason. Where
+    there is no other reason, report also the ``awaited`` pods that take longer than usual."""
+    before = str(job.status.get("reason") or "")
     text = termination.stuck(observed.pods, now)
-    if not text:
-        return
-    if text != job.status.get("reason"):
-        report.event("Warning", c.EVENT_NOT_TERMINATED, text)
-    report.waiting(text)
+    if text:
+        if text != before:
+            report.event("Warning", c.EVENT_NOT_TERMINATED, text)
+        report.waiting(text)
+    elif not report.reason:
+        report.waiting(termination.noticed(awaited, now, before))
 
 
 def _report_created_pods(job: DLJob, observed: Observed, report: StatusBuilder) -> None:

@@ -88,6 +88,8 @@ class PodState:
     terminating: str = ""
     """The deletionTimestamp of the pod itself (RFC 3339), the end of its grace period; "" while it is not deleted.
     That of a Job is the time of the request, and a Job goes on while a node, or a user, ends its pod."""
+    grace_period: float = 0.0
+    """Seconds between the request to delete it and ``terminating``."""
     batch_job: BatchJobRef | None = None
     """The Job that runs the replica; ``None`` where the job owns the pod itself."""
     group: str = ""

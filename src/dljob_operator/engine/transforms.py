@@ -20,6 +20,7 @@ _METADATA = (
     "labels",
     "ownerReferences",
     "deletionTimestamp",
+    "deletionGracePeriodSeconds",
     "creationTimestamp",
 )
 

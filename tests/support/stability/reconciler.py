@@ -202,6 +202,7 @@ def _manifest(pod: Pod, owner: str, container: str) -> Resource:
     }
     if pod.deleting is not None:
         metadata["deletionTimestamp"] = stamp_of(pod.deleting)
+        metadata["deletionGracePeriodSeconds"] = api_server.GRACE_PERIOD
     status: Resource = {"phase": pod.phase, "conditions": []}
     if pod.blocked:
         status["conditions"].append({"type": "PodScheduled", "status": "False", "reason": "Unschedulable"})

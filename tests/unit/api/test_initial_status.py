@@ -201,7 +201,7 @@ def test_a_job_that_waits_for_one_of_its_own_pods_is_reported_immediately(engine
     look(api)
     assert "Pod" in api.kinds()
     assert api.status is not None
-    assert api.status["reason"] == ""
+    assert api.status["reason"] == "waiting until Pod/digits-worker-0, which terminates, is gone"
 
 
 def test_a_job_that_waits_for_its_names_is_reported_immediately(engine: None) -> None:

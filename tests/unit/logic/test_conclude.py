@@ -37,7 +37,18 @@ def concluded(result: ApplyResult, planned: float | None = None, **resolution: A
     ("result", "reason"),
     [
         pytest.param({}, None, id="all written"),
-        pytest.param({"waiting": ["Pod/a"]}, None, id="an own pod terminates"),
+        pytest.param(
+            {"waiting": ["Pod/a"]}, "waiting until Pod/a, which terminates, is gone", id="an own pod terminates"
+        ),
+        pytest.param(
+            {"waiting": ["Pod/c", "Pod/a", "Pod/b"]},
+            "waiting until Pod/a and 2 more, which terminate, are gone",
+            id="some terminate",
+        ),
+        pytest.param({"waiting": ["Pod/a"], "optional_failures": ["Route: no"]}, "Route: no", id="not needed either"),
+        pytest.param({"waiting": ["Pod/a"], "postponed": ["Pod/b: quota"]}, "Pod/b: quota", id="a quota, and waiting"),
+        pytest.param({"waiting": ["Pod/a"], "predecessors": ["Pod/b"]}, PREDECESSOR, id="predecessor, and waiting"),
+        pytest.param({"waiting": ["Pod/a"], "refused": ["Pod/b: bad"]}, "RefusedByKubernetes: Pod/b: bad", id="no use"),
         pytest.param({"optional_failures": ["Route: no"]}, "Route: no", id="not needed"),
         pytest.param({"postponed": ["Pod/a: quota"]}, "Pod/a: quota", id="for now"),
         pytest.param({"postponed": ["Pod/a: quota"], "optional_failures": ["Route: no"]}, "Pod/a: quota", id="both"),
@@ -123,6 +134,36 @@ def test_a_deferred_status_is_due_within_a_second(before: float | None, after: f
     planned = Conclusion(AS_PLANNED, (CREATED,), before, "message")
     assert defer(planned) == Conclusion(None, (), after, "message"), "the next one has the Event too"
     assert 0 < after <= 1
+
+
+WAITING = "waiting until Pod/b, which terminates, is gone"
+
+
+@pytest.mark.parametrize(
+    ("planned", "names", "expected"),
+    [
+        pytest.param("", ["Pod/b"], WAITING, id="the same pod"),
+        pytest.param("", ["Pod/a", "Pod/b"], WAITING, id="another one too"),
+        pytest.param("", ["Pod/a"], "waiting until Pod/a, which terminates, is gone", id="it is gone"),
+        pytest.param("", [], "", id="all are gone"),
+        pytest.param("pod c: ErrImagePull", ["Pod/b"], "pod c: ErrImagePull", id="another reason"),
+        pytest.param("creating pods: 1 of 2 are created", ["Pod/b"], WAITING, id="only progress"),
+    ],
+)
+def test_the_reason_of_a_terminating_pod_is_written_once(planned: str, names: list[str], expected: str) -> None:
+    """The plan has no such reason, so it would clear the present one."""
+    status = {"phase": "Creating", "reason": WAITING}
+    job = mxjob("digits").v1().workers(1).status(**status).job()
+    resolution = Resolution(Plan(status={**status, "reason": planned}, events=(CREATED,)))
+    made = conclude(job, resolution, ApplyResult(waiting=names), NOW)
+    assert made.status == (None if expected == WAITING else {**status, "reason": expected})
+    assert made.events == (() if names else (CREATED,)), "no Event of its own, and none on pods that do not exist"
+
+
+def test_a_finished_job_reports_no_wait() -> None:
+    status = {"phase": "Failed", "state": "Failed", "observedGeneration": 1}
+    job = mxjob("digits").v1().workers(1).status(**status).job()
+    assert conclude(job, Resolution(Plan()), ApplyResult(waiting=["Deployment/a"]), NOW).status is None
 
 
 # --- what the log and the user read

@@ -63,6 +63,8 @@ class ReplicaActions:
     begins: int = 0
     """The new attempt where all replicas restart together and their completion is reset; 0 where they do not."""
     ignored: Mapping[str, int] = field(default_factory=dict)
+    awaited: tuple[PodState, ...] = ()
+    """The terminating pods that keep replicas from getting new ones."""
 
 
 def key(type_: str, index: int) -> str:
@@ -83,6 +85,7 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     counts, ignored = dict(progress.retries), dict(progress.ignored)
     restarted: list[PodState] = []
     waits: list[float] = []
+    awaited: list[PodState] = []
     by_replica: dict[str, list[PodState]] = {}
     for pod in observed.pods:
         by_replica.setdefault(key(pod.type, pod.index), []).append(pod)
@@ -103,6 +106,8 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
             if action in COUNTED and failures <= current.attempt:
                 counts[name] = counts.get(name, 0) + current.attempt + 1 - failures
                 restarted.append(current)
+            if index not in progress.completed.get(group.type.lower(), ()):
+                awaited.append(current)
             continue
         if not is_current:
             deletions.append(delete(current))
@@ -129,4 +134,6 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     # pods of replicas that the job no longer has
     deletions.extend(delete(p) for pods in by_replica.values() for p in pods if not p.deleting)
     wait_for = min(waits, default=None)
-    return ReplicaActions(tuple(starts), tuple(deletions), counts, tuple(restarted), wait_for, ignored=ignored)
+    return ReplicaActions(
+        tuple(starts), tuple(deletions), counts, tuple(restarted), wait_for, ignored=ignored, awaited=tuple(awaited)
+    )

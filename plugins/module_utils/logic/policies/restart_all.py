@@ -94,7 +94,9 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
         return ReplicaActions((), (), counts, ended, 0.0, begins=progress.attempt + 1)
 
     deletions, wait = deletions_of(stale, now)
-    return ReplicaActions(tuple(missing) if not stale else (), deletions, dict(progress.retries), (), wait or None)
+    awaited = tuple(pod for pod in stale if pod.deleting) if missing else ()
+    starts = tuple(missing) if not stale else ()
+    return ReplicaActions(starts, deletions, dict(progress.retries), (), wait or None, awaited=awaited)
 
 
 def _replicas(completed: Mapping[str, set[int]]) -> Iterator[tuple[str, int]]:

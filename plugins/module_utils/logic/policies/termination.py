@@ -1,4 +1,5 @@
-"""Pods that should have terminated long ago: those of a node that has died stay, and their replicas wait for them."""
+"""Pods that a replica waits for because they terminate, and those that should have terminated long ago: the pods of a
+node that has died stay."""
 
 from __future__ import annotations
 
@@ -8,8 +9,21 @@ from datetime import datetime
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState
 
+NOTICED = 5.0
+"""Seconds after the deletion of a pod from which the status says that a replica waits for its end. An ordinary restart
+takes less, and each write of a status costs a request."""
 OVERDUE = 30.0
 """Seconds after the end of a pod's grace period. A kubelet that runs needs one or two."""
+_AWAITED = "waiting until "
+
+
+def _noticed_for(pod: PodState, now: datetime) -> float | None:
+    """Seconds since ``pod``, which is being deleted, should have been noticed, negative before."""
+    if pod.terminating:
+        late = clock.seconds_since(pod.terminating, now)  # the time at which the grace period ends
+        return None if late is None else late + pod.grace_period - NOTICED
+    late = clock.seconds_since(pod.deleting, now)  # of a Job without a pod, which has no grace period
+    return None if late is None else late - NOTICED
 
 
 def _overdue_for(pod: PodState, now: datetime) -> float | None:
@@ -32,7 +46,36 @@ def stuck(pods: Iterable[PodState], now: datetime) -> str:
     )
 
 
-def next_check(pods: Iterable[PodState], now: datetime) -> float | None:
-    """Seconds until the first pod that terminates is overdue, ``None`` where no other pod terminates."""
-    left = [-late for pod in pods if (late := _overdue_for(pod, now)) is not None and late < 0]
-    return min(left, default=None)
+def noticed(awaited: Iterable[PodState], now: datetime, before: str) -> str:
+    """What :func:`waiting` says of those of the ``awaited`` pods that have terminated for longer than usual."""
+    return waiting(
+        (_name(pod) for pod in awaited if (late := _noticed_for(pod, now)) is not None and late >= 0), before
+    )
+
+
+def waiting(names: Iterable[str], before: str) -> str:
+    """A sentence about objects that terminate, for whose names (``Pod/a``) the job waits; "" where there are none.
+
+    ``before`` is the present reason. It stays as long as the object that it names is there, so that the end of each
+    other one writes no status.
+    """
+    found = sorted(names)
+    if not found:
+        return ""
+    if before.startswith(_AWAITED) and before.removeprefix(_AWAITED).partition(" ")[0].rstrip(",") in found:
+        return before
+    if len(found) == 1:
+        return f"{_AWAITED}{found[0]}, which terminates, is gone"
+    return f"{_AWAITED}{found[0]} and {len(found) - 1} more, which terminate, are gone"
+
+
+def next_check(pods: Iterable[PodState], awaited: Iterable[PodState], now: datetime) -> float | None:
+    """Seconds until one of the ``awaited`` pods is to be noticed, or the first pod that terminates is overdue; ``None``
+    where there is neither."""
+    lates = (*(_noticed_for(pod, now) for pod in awaited), *(_overdue_for(pod, now) for pod in pods))
+    return min((-late for late in lates if late is not None and late < 0), default=None)
+
+
+def _name(pod: PodState) -> str:
+    """The name that the replica's next pod or Job needs."""
+    return f"Job/{pod.batch_job.name}" if pod.batch_job else f"Pod/{pod.name}"
