@@ -79,6 +79,7 @@ def _pod(pod: Resource, container: str) -> PodState:
         container = next((one.get("name", "") for one in spec.get("containers") or ()), "")
     statuses = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
     conditions = tuple((x.get("type", ""), x.get("status", "")) for x in status.get("conditions") or ())
+    disrupted = ("DisruptionTarget", "True") in conditions
     phase = status.get("phase") or "Pending"
     main = _main_container(statuses, container, phase)
     state = main.get("state") or {}
@@ -107,10 +108,11 @@ def _pod(pod: Resource, container: str) -> PodState:
         message=status.get("message") or "",
         waiting=_waiting(statuses, status),
         pending_since=_pending_since(metadata, status, phase),
-        disrupted=("DisruptionTarget", "True") in conditions,
+        disrupted=disrupted,
         conditions=conditions,
         failed_containers=tuple(_failures(statuses)),
         terminating=metadata.get("deletionTimestamp") or "",
+        evicted_by_taint=disrupted and _is_evicted_by_taint(status),
         grace_period=metadata.get("deletionGracePeriodSeconds") or 0.0,
         group=labels.get(c.LABEL_REPLICA_GROUP, ""),
         pod_group=pod_group_of(labels, annotations),
@@ -119,6 +121,13 @@ def _pod(pod: Resource, container: str) -> PodState:
 
 def _has_condition(status: Resource, type_: str) -> bool:
     return any(x.get("type") == type_ and x.get("status") == "True" for x in status.get("conditions") or ())
+
+
+def _is_evicted_by_taint(status: Resource) -> bool:
+    return any(
+        (one.get("type"), one.get("reason")) == ("DisruptionTarget", "DeletionByTaintManager")
+        for one in status["conditions"]
+    )
 
 
 def _main_container(statuses: list[Resource], container: str, phase: str) -> Resource:

@@ -386,7 +386,7 @@ def _report_terminating(
     """Report pods of a dead node: Kubernetes keeps them as terminating, and the job would wait without a reason. Where
     there is no other reason, report also the ``awaited`` pods that take longer than usual."""
     before = str(job.status.get("reason") or "")
-    text = termination.stuck(observed.pods, now)
+    text = termination.on_lost_node(job, observed.pods) or termination.stuck(observed.pods, now)
     if text:
         if text != before:
             report.event("Warning", c.EVENT_NOT_TERMINATED, text)

@@ -88,6 +88,8 @@ class PodState:
     terminating: str = ""
     """The deletionTimestamp of the pod itself (RFC 3339), the end of its grace period; "" while it is not deleted.
     That of a Job is the time of the request, and a Job goes on while a node, or a user, ends its pod."""
+    evicted_by_taint: bool = False
+    """Whether a taint of its node evicted it: the node is lost, or somebody clears it."""
     grace_period: float = 0.0
     """Seconds between the request to delete it and ``terminating``."""
     batch_job: BatchJobRef | None = None

@@ -9,7 +9,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_stat
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import termination
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
-from support.builders import PYTORCH, at, mxjob, pod_of, pytorchjob
+from support.builders import PYTORCH, UID, at, mxjob, pod_of, pytorchjob
 from support.fake_cluster import FakeCluster, is_quiet
 
 from dljob_operator.engine import transforms
@@ -39,6 +39,67 @@ def test_the_status_and_an_event_say_so_once() -> None:
     cluster.advance(3600)
     later = cluster.planned()
     assert (later.status, later.events, later.requeue_after) == (None, (), None), "and nothing more is written"
+
+
+EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+
+
+def evict_by_taint(cluster: FakeCluster, index: int, ready: str = "False", **changes: str) -> None:
+    """The worker's node has a taint. Of a lost one Kubernetes has marked the pods as not ready before."""
+    pod = cluster.pod("worker", index)
+    pod["spec"]["nodeName"] = "n1"
+    pod["status"]["conditions"] = [EVICTED | changes, {"type": "Ready", "status": ready}]
+    cluster.user_deletes(f"digits-worker-{index}")
+
+
+def test_a_lost_node_is_reported_immediately_and_once() -> None:
+    cluster = FakeCluster(mxjob("digits").v1().workers(3))
+    cluster.start()
+    written = 0
+    for index in (1, 0, 2):  # the pods that Kubernetes evicts one after the other
+        evict_by_taint(cluster, index)
+        before = cluster.status.get("reason")
+        cluster.step()
+        written += cluster.status["reason"] != before
+    reason = cluster.status["reason"]
+    assert reason.startswith("node n1 is probably lost: ")
+    assert f"--field-selector spec.nodeName=n1 -l dljob.operator/job-uid={UID} --force" in reason
+    for seconds in (5, 25, 30, 3600):
+        cluster.advance(seconds)
+        assert is_quiet(cluster.step()), "nor the time of another reason changes it"
+    assert (written, [event.reason for event in cluster.events].count("PodNotTerminated")) == (1, 1)
+    cluster.kubelet_deletes()
+    cluster.settle()
+    cluster.run_all()
+    cluster.settle()
+    assert (cluster.status["reason"], len(cluster.pods)) == ("", 4)
+
+
+@pytest.mark.parametrize(
+    ("ready", "changes"),
+    [
+        pytest.param("True", {}, id="a taint of a healthy node"),
+        pytest.param("False", {"reason": "EvictionByEvictionAPI"}, id="a drain"),
+        pytest.param("False", {"status": "False"}, id="an eviction that was cancelled"),
+        pytest.param("False", {"type": "Other"}, id="another condition"),
+    ],
+)
+def test_a_pod_of_a_healthy_node_is_not_reported_as_lost(ready: str, changes: dict[str, str]) -> None:
+    cluster = FakeCluster(mxjob("digits").v1().workers(2))
+    cluster.start()
+    evict_by_taint(cluster, 1, ready, **changes)
+    cluster.step()
+    assert (cluster.status["reason"], cluster.planned().requeue_after) == ("", 5)
+
+
+def test_neither_is_a_pod_whose_containers_have_ended() -> None:
+    """Its node has reported that."""
+    cluster = FakeCluster(mxjob("digits").v1().workers(2).restart("Never"))
+    cluster.start()
+    evict_by_taint(cluster, 1)
+    cluster.pod("worker", 1)["status"] |= {"phase": "Failed"}
+    cluster.step()
+    assert "probably lost" not in cluster.status["reason"]
 
 
 def test_several() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import PodState
 
 NOTICED = 5.0
@@ -44,6 +46,27 @@ def stuck(pods: Iterable[PodState], now: datetime) -> str:
         f"pod {pod.name}{more} should have terminated at {pod.terminating}{where}, and its replica waits for that: if "
         f"the node is gone, run kubectl delete pod {pod.name} --force --grace-period=0"
     )
+
+
+def on_lost_node(job: DLJob, pods: Iterable[PodState]) -> str:
+    """A sentence about the node of pods that terminate and are probably lost with it, "" where there are none.
+
+    It names no pod and no number of them, so it stays the same while Kubernetes evicts one after the other.
+    """
+    node = min((pod.node for pod in pods if _is_lost(pod)), default="")
+    if not node:
+        return ""
+    return (
+        f"node {node} is probably lost: Kubernetes has evicted the job's pods from it and cannot end them, and their "
+        f"replicas wait for that; if the node is gone, run kubectl delete pods --field-selector spec.nodeName={node} "
+        f"-l {c.LABEL_JOB_UID}={job.uid} --force --grace-period=0"
+    )
+
+
+def _is_lost(pod: PodState) -> bool:
+    """Whether the node of ``pod`` has stopped reporting: then Kubernetes itself marks the pods as not ready, and evicts
+    them later by a taint. On a healthy node that somebody has tainted, a pod is ready until its containers end."""
+    return bool(pod.terminating and pod.node) and pod.evicted_by_taint and pod.is_active and not pod.is_ready
 
 
 def noticed(awaited: Iterable[PodState], now: datetime, before: str) -> str:
