@@ -21,7 +21,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import (
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, PodContext, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
     cleanup,
@@ -109,8 +108,9 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
         return Plan(delete_job=True)
     has_succeeded = outcome(job.status) == c.STATE_SUCCEEDED
     objects = _objects_at_rest(job, framework)
-    kept = owned_objects.keys_of_job(objects)
-    surplus = owned_objects.surplus(objects, observed)
+    wanted_at_rest = () if cleanup.leaves_nothing(job) else objects
+    kept = owned_objects.keys_of_job(wanted_at_rest)
+    surplus = owned_objects.surplus(wanted_at_rest, observed)
     wait = cleanup.grace_period(job, framework, observed, report.completed_at, now) if has_succeeded else None
     cleanup_targets = cleanup.cleanup_targets(job, observed, kept) if wait is None else ()
     deletions = tuple(dict.fromkeys((*cleanup_targets, *surplus)))
@@ -119,8 +119,7 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
     if has_succeeded:
         report.waiting("")  # a message about an object that was refused
     # what Kubernetes refused it would refuse again
-    refused = as_mapping(job.status.get("failure")).get("reason") == c.REASON_REFUSED
-    wanted = () if refused else tuple(x for x in objects if owned_objects.lives_with_job(x))
+    wanted = () if cleanup.is_refused(job) else tuple(x for x in objects if owned_objects.lives_with_job(x))
     return Plan(
         deletions=deletions,
         ensured_objects=(

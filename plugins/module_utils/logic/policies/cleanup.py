@@ -82,13 +82,21 @@ class _Outdated:
 
 
 def _policy(job: DLJob) -> str:
-    """The cleanPodPolicy. A job that Kubernetes refused a part of before it ran as a whole leaves nothing behind: its
-    first pods would wait for the others and hold their resources.
+    """The cleanPodPolicy that applies."""
+    return CLEAN_ALL if leaves_nothing(job) else job.run_policy.clean_pod_policy
+
+
+def is_refused(job: DLJob) -> bool:
+    """Whether the job has failed because Kubernetes refused one of its objects."""
+    return bool(as_mapping(job.status.get("failure")).get("reason") == REASON_REFUSED)
+
+
+def leaves_nothing(job: DLJob) -> bool:
+    """Whether Kubernetes refused a part of the job before it ran as a whole: its first pods would wait for the others
+    and hold their resources, and what outlives a training has nothing to show.
     """
-    refused = as_mapping(job.status.get("failure")).get("reason") == REASON_REFUSED
-    if refused and conditions.get_condition(conditions.read_conditions(job.status), CONDITION_RUNNING) is None:
-        return CLEAN_ALL
-    return job.run_policy.clean_pod_policy
+    never_ran = conditions.get_condition(conditions.read_conditions(job.status), CONDITION_RUNNING) is None
+    return is_refused(job) and never_ran
 
 
 def _serves_pods(key: Key, found: OwnedObject) -> bool:
