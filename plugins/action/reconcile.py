@@ -117,7 +117,12 @@ class ActionModule(ActionBase):
             by_target[batch.target] = frameworks
             reader = Reader(client, batch.owned, batch.cluster_info)
             context = Context(
-                client, reader, _settings(arguments), is_contended=batch.is_contended, changes=batch.changes
+                client,
+                reader,
+                _settings(arguments),
+                is_contended=batch.is_contended,
+                changes=batch.changes,
+                since_taken=batch.since_taken,
             )
             for outcomes, is_last in reconcile_all(context, batch.jobs, frameworks, REPORT_EVERY):
                 done = task_result(outcomes)

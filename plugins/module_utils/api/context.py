@@ -30,4 +30,7 @@ class Context:
     changes: ChangesSince | None = None
     """What users have changed since: a large job that is unchanged, or alone, may write for longer. ``None`` where it
     is not known."""
+    since_taken: ChangesSince | None = None
+    """What users have changed of the jobs themselves since the engine took them: one that waited in its batch may have
+    been deleted. ``None`` where it is not known."""
     clock: Callable[[], datetime] = utc_now

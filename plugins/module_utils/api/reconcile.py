@@ -138,9 +138,9 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     planned = plan(context, parsed, observed, now)
     if planned.presumes_deleted_pods and is_cache_behind(context, parsed, observed):
         return Outcome(resource, Plan(), True, False, "the cache lacks pods of the job", CACHE_REQUEUE)
-    if planned.presumes_current_spec and is_job_behind(context, parsed):
-        return Outcome(resource, Plan(), True, False, "the cache has an older spec of the job", CACHE_REQUEUE)
     resolution = resolve(context, parsed, planned)
+    if (planned.presumes_current_spec or may_have_changed(context, parsed)) and is_job_behind(context, parsed):
+        return Outcome(resource, Plan(), True, False, "the cache has an older spec of the job", CACHE_REQUEUE)
     result = apply(context, writer, parsed, resolution, budget_for(context, parsed, observed, resolution.plan))
     if planned.delete_job:
         if writer.delete_job():
@@ -184,6 +184,12 @@ def is_cache_behind(context: Context, parsed: Parsed, observed: Observed) -> boo
     """Whether the API server has pods of the job that the engine's cache lacks."""
     known = {pod.uid for pod in observed.pods}
     return context.reader.has_watch and context.reader.has_other_pods(parsed.owner, known)
+
+
+def may_have_changed(context: Context, parsed: Parsed) -> bool:
+    """Whether a user may have deleted or edited the job since the engine took it, seconds ago where it waited in its
+    batch. Another job may have the same count, and a label changes no spec, so only the API server knows."""
+    return context.since_taken is not None and context.since_taken.of(parsed.owner.uid)
 
 
 def is_job_behind(context: Context, parsed: Parsed) -> bool:

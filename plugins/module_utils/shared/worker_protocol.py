@@ -38,7 +38,8 @@ class Batch:
     """One batch of jobs of one target, as the API server returns them; what they own and the cluster info as in
     :mod:`.cache_snapshot`. Without a declaration it is for the role that the worker runs. A batch that ``is_contended``
     was taken while users waited for other jobs. ``changes`` say at any time what users have changed since;
-    they are ``None`` where the engine does not say."""
+    they are ``None`` where the engine does not say. ``since_taken`` say it of the batch's own jobs, all of them, while
+    ``changes`` know only those of them that may write for longer."""
 
     target: str
     jobs: Sequence[Mapping[str, Any]]
@@ -47,6 +48,7 @@ class Batch:
     declaration: Declaration | None = None
     is_contended: bool = False
     changes: ChangesSince | None = None
+    since_taken: ChangesSince | None = None
 
 
 class WorkSource(Protocol):

@@ -96,7 +96,7 @@ class WorkerRuns:
     def _reconcile(self, keys: Sequence[str]) -> None:
         """Run the jobs `keys`, all of one kind, in a long-lived worker (on the workers' threads)."""
         # a change after this may be missing in what the cache returns
-        changes = self._runner.changes.counts(self._runs.continuing(keys))
+        taken = self._runner.changes.counts(keys)
         for key in keys:
             self._requeues.begin(key)
         requested = [self._runs.requests(key) for key in keys]
@@ -105,8 +105,13 @@ class WorkerRuns:
         request = request_for_many(kind.watch, jobs, self._informers.view(jobs), self._settings.run_timeout)
         with self._changes_lock:
             is_contended = self._changes.any_but(keys)
-        threads = self._settings.max_concurrent
-        request = beside_others(request, is_contended=is_contended, changes=changes, threads=threads)
+        request = beside_others(
+            request,
+            is_contended=is_contended,
+            taken=taken,
+            continuing=self._runs.continuing(keys),
+            threads=self._settings.max_concurrent,
+        )
         with run_batch(self._runner, request, jobs) as reports:
             for reported in reports:
                 self._concluder.ran(kind.watch, reported.result)

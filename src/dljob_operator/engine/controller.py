@@ -123,7 +123,7 @@ class Controller:
         ordinary: list[Object] = []
         of_kind: WatchedKind | None = None
         # a change after this may be missing in what the cache returns
-        changes = self._runner.changes.counts(self._queue.continuing(keys))
+        taken = self._runner.changes.counts(keys)
         for key in keys:
             found = self._informers.find(key)
             if found is None:
@@ -138,7 +138,7 @@ class Controller:
                 ordinary.append(parsed)
                 of_kind = kind
         if of_kind is not None:
-            self._run(of_kind, ordinary, changes)
+            self._run(of_kind, ordinary, taken)
 
     def _prepare(self, kind: WatchedKind, obj: Object) -> Object | None:
         """Add the finalizer of the watch entry, if it has one, and return the object; None if that failed."""
@@ -167,16 +167,18 @@ class Controller:
                 outcome = JobOutcome(False, f"cannot remove the finalizer: {error}")
         self._concluder.conclude(kind.watch, obj, outcome, result)
 
-    def _run(self, kind: WatchedKind, objs: Sequence[Object], changes: Mapping[str, int]) -> None:
+    def _run(self, kind: WatchedKind, objs: Sequence[Object], taken: Mapping[str, int]) -> None:
         timeout, cache = self._settings.run_timeout, self._informers.view(objs)
         if len(objs) == 1 and not kind.watch.long_lived:
             request = request_for_one(kind.watch, objs[0], cache, timeout)
         else:
             request = request_for_many(kind.watch, objs, cache, timeout)
+        uids = [uid_of(obj) for obj in objs]
         request = beside_others(
             request,
-            is_contended=self._queue.is_contended([uid_of(obj) for obj in objs]),
-            changes=changes,
+            is_contended=self._queue.is_contended(uids),
+            taken=taken,
+            continuing=self._queue.continuing(uids),
             threads=self._settings.max_concurrent,
         )
         with run_batch(self._runner, request, objs) as reports:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ANY_JOB
 
 from dljob_operator import variables
 from dljob_operator.durations import parse_duration
@@ -51,13 +53,17 @@ def target_name(watch: Watch, *, finalizing: bool = False) -> str:
     return f"{watch.gvk} finalizer" if own else str(watch.gvk)
 
 
-def beside_others(request: RunRequest, *, is_contended: bool, changes: Mapping[str, int], threads: int) -> RunRequest:
-    """Return the request with what a large job has to know of other jobs; see RunRequest.
+def beside_others(
+    request: RunRequest, *, is_contended: bool, taken: Mapping[str, int], continuing: Iterable[str], threads: int
+) -> RunRequest:
+    """Return the request with what its jobs have to know of users' changes; see RunRequest.
 
-    On one thread everything waits for the run of a large job, also jobs whose pods have changed: it does not get the
-    counts of users' `changes`, so that its runs stay short.
+    `taken` are the counts of all changes and of each job. Only those of the `continuing` jobs let a large job write for
+    longer. On one thread everything waits for the run of a large job, also jobs whose pods have changed: it gets none
+    of these, so that its runs stay short.
     """
-    return replace(request, is_contended=is_contended, changes=changes if threads > 1 else None)
+    changes = {key: taken[key] for key in (ANY_JOB, *continuing)} if threads > 1 else None
+    return replace(request, is_contended=is_contended, changes=changes, taken=taken)
 
 
 def request_for_one(

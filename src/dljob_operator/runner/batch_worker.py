@@ -50,6 +50,7 @@ class PipeWorkSource:
                     self._declarations.get(request.target),
                     request.is_contended,
                     self._changes_since(request.changes),
+                    self._changes_since(request.taken),
                 )
 
     def _changes_since(self, before: Mapping[str, int] | None) -> ChangesSince | None:

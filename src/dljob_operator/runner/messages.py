@@ -66,6 +66,8 @@ class RunRequest:
     `is_contended` says that others have just begun to wait for the API server too: a worker sends fewer writes at once.
     `changes` are the client's counts of users' changes before the engine read the jobs: of all, and of each job whose
     run leaves a worker to the others. Until they grow, a worker may write for longer. None is no count.
+    `taken` are the counts of each job at that time: where one has grown, a worker reads the job from the API server
+    before it begins to write.
     """
 
     target: str
@@ -78,6 +80,7 @@ class RunRequest:
     long_lived: bool = False
     is_contended: bool = False
     changes: Mapping[str, int] | None = None
+    taken: Mapping[str, int] | None = None
 
     def to_body(self) -> bytes:
         data = {
@@ -88,6 +91,7 @@ class RunRequest:
             "cluster_info": self.cluster_info,
             "is_contended": self.is_contended,
             "changes": self.changes,
+            "taken": self.taken,
         }
         return f'{text_of(data)[:-1]},"snapshot":{_snapshot_text(self.snapshot)}}}'.encode()
 
@@ -104,6 +108,7 @@ class RunRequest:
             data["facts"],
             is_contended=data["is_contended"],
             changes=data["changes"],
+            taken=data["taken"],
         )
 
 

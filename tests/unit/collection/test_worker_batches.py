@@ -38,9 +38,10 @@ def test_a_reconcile_knows_whether_users_wait_for_others(monkeypatch: pytest.Mon
     changes = ChangesSince(ChangeCounter.create(), {})
     monkeypatch.setattr(reconcile, "reconcile_all", record)
     monkeypatch.setattr(reconcile, "_frameworks", lambda arguments, read: {})
-    source = OneBatch(Batch("t", [{}], None, None, is_contended=True, changes=changes))
+    taken = ChangesSince(ChangeCounter.create(), {})
+    source = OneBatch(Batch("t", [{}], None, None, is_contended=True, changes=changes, since_taken=taken))
     own = {"cloud": "", "config_map": "c", "cluster_domain": "d"}
     action = reconcile.ActionModule.__new__(reconcile.ActionModule)
     assert action._serve(source, Api(), own) == {"changed": False}
-    assert [(context.is_contended, context.changes) for context in contexts] == [(True, changes)]
+    assert [(one.is_contended, one.changes, one.since_taken) for one in contexts] == [(True, changes, taken)]
     assert len(source.reported) == 1

@@ -41,7 +41,7 @@ _STAYS = """
                         deadline = time.monotonic() + 20
                         while not work.changes.of_any() and time.monotonic() < deadline:
                             time.sleep(0.01)
-                        found = [*before, work.changes.of(uid), work.changes.of_any()]
+                        found = [*before, work.changes.of(uid), work.changes.of_any(), work.since_taken.of(uid)]
                         jobs.append({"uid": uid, "ok": True, "message": str(found)})
                         continue
                     message = f"{os.getpid()} {number} {task_vars['greeting']} {sorted(work.owned or {})} {work.is_contended}"
@@ -91,11 +91,12 @@ def test_one_worker_serves_several_requests(warm: RunnerClient) -> None:
 
 @pytest.mark.parametrize(("changed", "own"), [("0", True), ("other", False)])
 def test_a_worker_sees_a_users_change_while_it_runs(warm: RunnerClient, changed: str, own: bool) -> None:
-    results = warm.results(replace(ask({"watches": True}), changes=warm.changes.counts(["0"])))
+    counts = warm.changes.counts(["0"])
+    results = warm.results(replace(ask({"watches": True}), changes=counts, taken=counts))
     assert next(results).is_partial, "the run has begun"
     warm.changes.increment(changed)
     (last,) = results
-    assert last.reports[0]["jobs"][0]["message"] == str([False, False, own, True])
+    assert last.reports[0]["jobs"][0]["message"] == str([False, False, own, True, own])
 
 
 def test_concurrent_requests_have_two_workers(warm: RunnerClient) -> None:

@@ -252,6 +252,7 @@ def test_a_run_knows_the_changes_before_it_where_others_need_not_wait_for_it(
         bridge.runs.release.set()
         assert shim.result(10).code == 0
         assert [request.changes for request in bridge.runs.requests] == [known]
+        assert [request.taken for request in bridge.runs.requests] == [{"": 3, "a": 0}]
     finally:
         bridge.stop()
 

@@ -186,6 +186,17 @@ def test_only_a_run_that_leaves_a_worker_to_the_others_knows_whether_its_job_cha
     assert bench.runner.changes.count("1") == 2
 
 
+@pytest.mark.parametrize("threads", [1, 4])
+def test_every_run_knows_whether_its_jobs_have_changed_since_they_were_taken(make: Make, threads: int) -> None:
+    """So that a worker does not begin to write for one that was deleted while it waited for the others."""
+    bench = make(Watch(ECHO, vars=BATCHABLE), max_concurrent=threads)
+    bench.add("a", "1")
+    bench.add("b", "2")
+    bench.runner.answer = lambda request: iter([reports({"uid": "1"}, {"uid": "2"})])
+    assert bench.work() == ["1", "2"]
+    assert [request.taken for request in bench.runner.requests] == [{ANY_JOB: 2, "1": 1, "2": 1}]
+
+
 def test_a_change_while_the_job_is_read_is_news_to_its_run(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = make()
     continue_with(bench)
@@ -198,7 +209,7 @@ def test_a_change_while_the_job_is_read_is_news_to_its_run(make: Make, monkeypat
 
     monkeypatch.setattr(bench.controller._informers, "find", found_as_it_changes)
     bench.work()
-    assert [request.changes for request in bench.runner.requests] == [before]
+    assert [(request.changes, request.taken) for request in bench.runner.requests] == [(before, before)]
 
 
 def test_on_one_thread_a_large_job_makes_way_for_others_by_itself(make: Make) -> None:

@@ -33,7 +33,7 @@ def test_a_stream_that_is_none_of_frames_is_refused() -> None:
 def test_a_request_survives_the_way() -> None:
     request = RunRequest("t", {"a": ["ü", None, 1.5]}, frozenset({"a"}), {"u": {"Pod": []}}, 7.0, {"resources": None})
     assert RunRequest.from_body(request.to_body(), 7.0) == request
-    contended = dataclasses.replace(request, is_contended=True, changes={"": 7, "u": 3})
+    contended = dataclasses.replace(request, is_contended=True, changes={"": 7}, taken={"": 7, "u": 3})
     assert RunRequest.from_body(contended.to_body(), 7.0) == contended
 
 
