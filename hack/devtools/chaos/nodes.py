@@ -112,6 +112,8 @@ class Nodes:
         """Let a node join under the name of one that was removed.
 
         A kwok that has seen the end of the Lease of that name does not renew the next one, so another kwok starts.
+        This one takes a node over when the Lease of the former kwok has expired: pods of the other nodes stand still
+        for up to 40 s, which is less than Kubernetes waits before it takes a node for lost.
         """
         self.restart()
         self._join(name)
