@@ -156,6 +156,16 @@ def test_a_request_that_times_out_ends_the_worker(warm: RunnerClient) -> None:
     assert warm.run(ask()).ok
 
 
+def test_a_job_of_many_slices_may_take_longer_than_a_run(warm: RunnerClient) -> None:
+    """A worker takes one slice after the other, and each has the whole time."""
+    began = time.monotonic()
+    timeout = 1.5
+    results = [warm.run(ask({"sleep": 0.5}, timeout=timeout)) for _ in range(4)]
+    assert time.monotonic() - began > timeout
+    processes = {message_words(result)[0] for result in results}
+    assert len(processes) == 1, "and none is killed"
+
+
 def test_idle_workers_do_not_count_as_runs(warm: RunnerClient) -> None:
     warm.run(ask())
     assert warm.running == 0

@@ -637,6 +637,29 @@ def test_a_run_without_progress_is_a_problem_that_names_the_job(make: Make) -> N
     assert bench.controller.problem() == "the reconcile of 1 has made no progress for 321 s"
 
 
+def test_no_timeout_ends_a_job_that_makes_progress(make: Make) -> None:
+    """Each slice has the whole time of a run, and the liveness probe counts from the last one."""
+    bench = make(run_timeout=20.0)
+    slices, each = 100, 15.0
+    problems: list[str] = []
+
+    def answer(request: RunRequest) -> Iterator[RunResult]:
+        bench.now += each
+        problems.append(bench.controller.problem())
+        return iter([reports({"uid": "1", "ok": True, "continues": len(problems) < slices})])
+
+    bench.runner.answer = answer
+    bench.add()
+    bench.fill()
+    for _ in range(slices):
+        assert bench.work() == ["1"]
+    assert bench.take() == [], "it is finished"
+    assert slices * each > 20.0 + MARGIN
+    assert [request.timeout for request in bench.runner.requests] == [20.0] * slices
+    assert problems == [""] * slices
+    assert bench.reconciled("ok") == slices
+
+
 def test_a_job_that_no_worker_takes_is_a_problem(make: Make) -> None:
     bench = make(run_timeout=20.0)
     bench.add(metadata={"namespace": "team"})
