@@ -38,6 +38,7 @@ from dljob_operator.allocator import limit_arenas, start_trimming
 from dljob_operator.ansible_operator_bridge import split, supervise
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
+from dljob_operator.ansible_operator_bridge.watchdog import Watchdog
 from dljob_operator.durations import parse_duration
 from dljob_operator.engine.certificate import Certificate
 from dljob_operator.engine.cleanup import CleanupIncomplete, remove_created
@@ -72,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     try:
         return int(options.do(options))
-    except (WatchesError, NoCluster, RunnerError, CleanupIncomplete, LeadershipLost, ValueError) as error:
+    except (WatchesError, NoCluster, RunnerError, CleanupIncomplete, LeadershipLost, BridgeStuck, ValueError) as error:
         print(f"dljob-operator: {error}", file=sys.stderr)
     except (ApiError, ApiConnectionError) as error:
         print(f"dljob-operator: the API server returned an error: {error}", file=sys.stderr)
@@ -81,6 +82,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 class LeadershipLost(Exception):
     """Another operator may reconcile the same jobs."""
+
+
+class BridgeStuck(Exception):
+    """A part of the bridge no longer works, which a restart may mend."""
 
 
 class _Stopping(threading.Event):
@@ -345,12 +350,17 @@ def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
         for controller in controllers:
             controller.start()
         server.start()
-        try:
-            return supervise.run(command, supervise.child_environ(os.environ, path), signals)
-        finally:
-            server.stop()
-            for controller in reversed(controllers):
-                controller.stop(_LAST_RUNS)
+        checks = [server.problem, runner.problem, *(controller.problem for controller in controllers)]
+        with Watchdog(checks) as watchdog:
+            try:
+                code = supervise.run(command, supervise.child_environ(os.environ, path), signals, watchdog.start)
+            finally:
+                server.stop()
+                for controller in reversed(controllers):
+                    controller.stop(_LAST_RUNS)
+        if watchdog.problem:
+            raise BridgeStuck(watchdog.problem)
+        return code
 
 
 def _kinds(watches: Sequence[Watch]) -> str:

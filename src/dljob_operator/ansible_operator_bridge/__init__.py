@@ -15,6 +15,7 @@ when the status of a pod changes, so this process watches pods and writes the re
     split           finds the entries of watches.yaml that ansible-operator cannot load
     server          the socket for the shim
     supervise       runs ansible-operator as a child process
+    watchdog        ends it where the liveness probe of the embedded engine would fail
 """
 
 from __future__ import annotations

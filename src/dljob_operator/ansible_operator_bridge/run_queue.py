@@ -8,11 +8,13 @@ ansible-operator starts another one while the first still runs.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from dljob_operator.engine.fair_queue import Flow
+from dljob_operator.engine.progress import QueueProgress, Stall
 from dljob_operator.engine.ready_lines import Line, ReadyLines
 
 T = TypeVar("T")
@@ -31,6 +33,7 @@ class _Waiting(Generic[T]):
     flow: Flow
     turn: Turn
     requests: list[T]
+    ready_since: float = 0.0
 
 
 @dataclass
@@ -40,9 +43,14 @@ class _Running(Generic[T]):
 
 
 class RunQueue(Generic[T]):
-    """A queue of requests by the key of their job, for `threads` threads. Any thread may call its methods."""
+    """A queue of requests by the key of their job, for `threads` threads. Any thread may call its methods.
 
-    def __init__(self, threads: int) -> None:
+    `clock` returns monotonic seconds.
+    """
+
+    def __init__(self, threads: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._progress = QueueProgress(clock)
         self._changed = threading.Condition()
         self._lines = ReadyLines(threads)
         self._waiting: dict[str, _Waiting[T]] = {}
@@ -67,6 +75,12 @@ class RunQueue(Generic[T]):
                 self._make_ready(key)
             return True
 
+    def stall(self, limit: float) -> Stall | None:
+        """Return what has waited for more than `limit` seconds while nothing was taken or returned, None if nothing."""
+        with self._changed:
+            ready = ((key, one.ready_since) for key, one in self._waiting.items() if key not in self._running)
+            return self._progress.stall(limit, min(ready, key=lambda one: one[1], default=None))
+
     def get(self, limit: Callable[[str], int]) -> list[str] | None:
         """Wait for jobs and return the keys to run together: one, or up to `limit(target)`; None once it is closed.
 
@@ -74,13 +88,15 @@ class RunQueue(Generic[T]):
         """
         with self._changed:
             self._takers += 1
+            thread = threading.get_ident()
+            self._progress.idle(thread)
             try:
                 while not self._closed:
-                    thread = threading.get_ident()
                     keys = self._lines.take(thread, self._takers, limit, self._may_share)
                     if keys is not None:
                         for key in keys:
                             self._running[key] = _Running(thread, self._waiting.pop(key).requests)
+                        self._progress.took(thread, keys)
                         return keys
                     self._changed.wait()
                 return None
@@ -105,6 +121,7 @@ class RunQueue(Generic[T]):
             if running is None or running.thread != threading.get_ident():
                 return
             del self._running[key]
+            self._progress.returned(threading.get_ident(), key)
             if self._lines.returned(threading.get_ident(), key):
                 self._changed.notify_all()
             if key in self._waiting:
@@ -121,6 +138,7 @@ class RunQueue(Generic[T]):
 
     def _make_ready(self, key: str) -> None:
         waiting = self._waiting[key]
+        waiting.ready_since = self._clock()
         self._lines.add(key, waiting.flow, waiting.turn.line)
         self._changed.notify()
 

@@ -33,6 +33,7 @@ class ShimServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         path.unlink(missing_ok=True)
         self.bridge = bridge
         self._path = path
+        self._stopping = False
         super().__init__(str(path), _Handler)
         path.chmod(0o600)
         self._thread = threading.Thread(target=self.serve_forever, name="shim server", daemon=True)
@@ -40,7 +41,13 @@ class ShimServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     def start(self) -> None:
         self._thread.start()
 
+    def problem(self) -> str:
+        """Why no request is accepted any more, "" if they are."""
+        has_ended = self._thread.ident is not None and not self._thread.is_alive() and not self._stopping
+        return f"the thread {self._thread.name} has ended" if has_ended else ""
+
     def stop(self) -> None:
+        self._stopping = True
         self.shutdown()
         self.server_close()
         self._path.unlink(missing_ok=True)

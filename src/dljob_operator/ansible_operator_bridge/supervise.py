@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from dljob_operator.ansible_operator_bridge.shim.dljob_shim import NAME, SOCKET
@@ -28,8 +28,13 @@ def child_environ(environ: Mapping[str, str], path: Path) -> dict[str, str]:
     return {**environ, "PATH": search, SOCKET: str(path), "ANSIBLE_GATHERING": gathering}
 
 
-def run(command: Sequence[str], environ: Mapping[str, str], signals: SignalThread) -> int:
-    """Run `command` to its end and return its exit code, 128 and more for a signal.
+def run(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    signals: SignalThread,
+    started: Callable[[subprocess.Popen[bytes]], object] = lambda process: None,
+) -> int:
+    """Run `command` to its end and return its exit code, 128 and more for a signal. `started` gets the process.
 
     `signals` are forwarded, including those that arrived before the start. ansible-operator has its own setting for how
     long its runs may take to end. Raises ValueError if the command cannot be started.
@@ -40,6 +45,7 @@ def run(command: Sequence[str], environ: Mapping[str, str], signals: SignalThrea
         raise ValueError(f"serve: {command[0]} cannot be started: {error.strerror}") from None
     try:
         signals.start(process.send_signal)
+        started(process)
         code = process.wait()
     finally:
         if process.poll() is None:

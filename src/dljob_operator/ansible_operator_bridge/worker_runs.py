@@ -20,6 +20,7 @@ from dljob_operator.engine.concluder import Concluder
 from dljob_operator.engine.informer_set import InformerSet, WatchedKind, flow_of
 from dljob_operator.engine.outcome import JobOutcome, written
 from dljob_operator.engine.predicates import uid_of, version_of
+from dljob_operator.engine.progress import Stall
 from dljob_operator.engine.ready_lines import Line
 from dljob_operator.engine.recent_changes import RecentChanges
 from dljob_operator.engine.requests import beside_others, request_for_many
@@ -89,6 +90,10 @@ class WorkerRuns:
             requested.ended.set_result(_Ended(_STOPPED, cancelled=True))
         ended = requested.ended.result()
         return _report(parsed, ended)
+
+    def stall(self, limit: float) -> Stall | None:
+        """Return the job that has made no progress for more than `limit` seconds, None if all do."""
+        return self._runs.stall(limit)
 
     def _batch_limit(self, target: str) -> int:
         return self._settings.largest_batch

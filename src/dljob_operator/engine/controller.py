@@ -27,7 +27,6 @@ from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.status import write_conditions
 from dljob_operator.engine.transforms import Object
 from dljob_operator.engine.workers import Work, Workers
-from dljob_operator.problem import Problem
 from dljob_operator.runner import RunOutcome, RunRequest, RunResult
 from dljob_operator.watches import GVK, Watch
 
@@ -99,18 +98,7 @@ class Controller:
     def _stalled(self) -> str:
         """Which job no longer makes progress, "" if all do. Without the caches the workers wait for the API server."""
         stall = self._queue.stall(self._settings.run_timeout + MARGIN) if self._informers.wait_filled(0) else None
-        if stall is None:
-            return ""
-        found = self._informers.find(stall.key)
-        name = stall.key
-        if found is not None:
-            metadata = found[1]["metadata"]
-            name = f"{found[0].watch.gvk} {metadata.get('namespace', '')}/{metadata['name']}"
-        if stall.running:
-            details = f"the reconcile of {name} has made no progress for {stall.seconds:.0f} s"
-            return Problem("a reconcile makes no progress", details)
-        details = f"{name} has waited for {stall.seconds:.0f} s, and no worker takes any job"
-        return Problem("no worker takes any job", details)
+        return "" if stall is None else stall.describe(self._informers.name_of(stall.key))
 
     # Reconciles (on the workers' threads)
 

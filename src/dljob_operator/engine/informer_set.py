@@ -171,6 +171,14 @@ class InformerSet:
         """Return a job and its kind."""
         return next(((kind, obj) for kind in self._kinds_of.of(uid) if (obj := kind.get(uid)) is not None), None)
 
+    def name_of(self, uid: str) -> str:
+        """Return how users know a job, its UID if the cache lacks it."""
+        found = self.find(uid)
+        if found is None:
+            return uid
+        kind, obj = found
+        return f"{kind.watch.gvk} {namespace_of(obj)}/{obj['metadata']['name']}"
+
     def jobs(self) -> Iterator[tuple[str, Object]]:
         """Yield all jobs with their targets' names."""
         for name, kind in self._kinds.items():

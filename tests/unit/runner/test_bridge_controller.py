@@ -14,6 +14,7 @@ from dljob_operator.ansible_operator_bridge.controller import REQUEUE_ANNOTATION
 from dljob_operator.engine.controller import Runner
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
+from dljob_operator.engine.progress import Stall
 from dljob_operator.engine.settings import Settings
 from dljob_operator.watches import GVK, Watch
 
@@ -128,3 +129,49 @@ def test_a_deleted_job_is_not_annotated_again() -> None:
     until(lambda: len(api.writes) == 1)
     assert bridge._requeues.depth == 0
     bridge.stop(5)
+
+
+# What a restart may mend
+
+
+class Dead:
+    """Stands for a worker's thread that has ended."""
+
+    name = "worker 1"
+
+    def is_alive(self) -> bool:
+        return False
+
+    def join(self, timeout: float | None = None) -> None: ...
+
+
+def test_a_thread_that_has_ended_is_a_problem_until_the_end() -> None:
+    bridge = bridge_of(Api())
+    bridge.start()
+    assert bridge.problem() == ""
+    bridge._workers._threads.append(Dead())  # type: ignore[arg-type]
+    assert bridge.problem() == "the thread worker 1 has ended"
+    bridge.stop(5)
+    assert bridge.problem() == ""
+
+
+def test_a_watch_that_has_ended_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    bridge = bridge_of(Api())
+    pods = next(one for one in bridge._informers._informers if one.source.what == "pods")
+    monkeypatch.setattr(pods, "problem", lambda: "the watch of pods has ended")
+    assert bridge.problem() == "the watch of pods has ended"
+
+
+def test_a_run_that_no_worker_takes_is_a_problem_once_the_caches_are_filled(monkeypatch: pytest.MonkeyPatch) -> None:
+    bridge = bridge_of(Api())
+    asked: list[float] = []
+
+    def stall(limit: float) -> Stall:
+        asked.append(limit)
+        return Stall("1", limit + 1, running=False)
+
+    monkeypatch.setattr(bridge._worker_runs._runs, "stall", stall)
+    text = "example.com/v1 EchoJob team/j has waited for 601 s, and no worker takes any job"
+    assert (bridge.problem(), asked) == (text, [600.0]), "5 min more than a run may take"
+    next(one for one in bridge._informers._informers if one.source.what == "pods").has_synced.clear()
+    assert bridge.problem() == "", "without the caches the workers wait for the API server"

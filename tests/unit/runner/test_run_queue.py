@@ -8,6 +8,7 @@ import pytest
 
 from dljob_operator.ansible_operator_bridge.run_queue import RunQueue, Turn
 from dljob_operator.engine.fair_queue import Flow
+from dljob_operator.engine.progress import Stall
 from dljob_operator.engine.ready_lines import Line
 
 G = Flow("g", "default")
@@ -121,3 +122,72 @@ def test_close_wakes_waiting_threads_and_returns_what_has_not_begun(runs: RunQue
     thread.join(10)
     assert found == [None]
     assert not runs.add("b", G, CHANGED, "late")
+
+
+# When it counts as stuck
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+LIMIT = 600.0
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def timed(clock: Clock) -> RunQueue[str]:
+    return RunQueue(2, clock)
+
+
+def test_a_run_without_an_end_is_stuck(timed: RunQueue[str], clock: Clock) -> None:
+    for key in ("a", "b"):
+        timed.add(key, G, CHANGED, "")
+    assert get(timed) == ["a", "b"]
+    clock.now += LIMIT
+    assert timed.stall(LIMIT) is None
+    timed.done("a")
+    clock.now += LIMIT
+    assert timed.stall(LIMIT) is None, "its batch has made progress"
+    clock.now += 1
+    assert timed.stall(LIMIT) == Stall("b", LIMIT + 1, running=True)
+    timed.done("b")
+    assert timed.stall(LIMIT) is None
+
+
+def test_a_run_that_no_thread_takes_is_stuck(timed: RunQueue[str], clock: Clock) -> None:
+    clock.now += 100_000  # nothing to do for a long time
+    timed.add("a", G, CHANGED, "")
+    clock.now += 1
+    timed.add("b", G, CHANGED, "")
+    assert timed.stall(LIMIT) is None
+    clock.now += LIMIT
+    assert timed.stall(LIMIT) == Stall("a", LIMIT + 1, running=False)
+
+
+def test_a_request_for_a_job_that_runs_is_not_stuck(timed: RunQueue[str], clock: Clock) -> None:
+    timed.add("a", G, CHANGED, "first")
+    get(timed)
+    timed.add("a", G, CHANGED, "second")
+    clock.now += LIMIT
+    assert timed.stall(LIMIT) is None
+    timed.done("a")
+    assert timed.stall(LIMIT) is None, "it has been ready from now on"
+    assert get(timed) == ["a"]
+
+
+def test_a_thread_that_asks_for_work_is_not_stuck(timed: RunQueue[str], clock: Clock) -> None:
+    timed.add("a", G, CHANGED, "")
+    get(timed)
+    timed.done("a")
+    timed.close()
+    assert get(timed) is None
+    clock.now += LIMIT + 1
+    assert timed.stall(LIMIT) is None

@@ -92,3 +92,17 @@ def test_the_kernel_names_the_other_end() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with ours, theirs:
         server._check_peer(ours)
+
+
+def test_a_server_whose_thread_has_ended_is_a_problem_until_it_is_stopped(tmp_path: Path) -> None:
+    serving = server.ShimServer(tmp_path / "socket", cast(BridgeController, None))
+    assert serving.problem() == ""
+    serving.start()
+    try:
+        assert serving.problem() == ""
+        serving.shutdown()
+        serving._thread.join(10)
+        assert serving.problem() == "the thread shim server has ended"
+    finally:
+        serving.stop()
+    assert serving.problem() == ""
