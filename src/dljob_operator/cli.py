@@ -53,6 +53,7 @@ from dljob_operator.engine.metrics_access import MetricsAccess
 from dljob_operator.engine.metrics_server import serve_metrics
 from dljob_operator.engine.requests import target_name, targets
 from dljob_operator.engine.settings import Settings
+from dljob_operator.problem import Problem
 from dljob_operator.runner import RunnerClient
 from dljob_operator.runner.client import RunnerError
 from dljob_operator.signals import SignalThread
@@ -230,7 +231,7 @@ def _not_loaded(runner: RunnerClient) -> str:
     try:
         runner.wait_ready(0)
     except RunnerError as error:
-        return str(error)
+        return Problem("Ansible is not loaded", str(error))
     return ""
 
 

@@ -24,7 +24,9 @@ from support.certificates import write_certificate
 from dljob_operator import cli
 from dljob_operator.engine.health import Health
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NotLeading
+from dljob_operator.problem import Problem
 from dljob_operator.runner import RunOutcome, RunRequest, RunResult
+from dljob_operator.runner.client import RunnerError
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -64,7 +66,9 @@ class Runner(Part):
         super().__init__(*given)
         self.changes = ChangeCounter.create()
 
-    def wait_ready(self, timeout: float | None = None) -> None: ...
+    def wait_ready(self, timeout: float | None = None) -> None:
+        if self.trouble:
+            raise RunnerError(self.trouble)
 
     def run(self, request: RunRequest) -> RunResult:
         return RunResult(RunOutcome.COMPLETED)
@@ -141,9 +145,12 @@ class Operator:
         return Part.made[kind]
 
     def healthz(self) -> tuple[int, str]:
+        return self.probe("healthz")
+
+    def probe(self, path: str) -> tuple[int, str]:
         until(lambda: bool(self.healths))
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.healths[0].port}/healthz", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.healths[0].port}/{path}", timeout=10) as answer:
                 return answer.status, answer.read().decode().strip()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode().strip()
@@ -161,8 +168,9 @@ def reports(operator: Operator, kinds: Sequence[type[Part]]) -> None:
     until(lambda: operator.healthz() == (200, "ok"))
     for kind in kinds:
         part, text = operator.part(kind), f"the {kind.__name__} is stuck"
-        part.trouble = text
-        until(lambda text=text: operator.healthz() == (503, text))  # the last checks are added after the start
+        part.trouble = Problem(text, "details")
+        said = f"{text}; the operator's log says more"
+        until(lambda said=said: operator.healthz() == (503, said))  # the last checks are added after the start
         part.trouble = ""
         assert operator.healthz() == (200, "ok")
 
@@ -185,6 +193,13 @@ def test_the_liveness_of_the_only_operator_has_all_its_parts(operator: Operator)
     operator.run()
     reports(operator, [Runner, Controller])
     assert Elector not in Part.made
+
+
+def test_it_is_not_ready_while_ansible_is_not_loaded(operator: Operator) -> None:
+    operator.run()
+    until(lambda: operator.probe("readyz") == (200, "ok"))
+    operator.part(Runner).trouble = "no module named ansible in /opt/venv"
+    assert operator.probe("readyz") == (503, "Ansible is not loaded; the operator's log says more")
 
 
 def test_a_deposed_leader_neither_writes_nor_starts_runs(operator: Operator) -> None:
