@@ -23,7 +23,7 @@ from dljob_operator.engine.predicates import uid_of, version_of
 from dljob_operator.engine.progress import Stall
 from dljob_operator.engine.ready_lines import Line
 from dljob_operator.engine.recent_changes import RecentChanges
-from dljob_operator.engine.requests import beside_others, request_for_many
+from dljob_operator.engine.requests import SHORTEST_PERIOD, asks_too_often, beside_others, request_for_many
 from dljob_operator.engine.resource_versions import number
 from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.transforms import Object, custom
@@ -152,8 +152,19 @@ def _report(parsed: ParsedRun, ended: _Ended) -> RunExit:
             artifacts.rotate(asked)
             artifacts.write(asked, found.output, found.code)
     if given.socket and not ended.cancelled:
-        events.post_all(given.socket, given.path, events.of_job(outcome, str(asked.path)))
+        posted = events.of_job(outcome, str(asked.path), _period(parsed))
+        events.post_all(given.socket, given.path, posted)
     return found
+
+
+def _period(parsed: ParsedRun) -> str:
+    """Return the period that replaces one which a tenant must not choose, "" if the job has no such annotation.
+
+    ansible-operator has no minimum. After an event with a period it writes no conditions: a kind that has these keeps
+    the period of its annotation.
+    """
+    too_often = asks_too_often(dict(parsed.given.job)) and not parsed.kind.watch.manage_status
+    return f"{SHORTEST_PERIOD:g}s" if too_often else ""
 
 
 def _newest(handed: Sequence[Object], kind: WatchedKind) -> Object:

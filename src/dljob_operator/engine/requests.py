@@ -94,11 +94,23 @@ def period_of(watch: Watch, obj: Object, default: float) -> float | None:
     turns it off, and a shorter one than SHORTEST_PERIOD counts as that: a tenant must not keep the operator busy.
     Raises ValueError if the annotation is no duration.
     """
-    annotation = (obj["metadata"].get("annotations") or {}).get(RECONCILE_PERIOD_ANNOTATION)
+    annotation = _period_annotation(obj)
     if annotation is not None:
         period = parse_duration(annotation)
         return max(period, SHORTEST_PERIOD) if period else None
     return watch.reconcile_period or default or None
+
+
+def asks_too_often(obj: Object) -> bool:
+    """Whether the annotation of `obj` is a shorter period than SHORTEST_PERIOD."""
+    try:
+        return 0 < parse_duration(_period_annotation(obj)) < SHORTEST_PERIOD
+    except ValueError:
+        return False
+
+
+def _period_annotation(obj: Object) -> object:
+    return (obj["metadata"].get("annotations") or {}).get(RECONCILE_PERIOD_ANNOTATION)
 
 
 def _request(target: str, run_variables: variables.RunVariables, cache: CacheView, timeout: float) -> RunRequest:

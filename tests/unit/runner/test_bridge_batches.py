@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -156,6 +157,40 @@ def test_a_run_goes_to_a_long_lived_worker(bridge: Bridge) -> None:
     assert request.long_lived
     assert uids_of(request) == ["a"]
     assert [path.name for path in (bridge.folder / "a" / "artifacts").iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("annotation", "manage_status", "fails", "again_after"),
+    [
+        ("1ns", False, False, "1s"),
+        ("1µs", False, False, "1s"),
+        ("0.999s", False, False, "1s"),
+        ("1s", False, False, None),
+        ("0s", False, False, None),
+        ("often", False, False, None),
+        (None, False, False, None),
+        ("1ns", False, True, None),  # ansible-operator repeats it after a backoff
+        ("1ns", True, False, None),  # it writes no conditions after such an event
+    ],
+)
+def test_a_job_is_not_reconciled_all_the_time_because_its_annotation_says_so(
+    tmp_path: Path, annotation: str | None, manage_status: bool, fails: bool, again_after: str | None
+) -> None:
+    """ansible-operator takes any period of a tenant, and has no minimum."""
+    watch = Watch(ECHO, role=Path("/roles/echo"), vars=LONG_LIVED, manage_status=manage_status)
+    bridge = Bridge(tmp_path, watch)
+    bridge.runs.answer = lambda request: [report(*uids_of(request), ok=not fails)]
+    bridge.runs.release.set()
+    annotations = {} if annotation is None else {"ansible.sdk.operatorframework.io/reconcile-period": annotation}
+    try:
+        with EventReceiver(f"unit-bridge-period-{os.getpid()}") as receiver:
+            bridge.shim("a", socket=receiver.path, annotations=annotations).result(10)
+            result = run_result(receiver.events)
+            assert (result.ok, result.requeue_after) == (not fails, again_after)
+            assert receiver.events[-1]["event"] == "playbook_on_stats"
+            assert receiver.refused == []
+    finally:
+        bridge.stop()
 
 
 def test_runs_that_wait_together_share_a_batch(bridge: Bridge) -> None:
