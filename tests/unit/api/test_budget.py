@@ -85,6 +85,11 @@ def test_without_knowledge_of_changes_writes_end_after_the_shortest_time() -> No
         assert engine.ends_at(TIMES.shortest)
 
 
+def test_where_the_engine_does_not_say_it_users_may_have_changed_the_job_and_still_wait() -> None:
+    changes = budget.UnknownChanges()
+    assert (changes.of(OWN), changes.of_any(), changes.are_recent()) == (True, False, True)
+
+
 @pytest.mark.parametrize("is_contended", [True, False])
 def test_a_job_that_is_changed_while_it_writes_stops(is_contended: bool) -> None:
     engine = Engine(is_contended=is_contended)
