@@ -1,0 +1,201 @@
+"""The operator is killed at each write of a job's life, at a real API server: the end is that of the undisturbed run.
+
+`tests/unit/perturbation` does this at every request of many more jobs, with an API server in memory. Here some jobs show
+that the real one, the processes of the operator and its start from a new cache agree with that.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.peers.base import free_port
+from devtools.chaos import checker, shapes
+from devtools.chaos.cli import kwok_program
+from devtools.chaos.faults import Fault
+from devtools.chaos.history import is_final, job_uid_of, state_of
+from devtools.chaos.injector import Injector
+from devtools.chaos.nodes import Nodes
+from devtools.chaos.operators import Operator
+from devtools.chaos.proxy import Proxy, Trail, write_kubeconfig
+from devtools.chaos.recorder import Recorder
+from devtools.chaos.shapes import Ending
+from devtools.chaos.upstream import Client, Upstream
+from devtools.chaos.workload import OWN, OWNED, PODS, resource_of
+from devtools.cluster.settings import settings_from
+
+pytestmark = pytest.mark.long
+
+LAST = Ending(seconds=5)
+JOBS: dict[str, Callable[[random.Random], Mapping[str, Any]]] = {
+    "a list of replicas": shapes.as_list(shapes.TENSORFLOW_FIRST, {"MASTER": (1, LAST), "WORKER": (1, Ending())}),
+    "a map of replica types": shapes.by_type(shapes.PYTORCH, {"Master": (1, LAST), "Worker": (2, Ending())}),
+    "a batch Job and a Secret": shapes.mpi(Ending(), (1, shapes.FOREVER), runPolicy={"cleanPodPolicy": "All"}),
+}
+SAMPLE = 9
+"""Of so many positions one is tried here; each takes some seconds. The test marked `full` tries all."""
+WITHIN = 90.0
+"""Seconds until a job has its end, with a start of the operator in between on a loaded machine."""
+VARYING = re.compile(r"\d{4}-\d\d-\d\dT[\d:]+Z")
+REPORTS = ("Created", "Running", "Restarting")
+"""Conditions of what lasted for some time: an operator that did not see it does not report it."""
+
+
+class Fixed(random.Random):
+    """No random number: the job is the same each time."""
+
+    def random(self) -> float:
+        return 0.9
+
+    def uniform(self, a: float, b: float) -> float:
+        return a
+
+    def choice(self, seq: Any) -> Any:
+        return seq[0]
+
+
+@dataclass
+class World:
+    """An operator behind a proxy, and the API server."""
+
+    client: Client
+    namespace: str
+    injector: Injector
+    trail: Trail
+    operator: Operator
+    recorder: Recorder
+    numbers: Iterator[int] = field(default_factory=lambda: iter(range(10_000)))
+
+    def create(self, build: Callable[[random.Random], Mapping[str, Any]]) -> str:
+        """Create the job; its path."""
+        manifest = dict(build(Fixed()))
+        manifest["metadata"] = {"name": f"job-{next(self.numbers):04d}", "labels": dict(OWN)}
+        path = resource_of(manifest).path(self.namespace)
+        self.client.request("POST", path, manifest)
+        return f"{path}/{manifest['metadata']['name']}"
+
+    def seen(self, path: str) -> dict[str, Any]:
+        """What is left of a job after its end, without what differs between two runs."""
+        job = self.client.request("GET", path)
+        uid, status = job["metadata"]["uid"], dict(job.get("status") or {})
+        conditions = [one for one in status.pop("conditions", ()) if one["type"] not in REPORTS]
+        kept = {name: value for name, value in status.items() if name not in ("runtimeId", "specHash")}
+        text = VARYING.sub("<time>", json.dumps(kept))
+        for varying in (uid, job["metadata"]["name"], str(status.get("runtimeId") or uid)):
+            text = text.replace(varying, "<own>")
+        owned = {
+            plural.plural: [one for one in self.client.items(plural.path(self.namespace)) if job_uid_of(one) == uid]
+            for plural in OWNED
+        }
+        pods = [(rank(one), one["status"].get("phase")) for one in owned.pop(PODS.plural)]
+        return {
+            "state": state_of(job),
+            **json.loads(text),
+            "conditions": sorted((one["type"], one["status"], one.get("reason")) for one in conditions),
+            "pods": sorted(pods),
+            "others": {plural: len(found) for plural, found in owned.items() if found},
+        }
+
+    def pods_of(self, path: str) -> list[str]:
+        """All pods that the job ever had, for the message of a failure."""
+        uid = self.client.request("GET", path)["metadata"]["uid"]
+        return self.recorder.read(lambda history: [str(pod) for pod in history.pods_of(uid)])  # type: ignore[no-any-return]
+
+    def end_of(self, path: str) -> dict[str, Any]:
+        """What is seen of an undisturbed job once it has ended and nothing changes for a second."""
+        deadline, last, since = time.monotonic() + WITHIN, self.seen(path), time.monotonic()
+        while not is_final(last["state"]) or time.monotonic() < since + 1:
+            assert time.monotonic() < deadline, last
+            time.sleep(0.1)
+            if (now := self.seen(path)) != last:
+                last, since = now, time.monotonic()
+        return last
+
+    def differences(self, path: str, wanted: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+        """What differs from the ``wanted`` end for longer than WITHIN; nothing as soon as it is the same."""
+        deadline = time.monotonic() + WITHIN
+        while True:
+            now = self.seen(path)
+            found = {name: (now.get(name), wanted.get(name)) for name in {*now, *wanted}}
+            differing = {name: both for name, both in found.items() if both[0] != both[1]}
+            if not differing or time.monotonic() > deadline:
+                return differing
+            time.sleep(0.1)
+
+
+def rank(pod: Mapping[str, Any]) -> str:
+    labels = pod["metadata"].get("labels") or {}
+    names = ("dljob.operator/replica-type", "dljob.operator/replica-index", "dljob.operator/attempt")
+    return " ".join(labels.get(name, "") for name in names)
+
+
+@pytest.fixture(scope="module")
+def world(cluster: Path, crds: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("crashes")
+    settings = settings_from()
+    upstream = Upstream(cluster)
+    client, injector, trail = Client(upstream), Injector(), Trail()
+    namespace = f"crashes-{uuid.uuid4().hex[:6]}"
+    client.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+    try:
+        with (
+            Nodes(client, kwok_program(settings), cluster, folder),
+            Proxy("a", upstream, trail, injector) as proxy,
+            Recorder(client, namespace, time.monotonic) as recorder,
+        ):
+            write_kubeconfig(folder / "kubeconfig", proxy.url)
+            arguments = ["--namespace", namespace]
+            with Operator("a", folder / "kubeconfig", folder, arguments, free_port()) as operator:
+                proxy.kill = lambda fault: operator.kill(fault.process) and None
+                operator.wait_ready()
+                yield World(client, namespace, injector, trail, operator, recorder)
+    finally:
+        client.request("DELETE", f"/api/v1/namespaces/{namespace}")
+
+
+def crash(world: World, job: str, share: int) -> int:
+    """Kill the operator at one of `share` positions of the job; how many there were."""
+    began = time.monotonic()
+    undisturbed = world.end_of(world.create(JOBS[job]))
+    writes = world.trail.writes_since(began, world.namespace)
+    assert undisturbed["state"] == shapes.SUCCEEDED, undisturbed
+    positions = [(at, kind) for at in range(len(writes)) for kind in ("kill before write", "kill after write")]
+    hit: Counter[str] = Counter()
+    for number, (at, kind) in enumerate(positions):
+        if number % share:
+            continue
+        starts = world.operator.starts
+        world.injector.arm(Fault(number, kind, 0, 0.0, skip=at))
+        path = world.create(JOBS[job])
+        differing = world.differences(path, undisturbed)
+        world.injector.disarm()  # a run that takes up the job later may need fewer writes
+        hit[kind] += world.operator.starts - starts
+        assert not differing, f"{kind} {at}: {writes[at].method} {writes[at].path}; {world.pods_of(path)}"
+    assert all(hit[kind] for kind in ("kill before write", "kill after write")), hit
+    rested = time.monotonic()
+    time.sleep(2)  # that nothing happens cannot be awaited
+    assert world.trail.writes_since(rested, world.namespace) == [], "an ended job needs no more writes"
+    assert world.recorder.read(lambda history: list(history.violations)) == []
+    assert world.recorder.read(lambda history: list(checker.wrong_attempts(history))) == []
+    assert world.operator.orphans == []
+    return len(positions)
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_the_end_is_the_same(world: World, job: str) -> None:
+    assert crash(world, job, SAMPLE) >= 10
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("job", JOBS)
+def test_the_end_is_the_same_at_every_position(world: World, job: str) -> None:
+    crash(world, job, 1)
