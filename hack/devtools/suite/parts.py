@@ -50,8 +50,13 @@ PARTS: tuple[Part, ...] = (
     Part("bench", "the benchmark's harness with tiny workloads", ("tests/e2e/test_bench.py",), cluster=True),
     Part(
         "load",
-        "the chaos, the fuzz and the soak run in small",
-        ("tests/e2e/test_chaos.py", "tests/e2e/test_fuzz.py", "tests/e2e/test_soak.py"),
+        "the chaos, the fuzz and the soak run in small, and crashes at single writes",
+        (
+            "tests/e2e/test_chaos.py",
+            "tests/e2e/test_crash_at_each_write.py",
+            "tests/e2e/test_fuzz.py",
+            "tests/e2e/test_soak.py",
+        ),
         own_cluster=True,
     ),
 )
