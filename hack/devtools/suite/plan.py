@@ -74,10 +74,10 @@ def plan(parts: Collection[Part], full: bool = False) -> Lanes:
     shared = [part for part in PARTS if part in parts and part.cluster]
     pooled = [part for part in shared if part is not _MOLECULE]
     single = [part for part in PARTS if part in parts and part not in shared]
-    host = [_host_step(part) for part in single if part not in _SEPARATE]
+    host = [_host_step(part, full) for part in single if part not in _SEPARATE]
     if _MOLECULE in shared:
         host = _with_scenarios(host, beside_others=bool(pooled))
-    separate = [_host_step(part) for part in _SEPARATE if part in single]
+    separate = [_host_step(part, full) for part in _SEPARATE if part in single]
     if shared:  # not before the shared cluster is up: most other steps wait for that one
         separate = [replace(step, after=_ready_for(step, pooled)) for step in separate]
     return Lanes(tuple(host), tuple(_cluster_steps(shared, pooled, full)), tuple(separate))
@@ -100,12 +100,13 @@ def _ready_for(step: Step, pooled: Sequence[Part]) -> tuple[str, ...]:
     return (PARALLEL,) if pooled and step.name == BY_NAME["unit"].name else (IMAGES,)
 
 
-def _host_step(part: Part) -> Step:
+def _host_step(part: Part, full: bool = False) -> Step:
     """One step for the whole part."""
     if not part.paths:
         return Step(part.name, LINT, nice=HOST_NICE)
     workers = UNIT_WORKERS if part.name == "unit" else 0
-    arguments = (*_parallel(workers), *paths_of(part))
+    marked = () if full else ("-m", f"not {FULL}")
+    arguments = (*_parallel(workers), *marked, *paths_of(part))
     return Step(part.name, PYTEST, arguments, nice=HOST_NICE, own_cluster=part.own_cluster)
 
 

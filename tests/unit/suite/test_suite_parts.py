@@ -95,11 +95,10 @@ def test_the_markers_leave_out_no_test() -> None:
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_the_longest_tests_are_for_the_full_run(full: bool) -> None:
-    lanes = plan.plan(chosen("bench"), full)
-    expressions = [
-        step.arguments[step.arguments.index("-m") + 1] for step in lanes.cluster if step.name in plan.MARKERS
-    ]
+@pytest.mark.parametrize("part", ["bench", "load", "e2e, molecule, load"])
+def test_the_longest_tests_are_for_the_full_run(part: str, full: bool) -> None:
+    steps = [step for step in plan.plan(chosen(part), full).steps if step.name in {*plan.MARKERS, "load"}]
+    expressions = [dict(zip(step.arguments, step.arguments[1:], strict=False)).get("-m", "True") for step in steps]
     marked = {"serial": False, "exclusive": True, "full": True}
     assert any(eval(expression, marked) for expression in expressions) is full
 
