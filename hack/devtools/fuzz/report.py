@@ -19,8 +19,7 @@ _MOST = 50
 def table(result: Result, seed: int) -> str:
     """The counts as text, for the terminal."""
     lines = [f"seed {seed}, {result.seconds:.0f} s", *_by_kind(result), "", *_about(result)]
-    lines.append("memory of the operator, and of its first process, after some of the objects:")
-    lines += [f"  {one.cases}: {one.pss / _MIB:.0f} MiB, {one.first / _MIB:.0f} MiB" for one in _some(result.memory)]
+    lines += _memory(result)
     lines.append(f"violations: {len(result.violations)}")
     lines += [f"  {one.what}: {one.detail[:200]} ({len(one.cases)} cases)" for one in result.violations[:_MOST]]
     return "\n".join(lines)
@@ -45,11 +44,7 @@ def document(result: Result, arguments: str) -> str:
         "",
         "The operator's memory:",
         "",
-        "| objects | all processes (PSS) | first process (RSS) |",
-        "| --: | --: | --: |",
-    ]
-    lines += [
-        f"| {one.cases:,} | {one.pss / _MIB:.0f} MiB | {one.first / _MIB:.0f} MiB |" for one in _some(result.memory)
+        *_memory(result),
     ]
     return "\n".join([*lines, ""])
 
@@ -67,7 +62,7 @@ def _quoted(text: str) -> str:
 
 
 def _by_kind(result: Result) -> list[str]:
-    """A row for each kind, with what became of its objects."""
+    """A row for each kind: its number of objects by outcome."""
     columns = ("sent", "refused by the API server", "accepted", *(one.value for one in Outcome))
     rows: list[tuple[str, list[int]]] = []
     for kind in result.sent:
@@ -98,6 +93,14 @@ def _about(result: Result) -> list[str]:
                 f" {summary.longest.request:.3f})"
             )
     return lines
+
+
+def _memory(result: Result) -> list[str]:
+    return [
+        "| objects | all processes (PSS) | first process (RSS) |",
+        "| --: | --: | --: |",
+        *(f"| {one.cases:,} | {one.pss / _MIB:.0f} MiB | {one.first / _MIB:.0f} MiB |" for one in _some(result.memory)),
+    ]
 
 
 def _some(memory: Sequence[Memory]) -> list[Memory]:

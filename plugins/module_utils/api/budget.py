@@ -66,7 +66,7 @@ class Changes(Protocol):
 
 
 class UnknownChanges:
-    """Where the engine does not say what users change: whoever waited at the begin still does."""
+    """For an engine that does not report what users change: each job counts as changed, and nothing changes later."""
 
     def of(self, key: str) -> bool:
         return True

@@ -160,7 +160,7 @@ def pod_security(call: Call, server: FakeApiServer) -> Response | None:
 def test_what_limits_the_pods_of_a_namespace_limits_those_of_its_jobs(
     rule: Admission | None, reason: str, pods: int
 ) -> None:
-    """Without such a rule a pod has whatever the job's template says, whoever created the job."""
+    """Without such a rule a pod has whatever the job's template says, and no other account's rights decide."""
     server, key = FakeApiServer(), ("default", "mxjobs")
     server.admission += [rule] if rule else []
     job = mxjob("digits").v1().workers(2)

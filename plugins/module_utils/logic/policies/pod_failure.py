@@ -41,7 +41,7 @@ class Match:
 def first_match(rules: Sequence[FailureRule], pod: PodState) -> Match | None:
     """The first of ``rules`` that matches ``pod``, which has failed or which the cluster takes away.
 
-    Of a pod that is being deleted only the conditions count: the exit code of a process that was told to end is no
+    Of a pod that is being deleted only the conditions count: the exit code of a process that got SIGTERM is no
     error of its own.
     """
     for index, rule in enumerate(rules):
