@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import cluster_info, paths
@@ -60,19 +60,19 @@ class Reader:
         found: Sequence[Resource] = listed.get("items", ())
         return found
 
-    def has_other_pods(self, owner: Owner, known: Collection[str]) -> bool:
-        """Whether the API server has a pod of the job ``owner`` of which the uid is not ``known``."""
+    def pods(self, owner: Owner) -> Iterator[Resource]:
+        """The pods of the job ``owner`` that the API server has."""
         path = paths.collection("v1", "Pod", owner.namespace)
         read = pages(
             lambda query: self._client.request("GET", path, query=query),
             {"labelSelector": f"{LABEL_JOB_UID}={owner.uid}"},
             PAGE,
         )
-        return any(
-            is_owned_by(pod, owner) and pod["metadata"]["uid"] not in known
-            for page in read
-            for pod in page.get("items", ())
-        )
+        return (pod for page in read for pod in page.get("items", ()) if is_owned_by(pod, owner))
+
+    def has_other_pods(self, owner: Owner, known: Collection[str]) -> bool:
+        """Whether the API server has a pod of the job ``owner`` of which the uid is not ``known``."""
+        return any(pod["metadata"]["uid"] not in known for pod in self.pods(owner))
 
     def has_spec(self, job: Resource) -> bool:
         """Whether the API server has the object ``job`` with the same spec. A list: the operator may not get jobs."""

@@ -6,7 +6,7 @@ before ``read`` because the job and its framework decide which kinds of owned ob
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -138,6 +138,8 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     planned = plan(context, parsed, observed, now)
     if planned.presumes_deleted_pods and is_cache_behind(context, parsed, observed):
         return Outcome(resource, Plan(), True, False, "the cache lacks pods of the job", CACHE_REQUEUE)
+    if planned.presumes_running and not still_run(context, parsed, planned.presumes_running):
+        return Outcome(resource, Plan(), True, False, "the cache lacks the end of pods of the job", CACHE_REQUEUE)
     resolution = resolve(context, parsed, planned)
     if (planned.presumes_current_spec or may_have_changed(context, parsed)) and is_job_behind(context, parsed):
         return Outcome(resource, Plan(), True, False, "the cache has an older spec of the job", CACHE_REQUEUE)
@@ -184,6 +186,16 @@ def is_cache_behind(context: Context, parsed: Parsed, observed: Observed) -> boo
     """Whether the API server has pods of the job that the engine's cache lacks."""
     known = {pod.uid for pod in observed.pods}
     return context.reader.has_watch and context.reader.has_other_pods(parsed.owner, known)
+
+
+def still_run(context: Context, parsed: Parsed, uids: Collection[str]) -> bool:
+    """Whether the API server has the pods of these uids and shows an end of none of them."""
+    if not context.reader.has_watch:
+        return True  # the reconcile has just read them
+    pods = context.reader.pods(parsed.owner)
+    found = (pod for pod in pods if pod["metadata"]["uid"] in uids)
+    states = build_observed_state(parsed.owner, parsed.framework.container, found, []).pods
+    return len(states) == len(uids) and all(state.ended is None for state in states)
 
 
 def may_have_changed(context: Context, parsed: Parsed) -> bool:

@@ -119,21 +119,29 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
     if has_succeeded:
         report.waiting("")  # a message about an object that was refused
     # what Kubernetes refused it would refuse again
-    wanted = () if cleanup.is_refused(job) else tuple(x for x in objects if owned_objects.lives_with_job(x))
+    wanted = () if cleanup.is_refused(job) else _living_on(objects)
     return Plan(
         deletions=deletions,
         ensured_objects=(
             # a request may fail, so each plan revokes the launcher's rights while a pod terminates
             *(owned_objects.revocable(objects) if cleanup_targets or _terminates(observed) else ()),
-            *owned_objects.missing(wanted, observed),
-            *owned_objects.changed(wanted, observed),
+            *_lacking(wanted, observed),
         ),
         routes=owned_objects.unwatched(wanted),
         stale_routes=_services(surplus),
         status=report.status(),
         requeue_after=_soonest(min((w for w in (wait, left) if w is not None), default=None), deletions),
+        presumes_running=cleanup.running_again(job, observed) if cleanup_targets else (),
         presumes_current_spec=bool(cleanup_targets) and starts_after_edit(job.status),
     )
+
+
+def _living_on(objects: Sequence[owned_objects.Manifest]) -> tuple[owned_objects.Manifest, ...]:
+    return tuple(x for x in objects if owned_objects.lives_with_job(x))
+
+
+def _lacking(wanted: Sequence[owned_objects.Manifest], observed: Observed) -> tuple[owned_objects.Manifest, ...]:
+    return (*owned_objects.missing(wanted, observed), *owned_objects.changed(wanted, observed))
 
 
 def _terminates(observed: Observed) -> bool:
@@ -233,7 +241,8 @@ def _active(
         report.restarting_all([failure.explain(job, p) for p in _causes(job, actions.restarted)])
     elif actions.restarted:
         report.restarting(actions.restarted, [failure.explain(job, p) for p in actions.restarted])
-    _report_phase(job, going_on, report, counts, anew=bool(actions.begins) or (as_one and changed))
+    up = replica_statuses.all_up(job, counts) and not actions.begins
+    _report_phase(job, going_on, report, up, anew=bool(actions.begins) or (as_one and changed))
     if not report.reason:
         report.waiting(start_order.reason(waiting, job, current, completed))
     forced = force_delete.due(job, observed.pods, surroundings.now)
@@ -311,8 +320,8 @@ def _end(job: DLJob, framework: Framework, observed: Observed, report: StatusBui
     clean = cleanup.is_clean(job, observed, owned_objects.keys_of_job(objects))
     report.phase(_last_phase(report.state) if clean else c.PHASE_CLEANUP)
     ttl = job.run_policy.ttl_seconds_after_finished
-    # cleanPodPolicy None keeps an autoscaler no longer either
-    rests = clean and not owned_objects.surplus(objects, observed)
+    # cleanPodPolicy None keeps an autoscaler no longer either, and a TensorBoard lives on
+    rests = clean and not owned_objects.surplus(objects, observed) and not _lacking(_living_on(objects), observed)
     return Plan(status=report.status(), events=report.events, requeue_after=ttl if rests else IMMEDIATE)
 
 
@@ -362,9 +371,8 @@ def _overdue(job: DLJob, left: float | None) -> Failure | None:
     return Failure(c.REASON_DEADLINE, f"the job ran longer than spec.runPolicy.activeDeadlineSeconds, {limit} s")
 
 
-def _report_phase(job: DLJob, going_on: Observed, report: StatusBuilder, counts: dict[str, Any], anew: bool) -> None:
-    """Running once every replica is up, and from then on: only a job begun ``anew`` goes back to Creating."""
-    up = replica_statuses.all_up(job, counts) and not anew
+def _report_phase(job: DLJob, going_on: Observed, report: StatusBuilder, up: bool, anew: bool) -> None:
+    """Running once every replica is ``up``, and from then on: only a job begun ``anew`` goes back to Creating."""
     if up:
         report.running()
     on = job.status.get("phase") == c.PHASE_RUNNING and not anew

@@ -12,6 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.clea
     cleanup_targets,
     grace_period,
     is_clean,
+    running_again,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
@@ -64,20 +65,33 @@ def test_a_pod_whose_program_has_just_ended_keeps_its_log() -> None:
     assert cleanup_targets(job, observed(job, [pod], services=False)) == ()
 
 
-@pytest.mark.parametrize(("policy", "deleted"), [("Running", set()), ("All", {"digits-worker-0", "digits-worker-1"})])
-def test_a_cache_behind_the_status_costs_no_log(policy: str, deleted: set[str]) -> None:
-    """The status has both workers as completed; the cache still shows them as pending and as running."""
-    made = mxjob("digits").v1().workers(2).run_policy(cleanPodPolicy=policy)
+@pytest.mark.parametrize(("policy", "doubted"), [("Running", (0, 1)), ("All", ()), ("None", ())])
+def test_a_pod_that_runs_after_the_end_of_its_replica_is_one_of_a_stale_cache_or_one_too_many(
+    policy: str, doubted: tuple[int, ...]
+) -> None:
+    """The status has the workers 0 and 1 as completed; the cache shows them as pending and as running."""
+    made = mxjob("digits").v1().workers(3).run_policy(cleanPodPolicy=policy)
     job = made.status(state="Succeeded", completed={"worker": "0-1"}).job()
-    outdated = [pod_of(job, "worker", 0), pod_of(job, "worker", 1).running()]
-    assert {d.name for d in cleanup_targets(job, observed(job, outdated, services=False))} == deleted
+    seen = observed(job, [pod_of(job, "worker", 0), *(pod_of(job, "worker", i).running() for i in (1, 2))])
+    assert running_again(job, seen) == tuple(f"uid-of-digits-worker-{index}" for index in doubted)
+    assert {*running_again(job, seen)} <= {d.uid for d in cleanup_targets(job, seen)}
 
 
-def test_nor_the_log_of_the_pod_that_failed_the_job() -> None:
+@pytest.mark.parametrize(("exit_code", "doubted"), [(1, ("uid-of-digits-worker-0",)), (None, ())])
+def test_so_is_the_pod_whose_exit_failed_the_job(exit_code: int | None, doubted: tuple[str, ...]) -> None:
+    """A pod that failed the job without an exit code, such as one that is evicted, may be running on."""
     made = mxjob("digits").v1().workers(1).run_policy(cleanPodPolicy="Running")
-    job = made.status(state="Failed", failure={"pod": "digits-worker-0", "reason": "Error", "exitCode": 1}).job()
-    outdated = [pod_of(job, "worker", 0).running()]
-    assert cleanup_targets(job, observed(job, outdated, services=False)) == ()
+    failure = {"pod": "digits-worker-0", "reason": "Error", "exitCode": exit_code}
+    job = made.status(state="Failed", failure={k: v for k, v in failure.items() if v is not None}).job()
+    assert running_again(job, observed(job, [pod_of(job, "worker", 0).running()], services=False)) == doubted
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_pods_that_have_ended_or_are_being_deleted_are_no_doubt(ended: bool) -> None:
+    made = mxjob("digits").v1().workers(1).run_policy(cleanPodPolicy="Running")
+    job = made.status(state="Succeeded", completed={"worker": "0"}).job()
+    pod = pod_of(job, "worker", 0).exited(0) if ended else pod_of(job, "worker", 0).running().deleting()
+    assert running_again(job, observed(job, [pod], services=False)) == ()
 
 
 def test_a_sidecar_of_a_completed_replica_is_ended() -> None:

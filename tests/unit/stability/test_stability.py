@@ -22,7 +22,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
 )
 from support.stability import reconciler
 from support.stability.__main__ import main
-from support.stability.explorer import QUIET, Explorer
+from support.stability.explorer import LATE, QUIET, Explorer
 from support.stability.scenarios import SCENARIOS, Scenario
 from support.stability.state import Violation
 
@@ -44,7 +44,7 @@ FOUND = {
     # a type that had its pod was reported as waiting
     "start order of a job that runs": (
         "startup policy, pytorch: master after the workers have completed",
-        ["edit the run policy", "edit the run policy, then a reconcile that had read before it"],
+        ["edit the run policy", "edit the run policy" + LATE],
     ),
     # the completed replicas of a spec counted for the next one, because a job that starts again forgot its spec hash
     "progress of a refused job": (
@@ -60,6 +60,31 @@ FOUND = {
         [
             *[QUIET, "run master-0", "reject ps-0", "delete master-0"],
             *["exit 143 while terminating master-0", "reconcile"],
+        ],
+    ),
+    # the pod of a completed replica that ran again was kept as one whose end the cache did not have yet
+    "another pod of a completed replica": (
+        "tensorflow list: parameter server",
+        [
+            *["suspend" + LATE, "delete Service tfjob-76no" + LATE, "terminate ps-0", "resume", QUIET, QUIET, QUIET],
+            *["reject master-0", QUIET, QUIET, "exit 0 ps-0", "delete ps-0" + LATE],
+            *["edit the template" + LATE, "edit the template" + LATE],
+        ],
+    ),
+    # Running was reported one reconcile after the edit, and nothing triggered that one
+    "an edited job that runs already": (
+        "tensorflow map: whole job, backoff 1",
+        [
+            *["scale", QUIET, QUIET, "exit 1 worker-0", "drain worker-1", "delete worker-0"],
+            *[QUIET, "terminate worker-1", "scale", "crash after write 1", "run worker-0"],
+        ],
+    ),
+    # the end of the job triggered no other reconcile unless there was something to delete
+    "a TensorBoard that is deleted as the job ends": (
+        "tensorflow list: tensorboard",
+        [
+            *["reconcile, pods denied" + LATE, "reject worker-0", "delete Service tfjob-76no"],
+            *["delete Service tensorboard-76no", "run master-0", "exit 0 master-0"],
         ],
     ),
 }

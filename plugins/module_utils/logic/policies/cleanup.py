@@ -44,11 +44,11 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) 
     policy = _policy(job)
     if policy == CLEAN_NONE:
         return ()
-    outdated = _Outdated(job)
+    ends = _RecordedEnds(job)
     pods = tuple(
         batch_job.deletion(p)
         for p in observed.pods
-        if not p.deleting and (policy == CLEAN_ALL or (p.is_active and not outdated.has(p)))
+        if not p.deleting and (policy == CLEAN_ALL or (p.is_active and not ends.ends_soon(p)))
     )
     # no running pod needs these any more
     others = tuple(
@@ -59,11 +59,21 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) 
     return pods + others + shared_env_configmap.deletions(observed)
 
 
-class _Outdated:
-    """Pods, from a cache behind the status, that do not show yet the end of the replica that the status knows of.
+def running_again(job: DLJob, observed: Observed) -> tuple[str, ...]:
+    """The uids of the pods that :func:`cleanup_targets` deletes, although the status has recorded the end of their
+    replicas.
 
-    Running keeps such a pod, and with it its log. Its next change triggers a reconcile.
+    Such a pod has been created where the operator did not know of that end yet, as by a plan from a stale cache. Or the
+    cache is behind the status and shows a pod that has ended, which Running keeps for its log.
     """
+    if _policy(job) != CLEAN_RUNNING:
+        return ()
+    ends = _RecordedEnds(job)
+    return tuple(p.uid for p in observed.pods if not p.deleting and p.is_active and ends.has(p))
+
+
+class _RecordedEnds:
+    """The ends of replicas that the status has recorded, compared with pods that do not show them."""
 
     def __init__(self, job: DLJob) -> None:
         failure = as_mapping(job.status.get("failure"))
@@ -72,13 +82,21 @@ class _Outdated:
         self._completed = completed_.read(job.status.get("completed"))  # once: it grows with the replicas
 
     def has(self, pod: PodState) -> bool:
-        if pod.batch_job is not None and (pod.ended is None or pod.ended.code != 0):
-            # a pod that failed may be seen before the end of its Job; its name is the Job's with a suffix
-            is_culprit = self._culprit == pod.batch_job.name or self._culprit.startswith(f"{pod.batch_job.name}-")
-            return is_culprit or pod.index in self._completed.get(pod.type, ())
-        if pod.ended is not None:
+        """Whether the end of the pod's replica is recorded, and the pod, which no batch Job runs, does not show one."""
+        if pod.batch_job is not None or pod.ended is not None:
             return False
         return pod.name == self._failed or pod.index in self._completed.get(pod.type, ())
+
+    def ends_soon(self, pod: PodState) -> bool:
+        """Whether the end of the replica is recorded, and the batch Job that runs it does not show one yet.
+
+        Running keeps the Job, and with it the pod's log. The Job's next change triggers a reconcile.
+        """
+        if pod.batch_job is None or (pod.ended is not None and pod.ended.code == 0):
+            return False
+        # a pod that failed may be seen before the end of its Job; its name is the Job's with a suffix
+        is_culprit = self._culprit == pod.batch_job.name or self._culprit.startswith(f"{pod.batch_job.name}-")
+        return is_culprit or pod.index in self._completed.get(pod.type, ())
 
 
 def _policy(job: DLJob) -> str:
