@@ -34,7 +34,7 @@ from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.outcome import JobOutcome, outcomes
 from dljob_operator.engine.predicates import REQUEUE_ANNOTATION, object_fields, uid_of
-from dljob_operator.engine.progress import MARGIN
+from dljob_operator.engine.progress import stalled
 from dljob_operator.engine.requests import CacheView, target_name
 from dljob_operator.engine.settings import Settings
 from dljob_operator.engine.transforms import Object, custom
@@ -85,13 +85,8 @@ class BridgeController:
 
     def problem(self) -> str:
         """Why jobs are no longer watched, reconciled or requeued, "" if they are. A forked run is the runner's."""
-        return self._workers.problem() or self._informers.problem() or self._stalled()
-
-    def _stalled(self) -> str:
-        """Which job no longer makes progress, "" if all do. Without the caches the workers wait for the API server."""
-        limit = self._settings.run_timeout + MARGIN
-        stall = self._worker_runs.stall(limit) if self._informers.wait_filled(0) else None
-        return "" if stall is None else stall.describe(self._informers.name_of(stall.key))
+        stall = stalled(self._worker_runs, self._informers, self._settings.run_timeout)
+        return self._workers.problem() or self._informers.problem() or stall
 
     def stop(self, grace: float) -> None:
         """Write no more annotations, wait `grace` seconds, kill the runs in progress, and end all threads."""

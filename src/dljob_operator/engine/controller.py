@@ -20,7 +20,7 @@ from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.orphans import OrphanCollector
 from dljob_operator.engine.outcome import JobOutcome, outcomes, written
 from dljob_operator.engine.predicates import is_leaving, object_fields, uid_of
-from dljob_operator.engine.progress import MARGIN
+from dljob_operator.engine.progress import stalled
 from dljob_operator.engine.queue import WorkQueue
 from dljob_operator.engine.requests import beside_others, period_of, request_for_many, request_for_one
 from dljob_operator.engine.settings import Settings
@@ -84,7 +84,8 @@ class Controller:
 
     def problem(self) -> str:
         """Why jobs are no longer watched or reconciled, "" if they are."""
-        return self._workers.problem() or self._informers.problem() or self._stalled()
+        stall = stalled(self._queue, self._informers, self._settings.run_timeout)
+        return self._workers.problem() or self._informers.problem() or stall
 
     def not_ready(self) -> str:
         """Why the cache is not up to date, "" if it is."""
@@ -94,11 +95,6 @@ class Controller:
         """Start no more runs, wait `grace` seconds for those in progress, kill the others, and end all threads."""
         self._orphans.stop()
         self._workers.stop(grace)
-
-    def _stalled(self) -> str:
-        """Which job no longer makes progress, "" if all do. Without the caches the workers wait for the API server."""
-        stall = self._queue.stall(self._settings.run_timeout + MARGIN) if self._informers.wait_filled(0) else None
-        return "" if stall is None else stall.describe(self._informers.name_of(stall.key))
 
     # Reconciles (on the workers' threads)
 

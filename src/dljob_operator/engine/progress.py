@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from dljob_operator.problem import Problem
 
@@ -79,3 +80,21 @@ class QueueProgress:
         if ready is not None and now - max(ready[1], self._last) > limit:
             return Stall(ready[0], now - ready[1], running=False)
         return None
+
+
+class Queue(Protocol):
+    def stall(self, limit: float) -> Stall | None: ...
+
+
+class Caches(Protocol):
+    """The part of InformerSet that says whether the caches are filled and how users call a job."""
+
+    def wait_filled(self, timeout: float) -> bool: ...
+
+    def name_of(self, uid: str) -> str: ...
+
+
+def stalled(queue: Queue, caches: Caches, run_timeout: float) -> str:
+    """Which job no longer makes progress, "" if all do. Without the caches the workers wait for the API server."""
+    stall = queue.stall(run_timeout + MARGIN) if caches.wait_filled(0) else None
+    return "" if stall is None else stall.describe(caches.name_of(stall.key))

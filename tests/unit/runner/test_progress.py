@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
 
-from dljob_operator.engine import controller as module
+from dljob_operator.engine import progress as module
 from dljob_operator.engine.controller import Controller
 from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.kube import KubeApi
