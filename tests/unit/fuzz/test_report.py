@@ -44,9 +44,9 @@ def test_the_memory_is_that_of_some_of_the_batches() -> None:
     found = result()
     found.memory = [Memory(50 * number, (100 + number) << 20, (50 + number) << 20) for number in range(201)]
     lines = [line.strip() for line in report.table(found, 7).splitlines() if " MiB" in line]
-    assert (lines[0], lines[-1], len(lines)) == ("0: 100 MiB, 50 MiB", "10000: 300 MiB, 250 MiB", 10)
+    assert (lines[0], lines[-1], len(lines)) == ("| 0 | 100 MiB | 50 MiB |", "| 10,000 | 300 MiB | 250 MiB |", 10)
     found.memory = found.memory[:2]
-    assert "  0: 100 MiB, 50 MiB\n  50: 101 MiB, 51 MiB\n" in report.table(found, 7)
+    assert "| 0 | 100 MiB | 50 MiB |\n| 50 | 101 MiB | 51 MiB |\n" in report.table(found, 7)
 
 
 def test_the_committed_report_has_the_machine_the_outcomes_and_the_memory() -> None:
