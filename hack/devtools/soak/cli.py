@@ -24,7 +24,7 @@ from devtools.load.ground import clear, prepared
 from devtools.load.log import Log
 from devtools.load.operator import Operator
 from devtools.soak import report, samples
-from devtools.soak.mix import fitting, job
+from devtools.soak.mix import fitting
 from devtools.soak.run import Soak, Stalled
 from devtools.termination import ends_main_thread
 
@@ -71,23 +71,21 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
             stopped = ""
             with Soak(ground, operator, namespace, options.interval, say) as soak:
                 try:
-                    soak.run(
-                        options.jobs,
-                        lambda number: job(fitting(ground.kinds), number, ground.nodes),
-                        options.in_flight,
-                        options.limit,
-                    )
+                    soak.run(options.jobs, fitting(ground.kinds), options.in_flight, options.limit)
                 except (KeyboardInterrupt, SystemExit):
                     stopped = "interrupted"
                 except (Stalled, PeerFailed) as error:
                     stopped = str(error)
-            seconds = time.monotonic() - started
+            seconds = time.monotonic() - started - soak.alone_seconds
             try:
                 clear(ground, namespace, 300)
             except (KeyboardInterrupt, SystemExit):
                 stopped = stopped or "interrupted"  # what was measured is written all the same
             logged = [f"{what}: {line}" for what, line in Log(operator.log).unexpected()]
     done = soak.progress.done
+    rows = samples.rows(soak.samples, done)
+    if len(soak.alone) == 2:
+        rows += samples.alone_rows(*soak.alone)
     return {
         "facts": facts,
         "summary": {
@@ -96,7 +94,7 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
             "wrong": soak.progress.wrong, "problems": soak.problems, "errors": soak.errors,
             "logged": logged,
         },
-        "rows": [asdict(row) for row in samples.rows(soak.samples, done)],
+        "rows": [asdict(row) for row in rows],
         "series": samples.series(soak.samples, done),
     }  # fmt: skip
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +81,13 @@ def fitting(kinds: Sequence[JobKind]) -> tuple[JobKind, ...]:
     only seconds later.
     """
     return tuple(kind for kind in kinds if not shape_of(kind.api_version, kind.kind).has_batch_job)
+
+
+def succeeding(kinds: Sequence[JobKind], number: int, nodes: int) -> Iterator[SoakJob]:
+    """Jobs that succeed at once, without end: from any ``number`` the same kinds one after the other."""
+    period = 2 * len(kinds) * len(CYCLE)
+    numbers = itertools.count(-(-number // period) * period)
+    return (one for one in (job(kinds, number, nodes) for number in numbers) if one.life is Life.SUCCESS)
 
 
 def job(kinds: Sequence[JobKind], number: int, nodes: int) -> SoakJob:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
@@ -14,18 +16,21 @@ from bench.client import MERGE, Refused
 
 from devtools.load.containers import end_pod
 from devtools.load.ground import Ground
-from devtools.load.kinds import stored
+from devtools.load.kinds import JobKind, stored
 from devtools.load.operator import QUEUE, Operator
 from devtools.load.resources import use_of
 from devtools.load.watching import Watching
-from devtools.soak.mix import SoakJob
+from devtools.soak.mix import SoakJob, succeeding
+from devtools.soak.mix import job as job_of
 from devtools.soak.progress import RESUME, Progress
-from devtools.soak.samples import Sample, sample
+from devtools.soak.samples import Alone, Sample, sample, window
 
 _WIDTH = 16
 """Threads for the harness's requests: on a busy machine one takes half a second, and a job needs about eight."""
 _PODS = "/api/v1/namespaces/{}/pods"
 _JOB_UID = "dljob.operator/job-uid"
+ALONE = 300
+"""Jobs that run one by one, each time. Of fewer the medians differ by some per cent from run to run."""
 _SAID = 30.0
 """Seconds between two lines about the progress."""
 
@@ -57,8 +62,14 @@ class Soak:
         self._sampler = threading.Thread(target=self._repeat, name="sampler", daemon=True)
         self._interval = interval
         self._watches: list[Watching] = []
+        self._bare_pods: queue.SimpleQueue[tuple[str, float]] = queue.SimpleQueue()
         self.progress = Progress()
         self.samples: list[Sample] = []
+        self.alone: list[Alone] = []
+        """Of the two times when jobs run one by one."""
+        self.alone_seconds = 0.0
+        """The length of these times, of which there are no samples."""
+        self._is_alone = False
         self.problems: list[str] = []
         """What the operator's probes reported."""
         self.errors: list[str] = []
@@ -77,23 +88,62 @@ class Soak:
             self._sampler.join(60)
         self._stack.close()
 
-    def run(self, jobs: int, job_of: Callable[[int], SoakJob], in_flight: int, limit: float) -> None:
-        """Run ``jobs`` jobs, at most ``in_flight`` at a time.
+    def run(self, jobs: int, kinds: Sequence[JobKind], in_flight: int, limit: float) -> None:
+        """Run ``jobs`` jobs of these ``kinds``, at most ``in_flight`` at a time. After the first window and at the end
+        some run one by one.
 
         Raises Stalled where nothing ends for ``limit`` seconds.
         """
         self._sampler.start()
+        size = window(jobs)
+        nodes = self._ground.nodes
         for number in range(jobs):
+            if number == 2 * size:
+                self._wait_for_all(limit)
+                self.alone.append(self._alone(succeeding(kinds, jobs, nodes), size, limit))
             self._wait_below(in_flight, limit)
-            job = job_of(number)
+            job = job_of(kinds, number, nodes)
             self.progress.begin(job, time.monotonic())
             self._pool.submit(self._guarded, self._create, job)
             if number % 200 == 0:
                 self._check_watches()
                 self._operator.check()
+        self._wait_for_all(limit)
+        self._sample()
+        self.alone.append(self._alone(succeeding(kinds, 2 * jobs, nodes), size, limit))
+
+    def _alone(self, jobs: Iterator[SoakJob], most: int, limit: float) -> Alone:
+        """Run ``ALONE`` of the ``jobs``, at ``most`` so many, one by one, and create a bare pod before each of them."""
+        began, before = time.monotonic(), len(self.progress.alone)
+        self._is_alone = True
+        bare = []
+        for job in itertools.islice(jobs, min(ALONE, most)):
+            bare.append(self._bare_pod(f"bare-{job.name}", limit))
+            self.progress.begin(job, time.monotonic(), alone=True)
+            self._create(job)
+            self._wait_for_all(limit)
+        self._is_alone = False
+        self.alone_seconds += time.monotonic() - began
+        return Alone(self.progress.alone[before:], bare)
+
+    def _bare_pod(self, name: str, limit: float) -> float:
+        """Seconds between the creation of a pod that no scheduler takes and its watch event."""
+        pods = _PODS.format(self._namespace)
+        spec = {"schedulerName": "none", "containers": [{"name": "none", "image": "none"}]}
+        manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        began = time.monotonic()
+        self._client.request("POST", pods, manifest)
+        try:
+            while (found := self._bare_pods.get(timeout=limit))[0] != name:
+                pass
+        except queue.Empty:
+            raise Stalled(f"no watch event of the pod {name} within {limit:.0f} s") from None
+        self._client.request("DELETE", f"{pods}/{name}", {"gracePeriodSeconds": 0})
+        return found[1] - began
+
+    def _wait_for_all(self, limit: float) -> None:
         while left := len(self.progress.in_flight):
             self._wait_below(left, limit)
-        self._sample()
 
     def _wait_below(self, count: int, limit: float) -> None:
         if not self.progress.wait_below(count, limit):
@@ -162,6 +212,8 @@ class Soak:
             self._ended_pods.discard(metadata["uid"])
             return
         name = next((one["name"] for one in metadata.get("ownerReferences") or () if one.get("controller")), "")
+        if not name:
+            self._bare_pods.put((metadata["name"], now))
         job = self.progress.job_of(name)
         if job is None:
             return
@@ -186,8 +238,9 @@ class Soak:
 
     def _sample(self) -> None:
         seconds = time.monotonic() - self._began
-        use, queue = use_of(self._operator.pid), self._operator.gauge(QUEUE)
-        found = sample(seconds, len(self.progress.done), use, queue, os.getloadavg()[0])
-        self.samples.append(found)
+        use, waiting = use_of(self._operator.pid), self._operator.gauge(QUEUE)
+        found = sample(seconds, len(self.progress.done), use, waiting, os.getloadavg()[0])
+        if not self._is_alone:
+            self.samples.append(found)
         if problem := self._operator.problem():
             self.problems.append(f"after {seconds:.0f} s: {problem}")

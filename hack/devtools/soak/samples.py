@@ -20,6 +20,8 @@ QUEUE, LOAD = "jobs in the queue", "load average"
 """Rows about the circumstances of a run."""
 SECONDS = "s"
 """The unit of the latencies."""
+TIMES = "times"
+"""The unit of the latencies in terms of another one."""
 _MIB = 2**20
 
 
@@ -61,6 +63,29 @@ class Row:
         if self.first:
             return self.last / self.first
         return math.inf if self.last else 1.0
+
+
+@dataclass(frozen=True)
+class Alone:
+    """Jobs of which no other one was in flight, and the seconds between each creation of a bare pod, in turn with them,
+    and its watch event."""
+
+    jobs: Sequence[Done]
+    bare: Sequence[float]
+
+    @property
+    def first_pod(self) -> float:
+        """The median time to the first pod, in terms of that of a bare pod: the speed of the API server cancels out."""
+        bare = _percentile(self.bare, 0.5)
+        return _pods(self.jobs, 0.5) / bare if bare else 0.0
+
+
+def alone_rows(first: Alone, last: Alone) -> list[Row]:
+    """Rows about the jobs that ran alone after the first window, and at the end."""
+    return [
+        Row("first pod of a job alone, p50, in terms of a bare pod", first.first_pod, last.first_pod, TIMES),
+        Row("bare pod, p50", _percentile(first.bare, 0.5), _percentile(last.bare, 0.5), SECONDS),
+    ]
 
 
 def window(jobs: int) -> int:

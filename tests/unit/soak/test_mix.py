@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from devtools.load.kinds import read_kinds
-from devtools.soak.mix import ATTEMPT, CYCLE, INDEX, PERMANENT, RETRYABLE, TYPE, Life, fitting, job
+from devtools.soak.mix import ATTEMPT, CYCLE, INDEX, PERMANENT, RETRYABLE, TYPE, Life, fitting, job, succeeding
 
 KINDS = fitting(read_kinds())
 JOBS = [job(KINDS, number, 10) for number in range(len(KINDS) * len(CYCLE) * 2)]
@@ -34,6 +36,14 @@ def test_half_of_the_jobs_expire_where_the_kind_can_say_so() -> None:
         policy = one.manifest["spec"].get("runPolicy", {}) if isinstance(one.manifest["spec"], dict) else {}
         assert (policy.get("ttlSecondsAfterFinished") == 0) is one.expires
         assert bool(policy.get("suspend")) is (one.life is Life.SUSPEND)
+
+
+def test_jobs_that_run_alone_are_of_the_same_kinds_each_time() -> None:
+    early, late = (list(itertools.islice(succeeding(KINDS, number, 10), 300)) for number in (20_000, 40_001))
+    assert [one.kind for one in early] == [one.kind for one in late]
+    assert {one.life for one in (*early, *late)} == {Life.SUCCESS}
+    names = {one.name for one in (*early, *late)}
+    assert len(names) == 600 and not names & {job(KINDS, number, 10).name for number in range(20_000)}
 
 
 def of(life: Life) -> int:
