@@ -18,5 +18,5 @@ def test_every_job_ends_as_it_should(cluster: Path, crds: None, tmp_path: Path) 
     assert summary["jobs"] == JOBS
     assert set(summary["lives"]) == {life.value for life in mix.Life}
     assert "| memory of all processes (PSS) |" in (tmp_path / "SOAK.md").read_text()
-    assert "| first pod of a job alone, p50, in terms of a bare pod |" in (tmp_path / "SOAK.md").read_text()
+    assert "| first pod of a job alone, p50, beside that with a new process |" in (tmp_path / "SOAK.md").read_text()
     assert "<svg" in (tmp_path / "soak.svg").read_text()

@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,13 @@ from bench.client import Refused
 from bench.peers.base import PeerFailed
 
 from devtools.cluster.errors import ClusterError
-from devtools.load.ground import clear, prepared
+from devtools.load.ground import Ground, clear, prepared
 from devtools.load.log import Log
 from devtools.load.operator import Operator
 from devtools.soak import report, samples
-from devtools.soak.mix import fitting
-from devtools.soak.run import Soak, Stalled
+from devtools.soak.mix import fitting, succeeding
+from devtools.soak.progress import Done
+from devtools.soak.run import ALONE, Soak, Stalled
 from devtools.termination import ends_main_thread
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -82,10 +83,18 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
             except (KeyboardInterrupt, SystemExit):
                 stopped = stopped or "interrupted"  # what was measured is written all the same
             logged = [f"{what}: {line}" for what, line in Log(operator.log).unexpected()]
+        new: Sequence[Done] = []
+        if not stopped:
+            try:
+                new = _new_process(ground, namespace, options, say)
+            except (KeyboardInterrupt, SystemExit):
+                stopped = "interrupted"
+            except (Stalled, PeerFailed) as error:
+                stopped = f"with a new process: {error}"
     done = soak.progress.done
     rows = samples.rows(soak.samples, done)
-    if len(soak.alone) == 2:
-        rows += samples.alone_rows(*soak.alone)
+    if new:
+        rows += [samples.alone_row(*soak.alone), samples.aged_row(new, soak.alone[1])]
     return {
         "facts": facts,
         "summary": {
@@ -97,6 +106,22 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
         "rows": [asdict(row) for row in rows],
         "series": samples.series(soak.samples, done),
     }  # fmt: skip
+
+
+def _new_process(
+    ground: Ground, namespace: str, options: argparse.Namespace, say: Callable[[str], None]
+) -> Sequence[Done]:
+    """Jobs that run one by one with a new process of the operator, after as many that warm it up.
+
+    The cluster is the same as before, with all that the run has left in the API server's memory and in etcd.
+    """
+    kinds, count = fitting(ground.kinds), min(ALONE, samples.window(options.jobs))
+    with Operator(ground.kubeconfig, ground.folder) as operator:
+        say("a new process of the operator is ready")
+        with Soak(ground, operator, namespace, options.interval, say) as soak:
+            for number in (3, 4):
+                found = soak.run_alone(succeeding(kinds, number * options.jobs, ground.nodes), count, options.limit)
+            return found
 
 
 def _write(measured: dict[str, Any], options: argparse.Namespace) -> int:

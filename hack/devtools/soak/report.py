@@ -8,12 +8,13 @@ from typing import Any
 
 from bench import plots
 
-from devtools.soak.samples import LOAD, QUEUE, SECONDS, TIMES, Row, window
+from devtools.soak.samples import AGED, LOAD, QUEUE, SECONDS, Row, window
 
 TARGET = 0.05
 BUSY_TARGET = 0.5
-"""For a latency in seconds: while the jobs saturate the processors, of which the API server takes more than half, it is
-the time that a job waits for them. Of undisturbed runs the ratios have been up to 1.4."""
+"""For a latency: while the jobs saturate the processors, of which the API server takes more than half, it is the time
+that a job waits for them, and the API server becomes slower with what it has stored. AGED is what the operator's age
+adds."""
 STEADY = 1.5
 """How many times as high the load average may be in one window as in the other, if their latencies are compared."""
 POINTS = 150
@@ -41,7 +42,8 @@ def document(rows: Sequence[Row], summary: Mapping[str, Any], facts: Mapping[str
         f"- {comparison(rows)}",
         "",
         f"The first column is the median from job {size:,} to job {2 * size:,}, the second that of the last {size:,}.",
-        "After each of these jobs ran one by one, each after a bare pod that the harness created: the last two rows.",
+        "After each of them some jobs ran one by one, and at last with a new process of the operator on the same",
+        "cluster: of the last row the first column is that process, and the ratio what the age of the operator costs.",
         "",
         "| | after the first jobs | at the end | ratio |",
         "| --- | --- | --- | --- |",
@@ -65,14 +67,12 @@ def grown(rows: Sequence[Row]) -> list[str]:
     return [
         row.name
         for row in rows
-        if row.name not in (QUEUE, LOAD)
-        and (steady or row.unit not in (SECONDS, TIMES))
-        and row.ratio > 1 + _limit(row)
+        if row.name not in (QUEUE, LOAD) and (steady or row.unit != SECONDS) and row.ratio > 1 + _limit(row)
     ]
 
 
 def _limit(row: Row) -> float:
-    return BUSY_TARGET if row.unit == SECONDS else TARGET
+    return BUSY_TARGET if row.unit == SECONDS and row.name != AGED else TARGET
 
 
 def is_steady(rows: Sequence[Row]) -> bool:
@@ -92,7 +92,7 @@ def comparison(rows: Sequence[Row]) -> str:
         return "**the latencies are not comparable**: the load average was not recorded"
     about = f"the load average was {load.first:.2f} after the first jobs and {load.last:.2f} at the end"
     if is_steady(rows):
-        return f"limits of growth: {TARGET:.0%}, and {BUSY_TARGET:.0%} for a latency in seconds; {about}"
+        return f"limits of growth: {TARGET:.0%}, and {BUSY_TARGET:.0%} for a latency but the last; {about}"
     return f"**the latencies are not comparable**: {about}, more than {STEADY:g} times as high in one as in the other"
 
 

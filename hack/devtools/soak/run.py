@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,8 +21,8 @@ from devtools.load.resources import use_of
 from devtools.load.watching import Watching
 from devtools.soak.mix import SoakJob, succeeding
 from devtools.soak.mix import job as job_of
-from devtools.soak.progress import RESUME, Progress
-from devtools.soak.samples import Alone, Sample, sample, window
+from devtools.soak.progress import RESUME, Done, Progress
+from devtools.soak.samples import Sample, sample, window
 
 _WIDTH = 16
 """Threads for the harness's requests: on a busy machine one takes half a second, and a job needs about eight."""
@@ -62,10 +61,9 @@ class Soak:
         self._sampler = threading.Thread(target=self._repeat, name="sampler", daemon=True)
         self._interval = interval
         self._watches: list[Watching] = []
-        self._bare_pods: queue.SimpleQueue[tuple[str, float]] = queue.SimpleQueue()
         self.progress = Progress()
         self.samples: list[Sample] = []
-        self.alone: list[Alone] = []
+        self.alone: list[Sequence[Done]] = []
         """Of the two times when jobs run one by one."""
         self.alone_seconds = 0.0
         """The length of these times, of which there are no samples."""
@@ -100,7 +98,7 @@ class Soak:
         for number in range(jobs):
             if number == 2 * size:
                 self._wait_for_all(limit)
-                self.alone.append(self._alone(succeeding(kinds, jobs, nodes), size, limit))
+                self.alone.append(self.run_alone(succeeding(kinds, jobs, nodes), min(ALONE, size), limit))
             self._wait_below(in_flight, limit)
             job = job_of(kinds, number, nodes)
             self.progress.begin(job, time.monotonic())
@@ -110,36 +108,19 @@ class Soak:
                 self._operator.check()
         self._wait_for_all(limit)
         self._sample()
-        self.alone.append(self._alone(succeeding(kinds, 2 * jobs, nodes), size, limit))
+        self.alone.append(self.run_alone(succeeding(kinds, 2 * jobs, nodes), min(ALONE, size), limit))
 
-    def _alone(self, jobs: Iterator[SoakJob], most: int, limit: float) -> Alone:
-        """Run ``ALONE`` of the ``jobs``, at ``most`` so many, one by one, and create a bare pod before each of them."""
+    def run_alone(self, jobs: Iterator[SoakJob], count: int, limit: float) -> Sequence[Done]:
+        """Run ``count`` of the ``jobs`` one by one."""
         began, before = time.monotonic(), len(self.progress.alone)
         self._is_alone = True
-        bare = []
-        for job in itertools.islice(jobs, min(ALONE, most)):
-            bare.append(self._bare_pod(f"bare-{job.name}", limit))
+        for job in itertools.islice(jobs, count):
             self.progress.begin(job, time.monotonic(), alone=True)
             self._create(job)
             self._wait_for_all(limit)
         self._is_alone = False
         self.alone_seconds += time.monotonic() - began
-        return Alone(self.progress.alone[before:], bare)
-
-    def _bare_pod(self, name: str, limit: float) -> float:
-        """Seconds between the creation of a pod that no scheduler takes and its watch event."""
-        pods = _PODS.format(self._namespace)
-        spec = {"schedulerName": "none", "containers": [{"name": "none", "image": "none"}]}
-        manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
-        began = time.monotonic()
-        self._client.request("POST", pods, manifest)
-        try:
-            while (found := self._bare_pods.get(timeout=limit))[0] != name:
-                pass
-        except queue.Empty:
-            raise Stalled(f"no watch event of the pod {name} within {limit:.0f} s") from None
-        self._client.request("DELETE", f"{pods}/{name}", {"gracePeriodSeconds": 0})
-        return found[1] - began
+        return self.progress.alone[before:]
 
     def _wait_for_all(self, limit: float) -> None:
         while left := len(self.progress.in_flight):
@@ -212,8 +193,6 @@ class Soak:
             self._ended_pods.discard(metadata["uid"])
             return
         name = next((one["name"] for one in metadata.get("ownerReferences") or () if one.get("controller")), "")
-        if not name:
-            self._bare_pods.put((metadata["name"], now))
         job = self.progress.job_of(name)
         if job is None:
             return

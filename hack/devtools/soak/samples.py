@@ -20,8 +20,7 @@ QUEUE, LOAD = "jobs in the queue", "load average"
 """Rows about the circumstances of a run."""
 SECONDS = "s"
 """The unit of the latencies."""
-TIMES = "times"
-"""The unit of the latencies in terms of another one."""
+AGED = "first pod of a job alone, p50, beside that with a new process"
 _MIB = 2**20
 
 
@@ -65,27 +64,14 @@ class Row:
         return math.inf if self.last else 1.0
 
 
-@dataclass(frozen=True)
-class Alone:
-    """Jobs of which no other one was in flight, and the seconds between each creation of a bare pod, in turn with them,
-    and its watch event."""
-
-    jobs: Sequence[Done]
-    bare: Sequence[float]
-
-    @property
-    def first_pod(self) -> float:
-        """The median time to the first pod, in terms of that of a bare pod: the speed of the API server cancels out."""
-        bare = _percentile(self.bare, 0.5)
-        return _pods(self.jobs, 0.5) / bare if bare else 0.0
+def alone_row(first: Sequence[Done], last: Sequence[Done]) -> Row:
+    """The jobs that ran one by one after the first window, and at the end."""
+    return Row("first pod of a job alone, p50", _pods(first, 0.5), _pods(last, 0.5), SECONDS)
 
 
-def alone_rows(first: Alone, last: Alone) -> list[Row]:
-    """Rows about the jobs that ran alone after the first window, and at the end."""
-    return [
-        Row("first pod of a job alone, p50, in terms of a bare pod", first.first_pod, last.first_pod, TIMES),
-        Row("bare pod, p50", _percentile(first.bare, 0.5), _percentile(last.bare, 0.5), SECONDS),
-    ]
+def aged_row(new: Sequence[Done], last: Sequence[Done]) -> Row:
+    """The jobs that ran one by one with a new process of the operator on the same cluster, and with the one before."""
+    return Row(AGED, _pods(new, 0.5), _pods(last, 0.5), SECONDS)
 
 
 def window(jobs: int) -> int:

@@ -11,7 +11,7 @@ from devtools.load.resources import ProcessUse, Use
 from devtools.soak import report
 from devtools.soak.mix import Life
 from devtools.soak.progress import Done
-from devtools.soak.samples import Alone, Row, Sample, alone_rows, rows, sample, series, window
+from devtools.soak.samples import AGED, Row, Sample, aged_row, alone_row, rows, sample, series, window
 
 MIB = 2**20
 
@@ -51,15 +51,12 @@ def test_latencies_are_those_of_the_jobs_in_the_windows() -> None:
     assert by_name()["Succeeded, p99"].ratio == 1.0
 
 
-def test_the_latency_of_jobs_alone_is_in_terms_of_that_of_a_bare_pod() -> None:
-    def alone(job: float, bare: float) -> Alone:
-        jobs = [Done(n, Life.SUCCESS, job * factor, 1.0) for n, factor in enumerate((1, 1, 9))]
-        return Alone(jobs, [bare, bare, bare * 9])
-
-    ratio, bare = alone_rows(alone(0.1, 0.02), alone(0.3, 0.05))
-    assert (ratio.first, ratio.last, ratio.unit) == (pytest.approx(5), pytest.approx(6), "times")
-    assert (bare.first, bare.last, bare.unit) == (0.02, 0.05, "s")
-    assert [row.first for row in alone_rows(Alone([], []), alone(1, 1))] == [0, 0]
+def test_jobs_that_ran_alone_are_compared_with_the_first_and_with_those_of_a_new_process() -> None:
+    first, last, new = (
+        [Done(n, Life.SUCCESS, seconds * factor, 1.0) for n, factor in enumerate((1, 1, 9))] for seconds in (1, 3, 2)
+    )
+    assert (alone_row(first, last).first, alone_row(first, last).last) == (1, 3)
+    assert (aged_row(new, last).first, aged_row(new, last).last) == (2, 3)
 
 
 def test_nothing_that_stays_nothing_has_not_grown() -> None:
@@ -78,10 +75,9 @@ GROWN = [
     Row("jobs in the queue", 1, 9),
     Row("first pod, p50", 1, 1.6, "s"),
     Row("Succeeded, p50", 1, 1.4, "s"),
-    Row("first pod of a job alone", 4, 4.3, "times"),
-    Row("another one", 4, 4.1, "times"),
+    Row(AGED, 4, 4.3, "s"),
 ]
-LATENCIES = ["first pod, p50", "first pod of a job alone"]
+LATENCIES = ["first pod, p50", AGED]
 
 
 @pytest.mark.parametrize(
