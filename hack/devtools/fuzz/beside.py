@@ -7,11 +7,15 @@ import threading
 import time
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 from bench.client import Client
 from bench.measures import percentile
+from bench.observer import PODS as PATH
 from bench.observer import Observer
-from bench.workloads import collection, job
+from bench.workloads import JOB_LABEL, collection, job
+
+from devtools.load.watching import Watching
 
 PODS = 3
 _TIMEOUT = 60.0
@@ -21,13 +25,15 @@ _TIMEOUT = 60.0
 class Times:
     """Seconds from the first event of a job until its first pod, its last pod and its status Running.
 
-    ``request`` is the time of the POST that created it: how busy the API server was.
+    ``request`` is the time of the POST that created it: how busy the API server was. ``report`` is the time from the
+    last pod's phase Running, which the simulated kubelet writes, until the status.
     """
 
     request: float
     first_pod: float
     all_pods: float
     running: float
+    report: float
 
 
 @dataclass(frozen=True)
@@ -48,10 +54,15 @@ def summary(times: list[Times]) -> Summary:
     return Summary(len(times), each(0.5), each(1.0))
 
 
-def delays(times: Times, undisturbed: Summary) -> Times:
-    """How much longer a job took than the median of the undisturbed ones. Seconds, negative for one that was faster."""
-    names = Times.__annotations__
-    return Times(*(getattr(times, name) - getattr(undisturbed.median, name) for name in names))
+def delay(times: Times, undisturbed: Summary) -> float:
+    """How much longer than the median of the undisturbed jobs the operator took for one: the longest of the times until
+    the first and the last pod, and from the phase of the last pod to the status. In seconds, negative for one that was
+    faster.
+
+    The time between is the simulated kubelet's, which shares the processors.
+    """
+    names = ("first_pod", "all_pods", "report")
+    return max(getattr(times, name) - getattr(undisturbed.median, name) for name in names)
 
 
 class Beside:
@@ -63,6 +74,9 @@ class Beside:
         self._interval = interval
         self._numbers = itertools.count()
         self._observer = Observer(client, namespace)
+        self._pods = Watching(client, PATH.format(namespace), self._pod)
+        self._up: dict[str, dict[str, float]] = {}
+        """When each pod of a job became Running."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._repeat, name="beside", daemon=True)
         self.times: list[Times] = []
@@ -71,12 +85,14 @@ class Beside:
 
     def __enter__(self) -> Beside:
         self._observer.__enter__()
+        self._pods.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+        self._pods.__exit__(kind, error, trace)
         self._observer.__exit__()
 
     def start(self) -> None:
@@ -106,13 +122,21 @@ class Beside:
             if times is not None:
                 self.times.append(times)
 
+    def _pod(self, event: str, found: dict[str, Any], now: float) -> None:
+        job = (found["metadata"].get("labels") or {}).get(JOB_LABEL)
+        if job is not None and event != "DELETED" and found["status"].get("phase") == "Running":
+            self._up.setdefault(job, {}).setdefault(found["metadata"]["name"], now)
+
     def _one(self) -> Times | None:
         name = f"healthy-{next(self._numbers)}"
         began = time.monotonic()
         self._client.request("POST", collection("MXJob", self._namespace), job(name, PODS))
         request = time.monotonic() - began
         seen = self._observer.seen(name)
-        came = self._observer.wait(lambda: len(seen.pods) >= PODS and seen.running is not None, _TIMEOUT)
+        up = self._up.setdefault(name, {})
+        came = self._observer.wait(
+            lambda: len(seen.pods) >= PODS and seen.running is not None and len(up) >= PODS, _TIMEOUT
+        )
         try:
             if not came or seen.appeared is None or seen.running is None:
                 self.lost.append(f"{name} had {len(seen.pods)} pods and no status Running after {_TIMEOUT:.0f} s")
@@ -122,8 +146,10 @@ class Beside:
                 max(0.0, min(seen.pods) - seen.appeared),
                 max(0.0, max(seen.pods) - seen.appeared),
                 max(0.0, seen.running - seen.appeared),
+                max(0.0, seen.running - max(up.values())),
             )
         finally:
+            self._up.pop(name, None)
             self._remove(name)
 
     def _remove(self, name: str) -> None:

@@ -89,7 +89,8 @@ def _about(result: Result) -> list[str]:
             lines.append(
                 f"healthy jobs {name}: {summary.jobs}; first pod after {summary.median.first_pod:.3f} s (at most"
                 f" {summary.longest.first_pod:.3f}), running after {summary.median.running:.3f} s (at most"
-                f" {summary.longest.running:.3f}), creation {summary.median.request:.3f} s (at most"
+                f" {summary.longest.running:.3f}), {summary.median.report:.3f} s after its pods (at most"
+                f" {summary.longest.report:.3f}), creation {summary.median.request:.3f} s (at most"
                 f" {summary.longest.request:.3f})"
             )
     return lines

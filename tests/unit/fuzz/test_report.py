@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from devtools.fuzz import cli, report
-from devtools.fuzz.beside import Times, delays, summary
+from devtools.fuzz.beside import Times, delay, summary
 from devtools.fuzz.cases import case
 from devtools.fuzz.run import Memory, Result, Violation, identity
 from devtools.load.kinds import read_kinds
@@ -27,7 +27,7 @@ def result() -> Result:
         accepted=Counter({TITLE: 3}),
         outcomes={TITLE: Counter({"status": 2, "refused by the operator": 1})},
     )
-    found.undisturbed = summary([Times(0.1, 0.2, 0.3, 0.4)])
+    found.undisturbed = summary([Times(0.1, 0.2, 0.3, 0.4, 0.1)])
     found.violations.append(Violation("no answer", "x", (case(KINDS, 1, 0),)))
     return found
 
@@ -123,8 +123,15 @@ def test_an_object_that_is_nested_too_deeply_is_identified() -> None:
 
 
 def test_a_delay_is_the_difference_to_the_undisturbed_median() -> None:
-    undisturbed = summary([Times(0.1, 0.2, 0.3, 1.0), Times(0.1, 0.4, 0.5, 2.0), Times(0.2, 0.6, 0.7, 9.0)])
-    assert undisturbed.median == Times(0.1, 0.4, 0.5, 2.0)
+    undisturbed = summary(
+        [Times(0.1, 0.2, 0.3, 1.0, 0.1), Times(0.1, 0.4, 0.5, 2.0, 0.2), Times(0.2, 0.6, 0.7, 9.0, 0.3)]
+    )
+    assert undisturbed.median == Times(0.1, 0.4, 0.5, 2.0, 0.2)
     assert undisturbed.longest.running == 9.0
-    late = delays(Times(0.1, 1.5, 1.5, 1.5), undisturbed)
-    assert (round(late.first_pod, 6), round(late.running, 6)) == (1.1, -0.5)
+    for times, late in (
+        (Times(9.0, 1.5, 1.5, 1.5, 0.1), 1.1),
+        (Times(0.1, 0.1, 1.8, 9.0, 0.1), 1.3),
+        (Times(0.1, 0.3, 0.4, 9.0, 1.4), 1.2),
+        (Times(9.0, 0.3, 0.4, 9.0, 0.1), -0.1),  # the kubelet was late
+    ):
+        assert delay(times, undisturbed) == pytest.approx(late)
