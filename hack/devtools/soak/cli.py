@@ -26,7 +26,7 @@ from devtools.load.operator import Operator
 from devtools.soak import report, samples
 from devtools.soak.mix import fitting, succeeding
 from devtools.soak.progress import Done
-from devtools.soak.run import ALONE, Soak, Stalled
+from devtools.soak.run import Soak, Stalled
 from devtools.termination import ends_main_thread
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -115,7 +115,7 @@ def _new_process(
 
     The cluster is the same as before, with all that the run has left in the API server's memory and in etcd.
     """
-    kinds, count = fitting(ground.kinds), min(ALONE, samples.window(options.jobs))
+    kinds, count = fitting(ground.kinds), samples.alone(options.jobs)
     with Operator(ground.kubeconfig, ground.folder) as operator:
         say("a new process of the operator is ready")
         with Soak(ground, operator, namespace, options.interval, say) as soak:

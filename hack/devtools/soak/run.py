@@ -22,14 +22,12 @@ from devtools.load.watching import Watching
 from devtools.soak.mix import SoakJob, succeeding
 from devtools.soak.mix import job as job_of
 from devtools.soak.progress import RESUME, Done, Progress
-from devtools.soak.samples import Sample, sample, window
+from devtools.soak.samples import Sample, alone, sample, window
 
 _WIDTH = 16
 """Threads for the harness's requests: on a busy machine one takes half a second, and a job needs about eight."""
 _PODS = "/api/v1/namespaces/{}/pods"
 _JOB_UID = "dljob.operator/job-uid"
-ALONE = 300
-"""Jobs that run one by one, each time. Of fewer the medians differ by some per cent from run to run."""
 _SAID = 30.0
 """Seconds between two lines about the progress."""
 
@@ -93,12 +91,12 @@ class Soak:
         Raises Stalled where nothing ends for ``limit`` seconds.
         """
         self._sampler.start()
-        size = window(jobs)
+        count = alone(jobs)
         nodes = self._ground.nodes
         for number in range(jobs):
-            if number == 2 * size:
+            if number == 2 * window(jobs):
                 self._wait_for_all(limit)
-                self.alone.append(self.run_alone(succeeding(kinds, jobs, nodes), min(ALONE, size), limit))
+                self.alone.append(self.run_alone(succeeding(kinds, jobs, nodes), count, limit))
             self._wait_below(in_flight, limit)
             job = job_of(kinds, number, nodes)
             self.progress.begin(job, time.monotonic())
@@ -108,7 +106,7 @@ class Soak:
                 self._operator.check()
         self._wait_for_all(limit)
         self._sample()
-        self.alone.append(self.run_alone(succeeding(kinds, 2 * jobs, nodes), min(ALONE, size), limit))
+        self.alone.append(self.run_alone(succeeding(kinds, 2 * jobs, nodes), count, limit))
 
     def run_alone(self, jobs: Iterator[SoakJob], count: int, limit: float) -> Sequence[Done]:
         """Run ``count`` of the ``jobs`` one by one."""
@@ -217,9 +215,8 @@ class Soak:
 
     def _sample(self) -> None:
         seconds = time.monotonic() - self._began
-        use, waiting = use_of(self._operator.pid), self._operator.gauge(QUEUE)
-        found = sample(seconds, len(self.progress.done), use, waiting, os.getloadavg()[0])
-        if not self._is_alone:
-            self.samples.append(found)
+        if not self._is_alone:  # to read the use of memory takes time that such a job would wait for
+            use, queue = use_of(self._operator.pid), self._operator.gauge(QUEUE)
+            self.samples.append(sample(seconds, len(self.progress.done), use, queue, os.getloadavg()[0]))
         if problem := self._operator.problem():
             self.problems.append(f"after {seconds:.0f} s: {problem}")

@@ -16,6 +16,8 @@ from devtools.soak.progress import Done
 
 WINDOW = 1000
 """Jobs after which the operator is warm, and jobs of each of the two windows that are compared."""
+ALONE = 300
+"""Of fewer jobs that run one by one the medians differ by some per cent from run to run."""
 QUEUE, LOAD = "jobs in the queue", "load average"
 """Rows about the circumstances of a run."""
 SECONDS = "s"
@@ -72,6 +74,11 @@ def alone_row(first: Sequence[Done], last: Sequence[Done]) -> Row:
 def aged_row(new: Sequence[Done], last: Sequence[Done]) -> Row:
     """The jobs that ran one by one with a new process of the operator on the same cluster, and with the one before."""
     return Row(AGED, _pods(new, 0.5), _pods(last, 0.5), SECONDS)
+
+
+def alone(jobs: int) -> int:
+    """Jobs that run one by one, each time, in a run of ``jobs`` jobs."""
+    return min(ALONE, window(jobs))
 
 
 def window(jobs: int) -> int:

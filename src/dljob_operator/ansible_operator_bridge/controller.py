@@ -85,8 +85,11 @@ class BridgeController:
 
     def problem(self) -> str:
         """Why jobs are no longer watched, reconciled or requeued, "" if they are. A forked run is the runner's."""
-        stall = stalled(self._worker_runs, self._informers, self._settings.run_timeout)
-        return self._workers.problem() or self._informers.problem() or stall
+        return (
+            self._workers.problem()
+            or self._informers.problem()
+            or stalled(self._worker_runs, self._informers, self._settings.run_timeout)
+        )
 
     def stop(self, grace: float) -> None:
         """Write no more annotations, wait `grace` seconds, kill the runs in progress, and end all threads."""

@@ -84,8 +84,11 @@ class Controller:
 
     def problem(self) -> str:
         """Why jobs are no longer watched or reconciled, "" if they are."""
-        stall = stalled(self._queue, self._informers, self._settings.run_timeout)
-        return self._workers.problem() or self._informers.problem() or stall
+        return (
+            self._workers.problem()
+            or self._informers.problem()
+            or stalled(self._queue, self._informers, self._settings.run_timeout)
+        )
 
     def not_ready(self) -> str:
         """Why the cache is not up to date, "" if it is."""
