@@ -54,15 +54,10 @@ def summary(times: list[Times]) -> Summary:
     return Summary(len(times), each(0.5), each(1.0))
 
 
-def delay(times: Times, undisturbed: Summary) -> float:
-    """How much longer than the median of the undisturbed jobs the operator took for one: the longest of the times until
-    the first and the last pod, and from the phase of the last pod to the status. In seconds, negative for one that was
-    faster.
-
-    The time between is the simulated kubelet's, which shares the processors.
-    """
-    names = ("first_pod", "all_pods", "report")
-    return max(getattr(times, name) - getattr(undisturbed.median, name) for name in names)
+def delays(times: Times, undisturbed: Summary) -> Times:
+    """How much longer a job took than the median of the undisturbed ones. Seconds, negative for one that was faster."""
+    names = Times.__annotations__
+    return Times(*(getattr(times, name) - getattr(undisturbed.median, name) for name in names))
 
 
 class Beside:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from bench.client import JSON, MERGE
 
-from devtools.fuzz.beside import Beside, Summary, delay
+from devtools.fuzz.beside import Beside, Summary, delays
 from devtools.fuzz.cases import POD, STATUS, VALID, Case, Step, with_uid
 from devtools.fuzz.judge import Judgement, Outcome, fields_of, judge, names_a_field
 from devtools.load.ground import Ground, clear
@@ -118,7 +118,8 @@ class Run:
             measured = len(beside.times)
             self._batch(batch)
             for times in beside.times[measured:]:
-                if delay(times, undisturbed) > self._limits.delay:
+                late = delays(times, undisturbed)
+                if max(late.first_pod, late.running) > self._limits.delay:
                     self.violation("a healthy job was delayed", f"{times} after {undisturbed.median}", batch)
             done = start + len(batch)
             accepted = self.result.accepted.total()

@@ -65,16 +65,19 @@ def test_a_pod_whose_program_has_just_ended_keeps_its_log() -> None:
     assert cleanup_targets(job, observed(job, [pod], services=False)) == ()
 
 
-@pytest.mark.parametrize(("policy", "doubted"), [("Running", (0, 1)), ("All", ()), ("None", ())])
+@pytest.mark.parametrize(
+    ("policy", "doubted", "deleted"), [("Running", (0, 1), (0, 1, 2)), ("All", (), (0, 1, 2)), ("None", (), ())]
+)
 def test_a_pod_that_runs_after_the_end_of_its_replica_is_one_of_a_stale_cache_or_one_too_many(
-    policy: str, doubted: tuple[int, ...]
+    policy: str, doubted: tuple[int, ...], deleted: tuple[int, ...]
 ) -> None:
     """The status has the workers 0 and 1 as completed; the cache shows them as pending and as running."""
     made = mxjob("digits").v1().workers(3).run_policy(cleanPodPolicy=policy)
     job = made.status(state="Succeeded", completed={"worker": "0-1"}).job()
     seen = observed(job, [pod_of(job, "worker", 0), *(pod_of(job, "worker", i).running() for i in (1, 2))])
     assert running_again(job, seen) == tuple(f"uid-of-digits-worker-{index}" for index in doubted)
-    assert {*running_again(job, seen)} <= {d.uid for d in cleanup_targets(job, seen)}
+    pods = [d.name for d in cleanup_targets(job, seen) if d.kind == "Pod"]
+    assert pods == [f"digits-worker-{index}" for index in deleted]
 
 
 @pytest.mark.parametrize(("exit_code", "doubted"), [(1, ("uid-of-digits-worker-0",)), (None, ())])
