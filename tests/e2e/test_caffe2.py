@@ -53,11 +53,9 @@ def final(here: Cluster, job: Job) -> tuple[float, int, str]:
 def ended_well(status: dict[str, Any]) -> None:
     assert (status["phase"], status["state"], status["reason"]) == ("Done", "Succeeded", "")
     assert status["replicaStatuses"] == {"succeeded": 2}
-    assert [c["reason"] for c in status["conditions"]] == [
-        "Caffe2JobCreated",
-        "Caffe2JobRunning",
-        "Caffe2JobSucceeded",
-    ]
+    # a training of a second may end before the kubelet has ever reported its pods Running
+    reasons = [c["reason"] for c in status["conditions"] if c["reason"] != "Caffe2JobRunning"]
+    assert reasons == ["Caffe2JobCreated", "Caffe2JobSucceeded"]
 
 
 @pytest.mark.serial

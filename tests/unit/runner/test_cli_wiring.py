@@ -67,7 +67,8 @@ class Runner(Part):
         self.changes = ChangeCounter.create()
 
     def wait_ready(self, timeout: float | None = None) -> None:
-        if self.trouble:
+        """Raise only for the probe, which waits 0 seconds: the operator itself waits without a limit and would end."""
+        if self.trouble and timeout is not None:
             raise RunnerError(self.trouble)
 
     def run(self, request: RunRequest) -> RunResult:
