@@ -32,7 +32,7 @@ test-quick: venv ## linters and unit tests, for every commit
 	@$(TOOL) devtools.suite --quick
 
 test-unit: venv ## the tests that need no cluster
-	@$(BIN)/pytest tests/unit -q
+	@$(BIN)/pytest tests/unit -q -m "not full"
 
 test-oldest: venv ## the unit tests with ansible-core 2.18 and kubernetes 33.1, as ansible-operator's image has them
 	@$(TOOL) devtools.collection oldest

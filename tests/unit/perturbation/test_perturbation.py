@@ -1,7 +1,8 @@
 """Every scenario, with what may go wrong at its positions: the end is the same.
 
 The default tries a part of it, the same in every run; ``DLJOB_PERTURBATION=exhaustive`` everything, in all windows.
-``__main__.py`` tries everything in the default window, and prints the figures of docs/reliability.md.
+``__main__.py`` and the tests of `make test-full` try everything in the default window; the former prints the figures of
+docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import random
 
 import pytest
-from unit.perturbation.campaign import KINDS, differences
+from unit.perturbation.campaign import KINDS, differences, every_position
 from unit.perturbation.model import BOTH, JOBS, OWNED, Perturbation, Scenario
 from unit.perturbation.perturbations import EXHAUSTIVE, WINDOWS, Baseline, StaleRestart, difference, perturbations
 from unit.perturbation.scenarios import scenarios
@@ -41,6 +42,12 @@ def test_the_end_is_the_same(scenario: Scenario, kind: type[Perturbation]) -> No
         f"{len(problems)} differences"
     )
     assert not problems, "\n".join(problems[:20])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: scenario.name)
+def test_the_end_is_the_same_at_every_position(scenario: Scenario) -> None:
+    assert not every_position(scenario, WINDOWS).differences
 
 
 REGRESSIONS = [

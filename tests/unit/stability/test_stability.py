@@ -1,6 +1,7 @@
 """From every reachable state the job reaches its desired state once its surroundings are quiet, and stays there.
 
 The default visits 300 states of each scenario. DLJOB_STABILITY_STATES sets the number for all scenarios together.
+`make test-full` also visits 125,000 states with each of four other seeds.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
 )
 from support.stability import reconciler
 from support.stability.__main__ import main
+from support.stability.campaign import explore
 from support.stability.explorer import LATE, QUIET, Explorer
 from support.stability.scenarios import SCENARIOS, Scenario
 from support.stability.state import Violation
@@ -33,6 +35,13 @@ STATES = int(os.environ.get("DLJOB_STABILITY_STATES") or 300 * len(SCENARIOS))
 def test_every_state_becomes_stable(scenario: Scenario) -> None:
     figures = Explorer(scenario).explore(STATES // len(SCENARIOS))
     assert figures.is_complete or figures.states >= STATES // len(SCENARIOS)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_an_exploration_with_another_seed_finds_nothing(seed: int) -> None:
+    figures = [one for family in explore(125_000, seed).values() for one in family]
+    assert sum(one.states for one in figures) >= 100_000
 
 
 FOUND = {

@@ -95,9 +95,9 @@ def test_the_markers_leave_out_no_test() -> None:
 
 
 @pytest.mark.parametrize("full", [True, False])
-@pytest.mark.parametrize("part", ["bench", "load", "e2e, molecule, load"])
+@pytest.mark.parametrize("part", ["bench", "load", "unit", "e2e, molecule, load"])
 def test_the_longest_tests_are_for_the_full_run(part: str, full: bool) -> None:
-    steps = [step for step in plan.plan(chosen(part), full).steps if step.name in {*plan.MARKERS, "load"}]
+    steps = [step for step in plan.plan(chosen(part), full).steps if step.name in {*plan.MARKERS, "load", "unit"}]
     expressions = [dict(zip(step.arguments, step.arguments[1:], strict=False)).get("-m", "True") for step in steps]
     marked = {"serial": False, "exclusive": True, "full": True}
     assert any(eval(expression, marked) for expression in expressions) is full
