@@ -27,9 +27,24 @@ from devtools.soak.samples import Sample, alone, sample, window
 _WIDTH = 16
 """Threads for the harness's requests: on a busy machine one takes half a second, and a job needs about eight."""
 _PODS = "/api/v1/namespaces/{}/pods"
+_OWNED = (_PODS, "/api/v1/namespaces/{}/services", "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices")
+_RIGHTS = (
+    "/api/v1/namespaces/{}/serviceaccounts",
+    "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+    "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
+)
+"""Of an MPIJob's launcher."""
 _JOB_UID = "dljob.operator/job-uid"
 _SAID = 30.0
 """Seconds between two lines about the progress."""
+
+
+def owned_collections(kind: str) -> tuple[str, ...]:
+    """The collections of a job's objects that the harness deletes, as paths with a place for the namespace.
+
+    The EndpointSlices are the Services' own: the control plane gives them the Services' labels.
+    """
+    return (*_OWNED, *(_RIGHTS if kind == "MPIJob" else ()))
 
 
 class Stalled(Exception):
@@ -162,12 +177,12 @@ class Soak:
             if refusal.status != 404:
                 raise
 
-    def _delete_owned(self, uid: str) -> None:
-        """Help the garbage collector, which deletes only 20 objects a second."""
+    def _delete_owned(self, kind: str, uid: str) -> None:
+        """Help the garbage collector, which deletes only 20 objects a second: what it leaves makes the API server and
+        the controllers slower, and would look like the operator's age."""
         query = f"?labelSelector={_JOB_UID.replace('/', '%2F')}%3D{uid}"
-        core = f"/api/v1/namespaces/{self._namespace}"
-        for plural in ("pods", "services"):
-            self._client.request("DELETE", f"{core}/{plural}{query}", {"gracePeriodSeconds": 0})
+        for collection in owned_collections(kind):
+            self._client.request("DELETE", collection.format(self._namespace) + query, {"gracePeriodSeconds": 0})
 
     def _end_pod(self, pod: Mapping[str, Any], exit_code: int) -> None:
         end_pod(self._client, pod, exit_code)
@@ -178,7 +193,7 @@ class Soak:
         name, status = found["metadata"]["name"], found.get("status") or {}
         if event == "DELETED":
             if self.progress.job_gone(name, status, now):
-                self._pool.submit(self._guarded, self._delete_owned, found["metadata"]["uid"])
+                self._pool.submit(self._guarded, self._delete_owned, found["kind"], found["metadata"]["uid"])
             return
         wanted = self.progress.job_changed(name, status, now)
         job = self.progress.job_of(name)
