@@ -111,7 +111,10 @@ class Session:
                 self._until(lambda: not self._client.exists(f"/api/v1/namespaces/{self._namespace}"), 120)
 
     def _clear(self, timeout: float = 300.0) -> None:
-        """Delete all jobs and their owned objects, without waiting for the garbage collector's 20 a second."""
+        """Delete all jobs and their owned objects, without waiting for the garbage collector's 20 a second.
+
+        It would be busy with the Services' EndpointSlices while the next workload is measured.
+        """
         core = f"/api/v1/namespaces/{self._namespace}"
         for kind in self._kinds:
             path = workloads.collection(kind, self._namespace)
@@ -119,6 +122,7 @@ class Session:
         self._client.delete_all(f"{core}/pods", {"gracePeriodSeconds": 0}, timeout)
         self._client.delete_all(f"{core}/services", {}, timeout)
         self._until(lambda: not self._left("pods") and not self._left("services"), timeout)
+        self._client.delete_all(f"/apis/discovery.k8s.io/v1/namespaces/{self._namespace}/endpointslices", {}, timeout)
 
     def _left(self, plural: str) -> bool:
         return bool(self._client.request("GET", f"/api/v1/namespaces/{self._namespace}/{plural}?limit=1")["items"])
