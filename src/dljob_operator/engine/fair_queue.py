@@ -6,7 +6,7 @@ So the ten thousand jobs of one tenant delay the only job of another by the jobs
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Container
 from itertools import islice
 from typing import NamedTuple
 
@@ -68,12 +68,24 @@ class FairQueue:
         self._targets[flow.target] -= 1
         return True
 
-    def pop(self) -> tuple[str, Flow]:
-        """Remove and return the first key of the next namespace. Raises KeyError if the queue is empty."""
-        namespace = next(iter(self._namespaces), None)
+    def pop(self, avoided: Container[str] = ()) -> tuple[str, Flow]:
+        """Remove and return the first key of the next namespace that is not `avoided`. Raises KeyError if none is."""
+        namespace = self._next_namespace(avoided)
         if namespace is None:
             raise KeyError("the queue is empty")
         return self._pop_from(namespace)
+
+    @property
+    def namespaces(self) -> Collection[str]:
+        """Those with keys, the next one first."""
+        return self._namespaces.keys()
+
+    def has_namespace_beside(self, others: Container[str]) -> bool:
+        """Whether a namespace that is none of the `others` has keys."""
+        return self._next_namespace(others) is not None
+
+    def _next_namespace(self, avoided: Container[str]) -> str | None:
+        return next((name for name in self._namespaces if name not in avoided), None)
 
     def count(self, target: str) -> int:
         """How many keys of `target` are queued."""

@@ -1,14 +1,16 @@
 """The jobs that are ready for a worker, in three lines: which of them the next worker takes.
 
-Earlier lines come first, but none is passed over for long; within a line the namespaces take turns. The last line never
-occupies all threads, so a small job does not wait for large ones. The queues of both engines use it.
+Earlier lines come first, but none is passed over for long; within a line the namespaces take turns. While a namespace
+has changed jobs, every other take is of the second line, from a namespace that has none: the burst of one tenant does
+not delay the statuses of another. The last line never occupies all threads, so a small job does not wait for large
+ones. The queues of both engines use it.
 """
 
 from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from dljob_operator.engine.fair_queue import FairQueue, Flow
 
@@ -45,6 +47,8 @@ class ReadyLines:
         self._lines = {line: _Queue() for line in Line}
         self._running_continuing: dict[str, int] = {}
         """The thread of each run of a continuing job."""
+        self._took_changed = False
+        """Whether the last take was of changed jobs."""
 
     def __len__(self) -> int:
         return sum(map(len, self._lines.values()))
@@ -70,10 +74,11 @@ class ReadyLines:
 
         Keys are divided among the `takers`, the threads that wait for work, this one included.
         """
-        line = self._next_line()
-        if line is None:
+        following = self._next_line()
+        if following is None:
             return None
-        first, flow = self._lines[line].pop()
+        line, avoided = following
+        first, flow = self._lines[line].pop(avoided)
         keys = [first]
         if may_share(first) and (most := limit(flow.target)) > 1:
             if any(self._lines[earlier] for earlier in Line if earlier < line):
@@ -95,13 +100,24 @@ class ReadyLines:
         del self._running_continuing[key]
         return True
 
-    def _next_line(self) -> Line | None:
-        """The first line with keys, or a later one that was passed over for too long."""
+    def _next_line(self) -> tuple[Line, Collection[str]] | None:
+        """The first line with keys, or a later one that was passed over for too long; and the namespaces to avoid."""
         is_full = len(self._running_continuing) >= self._most_continuing
         waiting = [line for line in Line if self._lines[line] and not (is_full and line is Line.CONTINUING)]
         if not waiting:
             return None
         chosen = next((line for line in reversed(waiting) if self._lines[line].passed_over >= PASSED_OVER), waiting[0])
+        avoided: Collection[str] = ()
+        if chosen is Line.CHANGED and self._is_turn_of_others():
+            chosen, avoided = Line.OWNED, self._lines[Line.CHANGED].namespaces
         for line in waiting:
-            self._lines[line].passed_over = 0 if line is chosen else self._lines[line].passed_over + 1
-        return chosen
+            if line is not chosen:
+                self._lines[line].passed_over += 1
+            elif not avoided:  # otherwise the other keys of the line still wait
+                self._lines[line].passed_over = 0
+        self._took_changed = chosen is Line.CHANGED
+        return chosen, avoided
+
+    def _is_turn_of_others(self) -> bool:
+        """Whether, after a take of changed jobs, an object has changed in a namespace that has no changed job."""
+        return self._took_changed and self._lines[Line.OWNED].has_namespace_beside(self._lines[Line.CHANGED].namespaces)

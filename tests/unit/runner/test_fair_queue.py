@@ -36,6 +36,17 @@ def test_an_empty_queue_has_no_key() -> None:
         FairQueue().pop()
 
 
+def test_a_namespace_can_be_avoided() -> None:
+    queue = _filled("a1", "b1", "b2", "c1")
+    assert list(queue.namespaces) == ["a", "b", "c"]
+    assert queue.pop({"a", "c"})[0] == "b1"
+    assert queue.has_namespace_beside({"a", "c"})
+    assert not queue.has_namespace_beside({"a", "b", "c"})
+    with pytest.raises(KeyError):
+        queue.pop({"a", "b", "c"})
+    assert _drained(queue) == ["a1", "c1", "b2"]
+
+
 def test_a_discarded_key_is_not_taken() -> None:
     queue = _filled("a1", "b1", "b2")
     assert queue.discard("b1")

@@ -8,6 +8,7 @@ from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.ready_lines import FEW, PASSED_OVER, Line, ReadyLines
 
 G, H = Flow("g", "default"), Flow("h", "default")
+OTHER = Flow("g", "other")
 
 
 @pytest.fixture
@@ -26,6 +27,36 @@ def test_earlier_lines_come_first_but_pass_over_none_for_long(lines: ReadyLines)
     taken = [take(lines, most=1) for _ in range(PASSED_OVER + 2)]
     assert taken[PASSED_OVER] == ["owned"]
     assert [keys[0][:7] for keys in taken if keys and keys != ["owned"]] == ["changed"] * (PASSED_OVER + 1)
+
+
+def test_a_burst_of_one_namespace_does_not_delay_the_statuses_of_another(lines: ReadyLines) -> None:
+    for number in range(6):
+        lines.add(f"changed-{number}", G, Line.CHANGED)
+    lines.add("own", G, Line.OWNED)
+    for number in range(4):
+        lines.add(f"other-{number}", OTHER, Line.OWNED)
+    taken = [take(lines, most=1) for _ in range(11)]
+    assert [keys[0] for keys in taken if keys] == [
+        *("changed-0", "other-0", "changed-1", "other-1", "changed-2", "other-2", "changed-3"),
+        "own",  # after four takes from the earlier line, which those of the other namespace do not count as
+        *("changed-4", "other-3", "changed-5"),
+    ]
+
+
+def test_a_changed_job_comes_before_the_statuses_of_other_namespaces(lines: ReadyLines) -> None:
+    for round_ in range(3):
+        for number in range(2):
+            lines.add(f"other-{number}", OTHER, Line.OWNED)
+        lines.add("changed", G, Line.CHANGED)
+        assert [take(lines, most=1) for _ in range(4)] == [["changed"], ["other-0"], ["other-1"], None], round_
+
+
+def test_a_large_job_is_passed_over_by_no_more_takes_where_the_namespaces_alternate(lines: ReadyLines) -> None:
+    for number in range(9):
+        lines.add(f"changed-{number}", G, Line.CHANGED)
+        lines.add(f"other-{number}", OTHER, Line.OWNED)
+    lines.add("large", G, Line.CONTINUING)
+    assert [take(lines, most=1) for _ in range(PASSED_OVER + 1)][PASSED_OVER] == ["large"]
 
 
 def test_a_line_that_was_passed_over_gets_a_small_take(lines: ReadyLines) -> None:
