@@ -26,7 +26,7 @@ from devtools.load.operator import Operator
 from devtools.soak import report, samples
 from devtools.soak.mix import fitting, succeeding
 from devtools.soak.progress import Done
-from devtools.soak.run import Soak, Stalled
+from devtools.soak.run import Soak, Stalled, in_turn
 from devtools.termination import ends_main_thread
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -34,6 +34,7 @@ FOLDER = ROOT / ".build" / "soak"
 TABLE = ROOT / "benchmarks" / "SOAK.md"
 PICTURE = ROOT / "docs" / "soak.svg"
 _NODES = 10
+_NOTHING: tuple[Sequence[Done], Sequence[Done]] = ((), ())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,13 +67,14 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
 
     with prepared(options.output, _NODES) as ground, ground.namespace("soak") as namespace:
         facts = machine.facts(ground.client, ground.nodes)
-        with Operator(ground.kubeconfig, ground.folder) as operator:
+        with Operator(ground.kubeconfig, ground.folder, ["--namespace", namespace]) as operator:
             say("the operator is ready")
             started = time.monotonic()
-            stopped = ""
+            stopped, compared = "", _NOTHING
             with Soak(ground, operator, namespace, options.interval, say) as soak:
                 try:
                     soak.run(options.jobs, fitting(ground.kinds), options.in_flight, options.limit)
+                    compared = _beside_a_new_process(ground, soak, options, say)
                 except (KeyboardInterrupt, SystemExit):
                     stopped = "interrupted"
                 except (Stalled, PeerFailed) as error:
@@ -83,18 +85,10 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
             except (KeyboardInterrupt, SystemExit):
                 stopped = stopped or "interrupted"  # what was measured is written all the same
             logged = [f"{what}: {line}" for what, line in Log(operator.log).unexpected()]
-        new: Sequence[Done] = []
-        if not stopped:
-            try:
-                new = _new_process(ground, namespace, options, say)
-            except (KeyboardInterrupt, SystemExit):
-                stopped = "interrupted"
-            except (Stalled, PeerFailed) as error:
-                stopped = f"with a new process: {error}"
     done = soak.progress.done
     rows = samples.rows(soak.samples, done)
-    if new:
-        rows += [samples.alone_row(*soak.alone), samples.aged_row(new, soak.alone[1])]
+    if not stopped:
+        rows += [samples.alone_row(*soak.alone), samples.aged_row(*compared)]
     return {
         "facts": facts,
         "summary": {
@@ -108,20 +102,27 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _new_process(
-    ground: Ground, namespace: str, options: argparse.Namespace, say: Callable[[str], None]
-) -> Sequence[Done]:
-    """Jobs that run one by one with a new process of the operator, after as many that warm it up.
+def _beside_a_new_process(
+    ground: Ground, aged: Soak, options: argparse.Namespace, say: Callable[[str], None]
+) -> tuple[Sequence[Done], Sequence[Done]]:
+    """Jobs that run one by one with a new process of the operator, warm, in turn with the ``aged`` one: its jobs, and
+    those of the aged one. Each process has its own namespace.
 
-    The cluster is the same as before, with all that the run has left in the API server's memory and in etcd.
+    The cluster is the same for both, with all that the run has left in the API server's memory and in etcd.
     """
     kinds, count = fitting(ground.kinds), samples.alone(options.jobs)
-    with Operator(ground.kubeconfig, ground.folder) as operator:
+    folder = ground.folder / "new"
+    folder.mkdir(exist_ok=True)
+    with (
+        aged.resting(),
+        ground.namespace("soak-new") as namespace,
+        Operator(ground.kubeconfig, folder, ["--namespace", namespace]) as operator,
+        Soak(ground, operator, namespace, options.interval, say) as new,
+    ):
         say("a new process of the operator is ready")
-        with Soak(ground, operator, namespace, options.interval, say) as soak:
-            for number in (3, 4):
-                found = soak.run_alone(succeeding(kinds, number * options.jobs, ground.nodes), count, options.limit)
-            return found
+        new.run_alone(succeeding(kinds, 3 * options.jobs, ground.nodes), count, options.limit)
+        of_new, of_aged = in_turn((new, aged), succeeding(kinds, 4 * options.jobs, ground.nodes), count, options.limit)
+        return of_new, of_aged
 
 
 def _write(measured: dict[str, Any], options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from bench.client import MERGE, Refused
@@ -125,15 +125,28 @@ class Soak:
 
     def run_alone(self, jobs: Iterator[SoakJob], count: int, limit: float) -> Sequence[Done]:
         """Run ``count`` of the ``jobs`` one by one."""
-        began, before = time.monotonic(), len(self.progress.alone)
-        self._is_alone = True
-        for job in itertools.islice(jobs, count):
-            self.progress.begin(job, time.monotonic(), alone=True)
-            self._create(job)
-            self._wait_for_all(limit)
-        self._is_alone = False
-        self.alone_seconds += time.monotonic() - began
+        before = len(self.progress.alone)
+        with self.resting():
+            for job in itertools.islice(jobs, count):
+                self.run_one(job, limit)
         return self.progress.alone[before:]
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """No samples meanwhile: at most one job runs, and would wait while the use of memory is read."""
+        began = time.monotonic()
+        self._is_alone = True
+        try:
+            yield
+        finally:
+            self._is_alone = False
+            self.alone_seconds += time.monotonic() - began
+
+    def run_one(self, job: SoakJob, limit: float) -> None:
+        """Run the ``job`` to its end."""
+        self.progress.begin(job, time.monotonic(), alone=True)
+        self._create(job)
+        self._wait_for_all(limit)
 
     def _wait_for_all(self, limit: float) -> None:
         while left := len(self.progress.in_flight):
@@ -230,8 +243,19 @@ class Soak:
 
     def _sample(self) -> None:
         seconds = time.monotonic() - self._began
-        if not self._is_alone:  # to read the use of memory takes time that such a job would wait for
+        if not self._is_alone:
             use, queue = use_of(self._operator.pid), self._operator.gauge(QUEUE)
             self.samples.append(sample(seconds, len(self.progress.done), use, queue, os.getloadavg()[0]))
         if problem := self._operator.problem():
             self.problems.append(f"after {seconds:.0f} s: {problem}")
+
+
+def in_turn(runs: tuple[Soak, Soak], jobs: Iterator[SoakJob], count: int, limit: float) -> list[Sequence[Done]]:
+    """Run ``count`` of the ``jobs`` one by one in each of the ``runs``: each job in both, first in the one and then in
+    the other. So what disturbs the machine for seconds or minutes disturbs both.
+    """
+    before = [len(one.progress.alone) for one in runs]
+    for number, job in enumerate(itertools.islice(jobs, count)):
+        for one in runs if number % 2 else reversed(runs):
+            one.run_one(job, limit)
+    return [one.progress.alone[start:] for one, start in zip(runs, before, strict=True)]

@@ -72,7 +72,7 @@ def alone_row(first: Sequence[Done], last: Sequence[Done]) -> Row:
 
 
 def aged_row(new: Sequence[Done], last: Sequence[Done]) -> Row:
-    """The jobs that ran one by one with a new process of the operator on the same cluster, and with the one before."""
+    """The jobs of a new process of the operator and of the aged one, on the same cluster and in turn."""
     return Row(AGED, _pods(new, 0.5), _pods(last, 0.5), SECONDS)
 
 
