@@ -34,7 +34,6 @@ FOLDER = ROOT / ".build" / "soak"
 TABLE = ROOT / "benchmarks" / "SOAK.md"
 PICTURE = ROOT / "docs" / "soak.svg"
 _NODES = 10
-_NOTHING: tuple[Sequence[Done], Sequence[Done]] = ((), ())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -70,7 +69,8 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
         with Operator(ground.kubeconfig, ground.folder, ["--namespace", namespace]) as operator:
             say("the operator is ready")
             started = time.monotonic()
-            stopped, compared = "", _NOTHING
+            stopped = ""
+            compared: tuple[Sequence[Done], Sequence[Done]] | None = None
             with Soak(ground, operator, namespace, options.interval, say) as soak:
                 try:
                     soak.run(options.jobs, fitting(ground.kinds), options.in_flight, options.limit)
@@ -87,7 +87,7 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
             logged = [f"{what}: {line}" for what, line in Log(operator.log).unexpected()]
     done = soak.progress.done
     rows = samples.rows(soak.samples, done)
-    if not stopped:
+    if compared is not None:
         rows += [samples.alone_row(*soak.alone), samples.aged_row(*compared)]
     return {
         "facts": facts,
