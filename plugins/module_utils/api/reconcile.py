@@ -189,13 +189,13 @@ def is_cache_behind(context: Context, parsed: Parsed, observed: Observed) -> boo
 
 
 def still_run(context: Context, parsed: Parsed, uids: Collection[str]) -> bool:
-    """Whether the API server has the pods of these uids and shows an end of none of them."""
+    """Whether the API server has active pods of these uids, and shows an end of none of them."""
     if not context.reader.has_watch:
         return True  # the reconcile has just read them
     pods = context.reader.pods(parsed.owner)
     found = (pod for pod in pods if pod["metadata"]["uid"] in uids)
     states = build_observed_state(parsed.owner, parsed.framework.container, found, []).pods
-    return len(states) == len(uids) and all(state.ended is None for state in states)
+    return len(states) == len(uids) and all(state.is_active and state.ended is None for state in states)
 
 
 def may_have_changed(context: Context, parsed: Parsed) -> bool:

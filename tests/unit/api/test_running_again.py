@@ -56,6 +56,7 @@ def test_a_pod_that_runs_at_the_api_server_too_is_deleted() -> None:
     "present",
     [
         pytest.param([RUNNING[0], SECOND.exited(0).resource()], id="one has ended"),
+        pytest.param([RUNNING[0], SECOND.refused_by_node("Evicted").resource()], id="one was evicted"),
         pytest.param([RUNNING[0]], id="one is gone"),
         pytest.param([RUNNING[0], REPLACED.resource()], id="replaced"),
     ],
