@@ -19,13 +19,12 @@ from devtools.cluster.errors import ClusterError
 from devtools.cluster.settings import settings_from
 from devtools.load.kinds import JobKind, read_kinds, stored
 
-OWNED = (
-    "/api/v1/namespaces/{}/pods",
-    "/api/v1/namespaces/{}/services",
-    "/api/v1/namespaces/{}/configmaps",
-    "/apis/apps/v1/namespaces/{}/deployments",
-)
-"""The collections of what jobs own, as paths with a place for the namespace."""
+PODS = "/api/v1/namespaces/{}/pods"
+MANY = (PODS, "/api/v1/namespaces/{}/services", "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices")
+"""The collections of what jobs own that outgrow the garbage collector, which deletes 20 objects a second, as paths with
+a place for the namespace. The EndpointSlices are the Services', of which they have the labels."""
+OWNED = (*MANY, "/api/v1/namespaces/{}/configmaps", "/apis/apps/v1/namespaces/{}/deployments")
+"""The collections of what jobs own, in the same form."""
 OF_THE_CLUSTER = ("kube-root-ca.crt",)
 """Names of objects that Kubernetes puts into every namespace."""
 _PAUSE = 0.2
@@ -129,19 +128,18 @@ def delete_jobs(ground: Ground, namespace: str) -> None:
 
 
 def clear(ground: Ground, namespace: str, timeout: float) -> None:
-    """Delete all jobs, and help the garbage collector, which deletes 20 objects a second, with their pods and Services.
+    """Delete all jobs, and help the garbage collector with ``MANY``.
 
     Raises TimeoutError with the names of what is left.
     """
     delete_jobs(ground, namespace)
     deadline = time.monotonic() + timeout
-    core = f"/api/v1/namespaces/{namespace}"
     while remaining := left(ground, namespace):
         if time.monotonic() > deadline:
             shown = ", ".join(remaining[:10])
             raise TimeoutError(f"{len(remaining)} objects are left after {timeout:.0f} s: {shown}")
-        if any(name.startswith("pods/") for name in remaining):
-            ground.client.raw("DELETE", f"{core}/pods", {"gracePeriodSeconds": 0})
-        if any(name.startswith("services/") for name in remaining):
-            ground.client.raw("DELETE", f"{core}/services", {})
+        plurals = {name.partition("/")[0] for name in remaining}
+        for collection in MANY:
+            if collection.rpartition("/")[2] in plurals:
+                ground.client.raw("DELETE", collection.format(namespace), {"gracePeriodSeconds": 0})
         time.sleep(_PAUSE)

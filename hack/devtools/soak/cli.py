@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,13 @@ from bench.client import Refused
 from bench.peers.base import PeerFailed
 
 from devtools.cluster.errors import ClusterError
-from devtools.load.ground import Ground, clear, prepared
+from devtools.load.ground import clear, prepared
 from devtools.load.log import Log
 from devtools.load.operator import Operator
 from devtools.soak import report, samples
-from devtools.soak.mix import fitting, succeeding
-from devtools.soak.progress import Done
-from devtools.soak.run import Soak, Stalled, in_turn
+from devtools.soak.in_turn import Compared, with_a_young_process
+from devtools.soak.mix import fitting
+from devtools.soak.run import Soak, Stalled
 from devtools.termination import ends_main_thread
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -39,8 +39,7 @@ _NODES = 10
 def main(argv: Sequence[str] | None = None) -> int:
     """0 if all jobs ended as they should and nothing has grown by more than its limit, else 1.
 
-    Where the machine was busier at one end of the run than at the other, the latencies have no limit, and the report
-    says so. An interrupted run writes what it has measured.
+    An interrupted run writes what it has measured.
     """
     options = _parser().parse_args(argv)
     data = options.output / "soak.json"
@@ -70,16 +69,16 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
             say("the operator is ready")
             started = time.monotonic()
             stopped = ""
-            compared: tuple[Sequence[Done], Sequence[Done]] | None = None
+            compared: Compared | None = None
             with Soak(ground, operator, namespace, options.interval, say) as soak:
                 try:
                     soak.run(options.jobs, fitting(ground.kinds), options.in_flight, options.limit)
-                    compared = _beside_a_new_process(ground, soak, options, say)
+                    compared = with_a_young_process(ground, soak, options.jobs, options.in_flight, options.limit, say)
                 except (KeyboardInterrupt, SystemExit):
                     stopped = "interrupted"
                 except (Stalled, PeerFailed) as error:
                     stopped = str(error)
-            seconds = time.monotonic() - started - soak.alone_seconds
+            seconds = time.monotonic() - started - soak.resting_seconds
             try:
                 clear(ground, namespace, 300)
             except (KeyboardInterrupt, SystemExit):
@@ -87,48 +86,29 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
             logged = [f"{what}: {line}" for what, line in Log(operator.log).unexpected()]
     done = soak.progress.done
     rows = samples.rows(soak.samples, done)
+    found = {"wrong": soak.progress.wrong, "problems": soak.problems, "errors": soak.errors, "logged": logged}
+    in_turn: list[samples.Row] = []
     if compared is not None:
-        rows += [samples.alone_row(*soak.alone), samples.aged_row(*compared)]
+        first, last = soak.alone
+        rows.append(samples.alone_row(first, last))
+        in_turn = samples.in_turn_rows(compared.many, compared.single)
+        found = {name: [*several, *getattr(compared, name)] for name, several in found.items()}
     return {
         "facts": facts,
         "summary": {
             "jobs": len(done), "wanted": options.jobs, "stopped": stopped, "seconds": seconds,
-            "rate": len(done) / seconds, "in_flight": options.in_flight, "lives": soak.progress.lives,
-            "wrong": soak.progress.wrong, "problems": soak.problems, "errors": soak.errors,
-            "logged": logged,
+            "rate": len(done) / seconds, "in_flight": options.in_flight, "lives": soak.progress.lives, **found,
         },
         "rows": [asdict(row) for row in rows],
+        "in_turn": [asdict(row) for row in in_turn],
         "series": samples.series(soak.samples, done),
     }  # fmt: skip
 
 
-def _beside_a_new_process(
-    ground: Ground, aged: Soak, options: argparse.Namespace, say: Callable[[str], None]
-) -> tuple[Sequence[Done], Sequence[Done]]:
-    """Jobs that run one by one with a new process of the operator, warm, in turn with the ``aged`` one: its jobs, and
-    those of the aged one. Each process has its own namespace.
-
-    The cluster is the same for both, with all that the run has left in the API server's memory and in etcd.
-    """
-    kinds, count = fitting(ground.kinds), samples.alone(options.jobs)
-    folder = ground.folder / "new"
-    folder.mkdir(exist_ok=True)
-    with (
-        aged.resting(),
-        ground.namespace("soak-new") as namespace,
-        Operator(ground.kubeconfig, folder, ["--namespace", namespace]) as operator,
-        Soak(ground, operator, namespace, options.interval, say) as new,
-    ):
-        say("a new process of the operator is ready")
-        new.run_alone(succeeding(kinds, 3 * options.jobs, ground.nodes), count, options.limit)
-        of_new, of_aged = in_turn((new, aged), succeeding(kinds, 4 * options.jobs, ground.nodes), count, options.limit)
-        return of_new, of_aged
-
-
 def _write(measured: dict[str, Any], options: argparse.Namespace) -> int:
     summary = measured["summary"]
-    rows = [samples.Row(**row) for row in measured["rows"]]
-    text = report.document(rows, summary, measured["facts"])
+    rows, in_turn = ([samples.Row(**row) for row in measured[name]] for name in ("rows", "in_turn"))
+    text = report.document(rows, in_turn, summary, measured["facts"])
     options.table.write_text(text)
     report.draw(measured["series"], options.picture)
     print(text)
@@ -139,9 +119,9 @@ def _write(measured: dict[str, Any], options: argparse.Namespace) -> int:
         print(
             f"soak: stopped after {summary['jobs']} of {summary['wanted']} jobs: {summary['stopped']}", file=sys.stderr
         )
-    grown = report.grown(rows)
-    for name in grown:
-        print(f"soak: has grown by more than its limit: {name}", file=sys.stderr)
+    grown = [row for row in (*rows, *in_turn) if row.has_grown]
+    for row in grown:
+        print(f"soak: has grown by more than its limit: {row.name}", file=sys.stderr)
     return 1 if grown or summary["stopped"] or any(summary[name] for name in ("wrong", "problems", "logged")) else 0
 
 

@@ -37,25 +37,25 @@ class _Flight:
     state: str = ""
     resumed: bool = False
     deleted: bool = False
-    alone: bool = False
+    apart: bool = False
 
 
 @dataclass
 class Progress:
-    """``wrong`` are the jobs that ended otherwise than expected. ``alone`` are those that were begun so; they are not
-    in ``done``."""
+    """``wrong`` are the jobs that ended otherwise than expected. ``apart`` are those that were begun so, while the
+    operator was not sampled; they are not in ``done``."""
 
     done: list[Done] = field(default_factory=list)
-    alone: list[Done] = field(default_factory=list)
+    apart: list[Done] = field(default_factory=list)
     lives: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     _flights: dict[str, _Flight] = field(default_factory=dict)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def begin(self, job: SoakJob, now: float, alone: bool = False) -> None:
+    def begin(self, job: SoakJob, now: float, apart: bool = False) -> None:
         """Before the job is created. ``now`` is on the monotonic clock, as all times here."""
         with self._changed:
-            self._flights[job.name] = _Flight(job, now, alone=alone)
+            self._flights[job.name] = _Flight(job, now, apart=apart)
 
     def wait_below(self, limit: int, timeout: float) -> bool:
         """Wait until fewer than ``limit`` jobs are in flight; False after ``timeout`` seconds without that."""
@@ -107,8 +107,8 @@ class Progress:
             job = flight.job
             if flight.state != job.expected:
                 self.wrong.append(f"{name} ({job.kind.title}, {job.life.value}): {flight.state or 'no end'}")
-            done = self.alone if flight.alone else self.done
-            if not flight.alone:
+            done = self.apart if flight.apart else self.done
+            if not flight.apart:
                 self.lives[job.life.value] += 1
             done.append(
                 Done(

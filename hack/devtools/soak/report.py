@@ -8,19 +8,14 @@ from typing import Any
 
 from bench import plots
 
-from devtools.soak.samples import LOAD, QUEUE, SECONDS, Row, window
+from devtools.soak.samples import SECONDS, Row, window
 
-TARGET = 0.05
-TAIL_TARGET = 0.5
-"""For the p99 of a latency, the tenth highest of 1,000: its ratio has differed from that of the p50 by up to 30 %."""
-STEADY = 1.5
-"""How many times as high the load average may be in one window as in the other, if their latencies are compared."""
 POINTS = 150
 """Most points of a curve: more are not seen at the plot's size, and the collection carries the file."""
 
 
-def document(rows: Sequence[Row], summary: Mapping[str, Any], facts: Mapping[str, str]) -> str:
-    """SOAK.md. ``summary`` has what cli.summary returns."""
+def document(rows: Sequence[Row], in_turn: Sequence[Row], summary: Mapping[str, Any], facts: Mapping[str, str]) -> str:
+    """SOAK.md: the ``rows`` of the run, and those of both processes ``in_turn``. ``summary`` is as cli writes it."""
     jobs, size = summary["jobs"], window(summary["jobs"])
     lives = ", ".join(f"{count:,} {life}" for life, count in sorted(summary["lives"].items()))
     lines = [
@@ -37,15 +32,18 @@ def document(rows: Sequence[Row], summary: Mapping[str, Any], facts: Mapping[str
         f"- failures of the probes: {len(summary['problems'])}",
         f"- errors in the operator's log: {len(summary['logged'])}",
         *([f"- stopped early: {summary['stopped']}"] if summary["stopped"] else ()),
-        f"- {comparison(rows)}",
         "",
         f"The first column is the median from job {size:,} to job {2 * size:,}, the second that of the last {size:,}.",
-        "After each of them some jobs ran one by one, and at last some with this process in turn with a new one on the",
-        "same cluster: of the last row the first column is the new one, and the ratio what the operator's age costs.",
+        "After each of them some jobs ran one by one. Their latencies have no limit of growth, since the machine's",
+        "speed differs by more than that from one quarter of an hour to the next; those of the next table have.",
         "",
-        "| | after the first jobs | at the end | ratio |",
-        "| --- | --- | --- | --- |",
-        *(_line(row) for row in rows),
+        *_table("after the first jobs", "at the end", rows),
+        "",
+        f"At the end this process ran in turn with a young one, which had run {size:,} jobs before, each in its own",
+        "namespace of the same cluster: many jobs in eight turns each, then some one by one. The ratio is what the age",
+        "of the operator costs.",
+        "",
+        *(_table("the young process", "this process", in_turn) if in_turn else ["It stopped before."]),
         "",
         "![memory, descriptors and latency by number of jobs](../docs/soak.svg)",
         "",
@@ -53,45 +51,16 @@ def document(rows: Sequence[Row], summary: Mapping[str, Any], facts: Mapping[str
     return "\n".join(lines)
 
 
+def _table(first: str, last: str, rows: Sequence[Row]) -> list[str]:
+    return [f"| | {first} | {last} | ratio | limit |", "| --- | --- | --- | --- | --- |", *map(_line, rows)]
+
+
 def _line(row: Row) -> str:
     unit = f" {row.unit}" if row.unit else ""
     shown = ".3f" if row.unit == SECONDS else ".1f" if row.unit else "g"
-    return f"| {row.name} | {row.first:{shown}}{unit} | {row.last:{shown}}{unit} | {row.ratio:.2f} |"
-
-
-def grown(rows: Sequence[Row]) -> list[str]:
-    """The names of the quantities that have grown by more than their limit; without latencies that do not compare."""
-    steady = is_steady(rows)
-    return [
-        row.name
-        for row in rows
-        if row.name not in (QUEUE, LOAD) and (steady or row.unit != SECONDS) and row.ratio > 1 + _limit(row)
-    ]
-
-
-def _limit(row: Row) -> float:
-    return TAIL_TARGET if row.unit == SECONDS and row.name.endswith("p99") else TARGET
-
-
-def is_steady(rows: Sequence[Row]) -> bool:
-    """Whether the machine was about as busy in both windows, so that their latencies can be compared."""
-    load = _load(rows)
-    return load is not None and 1 / STEADY <= load.ratio <= STEADY
-
-
-def _load(rows: Sequence[Row]) -> Row | None:
-    return next((row for row in rows if row.name == LOAD), None)
-
-
-def comparison(rows: Sequence[Row]) -> str:
-    """Whether the latencies of the windows are compared, and why."""
-    load = _load(rows)
-    if load is None:
-        return "**the latencies are not comparable**: the load average was not recorded"
-    about = f"the load average was {load.first:.2f} after the first jobs and {load.last:.2f} at the end"
-    if is_steady(rows):
-        return f"limits of growth: {TARGET:.0%}, and {TAIL_TARGET:.0%} for a p99; {about}"
-    return f"**the latencies are not comparable**: {about}, more than {STEADY:g} times as high in one as in the other"
+    limit = "" if row.limit is None else f"{1 + row.limit:.2f}"
+    ratio = f"**{row.ratio:.2f}**" if row.has_grown else f"{row.ratio:.2f}"
+    return f"| {row.name} | {row.first:{shown}}{unit} | {row.last:{shown}}{unit} | {ratio} | {limit} |"
 
 
 def thinned(values: Sequence[float]) -> Sequence[float]:

@@ -6,7 +6,7 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from bench.client import MERGE, Refused
 
 from devtools.load.containers import end_pod
-from devtools.load.ground import Ground
+from devtools.load.ground import MANY, PODS, Ground
 from devtools.load.kinds import JobKind, stored
 from devtools.load.operator import QUEUE, Operator
 from devtools.load.resources import use_of
@@ -26,8 +26,6 @@ from devtools.soak.samples import Sample, alone, sample, window
 
 _WIDTH = 16
 """Threads for the harness's requests: on a busy machine one takes half a second, and a job needs about eight."""
-_PODS = "/api/v1/namespaces/{}/pods"
-_OWNED = (_PODS, "/api/v1/namespaces/{}/services", "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices")
 _RIGHTS = (
     "/api/v1/namespaces/{}/serviceaccounts",
     "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
@@ -40,11 +38,8 @@ _SAID = 30.0
 
 
 def owned_collections(kind: str) -> tuple[str, ...]:
-    """The collections of a job's objects that the harness deletes, as paths with a place for the namespace.
-
-    The EndpointSlices are the Services' own: the control plane gives them the Services' labels.
-    """
-    return (*_OWNED, *(_RIGHTS if kind == "MPIJob" else ()))
+    """The collections of a job's objects that the harness deletes, as paths with a place for the namespace."""
+    return (*MANY, *(_RIGHTS if kind == "MPIJob" else ()))
 
 
 class Stalled(Exception):
@@ -78,15 +73,15 @@ class Soak:
         self.samples: list[Sample] = []
         self.alone: list[Sequence[Done]] = []
         """Of the two times when jobs run one by one."""
-        self.alone_seconds = 0.0
-        """The length of these times, of which there are no samples."""
-        self._is_alone = False
+        self.resting_seconds = 0.0
+        """The length of the times without samples."""
+        self._rests = False
         self.problems: list[str] = []
         """What the operator's probes reported."""
         self.errors: list[str] = []
 
     def __enter__(self) -> Soak:
-        watches = [(_PODS.format(self._namespace), self._pod)]
+        watches = [(PODS.format(self._namespace), self._pod)]
         watches += [(kind.collection(self._namespace), self._job) for kind in stored(self._ground.kinds)]
         self._stack.callback(self._pool.shutdown, wait=True, cancel_futures=True)
         for path, take in watches:
@@ -106,51 +101,38 @@ class Soak:
         Raises Stalled where nothing ends for ``limit`` seconds.
         """
         self._sampler.start()
-        count = alone(jobs)
-        nodes = self._ground.nodes
-        for number in range(jobs):
-            if number == 2 * window(jobs):
-                self._wait_for_all(limit)
-                self.alone.append(self.run_alone(succeeding(kinds, jobs, nodes), count, limit))
+        first = min(2 * window(jobs), jobs)
+        for turn, numbers in enumerate((range(first), range(first, jobs)), start=1):
+            self.run_many((job_of(kinds, number, self._ground.nodes) for number in numbers), in_flight, limit)
+            self._sample()
+            single = itertools.islice(succeeding(kinds, turn * jobs, self._ground.nodes), alone(jobs))
+            with self.resting():
+                self.alone.append(self.run_many(single, 1, limit, apart=True))
+
+    def run_many(self, jobs: Iterable[SoakJob], in_flight: int, limit: float, apart: bool = False) -> Sequence[Done]:
+        """Run the ``jobs`` to their ends, at most ``in_flight`` at a time; returns those that were run ``apart``."""
+        before = len(self.progress.apart)
+        for count, job in enumerate(jobs):
             self._wait_below(in_flight, limit)
-            job = job_of(kinds, number, nodes)
-            self.progress.begin(job, time.monotonic())
+            self.progress.begin(job, time.monotonic(), apart)
             self._pool.submit(self._guarded, self._create, job)
-            if number % 200 == 0:
+            if count % 200 == 0:
                 self._check_watches()
                 self._operator.check()
-        self._wait_for_all(limit)
-        self._sample()
-        self.alone.append(self.run_alone(succeeding(kinds, 2 * jobs, nodes), count, limit))
-
-    def run_alone(self, jobs: Iterator[SoakJob], count: int, limit: float) -> Sequence[Done]:
-        """Run ``count`` of the ``jobs`` one by one."""
-        before = len(self.progress.alone)
-        with self.resting():
-            for job in itertools.islice(jobs, count):
-                self.run_one(job, limit)
-        return self.progress.alone[before:]
+        while left := len(self.progress.in_flight):
+            self._wait_below(left, limit)
+        return self.progress.apart[before:]
 
     @contextmanager
     def resting(self) -> Iterator[None]:
-        """No samples meanwhile: at most one job runs, and would wait while the use of memory is read."""
+        """No samples meanwhile: a job that runs alone would wait while the use of memory is read."""
         began = time.monotonic()
-        self._is_alone = True
+        self._rests = True
         try:
             yield
         finally:
-            self._is_alone = False
-            self.alone_seconds += time.monotonic() - began
-
-    def run_one(self, job: SoakJob, limit: float) -> None:
-        """Run the ``job`` to its end."""
-        self.progress.begin(job, time.monotonic(), alone=True)
-        self._create(job)
-        self._wait_for_all(limit)
-
-    def _wait_for_all(self, limit: float) -> None:
-        while left := len(self.progress.in_flight):
-            self._wait_below(left, limit)
+            self._rests = False
+            self.resting_seconds += time.monotonic() - began
 
     def _wait_below(self, count: int, limit: float) -> None:
         if not self.progress.wait_below(count, limit):
@@ -243,19 +225,8 @@ class Soak:
 
     def _sample(self) -> None:
         seconds = time.monotonic() - self._began
-        if not self._is_alone:
+        if not self._rests:
             use, queue = use_of(self._operator.pid), self._operator.gauge(QUEUE)
             self.samples.append(sample(seconds, len(self.progress.done), use, queue, os.getloadavg()[0]))
         if problem := self._operator.problem():
             self.problems.append(f"after {seconds:.0f} s: {problem}")
-
-
-def in_turn(runs: tuple[Soak, Soak], jobs: Iterator[SoakJob], count: int, limit: float) -> list[Sequence[Done]]:
-    """Run ``count`` of the ``jobs`` one by one in each of the ``runs``: each job in both, first in the one and then in
-    the other. So what disturbs the machine for seconds or minutes disturbs both.
-    """
-    before = [len(one.progress.alone) for one in runs]
-    for number, job in enumerate(itertools.islice(jobs, count)):
-        for one in runs if number % 2 else reversed(runs):
-            one.run_one(job, limit)
-    return [one.progress.alone[start:] for one, start in zip(runs, before, strict=True)]

@@ -22,8 +22,13 @@ QUEUE, LOAD = "jobs in the queue", "load average"
 """Rows about the circumstances of a run."""
 SECONDS = "s"
 """The unit of the latencies."""
-AGED = "first pod of a job alone, p50, beside that with a new process"
+LIMIT = 0.05
+TAIL_LIMIT = 0.5
+"""For the p99 of a latency, the tenth highest of 1,000: its ratio has differed from that of the p50 by up to 30 %."""
 _MIB = 2**20
+
+Pair = tuple[Sequence[Done], Sequence[Done]]
+"""The jobs of a young process of the operator, and those of the aged one."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +57,14 @@ def sample(seconds: float, jobs: int, use: Use, queue: float, load: float) -> Sa
 
 @dataclass(frozen=True)
 class Row:
-    """The value of one quantity in both windows."""
+    """The value of one quantity after the first jobs and at the end. It may grow by the share ``limit``; None for one
+    that is only reported."""
 
     name: str
     first: float
     last: float
     unit: str = ""
+    limit: float | None = LIMIT
 
     @property
     def ratio(self) -> float:
@@ -65,15 +72,20 @@ class Row:
             return self.last / self.first
         return math.inf if self.last else 1.0
 
+    @property
+    def has_grown(self) -> bool:
+        """By more than its limit."""
+        return self.limit is not None and self.ratio > 1 + self.limit
 
-def alone_row(first: Sequence[Done], last: Sequence[Done]) -> Row:
-    """The jobs that ran one by one after the first window, and at the end."""
-    return Row("first pod of a job alone, p50", _pods(first, 0.5), _pods(last, 0.5), SECONDS)
+
+def alone_row(first: Sequence[Done], last: Sequence[Done], limit: float | None = None) -> Row:
+    """Jobs that ran one by one."""
+    return Row("first pod of a job alone, p50", _pods(first, 0.5), _pods(last, 0.5), SECONDS, limit)
 
 
-def aged_row(new: Sequence[Done], last: Sequence[Done]) -> Row:
-    """The jobs of a new process of the operator and of the aged one, on the same cluster and in turn."""
-    return Row(AGED, _pods(new, 0.5), _pods(last, 0.5), SECONDS)
+def in_turn_rows(many: Pair, single: Pair) -> list[Row]:
+    """The latencies of both processes, which ran ``many`` jobs at a time and ``single`` ones in turn."""
+    return [*_latencies(*many, LIMIT, TAIL_LIMIT), alone_row(*single, LIMIT)]
 
 
 def alone(jobs: int) -> int:
@@ -88,6 +100,8 @@ def window(jobs: int) -> int:
 
 def rows(samples: Sequence[Sample], done: Sequence[Done]) -> list[Row]:
     """The medians of the windows after the first jobs and at the end, and the latencies of the jobs in them.
+
+    These latencies have no limit: the windows are so far apart that the machine's speed differs more.
 
     Raises ValueError where a window has no sample.
     """
@@ -111,13 +125,17 @@ def rows(samples: Sequence[Sample], done: Sequence[Done]) -> list[Row]:
         Row("file descriptors", *median("descriptors")),
         Row("processes", *median("processes")),
         Row("threads", *median("threads")),
-        Row(QUEUE, *median("queue")),
-        Row(LOAD, *median("load")),
+        Row(QUEUE, *median("queue"), limit=None),
+        Row(LOAD, *median("load"), limit=None),
     ]
-    early, late = done[size : 2 * size], done[-size:]
-    for share, name in ((0.5, "p50"), (0.99, "p99")):
-        found.append(Row(f"first pod, {name}", _pods(early, share), _pods(late, share), SECONDS))
-        found.append(Row(f"Succeeded, {name}", _ends(early, share), _ends(late, share), SECONDS))
+    return [*found, *_latencies(done[size : 2 * size], done[-size:], None, None)]
+
+
+def _latencies(first: Sequence[Done], last: Sequence[Done], limit: float | None, tail_limit: float | None) -> list[Row]:
+    found = []
+    for share, name, highest in ((0.5, "p50", limit), (0.99, "p99", tail_limit)):
+        found.append(Row(f"first pod, {name}", _pods(first, share), _pods(last, share), SECONDS, highest))
+        found.append(Row(f"Succeeded, {name}", _ends(first, share), _ends(last, share), SECONDS, highest))
     return found
 
 

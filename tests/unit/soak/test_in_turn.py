@@ -1,27 +1,28 @@
-"""Jobs that run with two processes in turn."""
+"""Jobs that two processes run in turn."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
-from devtools.soak.run import in_turn
+from devtools.soak.in_turn import in_turn
 
 
 class Run:
-    """Stands in for a Soak; it has run one job before."""
+    """Stands in for a Soak."""
 
     def __init__(self, name: str, order: list[str]) -> None:
-        self.progress = SimpleNamespace(alone=["earlier"])
         self._name, self._order = name, order
 
-    def run_one(self, job: Any, limit: float) -> None:
-        self._order.append(f"{self._name}{job}")
-        self.progress.alone.append(job)
+    def run_many(self, jobs: Any, in_flight: int, limit: float, apart: bool) -> list[str]:
+        assert (in_flight, limit, apart) == (40, 60.0, True)
+        self._order.append(f"{self._name} {jobs}")
+        return [f"{self._name}{job}" for job in jobs]
 
 
-def test_each_job_runs_in_both_and_neither_is_always_the_first() -> None:
+def test_each_block_runs_in_both_and_neither_is_always_the_first() -> None:
     order: list[str] = []
-    runs: Any = (Run("new ", order), Run("aged ", order))
-    assert in_turn(runs, iter(range(9)), 3, 60.0) == [[0, 1, 2], [0, 1, 2]]  # type: ignore[arg-type]
-    assert order == ["aged 0", "new 0", "new 1", "aged 1", "aged 2", "new 2"]
+    runs: Any = (Run("young", order), Run("aged", order))
+    blocks: Any = iter(["ab", "c", "d"])
+    young, aged = in_turn(runs, blocks, 40, 60.0)
+    assert (young, aged) == (["younga", "youngb", "youngc", "youngd"], ["ageda", "agedb", "agedc", "agedd"])
+    assert order == ["aged ab", "young ab", "young c", "aged c", "aged d", "young d"]

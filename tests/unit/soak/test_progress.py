@@ -76,13 +76,13 @@ def test_a_job_to_be_deleted_is_deleted_while_it_runs() -> None:
     assert progress.done[0].ended is None
 
 
-def test_a_job_that_runs_alone_is_no_job_of_the_load() -> None:
+def test_a_job_that_runs_apart_is_no_job_of_the_load() -> None:
     progress = Progress()
-    progress.begin(of(Life.SUCCESS, expires=True), 10.0, alone=True)
+    progress.begin(of(Life.SUCCESS, expires=True), 10.0, apart=True)
     name = progress.in_flight[0]
     progress.pod_appeared(name, 10.25)
     progress.job_gone(name, state("Succeeded"), 11.0)
-    assert ([one.first_pod for one in progress.alone], progress.done, dict(progress.lives)) == ([0.25], [], {})
+    assert ([one.first_pod for one in progress.apart], progress.done, dict(progress.lives)) == ([0.25], [], {})
 
 
 def test_another_end_than_expected_is_recorded() -> None:

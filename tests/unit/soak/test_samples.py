@@ -11,7 +11,7 @@ from devtools.load.resources import ProcessUse, Use
 from devtools.soak import report
 from devtools.soak.mix import Life
 from devtools.soak.progress import Done
-from devtools.soak.samples import AGED, Row, Sample, aged_row, alone_row, rows, sample, series, window
+from devtools.soak.samples import LIMIT, TAIL_LIMIT, Row, Sample, alone_row, in_turn_rows, rows, sample, series, window
 
 MIB = 2**20
 
@@ -51,12 +51,29 @@ def test_latencies_are_those_of_the_jobs_in_the_windows() -> None:
     assert by_name()["Succeeded, p99"].ratio == 1.0
 
 
-def test_jobs_that_ran_alone_are_compared_with_the_first_and_with_those_of_a_new_process() -> None:
-    first, last, new = (
-        [Done(n, Life.SUCCESS, seconds * factor, 1.0) for n, factor in enumerate((1, 1, 9))] for seconds in (1, 3, 2)
-    )
-    assert (alone_row(first, last).first, alone_row(first, last).last) == (1, 3)
-    assert (aged_row(new, last).first, aged_row(new, last).last) == (2, 3)
+def done_in(*seconds: float) -> list[Done]:
+    return [Done(n, Life.SUCCESS, one, 2 * one) for n, one in enumerate(seconds)]
+
+
+def test_latencies_of_the_windows_have_no_limit() -> None:
+    found = [*by_name().values(), alone_row(done_in(1, 1, 9), done_in(3, 3, 27))]
+    assert (found[-1].first, found[-1].last) == (1, 3)
+    assert {row.name for row in found if row.limit is None} == {
+        "jobs in the queue", "load average", "first pod, p50", "Succeeded, p50", "first pod, p99", "Succeeded, p99",
+        "first pod of a job alone, p50",
+    }  # fmt: skip
+
+
+def test_those_of_two_processes_in_turn_have_one() -> None:
+    many = (done_in(*range(1, 101)), done_in(*range(2, 202, 2)))
+    found = {row.name: row for row in in_turn_rows(many, (done_in(1, 1, 9), done_in(3, 3, 27)))}
+    assert {name: row.limit for name, row in found.items()} == {
+        "first pod, p50": LIMIT, "Succeeded, p50": LIMIT, "first pod, p99": TAIL_LIMIT, "Succeeded, p99": TAIL_LIMIT,
+        "first pod of a job alone, p50": LIMIT,
+    }  # fmt: skip
+    assert {name: row.ratio for name, row in found.items()} == pytest.approx(dict.fromkeys(found, 2) | {
+        "first pod of a job alone, p50": 3
+    })  # fmt: skip
 
 
 def test_nothing_that_stays_nothing_has_not_grown() -> None:
@@ -69,30 +86,20 @@ def test_a_window_without_a_sample_is_an_error() -> None:
         rows(SAMPLES[:1], DONE)
 
 
-GROWN = [
-    Row("threads", 10, 11),
-    Row("descriptors", 10, 10.4),
-    Row("jobs in the queue", 1, 9),
-    Row("first pod, p50", 1, 1.06, "s"),
-    Row("Succeeded, p50", 1, 1.04, "s"),
-    Row("first pod, p99", 1, 1.6, "s"),
-    Row("Succeeded, p99", 1, 1.4, "s"),
-    Row(AGED, 4, 4.3, "s"),
-]
-LATENCIES = ["first pod, p50", "first pod, p99", AGED]
-
-
 @pytest.mark.parametrize(
-    ("load", "slower"),
-    [((4, 4), LATENCIES), ((4, 6), LATENCIES), ((4, 6.1), []), ((6.1, 4), []), (None, [])],
-    ids=["same", "a little busier", "busier at the end", "busier at first", "not recorded"],
+    ("row", "grown"),
+    [
+        (Row("threads", 100, 106), True),
+        (Row("threads", 100, 105), False),
+        (Row("descriptors", 100, 20), False),
+        (Row("descriptors", 0, 1), True),
+        (Row("jobs in the queue", 1, 9, limit=None), False),
+        (Row("first pod, p99", 1, 1.6, "s", TAIL_LIMIT), True),
+        (Row("first pod, p99", 1, 1.4, "s", TAIL_LIMIT), False),
+    ],
 )
-def test_latencies_may_grow_only_where_the_machine_is_busier(
-    load: tuple[float, float] | None, slower: list[str]
-) -> None:
-    found = [*GROWN, Row("load average", *load)] if load else GROWN
-    assert report.grown(found) == ["threads", *slower]
-    assert ("not comparable" in report.comparison(found)) is not bool(slower)
+def test_what_has_grown(row: Row, grown: bool) -> None:
+    assert row.has_grown is grown
 
 
 def test_the_document_has_every_row() -> None:
@@ -101,16 +108,17 @@ def test_the_document_has_every_row() -> None:
         "problems": [], "stopped": "interrupted",
         "logged": [],
     }  # fmt: skip
-    text = report.document(rows(SAMPLES, DONE), summary, {"machine": "two cores", "peers": "none"})
-    assert "| memory of all processes (PSS) | 210.0 MiB | 231.0 MiB | 1.10 |" in text
-    assert "| first pod, p50 | 0.100 s | 0.200 s | 2.00 |" in text
+    in_turn = in_turn_rows((done_in(0.1), done_in(0.11)), (done_in(0.02), done_in(0.02)))
+    text = report.document(rows(SAMPLES, DONE), in_turn, summary, {"machine": "two cores", "peers": "none"})
+    assert "| memory of all processes (PSS) | 210.0 MiB | 231.0 MiB | **1.10** | 1.05 |" in text
+    assert "| first pod, p50 | 0.100 s | 0.200 s | 2.00 |  |" in text
+    assert "| first pod, p50 | 0.100 s | 0.110 s | **1.10** | 1.05 |" in text
+    assert "| first pod, p99 | 0.100 s | 0.110 s | 1.10 | 1.50 |" in text
     assert "4,000 jobs" in text and "two cores" in text and "peers" not in text
     assert "from job 1,000 to job 2,000" in text
     assert "- stopped early: interrupted" in text
-    assert "| load average | 3 | 3 | 1.00 |" in text and "load average was 3.00 after the first jobs" in text
-    busy = [*SAMPLES[:-2], one(3200, 231, 40.0), one(4000, 231, 40.0)]
-    text = report.document(rows(busy, DONE), summary, {})
-    assert "**the latencies are not comparable**: the load average was 3.00 after the first jobs and 40.00" in text
+    assert "| load average | 3 | 3 | 1.00 |" in text
+    assert "It stopped before." in report.document(rows(SAMPLES, DONE), [], summary, {})
 
 
 def test_the_plot_has_a_point_per_sample() -> None:
