@@ -14,6 +14,8 @@ import yaml
 from devtools.suite import session
 from kubernetes import client, config, watch
 
+from support import polling
+
 Resource = dict[str, Any]
 
 SHELL_IMAGE = "dljob/shell:1"
@@ -38,10 +40,7 @@ TIMEOUT = 400
 
 def until(wanted: Callable[[], bool], timeout: float = 120.0) -> None:
     """Poll until ``wanted()`` is true, for conditions that cannot be watched, such as an operator's log."""
-    deadline = time.monotonic() + timeout
-    while not wanted():
-        assert time.monotonic() < deadline, f"not within {timeout:.0f} s"
-        time.sleep(0.1)
+    polling.until(wanted, timeout, pause=0.1)  # asking a cluster costs more than waiting
 
 
 BEGUN = "BEGUN"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,6 +15,7 @@ from devtools.chaos.faults import BY_NAME, Fault
 from devtools.chaos.injector import Injector
 from devtools.chaos.proxy import Proxy, Trail, write_kubeconfig
 from devtools.chaos.upstream import Upstream
+from support.polling import until
 
 PODS = "/api/v1/namespaces/n/pods"
 EVENTS = [json.dumps({"type": "ADDED", "object": {"metadata": {"resourceVersion": str(n)}}}) for n in (1, 2, 3)]
@@ -106,13 +106,6 @@ def watch(proxy: Proxy) -> tuple[list[str], bool]:
         return error.partial.decode().splitlines(), False
     finally:
         connection.close()
-
-
-def until(wanted: Any) -> None:
-    deadline = time.monotonic() + 20
-    while not wanted():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_a_request_passes_and_is_logged(proxy: Proxy, bodies: list[bytes]) -> None:

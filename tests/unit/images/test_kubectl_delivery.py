@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.live_jobs import until
+from support.polling import until
 
 SCRIPT = Path(__file__).resolve().parents[3] / "build" / "images" / "kubectl-delivery" / "deliver"
 KUBECTL = """#!/bin/sh

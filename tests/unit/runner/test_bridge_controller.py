@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from support.polling import until
 
 from dljob_operator.ansible_operator_bridge.controller import REQUEUE_ANNOTATION, BridgeController
 from dljob_operator.engine.controller import Runner
@@ -89,13 +88,6 @@ def test_users_changes_and_deletions_reach_the_workers() -> None:
         {"type": "DELETED", "object": {"apiVersion": "example.com/v1", "kind": "EchoJob", "metadata": metadata}}
     )
     assert (changes.count(), changes.count("1")) == (created + 1, created + 1)
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_a_changed_pod_annotates_its_job_and_no_other_of_the_name() -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import argparse
 import ssl
 import threading
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.change_count
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE as WRITE_DEADLINE
 from kubernetes import client
 from support.certificates import write_certificate
+from support.polling import until
 
 from dljob_operator import cli
 from dljob_operator.engine.health import Health
@@ -27,13 +27,6 @@ from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NotLeading
 from dljob_operator.problem import Problem
 from dljob_operator.runner import RunOutcome, RunRequest, RunResult
 from dljob_operator.runner.client import RunnerError
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 class Part:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 from support.certificates import write_certificate
+from support.polling import until
 
 from dljob_operator.engine.certificate import Certificate
 from dljob_operator.engine.health import Health
@@ -168,7 +169,8 @@ def test_a_client_that_does_not_read_its_response_is_cut_off(start: Start) -> No
     server = start(lambda request: more_than_the_kernel_buffers, seconds=3)
     with connect(server) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
-        until(lambda: not server._connections, seen=lambda: bool(connection.recv(1, socket.MSG_PEEK)))
+        assert connection.recv(1, socket.MSG_PEEK)
+        until(lambda: not server._connections)
 
 
 def test_a_response_that_the_kernel_does_not_take_at_once_arrives_as_a_whole(start: Start) -> None:
@@ -205,15 +207,6 @@ def test_without_a_free_descriptor_it_pauses_and_goes_on(
     assert [(record.getMessage(), record.__dict__["dljob_fields"]) for record in caplog.records] == [
         ("cannot accept a connection", {"port": server.port, "error": "[Errno 24] Too many open files"})
     ] * 3
-
-
-def until(met: Callable[[], bool], seen: Callable[[], bool] = lambda: True) -> None:
-    """Poll what no event reports."""
-    assert seen()
-    deadline = time.monotonic() + 20
-    while not met():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.01)
 
 
 def test_open_connections_lock_nobody_out_and_cost_no_threads(start: Start) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from support.fake_kube_api import ECHO, FakeKubeApi
+from support.polling import until
 
 from dljob_operator.engine import ignored_jobs as module
 from dljob_operator.engine.events import EventRecorder
@@ -23,13 +23,6 @@ class Queue:
     def add(self, key: str, *given: Any, **more: Any) -> None: ...
 
     def discard(self, key: str) -> None: ...
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def identity(name: str = "deep", version: str = "7") -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from kubernetes import client
+from support.polling import until
 from support.scripted_server import Exchange, scripted
 
 from dljob_operator.engine import informer as module
@@ -29,13 +30,6 @@ Respond = Callable[[Exchange], None]
 
 def connect(url: str) -> KubeApi:
     return KubeApi(client.ApiClient(client.Configuration(host=url)))
-
-
-def until(holds: Callable[[], object]) -> None:
-    """Wait at most 10 s for what no event reports."""
-    deadline = time.monotonic() + 10
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.01)
 
 
 def pod(name: str, version: int) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadli
 from kubernetes import client
 from support import service_account
 from support.lease_server import LeaseServer, held_by, lease_server
-from support.live_jobs import until
+from support.polling import until
 from support.scripted_server import Exchange
 
 from dljob_operator import cli

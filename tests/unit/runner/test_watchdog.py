@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from support.polling import until
 
 from dljob_operator.ansible_operator_bridge.watchdog import Times, Watchdog
 
@@ -35,15 +35,6 @@ class Checks:
         if isinstance(answer, Exception):
             raise answer
         return answer
-
-
-def until(holds: Callable[[], object]) -> None:
-    never = threading.Event()
-    for _ in range(1000):
-        if holds():
-            return
-        never.wait(0.01)
-    raise AssertionError("it did not happen")
 
 
 def test_its_times_are_those_of_the_liveness_probe() -> None:
