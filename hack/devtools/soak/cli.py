@@ -88,10 +88,12 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
     rows = samples.rows(soak.samples, done)
     found = {"wrong": soak.progress.wrong, "problems": soak.problems, "errors": soak.errors, "logged": logged}
     in_turn: list[samples.Row] = []
+    seconds_in_turn = {}
     if compared is not None:
         first, last = soak.alone
         rows.append(samples.alone_row(first, last))
         in_turn = samples.in_turn_rows(compared.many, compared.single)
+        seconds_in_turn = {name: samples.seconds(getattr(compared, name)) for name in ("many", "single")}
         found = {name: [*several, *getattr(compared, name)] for name, several in found.items()}
     return {
         "facts": facts,
@@ -101,6 +103,7 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
         },
         "rows": [asdict(row) for row in rows],
         "in_turn": [asdict(row) for row in in_turn],
+        "seconds_in_turn": seconds_in_turn,
         "series": samples.series(soak.samples, done),
     }  # fmt: skip
 

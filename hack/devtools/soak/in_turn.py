@@ -17,7 +17,7 @@ from devtools.load.operator import Operator
 from devtools.soak.mix import SoakJob, fitting, job, succeeding
 from devtools.soak.progress import Done
 from devtools.soak.run import Soak
-from devtools.soak.samples import Pair, alone, window
+from devtools.soak.samples import Pair, window
 
 _BLOCKS = 8
 """Turns of each process with many jobs at a time: an even number, so that each is the first of them equally often."""
@@ -59,7 +59,7 @@ def with_a_young_process(
         starts = range(10 * jobs, 10 * jobs + 2 * size, max(1, 2 * size // _BLOCKS))  # numbers without a job so far
         blocks = ([job(kinds, number, nodes) for number in range(start, start + starts.step)] for start in starts)
         many = in_turn((young, aged), blocks, in_flight, limit)
-        single = itertools.islice(succeeding(kinds, 3 * jobs, nodes), alone(jobs))
+        single = itertools.islice(succeeding(kinds, 3 * jobs, nodes), size)
         singly = in_turn((young, aged), ([one] for one in single), 1, limit)
         problem = operator.problem()
         logged = [f"{what}: {line}" for what, line in Log(operator.log).unexpected()]

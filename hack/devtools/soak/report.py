@@ -41,7 +41,7 @@ def document(rows: Sequence[Row], in_turn: Sequence[Row], summary: Mapping[str, 
         "",
         f"At the end this process ran in turn with a young one, which had run {size:,} jobs before, each in its own",
         "namespace of the same cluster: many jobs in eight turns each, then some one by one. The ratio is what the age",
-        "of the operator costs.",
+        "of the operator costs; in parentheses is the interval of 95 % that follows from how much the jobs differ.",
         "",
         *(_table("the young process", "this process", in_turn) if in_turn else ["It stopped before."]),
         "",
@@ -60,6 +60,8 @@ def _line(row: Row) -> str:
     shown = ".3f" if row.unit == SECONDS else ".1f" if row.unit else "g"
     limit = "" if row.limit is None else f"{1 + row.limit:.2f}"
     ratio = f"**{row.ratio:.2f}**" if row.has_grown else f"{row.ratio:.2f}"
+    if row.interval is not None:
+        ratio += " ({:.2f} to {:.2f})".format(*row.interval)
     return f"| {row.name} | {row.first:{shown}}{unit} | {row.last:{shown}}{unit} | {ratio} | {limit} |"
 
 

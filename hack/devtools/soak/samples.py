@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import random
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.measures import percentile
@@ -25,6 +26,8 @@ SECONDS = "s"
 LIMIT = 0.05
 TAIL_LIMIT = 0.5
 """For the p99 of a latency, the tenth highest of 1,000: its ratio has differed from that of the p50 by up to 30 %."""
+_DRAWN = 400
+"""Samples for the interval of a ratio."""
 _MIB = 2**20
 
 Pair = tuple[Sequence[Done], Sequence[Done]]
@@ -65,6 +68,8 @@ class Row:
     last: float
     unit: str = ""
     limit: float | None = LIMIT
+    interval: tuple[float, float] | None = None
+    """In which the ratio is with 95 %, by how much the jobs differ from each other."""
 
     @property
     def ratio(self) -> float:
@@ -78,14 +83,20 @@ class Row:
         return self.limit is not None and self.ratio > 1 + self.limit
 
 
-def alone_row(first: Sequence[Done], last: Sequence[Done], limit: float | None = None) -> Row:
-    """Jobs that ran one by one."""
-    return Row("first pod of a job alone, p50", _pods(first, 0.5), _pods(last, 0.5), SECONDS, limit)
+def alone_row(first: Sequence[Done], last: Sequence[Done]) -> Row:
+    """Jobs that ran one by one after the first window and at the end. It has no limit, as their latencies."""
+    return replace(_latency(_ALONE, first, last), limit=None)
 
 
 def in_turn_rows(many: Pair, single: Pair) -> list[Row]:
     """The latencies of both processes, which ran ``many`` jobs at a time and ``single`` ones in turn."""
-    return [*_latencies(*many, LIMIT, TAIL_LIMIT), alone_row(*single, LIMIT)]
+    measured = [*((latency, many) for latency in _LATENCIES), (_ALONE, single)]
+    return [replace(_latency(latency, *pair), interval=_interval(latency, *pair)) for latency, pair in measured]
+
+
+def seconds(pair: Pair) -> list[list[tuple[float | None, float | None]]]:
+    """Of each job of both processes the time of its first pod and of its end, for later analysis."""
+    return [[(one.first_pod, one.ended) for one in done] for done in pair]
 
 
 def alone(jobs: int) -> int:
@@ -128,15 +139,8 @@ def rows(samples: Sequence[Sample], done: Sequence[Done]) -> list[Row]:
         Row(QUEUE, *median("queue"), limit=None),
         Row(LOAD, *median("load"), limit=None),
     ]
-    return [*found, *_latencies(done[size : 2 * size], done[-size:], None, None)]
-
-
-def _latencies(first: Sequence[Done], last: Sequence[Done], limit: float | None, tail_limit: float | None) -> list[Row]:
-    found = []
-    for share, name, highest in ((0.5, "p50", limit), (0.99, "p99", tail_limit)):
-        found.append(Row(f"first pod, {name}", _pods(first, share), _pods(last, share), SECONDS, highest))
-        found.append(Row(f"Succeeded, {name}", _ends(first, share), _ends(last, share), SECONDS, highest))
-    return found
+    early, late = done[size : 2 * size], done[-size:]
+    return [*found, *(replace(_latency(latency, early, late), limit=None) for latency in _LATENCIES)]
 
 
 def _pods(done: Sequence[Done], share: float) -> float:
@@ -151,6 +155,39 @@ def _ends(done: Sequence[Done], share: float) -> float:
 def _percentile(values: Sequence[float | None], share: float) -> float:
     known = [value for value in values if value is not None]
     return percentile(known, share) if known else 0.0
+
+
+@dataclass(frozen=True)
+class _Latency:
+    """``of`` is its value for these jobs."""
+
+    name: str
+    of: Callable[[Sequence[Done]], float]
+    limit: float = LIMIT
+
+
+_LATENCIES = (
+    _Latency("first pod, p50", lambda done: _pods(done, 0.5)),
+    _Latency("Succeeded, p50", lambda done: _ends(done, 0.5)),
+    _Latency("first pod, p99", lambda done: _pods(done, 0.99), TAIL_LIMIT),
+    _Latency("Succeeded, p99", lambda done: _ends(done, 0.99), TAIL_LIMIT),
+)
+_ALONE = _Latency("first pod of a job alone, p50", lambda done: _pods(done, 0.5))
+
+
+def _latency(latency: _Latency, first: Sequence[Done], last: Sequence[Done]) -> Row:
+    return Row(latency.name, latency.of(first), latency.of(last), SECONDS, latency.limit)
+
+
+def _interval(latency: _Latency, first: Sequence[Done], last: Sequence[Done]) -> tuple[float, float]:
+    """The 95 % interval of the ratio: its percentiles over as many samples, drawn from the jobs with repetition."""
+    chance = random.Random(0)
+    drawn = (
+        _latency(latency, chance.choices(first, k=len(first)), chance.choices(last, k=len(last))).ratio
+        for _ in range(_DRAWN)
+    )
+    ratios = sorted(drawn)
+    return ratios[int(0.025 * _DRAWN)], ratios[int(0.975 * _DRAWN)]
 
 
 def series(samples: Sequence[Sample], done: Sequence[Done]) -> dict[str, Any]:

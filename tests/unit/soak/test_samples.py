@@ -76,6 +76,16 @@ def test_those_of_two_processes_in_turn_have_one() -> None:
     })  # fmt: skip
 
 
+def test_the_interval_of_a_ratio_narrows_with_the_number_of_jobs() -> None:
+    def width(count: int) -> float:
+        many = tuple(done_in(*(1 + n % 20 / 20 for n in range(count))) for _ in range(2))
+        row = in_turn_rows(many, many)[0]
+        assert row.interval is not None and row.interval[0] <= row.ratio == 1 <= row.interval[1]
+        return row.interval[1] - row.interval[0]
+
+    assert width(900) < width(100) / 2
+
+
 def test_nothing_that_stays_nothing_has_not_grown() -> None:
     assert Row("queue", 0, 0).ratio == 1.0
     assert Row("queue", 0, 3).ratio == math.inf
@@ -112,8 +122,8 @@ def test_the_document_has_every_row() -> None:
     text = report.document(rows(SAMPLES, DONE), in_turn, summary, {"machine": "two cores", "peers": "none"})
     assert "| memory of all processes (PSS) | 210.0 MiB | 231.0 MiB | **1.10** | 1.05 |" in text
     assert "| first pod, p50 | 0.100 s | 0.200 s | 2.00 |  |" in text
-    assert "| first pod, p50 | 0.100 s | 0.110 s | **1.10** | 1.05 |" in text
-    assert "| first pod, p99 | 0.100 s | 0.110 s | 1.10 | 1.50 |" in text
+    assert "| first pod, p50 | 0.100 s | 0.110 s | **1.10** (1.10 to 1.10) | 1.05 |" in text
+    assert "| first pod, p99 | 0.100 s | 0.110 s | 1.10 (1.10 to 1.10) | 1.50 |" in text
     assert "4,000 jobs" in text and "two cores" in text and "peers" not in text
     assert "from job 1,000 to job 2,000" in text
     assert "- stopped early: interrupted" in text
