@@ -40,7 +40,7 @@ TIMEOUT = 400
 
 def until(wanted: Callable[[], bool], timeout: float = 120.0) -> None:
     """Poll until ``wanted()`` is true, for conditions that cannot be watched, such as an operator's log."""
-    polling.until(wanted, timeout, pause=0.1)  # asking a cluster costs more than waiting
+    polling.until(wanted, timeout=timeout, pause=0.1)  # asking a cluster costs more than waiting
 
 
 BEGUN = "BEGUN"

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from support import polling
 
 from dljob_operator.engine.controller import Controller
 from dljob_operator.engine.discovery import Resource
@@ -42,11 +42,7 @@ RECORD = Path(__file__).with_name("files") / "record.py"
 
 def until(what: Callable[[], Any], why: str) -> Any:
     """Poll `what` and return its first true value. For conditions that another process fulfils."""
-    deadline = time.monotonic() + TIMEOUT
-    while not (found := what()):
-        assert time.monotonic() < deadline, f"not within {TIMEOUT:.0f} s: {why}"
-        time.sleep(0.1)  # several tests run side by side: asking costs more than waiting
-    return found
+    return polling.until(what, why, TIMEOUT, pause=0.1)  # several tests side by side: asking costs more than waiting
 
 
 def crd(kind: str = "EchoJob", group: str = GROUP, version: str = "v1") -> dict[str, Any]:

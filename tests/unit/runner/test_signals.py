@@ -50,7 +50,7 @@ class TestSignalThread:
             for number in (signal.SIGINT, signal.SIGTERM):
                 in_another_thread(lambda number=number: raise_here(number))
             signals.start(handled.append)
-            until(lambda: len(handled) == 2, why="both are handled")
+            until(lambda: len(handled) == 2, "both are handled")
         assert handled == [signal.SIGINT, signal.SIGTERM]
 
     def test_other_signals_are_not_its_own_and_everything_is_put_back(self) -> None:
@@ -63,7 +63,7 @@ class TestSignalThread:
                 signals.start(handled.append)
                 signal.raise_signal(signal.SIGUSR1)
                 signal.raise_signal(signal.SIGTERM)
-                until(lambda: handled, why="the signal is handled")
+                until(lambda: handled, "the signal is handled")
         finally:
             signal.signal(signal.SIGUSR1, previous)
         assert (handled, others) == ([signal.SIGTERM], [signal.SIGUSR1])
@@ -113,7 +113,7 @@ class Operator:
         """Deliver a signal as the kernel may: to a thread that is not the main one, which has gone to sleep."""
         pid = self.process.pid
         tasks = Path(f"/proc/{pid}/task")
-        until(lambda: (tasks / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] == "S", why="it sleeps")
+        until(lambda: (tasks / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] == "S", "it sleeps")
         other = next(int(task.name) for task in tasks.iterdir() if int(task.name) != pid)
         assert ctypes.CDLL(None, use_errno=True).tgkill(pid, other, number) == 0
 
@@ -137,13 +137,13 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Operator]]:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_run_ends(start: Callable[..., Operator], number: int) -> None:
     operator = start("run")
-    until(lambda: "cannot watch" in operator.log, why=f"the watches have begun\n{operator.log}")
+    until(lambda: "cannot watch" in operator.log, f"the watches have begun\n{operator.log}")
     operator.signal_another_thread(number)
     assert operator.process.wait(TIMEOUT) == 0, operator.log
 
 
 def test_serve_passes_it_on_and_ends_with_its_child(start: Callable[..., Operator]) -> None:
     operator = start("serve", "--", "sleep", "600")
-    until(lambda: any(child.startswith("sleep 600") for child in operator.children), why="the child is up")
+    until(lambda: any(child.startswith("sleep 600") for child in operator.children), "the child is up")
     operator.signal_another_thread(signal.SIGTERM)
     assert operator.process.wait(TIMEOUT) == 128 + signal.SIGTERM, operator.log
