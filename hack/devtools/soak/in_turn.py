@@ -1,8 +1,8 @@
 """The aged process of the operator in turn with a young one, on the same cluster.
 
-The first and the last jobs of a run are so far apart that the machine's speed differs more than the limits of growth.
-Jobs that both processes run in turn meet the same machine, and the same API server with all that the run has left in
-its memory and in etcd: what differs is the age of the operator.
+The first and the last jobs of a run are so far apart that the machine's speed may differ by more than the limits of
+growth. Jobs that both processes run in turn meet the same machine, and the same API server with all that the run has
+left in its memory and in etcd: what differs is the age of the operator.
 """
 
 from __future__ import annotations

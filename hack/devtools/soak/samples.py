@@ -19,8 +19,6 @@ WINDOW = 1000
 """Jobs after which the operator is warm, and jobs of each of the two windows that are compared."""
 ALONE = 300
 """Of fewer jobs that run one by one the medians differ by some per cent from run to run."""
-QUEUE, LOAD = "jobs in the queue", "load average"
-"""Rows about the circumstances of a run."""
 SECONDS = "s"
 """The unit of the latencies."""
 LIMIT = 0.05
@@ -60,8 +58,8 @@ def sample(seconds: float, jobs: int, use: Use, queue: float, load: float) -> Sa
 
 @dataclass(frozen=True)
 class Row:
-    """The value of one quantity after the first jobs and at the end. It may grow by the share ``limit``; None for one
-    that is only reported."""
+    """The value of one quantity after the first jobs and at the end. It may grow by the share ``limit``; None for a
+    circumstance of the run."""
 
     name: str
     first: float
@@ -84,8 +82,8 @@ class Row:
 
 
 def alone_row(first: Sequence[Done], last: Sequence[Done]) -> Row:
-    """Jobs that ran one by one after the first window and at the end. It has no limit, as their latencies."""
-    return replace(_latency(_ALONE, first, last), limit=None)
+    """Jobs that ran one by one after the first window and at the end."""
+    return _latency(_ALONE, first, last)
 
 
 def in_turn_rows(many: Pair, single: Pair) -> list[Row]:
@@ -112,8 +110,6 @@ def window(jobs: int) -> int:
 def rows(samples: Sequence[Sample], done: Sequence[Done]) -> list[Row]:
     """The medians of the windows after the first jobs and at the end, and the latencies of the jobs in them.
 
-    These latencies have no limit: the windows are so far apart that the machine's speed differs more.
-
     Raises ValueError where a window has no sample.
     """
     size = window(len(done))
@@ -136,11 +132,11 @@ def rows(samples: Sequence[Sample], done: Sequence[Done]) -> list[Row]:
         Row("file descriptors", *median("descriptors")),
         Row("processes", *median("processes")),
         Row("threads", *median("threads")),
-        Row(QUEUE, *median("queue"), limit=None),
-        Row(LOAD, *median("load"), limit=None),
+        Row("jobs in the queue", *median("queue"), limit=None),
+        Row("load average", *median("load"), limit=None),
     ]
     early, late = done[size : 2 * size], done[-size:]
-    return [*found, *(replace(_latency(latency, early, late), limit=None) for latency in _LATENCIES)]
+    return [*found, *(_latency(latency, early, late) for latency in _LATENCIES)]
 
 
 def _pods(done: Sequence[Done], share: float) -> float:
