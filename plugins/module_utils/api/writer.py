@@ -94,14 +94,15 @@ class Writer:
         self._namespace = str(resource["metadata"]["namespace"])
         self._query = {"fieldManager": MANAGER, "fieldValidation": "Strict", **({"dryRun": "All"} if dry_run else {})}
         self._dry_run = dry_run
-        self._starts_slowly = refusal.is_of_a_pod(resource.get("status"))
+        self._starts_slowly = refusal.is_of_a_creation(resource.get("status"))
         self._lock = threading.Lock()
 
     def objects(self, plan: Plan, budget: Budget | None = None) -> ApplyResult:
         """Create, replace and delete the objects of ``plan``. Errors of single objects are part of the result.
 
         Pods are created, and objects deleted, only as long as ``budget`` permits; ``None`` is no limit. The creations
-        start slowly, and where the last try of the job was refused, they end at the first pod that is refused.
+        start slowly, and those of a kind end at its first object that a quota or an admission rule denies; where the
+        last try of the job was refused, at the first one that is refused.
         """
         written = ApplyResult()
         for manifest in plan.auxiliary_objects:
@@ -117,7 +118,7 @@ class Writer:
         # Services start first, but the pods do not wait for them: a pod needs DNS names once it runs, which takes
         # longer than these writes. Where the API server rejects a Service, the job fails and its pods are deleted.
         if self._starts_slowly:
-            self._create_all(plan.services, written, budget)
+            self._create_all(plan.services, written, budget, first=1)
             self._create_all(plan.pods, written, budget, first=1)
         else:
             self._create_all([*plan.services, *plan.pods], written, budget)
@@ -146,17 +147,17 @@ class Writer:
 
     def _create(self, manifest: Resource, written: ApplyResult, budget: Budget | None = None) -> Resource | None:
         """Returns the object where the job has it already."""
-        is_pod = manifest["kind"] == "Pod"
-        if written.predecessors or (written.denied and is_pod):
-            return None  # the job's other names are probably taken too, or its other pods denied: do not try each
-        if is_pod and budget is not None:
+        kind = manifest["kind"]
+        if written.predecessors or kind in written.denied:
+            return None  # the job's other names are probably taken too, or its other objects denied: do not try each
+        if kind == "Pod" and budget is not None:
             if not budget.take():
                 written.is_partial = True
                 return None
             if budget.pauses:
                 time.sleep(self._api.executor.window.pause)
-        name = f"{manifest['kind']}/{manifest['metadata']['name']}"
-        path = paths.collection(manifest["apiVersion"], manifest["kind"], self._namespace)
+        name = f"{kind}/{manifest['metadata']['name']}"
+        path = paths.collection(manifest["apiVersion"], kind, self._namespace)
         try:
             began = time.monotonic()
             response = self._api.request("POST", path, generated.complete(manifest), self._query)
@@ -164,8 +165,9 @@ class Writer:
         except ApiError as e:
             if e.reason == "AlreadyExists":
                 return self._check_owner(manifest, name, written)
-            # 403 is that of a quota or an admission rule; of another error the first try gives each pod its chance
-            written.denied = written.denied or (is_pod and (e.status == 403 or self._starts_slowly))
+            # 403 is that of a quota or an admission rule; of another error the first try gives each object its chance
+            if e.status == 403 or self._starts_slowly:
+                written.denied.add(kind)
             self._note(e, f"{name}: {_explain(e, manifest)}", written)
         else:
             self._add(written.created, name)
@@ -191,6 +193,7 @@ class Writer:
         written.postponed += result.postponed
         written.waiting += result.waiting
         written.predecessors += result.predecessors
+        written.denied |= result.denied
         return not result.incomplete
 
     def _replace(self, manifest: Resource, present: Resource, written: ApplyResult) -> None:

@@ -36,7 +36,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 RETRY_REQUEUE = 5.0
 """Seconds until the next try of a write that Kubernetes refused for now: quota, or a name whose object terminates."""
 LONGEST_REQUEUE = 60.0
-"""Seconds until the next try of a job whose pods a quota or an admission rule has denied for ten minutes or more."""
+"""Seconds until the next try of a job whose objects a quota or an admission rule has denied for ten minutes or more."""
 PREDECESSOR_REQUEUE = 1.0
 """Seconds until the next try where the garbage collector has yet to remove objects of a deleted job of this name."""
 CREATING = "creating pods: "
@@ -113,7 +113,7 @@ def _sliced(concluded: Conclusion, job: DLJob, plan: Plan, result: ApplyResult) 
         return concluded
     status = {**(job.status if concluded.status is None else concluded.status)}
     if plan.pods and (not status.get("reason") or str(status["reason"]).startswith(CREATING)):
-        created = sum(name.startswith("Pod/") for name in result.created)
+        created = sum(name.startswith(("Pod/", "Job/")) for name in result.created)
         status["reason"] = f"{CREATING}{job.total - plan.missing_pods + created} of {job.total} are created"
     return dataclasses.replace(
         concluded,

@@ -40,8 +40,8 @@ class ApplyResult:
     """Objects that Kubernetes refuses permanently, each with its message."""
     postponed: list[str] = field(default_factory=list)
     """Writes that may succeed later and that the user should know of: quota, an admission rule, no answer."""
-    denied: bool = False
-    """Whether a quota or an admission rule denied one of these writes, so that the creation of pods ended there."""
+    denied: set[str] = field(default_factory=set)
+    """Kinds of which a quota or an admission rule denied an object, so that the creation of that kind ended there."""
     optional_failures: list[str] = field(default_factory=list)
     """Objects that Kubernetes refuses permanently and that the training does not need."""
     waiting: list[str] = field(default_factory=list)

@@ -90,7 +90,7 @@ def _create_pod(pods: dict[str, Pod], pod: Pod, answer: Answer, result: ApplyRes
     name = f"Pod/{pod.name}"
     if answer is Answer.DENIED:
         if not result.denied:
-            result.denied = True
+            result.denied.add("Pod")
             result.postponed.append(f"{name}: exceeded quota")
     elif answer is Answer.REFUSED:
         result.refused.append(f"{name}: refused")

@@ -1,4 +1,4 @@
-"""Pods that a quota, an admission rule or an error refuses: few requests, one reason, and tries that become rarer."""
+"""Objects that a quota, an admission rule or an error refuses: few requests, one reason, tries that become rarer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reader import R
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import FIRST_AT_ONCE
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
-from support.builders import MXNET, NOW, mxjob, stamp
+from support.builders import MPI, MXNET, NOW, mpijob, mxjob, stamp
 from support.fake_api_server import Admission, Call, FakeApiServer, FakeRestClient, Response, forbidden, pod_quota
 from support.recording_api import Api, context_of
 
@@ -126,12 +126,28 @@ def test_an_error_that_passes_delays_no_other_pod() -> None:
     assert api.tries == 301
 
 
-def test_a_denied_service_delays_no_pod_and_no_retry() -> None:
-    """Only the creation of pods stops at the first denial: their number is what a quota limits."""
-    api = Counting({"Service": QUOTA})
-    status = {"startTime": stamp(-100_000), "phase": "Creating"}
-    assert seen(api, status).requeue_after == 5.0
+@pytest.mark.parametrize("error", [QUOTA, WEBHOOK], ids=["quota", "webhook"])
+def test_a_denied_service_delays_no_pod(error: ApiError) -> None:
+    """And it is tried ever more rarely, as a pod is, with one reason."""
+    api = Counting({"Service": error})
+    assert seen(api, {"startTime": stamp(-1), "phase": "Creating"}).requeue_after == 5.0
     assert api.tries == 301
+    assert api.status is not None
+    assert api.status["reason"].count("Service/") == 1
+    assert api.status["reason"].endswith(f": {error.message}")
+    again = Counting({"Service": error})
+    outcome = seen(again, aged(api.status, -300))
+    assert (again.status, again.events(), outcome.requeue_after) == (None, [], 30.0)
+
+
+@pytest.mark.parametrize(("started", "requeue"), [(-10, 5.0), (-100, 10.0), (-100_000, 60.0)])
+@pytest.mark.parametrize("kind", ["ConfigMap", "Job"])
+def test_what_the_pods_need_is_tried_ever_more_rarely(kind: str, started: float, requeue: float) -> None:
+    """A launcher's batch Job, and the ConfigMap with its hosts: without a limit each took a request every 5 s."""
+    job = mpijob()
+    job["metadata"]["resourceVersion"] = "1"
+    job["status"] = {"startTime": stamp(started), "phase": "Creating"}
+    assert reconcile(context_of(Counting({kind: QUOTA})), job, MPI).requeue_after == requeue
 
 
 # --- what limits the pods of a namespace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -124,7 +125,8 @@ def test_without_what_the_pods_need_none_is_created(error: ApiError, refused: li
         Plan((manifest("ConfigMap", "env"),), pods=(manifest("Pod", "a"),), deletions=(Deletion("Pod", "b", "u"),))
     )
     assert api.methods() == ["POST env"]
-    assert (written.refused, written.postponed, written.denied) == (refused, postponed, False)
+    assert (written.refused, written.postponed) == (refused, postponed)
+    assert written.denied == ({"ConfigMap"} if error is DENIED else set())
 
 
 def test_objects_that_the_job_has_already_are_no_change_and_its_pods_follow() -> None:
@@ -277,12 +279,42 @@ def test_another_conflict_is_not_taken_for_a_name() -> None:
     assert (api.methods(), written.postponed) == (["POST a"], ["Pod/a: the quota has changed"])
 
 
-def test_pods_that_are_denied_end_with_the_first_and_services_do_not() -> None:
-    api = Api(POST_a=DENIED, POST_s=DENIED)
-    plan = Plan(services=(manifest("Service", "s"),), pods=tuple(manifest("Pod", name) for name in "abc"))
-    written = Writer(api, JOB).objects(plan)
+def pods_named(names: str) -> tuple[dict[str, Any], ...]:
+    return tuple(manifest("Pod", name) for name in names)
+
+
+def test_the_objects_of_a_kind_end_with_the_first_that_is_denied() -> None:
+    services = (manifest("Service", "s"), manifest("Service", "t"))
+    pods = pods_named("abc")
+    api = Api(POST_a=DENIED)
+    written = Writer(api, JOB).objects(Plan(services=services, pods=pods))
+    assert api.methods() == ["POST s", "POST t", "POST a"]
+    assert written.denied == {"Pod"}
+
+    api = Api(POST_s=DENIED)
+    written = Writer(api, JOB).objects(Plan(services=services, pods=pods))
+    assert api.methods() == ["POST s", "POST a", "POST b", "POST c"], "a pod needs its Service only once it runs"
+    assert written.denied == {"Service"}
+
+
+@pytest.mark.parametrize("kind", ["Service", "Pod", "Job"])
+def test_after_a_refusal_the_objects_of_a_kind_end_with_the_first_of_any_error(kind: str) -> None:
+    class Slow(Api):
+        def request(self, *arguments: Any, **options: Any) -> Any:
+            threading.Event().wait(0.01)  # others may begin meanwhile
+            return super().request(*arguments, **options)
+
+    api = Slow(POST_s=AWAY, POST_t=AWAY, POST_a=AWAY, POST_b=AWAY)
+    api.executor = BoundedExecutor(8)
+    plan = Plan(services=(manifest("Service", "s"), manifest("Service", "t")), pods=pods_named("ab"))
+    Writer(api, {**JOB, "status": {"reason": f"{kind}/s: away"}}).objects(plan)
     assert api.methods() == ["POST s", "POST a"]
-    assert written.denied
+
+
+def test_the_denial_of_an_object_that_no_pod_needs_is_reported() -> None:
+    api = Api(POST_t=DENIED)
+    written = Writer(api, JOB).objects(Plan(ensured_objects=(manifest("Deployment", "t"),)))
+    assert written.denied == {"Deployment"}
 
 
 # --- budgets

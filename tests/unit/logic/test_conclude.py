@@ -90,14 +90,14 @@ def test_the_next_reconcile(result: dict[str, list[str]], planned: float | None,
 @pytest.mark.parametrize(
     ("waited", "result", "expected"),
     [
-        (None, {"postponed": ["Pod/a"], "denied": True}, 5.0),
-        (20, {"postponed": ["Pod/a"], "denied": True}, 5.0),
-        (100, {"postponed": ["Pod/a"], "denied": True}, 10.0),
-        (595, {"postponed": ["Pod/a"], "denied": True}, 59.5),
-        (6000, {"postponed": ["Pod/a"], "denied": True}, 60.0),
+        (None, {"postponed": ["Pod/a"], "denied": {"Pod"}}, 5.0),
+        (20, {"postponed": ["Pod/a"], "denied": {"Pod"}}, 5.0),
+        (100, {"postponed": ["Pod/a"], "denied": {"Pod"}}, 10.0),
+        (595, {"postponed": ["Pod/a"], "denied": {"Pod"}}, 59.5),
+        (6000, {"postponed": ["Pod/a"], "denied": {"Pod"}}, 60.0),
         (6000, {"postponed": ["Pod/a"]}, 5.0),
         (6000, {"waiting": ["Pod/a"]}, 5.0),
-        (6000, {"predecessors": ["Pod/a"], "denied": True}, 1.0),
+        (6000, {"predecessors": ["Pod/a"], "denied": {"Pod"}}, 1.0),
     ],
 )
 def test_what_a_quota_denies_is_tried_ever_more_rarely(
@@ -223,9 +223,10 @@ def sliced(result: ApplyResult, **changes: Any) -> Conclusion:
     return conclude(JOB, Resolution(dataclasses.replace(SLICE, **changes)), result, NOW)
 
 
+@pytest.mark.parametrize("replica", ["Pod/a", "Job/a"])
 @pytest.mark.parametrize(("plan", "writes"), [(True, False), (False, True), (True, True)])
-def test_a_cut_plan_or_cut_writes_continue_at_once(plan: bool, writes: bool) -> None:
-    made = sliced(ApplyResult(created=["Service/a", "Pod/a"], is_partial=writes), is_partial=plan)
+def test_a_cut_plan_or_cut_writes_continue_at_once(plan: bool, writes: bool, replica: str) -> None:
+    made = sliced(ApplyResult(created=["Service/a", replica], is_partial=writes), is_partial=plan)
     assert (made.continues, made.requeue_after, made.events) == (True, 0.0, (OTHER,))
     assert made.status == {**AS_PLANNED, "reason": "creating pods: 1 of 2 are created"}
 

@@ -57,7 +57,7 @@ def test_a_name_that_terminates_is_not_free() -> None:
 def test_only_the_first_pod_is_tried_against_a_quota() -> None:
     other = POD._replace(name="w-1", index=1)
     after, result = api_server.apply(State(), (("pod", POD), ("pod", other)), Answer.DENIED)
-    assert (after.pods, len(result.postponed), result.denied) == ((), 1, True)
+    assert (after.pods, len(result.postponed), result.denied) == ((), 1, {"Pod"})
 
 
 def test_time_makes_everything_older() -> None:

@@ -1,4 +1,5 @@
-"""What the reason in the status tells the next reconcile: whether Kubernetes refused a pod, and did so again."""
+"""What the reason in the status tells the next reconcile: whether Kubernetes refused to create an object, and did so
+again."""
 
 from __future__ import annotations
 
@@ -6,14 +7,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_POD = "Pod/"
+_MANY = ("Pod/", "Job/", "Service/")
+"""How the names of objects begin that a job has many of, as the writer has them."""
 _USED = re.compile(r"(?<=, )used: .*?, (?=limited: )")
 """In the message of a quota: what all objects of the namespace use now."""
 
 
-def is_of_a_pod(status: Any) -> bool:
-    """Whether a pod of the job was not created: the reason begins with the pod's name, as the writer has it."""
-    return isinstance(status, Mapping) and str(status.get("reason") or "").startswith(_POD)
+def is_of_a_creation(status: Any) -> bool:
+    """Whether a pod, a batch Job or a Service was not created: the reason begins with the name of such an object."""
+    return isinstance(status, Mapping) and str(status.get("reason") or "").startswith(_MANY)
 
 
 def is_same(before: str, now: str) -> bool:
@@ -23,7 +25,7 @@ def is_same(before: str, now: str) -> bool:
 
 
 def distinct(messages: Sequence[str]) -> list[str]:
-    """The ``messages`` with only the first of those about pods: how many others were in progress by then is chance, and
-    the same refusal has to have the same text every time."""
-    first = next((text for text in messages if text.startswith(_POD)), None)
-    return [text for text in messages if text is first or not text.startswith(_POD)]
+    """The ``messages`` with only the first of those about pods, about batch Jobs and about Services: how many others
+    were in progress by then is chance, and the same refusal has to have the same text every time."""
+    firsts = [next((text for text in messages if text.startswith(kind)), None) for kind in _MANY]
+    return [text for text in messages if not text.startswith(_MANY) or any(text is first for first in firsts)]
