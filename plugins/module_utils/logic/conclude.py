@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Sequence
 from datetime import datetime
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import IMMEDIATE
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status, refusal, termination
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
@@ -113,7 +113,7 @@ def _sliced(concluded: Conclusion, job: DLJob, plan: Plan, result: ApplyResult) 
         return concluded
     status = {**(job.status if concluded.status is None else concluded.status)}
     if plan.pods and (not status.get("reason") or str(status["reason"]).startswith(CREATING)):
-        created = sum(name.startswith(("Pod/", "Job/")) for name in result.created)
+        created = result.created_of("Pod", batch_job.KIND)
         status["reason"] = f"{CREATING}{job.total - plan.missing_pods + created} of {job.total} are created"
     return dataclasses.replace(
         concluded,

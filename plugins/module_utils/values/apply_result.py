@@ -32,7 +32,7 @@ class ApplyResult:
     """Which writes of a plan succeeded, and why others did not."""
 
     created: list[str] = field(default_factory=list)
-    """Objects that were created or replaced."""
+    """Objects that were created or replaced, each as ``kind/name``."""
     adopted: list[str] = field(default_factory=list)
     """Objects of the job that another operator had created, and that have this operator's labels now."""
     deleted: list[str] = field(default_factory=list)
@@ -57,6 +57,10 @@ class ApplyResult:
     @property
     def changed(self) -> bool:
         return bool(self.created or self.adopted or self.deleted)
+
+    def created_of(self, *kinds: str) -> int:
+        """How many objects of these kinds were created or replaced."""
+        return sum(name.partition("/")[0] in kinds for name in self.created)
 
     @property
     def incomplete(self) -> bool:

@@ -7,15 +7,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_MANY = ("Pod/", "Job/", "Service/")
-"""How the names of objects begin that a job has many of, as the writer has them."""
+_KINDS = ("Pod", "Job", "Service")
+"""Kinds whose creation ends at an object that is denied. The writer's messages begin with ``kind/name``."""
 _USED = re.compile(r"(?<=, )used: .*?, (?=limited: )")
 """In the message of a quota: what all objects of the namespace use now."""
 
 
 def is_of_a_creation(status: Any) -> bool:
     """Whether a pod, a batch Job or a Service was not created: the reason begins with the name of such an object."""
-    return isinstance(status, Mapping) and str(status.get("reason") or "").startswith(_MANY)
+    return isinstance(status, Mapping) and _kind(str(status.get("reason") or "")) in _KINDS
 
 
 def is_same(before: str, now: str) -> bool:
@@ -27,5 +27,17 @@ def is_same(before: str, now: str) -> bool:
 def distinct(messages: Sequence[str]) -> list[str]:
     """The ``messages`` with only the first of those about pods, about batch Jobs and about Services: how many others
     were in progress by then is chance, and the same refusal has to have the same text every time."""
-    firsts = [next((text for text in messages if text.startswith(kind)), None) for kind in _MANY]
-    return [text for text in messages if not text.startswith(_MANY) or any(text is first for first in firsts)]
+    seen: set[str] = set()
+    texts = []
+    for text in messages:
+        kind = _kind(text)
+        if kind not in seen:
+            texts.append(text)
+        if kind in _KINDS:
+            seen.add(kind)
+    return texts
+
+
+def _kind(text: str) -> str:
+    """The kind of the object that a message begins with; of another message, something that is no kind."""
+    return text.partition("/")[0]
