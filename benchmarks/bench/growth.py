@@ -17,6 +17,7 @@ from pathlib import Path
 from devtools.cluster import lifecycle
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.settings import settings_from
+from devtools.termination import ends_main_thread
 
 from bench import account, cli, machine, plan, plots, summary, tools
 from bench.client import Client
@@ -158,7 +159,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         growth = tuple(n for n in FULL.growth if n <= options.most)
         sizes = replace(FULL, growth=growth)
         try:
-            _on_a_separate_cluster(sizes, facts_path)
+            with ends_main_thread():
+                _on_a_separate_cluster(sizes, facts_path)
         except (ClusterError, subprocess.CalledProcessError, OSError) as error:
             print(f"bench.growth: {error}", file=sys.stderr)
             return 1

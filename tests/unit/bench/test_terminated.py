@@ -1,4 +1,4 @@
-"""A terminated benchmark writes what it has measured, whichever of its threads gets the signal."""
+"""A terminated benchmark writes what it has measured and ends what it has started, whichever thread gets the signal."""
 
 from __future__ import annotations
 
@@ -37,3 +37,19 @@ def test_the_measurements_are_written(number: signal.Signals, tmp_path: Path) ->
     done = terminated.run(BENCH, number, tmp_path)
     assert done.returncode == 1, done.stderr
     assert done.stdout.endswith("account removed\nwritten: the run was interrupted\n")
+
+
+GROWTH = """
+from types import SimpleNamespace
+from bench import growth
+
+growth.lifecycle = SimpleNamespace(status=lambda _: (), up=block, down=lambda _: print("cluster deleted"))
+growth.cli.SCRATCH = Path(os.environ["DLJOB_CLUSTER_DIR"])
+sys.exit(growth.main([]))
+"""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
+def test_the_cluster_of_the_growth_is_deleted(number: signal.Signals, status: int, tmp_path: Path) -> None:
+    done = terminated.run(GROWTH, number, tmp_path)
+    assert (done.returncode, done.stdout) == (status, "cluster deleted\n"), done.stderr
