@@ -56,6 +56,7 @@ from dljob_operator.engine.settings import Settings
 from dljob_operator.problem import Problem
 from dljob_operator.runner import RunnerClient
 from dljob_operator.runner.client import RunnerError
+from dljob_operator.runner.prefork import Preforked
 from dljob_operator.signals import SignalThread
 from dljob_operator.watches import Surroundings, Watch, WatchesError, crds_directory, default_watches_file, load_watches
 
@@ -66,9 +67,12 @@ _LAST_RUNS = 5.0  # seconds for runs that are still in progress when ansible-ope
 _REVIEW_TIMEOUT = 4.0  # seconds for the API server to say who reads the metrics, below the time limit of a connection
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line `argv` and return the exit code: 0, or 1 with the reason on stderr."""
-    options = _parser().parse_args(argv)
+def main(argv: Sequence[str] | None = None, preforked: Preforked | None = None) -> int:
+    """Run the command line `argv` and return the exit code: 0, or 1 with the reason on stderr.
+
+    `preforked` becomes the fork server of the commands that have one.
+    """
+    options = _parser().parse_args(argv, argparse.Namespace(preforked=preforked))
     logs.configure(options.log_level, options.log_format)
     # urllib3 warns when a full pool opens one more connection. Users of the operator need not act on that.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
@@ -133,7 +137,7 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace, deadline_file: 
     certificate = _metrics_certificate(options)
     health = Health(options.health_probe_bind_address) if options.health_probe_bind_address else None
     # Loading Ansible takes longer than everything else, so start it first.
-    runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, environ)
+    runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, environ, preforked=options.preforked)
     runner.start()
     installed: list[Installed] = []
     try:
@@ -327,7 +331,7 @@ def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
     accelerators_in = config_namespaces(environ)
     theirs, ours = split.split(watches)
     api = KubeApi.connect(kubeconfig)
-    runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, environ)
+    runner = RunnerClient(targets(watches), options.max_concurrent_reconciles, environ, preforked=options.preforked)
     runner.start()
     settings = Settings(
         namespaces=_namespaces(options),
@@ -398,6 +402,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="dljob-operator", description="Reconcile deep-learning jobs with Ansible roles."
     )
+    parser.set_defaults(preforked=None)
     parser.add_argument("--version", action="version", version=f"dljob-operator {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="watch the cluster and reconcile until stopped")

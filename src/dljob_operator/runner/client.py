@@ -1,6 +1,7 @@
 """Supervise the fork server process and send it run requests from any thread.
 
-This module starts processes with exec, never with fork alone, so it is safe in a process with many threads.
+This module starts processes with exec, never with fork alone, so it is safe in a process with many threads. The first
+fork server may have been forked before there were any (`prefork`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from dljob_operator.runner.messages import Failure, Frame, FrameReader, RunOutco
 
 if TYPE_CHECKING:
     from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
+
+    from dljob_operator.runner.prefork import Preforked
 
 _LOG = logging.getLogger(__name__)
 _CHUNK = 256 * 1024
@@ -72,7 +75,8 @@ class RunnerClient:
 
     `start` starts the fork server, and the client restarts it when it ends. Its runs in progress then end as CRASHED;
     requests not sent yet go to the next fork server. `environ` is its environment (default: that of this process).
-    A long-lived worker that had no batch for `idle` seconds ends; without one, the next batch starts one.
+    A long-lived worker that had no batch for `idle` seconds ends; without one, the next batch starts one. `preforked`
+    becomes the first fork server.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class RunnerClient:
         concurrency: int = 2,
         environ: Mapping[str, str] | None = None,
         idle: float = _IDLE,
+        preforked: Preforked | None = None,
     ) -> None:
         self._targets = tuple(targets)
         self._concurrency = concurrency
@@ -94,7 +99,8 @@ class RunnerClient:
         self._pending_runs: dict[int, _PendingRun] = {}
         self._next_number = 1
         self._problem = ""
-        self._process: subprocess.Popen[bytes] | None = None
+        self._preforked = preforked
+        self._process: subprocess.Popen[bytes] | Preforked | None = None
         self._closing = threading.Event()
         self._first_start_done = threading.Event()  # the first start has succeeded or failed
         self._thread = threading.Thread(target=self._supervise, name="runner-client", daemon=True)
@@ -220,14 +226,7 @@ class RunnerClient:
         ours, theirs = socket.socketpair()
         with ours:
             with theirs:
-                process = subprocess.Popen(
-                    [sys.executable, "-m", "dljob_operator.runner.fork_server", str(theirs.fileno())],
-                    pass_fds=[theirs.fileno(), self.changes.fd],
-                    stdin=subprocess.DEVNULL,
-                    stdout=sys.__stderr__ or subprocess.DEVNULL,
-                    env=self._child_environ(),
-                    start_new_session=True,  # only the engine handles Ctrl-C from the terminal
-                )
+                process = self._start_process(theirs.fileno())
             with self._lock:
                 self._process = process
             if self._closing.is_set():  # `close` may have been called before the process existed
@@ -253,6 +252,22 @@ class RunnerClient:
                     self._process = None
         return was_ready, problem or f"the Ansible fork server ended unexpectedly ({_describe(code)})"
 
+    def _start_process(self, control: int) -> subprocess.Popen[bytes] | Preforked:
+        environ, fds = self._child_environ(), (control, self.changes.fd)
+        preforked, self._preforked = self._preforked, None
+        if preforked is not None:
+            with contextlib.suppress(OSError):  # it has ended
+                preforked.become_fork_server(environ, fds)
+                return preforked
+        return subprocess.Popen(
+            [sys.executable, "-m", "dljob_operator.runner.fork_server", str(control)],
+            pass_fds=fds,
+            stdin=subprocess.DEVNULL,
+            stdout=sys.__stderr__ or subprocess.DEVNULL,
+            env=environ,
+            start_new_session=True,  # only the engine handles Ctrl-C from the terminal
+        )
+
     def _child_environ(self) -> dict[str, str]:
         """Return the environment, with this package on PYTHONPATH because it may not be installed."""
         environ = dict(self._environ)
@@ -261,7 +276,7 @@ class RunnerClient:
         environ["PYTHONSAFEPATH"] = "1"  # do not import from the working directory
         return environ
 
-    def _read_until_end(self, ours: socket.socket, process: subprocess.Popen[bytes]) -> tuple[bool, str]:
+    def _read_until_end(self, ours: socket.socket, process: subprocess.Popen[bytes] | Preforked) -> tuple[bool, str]:
         was_ready, problem = False, ""
         reader = FrameReader()
         poll = select.poll()
@@ -383,10 +398,10 @@ def _describe(code: int) -> str:
     return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
 
-def _reap(process: subprocess.Popen[bytes]) -> int:
+def _reap(process: subprocess.Popen[bytes] | Preforked) -> int:
     """Wait for a fork server whose socket was closed; it kills its children first."""
     try:
         return process.wait(timeout=_CHECK_INTERVAL)
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, TimeoutError):
         process.kill()
         return process.wait()

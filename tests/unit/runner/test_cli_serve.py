@@ -28,7 +28,7 @@ class Part:
     trouble: ClassVar[dict[str, str]] = {}
     stopped: ClassVar[list[str]] = []
 
-    def __init__(self, *given: Any) -> None: ...
+    def __init__(self, *given: Any, **more: Any) -> None: ...
 
     @property
     def _name(self) -> str:

@@ -55,8 +55,8 @@ class Part:
 
 
 class Runner(Part):
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
         self.changes = ChangeCounter.create()
 
     def wait_ready(self, timeout: float | None = None) -> None:
