@@ -279,7 +279,7 @@ def may_defer(context: Context, parsed: Parsed, observed: Observed, result: Appl
     """Whether the next reconcile may write the first status: one follows where an engine watches the new pods."""
     if parsed.job is None or context.dry_run or not context.reader.has_watch:
         return False
-    if not result.created_of("Pod") or result.incomplete or concluded.continues:
+    if not any(result.created_of("Pod")) or result.incomplete or concluded.continues:
         return False
     return initial_status.can_defer(parsed.job, observed, concluded.status)
 

@@ -113,7 +113,7 @@ def _sliced(concluded: Conclusion, job: DLJob, plan: Plan, result: ApplyResult) 
         return concluded
     status = {**(job.status if concluded.status is None else concluded.status)}
     if plan.pods and (not status.get("reason") or str(status["reason"]).startswith(CREATING)):
-        created = result.created_of("Pod", batch_job.KIND)
+        created = sum(1 for _ in result.created_of("Pod", batch_job.KIND))
         status["reason"] = f"{CREATING}{job.total - plan.missing_pods + created} of {job.total} are created"
     return dataclasses.replace(
         concluded,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,11 @@ class Resolution:
     """What the operator may not read, for its own log."""
     notes: tuple[EventNote, ...] = ()
     """What the cluster answered about the plan's deletions by force; each becomes the status' reason and an Event."""
+
+
+def kind_of(text: str) -> str:
+    """The kind in ``kind/name``, or in a message that begins so; of another text, something that is no kind."""
+    return text.partition("/")[0]
 
 
 @dataclass
@@ -58,9 +63,9 @@ class ApplyResult:
     def changed(self) -> bool:
         return bool(self.created or self.adopted or self.deleted)
 
-    def created_of(self, *kinds: str) -> int:
-        """How many objects of these kinds were created or replaced."""
-        return sum(name.partition("/")[0] in kinds for name in self.created)
+    def created_of(self, *kinds: str) -> Iterator[str]:
+        """The objects of these kinds that were created or replaced."""
+        return (name for name in self.created if kind_of(name) in kinds)
 
     @property
     def incomplete(self) -> bool:

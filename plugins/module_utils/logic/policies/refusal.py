@@ -7,15 +7,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import kind_of
+
 _KINDS = ("Pod", "Job", "Service")
-"""Kinds whose creation ends at an object that is denied. The writer's messages begin with ``kind/name``."""
+"""Kinds of which a reason names one object only. The writer's messages begin with ``kind/name``."""
 _USED = re.compile(r"(?<=, )used: .*?, (?=limited: )")
 """In the message of a quota: what all objects of the namespace use now."""
 
 
 def is_of_a_creation(status: Any) -> bool:
     """Whether a pod, a batch Job or a Service was not created: the reason begins with the name of such an object."""
-    return isinstance(status, Mapping) and _kind(str(status.get("reason") or "")) in _KINDS
+    return isinstance(status, Mapping) and kind_of(str(status.get("reason") or "")) in _KINDS
 
 
 def is_same(before: str, now: str) -> bool:
@@ -30,14 +32,9 @@ def distinct(messages: Sequence[str]) -> list[str]:
     seen: set[str] = set()
     texts = []
     for text in messages:
-        kind = _kind(text)
+        kind = kind_of(text)
         if kind not in seen:
             texts.append(text)
         if kind in _KINDS:
             seen.add(kind)
     return texts
-
-
-def _kind(text: str) -> str:
-    """The kind of the object that a message begins with; of another message, something that is no kind."""
-    return text.partition("/")[0]
