@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from dljob_operator.durations import parse_duration
@@ -30,3 +32,13 @@ def test_a_go_duration_is_read(text: str, seconds: float) -> None:
 def test_anything_else_is_refused_with_the_notation(text: object) -> None:
     with pytest.raises(ValueError, match="1h30m"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize("text", ["1" * 100_000, "1s" + "1" * 100_000, "." + "1" * 100_000, "1." + "1" * 100_000])
+def test_a_long_text_is_refused_at_once(text: str) -> None:
+    """An annotation may have 256 KiB. Time that grows with the square of the length would stop all threads for an hour."""
+    began = time.process_time()
+    with pytest.raises(ValueError, match="1h30m") as raised:
+        parse_duration(text)
+    assert time.process_time() - began < 1
+    assert len(str(raised.value)) < 200

@@ -11,8 +11,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result
 
 _KINDS = ("Pod", "Job", "Service")
 """Kinds of which a reason names one object only. The writer's messages begin with ``kind/name``."""
-_USED = re.compile(r"(?<=, )used: .*?, (?=limited: )")
-"""In the message of a quota: what all objects of the namespace use now."""
+_USED = re.compile(r"(?<=, )used: (?:(?!, used: ).)*?, (?=limited: )")
+"""In the message of a quota: what all objects of the namespace use now. The search for the end of one stops at the
+next, because a status may have any text."""
 
 
 def is_of_a_creation(status: Any) -> bool:
