@@ -91,6 +91,7 @@ REASON_BACKOFF = "BackoffLimitExceeded"
 REASON_REPLICA_BACKOFF = "MaxRestartsPerReplicaExceeded"
 REASON_FAILURE_POLICY = "PodFailurePolicy"
 REASON_PENDING = "PendingTimeoutExceeded"
+REASON_DISRUPTED = "DisruptionTarget"
 REASON_OOM = "OOMKilled"
 """The kubelet's reason for a container that was killed because it ran out of memory."""
 

@@ -11,6 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status import
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import is_finished
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     REASON_BACKOFF,
+    REASON_DISRUPTED,
     REASON_FAILURE_POLICY,
     REASON_REPLICA_BACKOFF,
 )
@@ -119,6 +120,11 @@ def _check_failure(planned: Planned, new: Status) -> None:
     reason = (new.get("failure") or {}).get("reason") if new.get("state") == "Failed" else None
     require(bool(fatal) or reason != REASON_FAILURE_POLICY, "the job has failed by a rule that matches no pod")
     require(not fatal or reason is not None, f"the job goes on, and a rule fails it for {fatal}")
+    lost = [
+        pod.name for pod in planned.of_attempt if policies.is_lost(job, pod) and pod.index not in done.get(pod.type, ())
+    ]
+    is_over = new.get("state") in ("Failed", "Succeeded")
+    require(not lost or is_over, f"the job goes on, and the cluster deletes {lost}, which may not start again")
     in_place = {f"{pod.type}-{pod.index}": pod.restarts for pod in planned.of_attempt if not pod.deleting}
     retries = Counter(new.get("retries", {}))
     of_replicas = Counter(in_place)
@@ -140,7 +146,8 @@ def _replicas(planned: Planned) -> set[str]:
 
 def _check_evidence(planned: Planned, old: Status, new: Status) -> None:
     """Only pods of the present spec decide that a replica or the job has succeeded, or which pod has failed it. What
-    happens to a pod that is being deleted does not count, unless a rule is about it."""
+    happens to a pod that is being deleted does not count, unless a rule is about it, or the cluster deletes it and its
+    replica may not start again."""
     current = planned.current
     pods = [pod for pod in current if not pod.deleting]
     exited = {(pod.type, pod.index) for pod in pods if pod.ended and pod.ended.code == 0 and not pod.disrupted}
@@ -158,6 +165,8 @@ def _check_evidence(planned: Planned, old: Status, new: Status) -> None:
         guilty = {pod.name for pod in pods if not (pod.disrupted and failure["reason"] == REASON_BACKOFF)}
         if failure["reason"] == REASON_FAILURE_POLICY:
             guilty = {pod.name for pod in current if policies.action(planned.job, pod) == "FailJob"}
+        if failure["reason"] == REASON_DISRUPTED:
+            guilty = {pod.name for pod in current if policies.is_lost(planned.job, pod)}
         require(failure["pod"] in guilty, f"the job has failed by {failure['pod']}, which did not fail by itself")
 
 

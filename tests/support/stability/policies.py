@@ -42,6 +42,19 @@ def _matches(rule: FailureRule, pod: PodState) -> bool:
     return (value in requirement.values) == (requirement.operator == "In")
 
 
+def is_lost(job: DLJob, pod: PodState) -> bool:
+    """Whether the cluster deletes a pod that has begun, and whose replica nothing may start again: Never, in the kinds
+    whose replicas all count, without a rule and without a restart of the whole job."""
+    policy = {group.type.lower(): group.restart_policy for group in job.groups}.get(pod.type)
+    is_over = pod.phase == "Succeeded" or (pod.ended is not None and pod.ended.code == 0)
+    return (
+        (pod.deleting != "" and pod.disrupted and pod.phase != "Pending" and not is_over)
+        and (policy == "Never" and pod.type != job.elastic_type.lower() and pod.batch_job is None)
+        and (job.flavor.fails_by == "any" and job.run_policy.restart_scope == "Replica")
+        and action(job, pod) in ("", "Count")
+    )
+
+
 def counter(job: DLJob, pod: PodState) -> str:
     """The field of the status that counts the failure of ``pod``, "" where none does. ``job`` stands for the count of
     the restarts of the whole job."""

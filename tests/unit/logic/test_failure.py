@@ -114,6 +114,49 @@ def test_v1_never_means_never() -> None:
     assert failure(job, pod_of(job.job(), "worker").refused_by_node())
 
 
+@pytest.mark.parametrize(
+    ("pod", "fails"),
+    [
+        (lambda p: p.running().disrupted().deleting(), True),
+        (lambda p: p.exited(143).disrupted().deleting(), True),
+        (lambda p: p.failed(143).disrupted().deleting(), True),
+        (lambda p: p.exited(0).disrupted().deleting(), False),
+        (lambda p: p.succeeded().disrupted().deleting(), False),
+        (lambda p: p.disrupted().deleting(), False),  # no container of it ever ran
+        (lambda p: p.running().disrupted(), False),  # the eviction may be cancelled
+        (lambda p: p.running().deleting(), False),  # by a user, who gets a new one
+        (lambda p: p.failed(143).deleting(), False),
+    ],
+)
+def test_never_means_never_for_a_drained_pod_too(pod: Any, fails: bool) -> None:
+    job = mxjob().v1().workers(2)
+    found = failure(job, pod(pod_of(job.job(), "worker", 1)))
+    assert (found is not None) == fails
+    if found:
+        assert (found.reason, found.pod, found.exit_code) == ("DisruptionTarget", "digits-worker-1", None)
+        assert "the cluster deletes pod digits-worker-1" in found.message
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        mxjob().v1().workers(2).restart("OnFailure"),
+        mxjob().v1().workers(2).restart("ExitCode"),
+        mxjob().v1().workers(2).run_policy(restartScope="Job"),
+        mxjob()
+        .v1()
+        .workers(2)
+        .run_policy(
+            podFailurePolicy={"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}
+        ),
+        mxjob().v1alpha1().workers(2).restart("Never"),
+    ],
+    ids=["OnFailure", "ExitCode", "restartScope", "rule", "v1alpha1"],
+)
+def test_a_drained_pod_gets_a_new_one_otherwise(job: MXJob) -> None:
+    assert failure(job, pod_of(job.job(), "worker", 1).running().disrupted().deleting()) is None
+
+
 def test_v1_exit_code_of_a_disrupted_pod_is_ignored() -> None:
     job = mxjob().v1().workers(1).restart("ExitCode")
     assert failure(job, pod_of(job.job(), "worker").failed(1).disrupted()) is None

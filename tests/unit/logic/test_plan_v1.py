@@ -92,6 +92,20 @@ def test_eviction(policy: str, state: str) -> None:
         assert fake_cluster.status["failure"]["reason"] == "Evicted"
 
 
+def test_a_drain_under_never() -> None:
+    """The other processes would wait for ever for a new one of that rank."""
+    fake_cluster = FakeCluster(job("Never"))
+    fake_cluster.start()
+    pod = fake_cluster.pod("worker", 0)
+    pod["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]
+    fake_cluster.user_deletes(pod["metadata"]["name"])
+    fake_cluster.settle()
+    fake_cluster.kubelet_deletes()
+    fake_cluster.settle()
+    assert fake_cluster.status["failure"]["reason"] == "DisruptionTarget"
+    assert "worker-0" not in fake_cluster.replicas()
+
+
 def test_replica_statuses() -> None:
     fake_cluster = FakeCluster(job())
     fake_cluster.start()

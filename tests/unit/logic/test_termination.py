@@ -53,7 +53,7 @@ def evict_by_taint(cluster: FakeCluster, index: int, ready: str = "False", **cha
 
 
 def test_a_lost_node_is_reported_immediately_and_once() -> None:
-    cluster = FakeCluster(mxjob("digits").v1().workers(3))
+    cluster = FakeCluster(mxjob("digits").v1().workers(3).restart("OnFailure"))
     cluster.start()
     written = 0
     for index in (1, 0, 2):  # the pods that Kubernetes evicts one after the other
@@ -85,7 +85,7 @@ def test_a_lost_node_is_reported_immediately_and_once() -> None:
     ],
 )
 def test_a_pod_of_a_healthy_node_is_not_reported_as_lost(ready: str, changes: dict[str, str]) -> None:
-    cluster = FakeCluster(mxjob("digits").v1().workers(2))
+    cluster = FakeCluster(mxjob("digits").v1().workers(2).restart("OnFailure"))
     cluster.start()
     evict_by_taint(cluster, 1, ready, **changes)
     cluster.step()

@@ -22,6 +22,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_
     ACTION_FAIL_JOB,
 )
 
+_DISRUPTION = "the cluster deletes pod {} (condition DisruptionTarget: a drain, a preemption or a lost node)"
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -62,10 +64,14 @@ def rule_for(job: DLJob, pod: PodState) -> Match | None:
     """
     if not job.run_policy.failure_rules:
         return None
-    is_taken = pod.disrupted and pod.phase != "Succeeded" and not (pod.ended is not None and pod.ended.code == 0)
-    if not (is_taken if pod.deleting else has_failed(pod)):
+    if not (_is_taken(pod) if pod.deleting else has_failed(pod)):
         return None
     return first_match(job.run_policy.failure_rules, pod)
+
+
+def _is_taken(pod: PodState) -> bool:
+    """Whether the cluster takes ``pod``, which is being deleted, away before its program has succeeded."""
+    return pod.disrupted and pod.phase != "Succeeded" and not (pod.ended is not None and pod.ended.code == 0)
 
 
 def action_for(job: DLJob, pod: PodState) -> str:
@@ -91,6 +97,8 @@ def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int
         for pod in observed.pods_of(group.type):
             if not pod.deleting and is_fatal(job, group, pod):
                 return describe(pod)
+            if pod.deleting and _is_lost_for_good(job, group, pod):
+                return Failure(c.REASON_DISRUPTED, _DISRUPTION.format(pod.display_name), pod.name)
     lost = lost_pods(job, observed)
     if not lost or job.success_target.type != job.elastic_type:
         return None
@@ -133,6 +141,23 @@ def is_fatal(job: DLJob, group: ReplicaGroup, pod: PodState) -> bool:
             return False
         return classify_exit_code(pod.ended, job.flavor.exit_codes) is ExitCodeClass.PERMANENT
     return group.restart_policy == c.RESTART_NEVER
+
+
+def _is_lost_for_good(job: DLJob, group: ReplicaGroup, pod: PodState) -> bool:
+    """Whether the cluster takes away ``pod``, which is being deleted and has begun, from a replica under Never.
+
+    As in training-operator, which counts a running pod that is being deleted as failed. Here a user may delete one:
+    then the replica gets a new pod. A batch Job replaces its own, and ``restartScope: Job`` restarts the whole job.
+    """
+    return (
+        group.restart_policy == c.RESTART_NEVER
+        and job.flavor.fails_by != FAILS_BY_TARGET
+        and job.run_policy.restart_scope != c.RESTART_SCOPE_JOB
+        and pod.batch_job is None
+        and pod.phase in ("Running", "Failed")
+        and _is_taken(pod)
+        and action_for(job, pod) in ("", ACTION_COUNT)
+    )
 
 
 def describe(pod: PodState) -> Failure:
