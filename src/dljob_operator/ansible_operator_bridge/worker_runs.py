@@ -11,6 +11,8 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ANY_JOB
+
 from dljob_operator.ansible_operator_bridge import artifacts, events
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit, newer
 from dljob_operator.ansible_operator_bridge.requeue_queue import RequeueQueue
@@ -117,6 +119,9 @@ class WorkerRuns:
             continuing=self._runs.continuing(keys),
             threads=self._settings.max_concurrent,
         )
+        # a job that is not in the cache may have been deleted while its run waited: the worker asks the API server
+        known = {key: count for key, count in taken.items() if key == ANY_JOB or kind.get(key) is not None}
+        request = dataclasses.replace(request, taken=known)
         with run_batch(self._runner, request, jobs) as reports:
             for reported in reports:
                 self._concluder.ran(kind.watch, reported.result)

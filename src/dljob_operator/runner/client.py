@@ -99,6 +99,7 @@ class RunnerClient:
         self._pending_runs: dict[int, _PendingRun] = {}
         self._next_number = 1
         self._problem = ""
+        self._slot_free_since = 0.0  # when the last run ended
         self._preforked = preforked
         self._process: subprocess.Popen[bytes] | Preforked | None = None
         self._closing = threading.Event()
@@ -283,21 +284,15 @@ class RunnerClient:
         poll.register(ours, select.POLLIN)
         check_at = time.monotonic() + _CHECK_INTERVAL
         while True:
-            has_data = poll.poll(_CHECK_INTERVAL * 1000)
-            if time.monotonic() >= check_at:  # also while frames of other runs arrive
-                check_at = time.monotonic() + _CHECK_INTERVAL
-                if self._is_stuck():
-                    problem = "the Ansible fork server no longer starts or ends runs and was killed"
-                    process.kill()
-            if not has_data:
-                continue
-            try:
-                data = ours.recv(_CHUNK)
-            except ConnectionError:
-                data = b""
-            if not data:
-                return was_ready, problem
-            for frame in reader.feed(data):
+            data = None
+            if poll.poll(_CHECK_INTERVAL * 1000):
+                try:
+                    data = ours.recv(_CHUNK)
+                except ConnectionError:
+                    data = b""
+                if not data:
+                    return was_ready, problem
+            for frame in reader.feed(data or b""):
                 if frame.header["type"] == "fatal":
                     problem = f"Ansible could not be loaded: {frame.header['message']}"
                 elif frame.header["type"] == "ready":
@@ -308,6 +303,12 @@ class RunnerClient:
                     _LOG.info(_WORKER_MESSAGES[header.pop("type")], extra=logs.fields(**header))
                 else:
                     self._handle_frame(frame)
+            # after the frames, which may say that runs have ended; also while frames of other runs arrive
+            if time.monotonic() >= check_at:
+                check_at = time.monotonic() + _CHECK_INTERVAL
+                if self._is_stuck():
+                    problem = "the Ansible fork server no longer starts or ends runs and was killed"
+                    process.kill()
 
     def _become_ready(self, ours: socket.socket, frame: Frame) -> None:
         for warning in frame.header["warnings"]:
@@ -332,6 +333,7 @@ class RunnerClient:
                 return
             if frame.header["type"] != "partial":
                 del self._pending_runs[number]
+                self._slot_free_since = time.monotonic()
         if frame.header["type"] == "partial":
             pending.on_partial(replace(RunResult.from_body(frame.body, frame.header["seconds"], ""), is_partial=True))
             return
@@ -343,7 +345,10 @@ class RunnerClient:
             running = [pending for pending in self._pending_runs.values() if pending.started]
             queued = [pending for pending in self._pending_runs.values() if pending.sent and not pending.started]
         late = any(now - pending.started > pending.request.timeout + _STUCK_AFTER for pending in running)
-        idle = len(running) < self._concurrency and any(now - pending.sent > _STUCK_AFTER for pending in queued)
+        # a run that had to wait for a slot starts a little after the end of the one that had it
+        idle = len(running) < self._concurrency and any(
+            now - max(pending.sent, self._slot_free_since) > _STUCK_AFTER for pending in queued
+        )
         return late or idle
 
     def _kill_runs(self, scratch: Path) -> None:

@@ -118,7 +118,9 @@ class ForkServer:
         self._scratch = scratch
         self._concurrency = limits.concurrency
         self._idle = limits.idle
-        self._waiting: deque[tuple[int, float, str, bytes]] = deque()
+        self._lines: dict[bool, deque[tuple[int, float, str, bytes]]] = {True: deque(), False: deque()}
+        """The requests that wait for a slot, by whether they are for long-lived workers."""
+        self._next_line = True
         self._forks = 0
         self._children: dict[int, _Child] = {}
         self._reader = FrameReader()
@@ -164,13 +166,19 @@ class ForkServer:
                 self._drain(key.data, key.fd)
         self._end_timed_out()
         self._end_idle()
-        while self._waiting and self._running() < self._concurrency:
-            number, timeout, long_lived, body = self._waiting.popleft()
+        while any(self._lines.values()) and self._running() < self._concurrency:
+            number, timeout, long_lived, body = self._take()
             if long_lived:
                 self._dispatch(number, timeout, long_lived, body)
             else:
                 self._fork(number, timeout, body)
         return True
+
+    def _take(self) -> tuple[int, float, str, bytes]:
+        """Take a request from the two lines in turn: slow runs of one role must not hold up the batches of others."""
+        line = self._next_line if self._lines[self._next_line] else not self._next_line
+        self._next_line = not line
+        return self._lines[line].popleft()
 
     def _running(self) -> int:
         return sum(child.number is not None for child in self._children.values())
@@ -257,7 +265,8 @@ class ForkServer:
         data = self._control.recv(_CHUNK)
         for frame in self._reader.feed(data):
             header = frame.header
-            self._waiting.append((header["id"], header["timeout"], header.get("long_lived", ""), frame.body))
+            long_lived = header.get("long_lived", "")
+            self._lines[bool(long_lived)].append((header["id"], header["timeout"], long_lived, frame.body))
         return bool(data)
 
     def _fork(self, number: int | None, timeout: float, body: bytes, target: str = "") -> _Child:

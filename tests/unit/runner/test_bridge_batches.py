@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
+from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter, ChangesSince
 from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import WORKER_VAR
 from support.ansible_operator import EventReceiver, run_result
 
@@ -99,6 +99,12 @@ class Bridge:
         self.kind = cast(WatchedKind, self.controller._informers.kind(str(watch.gvk)))
         self.pool = ThreadPoolExecutor(16)
         self.controller.start()
+
+    def watched(self, type_: str, uid: str) -> None:
+        """An event of the watch of the jobs."""
+        metadata = {"name": uid, "namespace": "team", "uid": uid, "resourceVersion": "1"}
+        job = {"apiVersion": ECHO.api_version, "kind": ECHO.kind, "metadata": metadata}
+        self.kind.informers[0]._handle_event({"type": type_, "object": job})
 
     def shim(self, uid: str, *, socket: str = "", version: str = "1", **metadata: Any) -> Future[RunExit]:
         job = {
@@ -281,15 +287,34 @@ def test_a_run_knows_the_changes_before_it_where_others_need_not_wait_for_it(
 ) -> None:
     bridge = Bridge(tmp_path, Watch(ECHO, role=Path("/roles/echo"), vars=LONG_LIVED), threads)
     try:
-        for _ in range(3):
+        bridge.watched("ADDED", "a")
+        created = bridge.runs.changes.count("a")
+        for _ in range(3 - created):
             bridge.runs.changes.increment("other")
         shim = bridge.shim("a")
         bridge.runs.release.set()
         assert shim.result(10).code == 0
         assert [request.changes for request in bridge.runs.requests] == [known]
-        assert [request.taken for request in bridge.runs.requests] == [{"": 3, "a": 0}]
+        assert [request.taken for request in bridge.runs.requests] == [{"": 3, "a": created}]
     finally:
         bridge.stop()
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_job_that_is_deleted_while_its_run_waits_may_have_changed(bridge: Bridge, is_deleted: bool) -> None:
+    """The worker then asks the API server for it, and creates nothing of a job that is gone."""
+    first = bridge.shim("first")
+    assert bridge.runs.began.acquire(timeout=10)
+    bridge.watched("ADDED", "late")
+    late = bridge.shim("late")
+    bridge.wait_queued(1)
+    if is_deleted:
+        bridge.watched("DELETED", "late")
+    bridge.runs.release.set()
+    assert (first.result(10).code, late.result(10).code) == (0, 0)
+    request = bridge.runs.requests[-1]
+    assert uids_of(request) == ["late"]
+    assert ChangesSince(bridge.runs.changes, request.taken or {}).of("late") is is_deleted
 
 
 def test_an_internal_error_ends_the_runs_of_its_batch(bridge: Bridge) -> None:

@@ -12,13 +12,14 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dljob_operator.runner import RunnerClient, RunOutcome, RunRequest, RunResult, Target
-from dljob_operator.runner.client import RunnerError
+from dljob_operator.runner.client import RunnerError, _PendingRun
 from dljob_operator.runner.messages import Frame
 
 _ROLES = {
@@ -434,3 +435,22 @@ def test_many_threads_may_ask_at_once(runner: RunnerClient) -> None:
     assert {number: result.reports[0]["value"] for number, result in results.items()} == {
         number: f"w{number}" for number in range(8)
     }
+
+
+def test_a_slot_that_has_just_become_free_is_not_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for it was sent long ago, and starts a moment after the run that had the slot has ended."""
+    client = RunnerClient([], concurrency=1)
+    now = time.monotonic()
+    request = RunRequest("echo", {})
+    client._pending_runs = {
+        1: _PendingRun(request, Future(), print, sent=now - 90, started=now - 40, pid=1),
+        2: _PendingRun(request, Future(), print, sent=now - 40),
+    }
+    assert not client._is_stuck()
+    client._handle_frame(
+        Frame({"type": "done", "id": 1, "ending": RunOutcome.TIMED_OUT, "seconds": 40.0, "output": ""}, b"{}")
+    )
+    assert list(client._pending_runs) == [2]
+    assert not client._is_stuck()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 31)
+    assert client._is_stuck(), "31 s later it has still not started"

@@ -1,0 +1,68 @@
+"""The order in which the fork server starts what waits for a slot."""
+
+from __future__ import annotations
+
+import math
+import os
+import selectors
+import socket
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from dljob_operator.runner.fork_server import ForkServer, Limits
+from dljob_operator.runner.messages import Frame
+
+
+class Slots(ForkServer):
+    """A fork server that starts no processes; a test says how many slots are free."""
+
+    def __init__(self, control: socket.socket) -> None:
+        super().__init__(control, cast(Any, None), Path(), Limits(0, math.inf), cast(Any, None))
+        for source in (control, self._wakeup_read):
+            self._selector.register(source, selectors.EVENT_READ)
+        self.started: list[int] = []
+
+    def take_in(self) -> None:
+        """Receive what was asked, while no slot is free."""
+        self._poll_once()
+
+    def free_a_slot(self) -> None:
+        self._concurrency += 1
+        os.write(self._wakeup_write, b"!")
+        self._poll_once()
+
+    def _running(self) -> int:
+        return len(self.started)
+
+    def _dispatch(self, number: int, timeout: float, target: str, body: bytes) -> None:
+        self.started.append(number)
+
+    def _fork(self, number: int | None, timeout: float, body: bytes, target: str = "") -> Any:
+        assert number is not None
+        self.started.append(number)
+
+
+@pytest.mark.parametrize(
+    ("asked", "started"),
+    [
+        ("ffffb", [5, 1, 2, 3, 4]),
+        ("ffbb", [3, 1, 4, 2]),
+        ("bbbf", [1, 4, 2, 3]),
+        ("fff", [1, 2, 3]),
+        ("bb", [1, 2]),
+    ],
+)
+def test_many_slow_runs_do_not_hold_up_the_batches_of_others_nor_these_them(asked: str, started: list[int]) -> None:
+    """``f`` is a run in a process of its own, ``b`` a batch for a long-lived worker."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        server = Slots(theirs)
+        for number, what in enumerate(asked, 1):
+            more = {"long_lived": "echo"} if what == "b" else {}
+            ours.sendall(Frame({"id": number, "timeout": 1, **more}).encode())
+        server.take_in()
+        for _ in asked:
+            server.free_a_slot()
+        assert server.started == started
