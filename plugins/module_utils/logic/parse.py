@@ -35,6 +35,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.framework im
     LAYOUT_LIST,
     LAYOUT_MAP,
     SUCCEEDS_BY_ALL,
+    SUCCEEDS_BY_TARGET,
     ApiFlavor,
     Framework,
     ReplicaType,
@@ -235,7 +236,9 @@ def _success_target(
 ) -> SuccessTarget:
     present = {g.type for g in groups if g.replicas > 0}
     default = next((c for c in framework.success_target if c in present), framework.success_target[0])
-    wanted = as_mapping(as_mapping(options.get("terminationPolicy")).get("chief"))
+    # of a framework that needs all replicas no one decides
+    decides = framework.succeeds_by == SUCCEEDS_BY_TARGET
+    wanted = as_mapping(as_mapping(options.get("terminationPolicy")).get("chief")) if decides else {}
     if wanted:
         spelling = str(wanted.get("replicaName") or default)
         where = "spec.terminationPolicy.chief.replicaIndex"

@@ -317,7 +317,8 @@ def _end(job: DLJob, framework: Framework, observed: Observed, report: StatusBui
     status write that fails would lose it, and the job would train anew.
     """
     objects = _objects_at_rest(job, framework)
-    clean = cleanup.is_clean(job, observed, owned_objects.keys_of_job(objects))
+    ended = dataclasses.replace(job, status=report.status() or job.status)
+    clean = cleanup.is_clean(ended, observed, owned_objects.keys_of_job(objects))
     report.phase(_last_phase(report.state) if clean else c.PHASE_CLEANUP)
     ttl = job.run_policy.ttl_seconds_after_finished
     # cleanPodPolicy None keeps an autoscaler no longer either, and a TensorBoard lives on

@@ -195,3 +195,13 @@ def test_an_edit_of_the_backend_restarts_all_replicas() -> None:
     before, after = (pod(caffe2job(backendSpecs={"redisHost": host}))["metadata"] for host in ("one", "two"))
     assert before["annotations"] != after["annotations"]
     assert before["ownerReferences"][0]["uid"] == UID
+
+
+@pytest.mark.parametrize(
+    "chief",
+    [{"replicaName": "MASTER", "replicaIndex": 0}, {"replicaName": "WORKER", "replicaIndex": 2}, {"replicaIndex": "0"}],
+)
+def test_a_termination_policy_has_no_effect(chief: dict[str, Any]) -> None:
+    """Old manifests have one, and a Caffe2Job needs all of its workers."""
+    resource = caffe2job(backend=NFS, terminationPolicy={"chief": chief})
+    assert parsed(resource).succeeds_by == "all"

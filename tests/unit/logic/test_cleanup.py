@@ -220,11 +220,21 @@ def test_long_running_replicas_do_not_delay_the_cleanup(type_: str, waited: floa
     assert grace_period(job, TENSORFLOW, seen, stamp(), at(0)) == waited
 
 
-@pytest.mark.parametrize(("had_run", "deleted"), [(False, True), (True, False)])
-def test_a_job_that_was_refused_while_it_was_created_leaves_nothing_behind(had_run: bool, deleted: bool) -> None:
-    """Its first pods would hold their GPUs. One that had run keeps what cleanPodPolicy says."""
-    running = [{"type": "Running", "status": "False"}] if had_run else []
-    job = mxjob().v1().status(state="Failed", failure={"reason": "RefusedByKubernetes"}, conditions=running).job()
+@pytest.mark.parametrize(
+    ("conditions", "deleted"),
+    [
+        ([], True),
+        ([{"type": "Created", "status": "True"}], True),
+        ([{"type": "Running", "status": "False"}], False),
+        ([{"type": "Restarting", "status": "True"}], False),
+    ],
+)
+def test_a_job_that_was_refused_while_it_was_created_leaves_nothing_behind(
+    conditions: list[dict[str, str]], deleted: bool
+) -> None:
+    """Its first pods would hold their GPUs. One that had run keeps what cleanPodPolicy says, also where Kubernetes
+    refuses the pod of a restart."""
+    job = mxjob().v1().status(state="Failed", failure={"reason": "RefusedByKubernetes"}, conditions=conditions).job()
     assert job.run_policy.clean_pod_policy == "None"
     seen = observed(job, [pod_of(job, "scheduler").failed()])
     assert ("Pod" in [d.kind for d in cleanup_targets(job, seen)]) == deleted

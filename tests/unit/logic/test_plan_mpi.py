@@ -268,6 +268,30 @@ def test_the_deadline() -> None:
     assert fake_cluster.replicas() == []
 
 
+@pytest.mark.parametrize("ends", ["deadline", "worker"])
+def test_a_launcher_does_not_outlive_its_failed_job(ends: str) -> None:
+    """Without a cleanPodPolicy all pods stay, but its batch Job would start the launcher again and again."""
+    fake_cluster = played(mpijob(runPolicy={"activeDeadlineSeconds": 60}))
+    if ends == "deadline":
+        fake_cluster.advance(61)
+    else:
+        fake_cluster.exit("worker", 1, 3)
+    fake_cluster.step()
+    assert (fake_cluster.status["state"], fake_cluster.status["phase"]) == ("Failed", "CleanUp")
+    fake_cluster.settle()
+    assert not fake_cluster.others["Job"]
+    assert fake_cluster.replicas() == ["worker-0", "worker-1"]
+    assert fake_cluster.status["phase"] == "Failed"
+
+
+def test_a_launcher_that_has_failed_stays_for_its_log() -> None:
+    fake_cluster = played(with_policy("Launcher", "Never", runPolicy={"backoffLimit": 0}))
+    fake_cluster._set(fake_cluster.pod("launcher", 0), "Failed", _terminated(1, ""))
+    fake_cluster.settle()
+    assert (fake_cluster.status["state"], fake_cluster.status["phase"]) == ("Failed", "Failed")
+    assert fake_cluster.replicas() == ["launcher-0", "worker-0", "worker-1"]
+
+
 def test_mpi_operators_name_for_itself() -> None:
     fake_cluster = FakeCluster(mpijob(runPolicy={"managedBy": "kubeflow.org/mpi-operator"}), MPI)
     fake_cluster.settle()

@@ -211,3 +211,22 @@ def test_an_order_against_the_one_that_the_job_asks_for(policy: dict[str, Any], 
     assert caught.value.problems == (
         f"{PATH}.{field}: Launcher, Worker wait for one another: remove one of the dependencies; Launcher waits in any case",
     )
+
+
+@pytest.mark.parametrize(("codes", "starts"), [((0, 1), True), ((0, 1, 2), False)])
+def test_a_lost_elastic_worker_delays_nothing(codes: tuple[int, ...], starts: bool) -> None:
+    """Nobody restarts it, and the others go on without it, where there are others."""
+    job = tfjob("kubeflow.org/v1", "tfReplicaSpecs", chief=1, ps=1, worker=3)
+    job["spec"] |= {
+        "enableDynamicWorker": True,
+        "runPolicy": {"startupPolicy": {"dependsOn": {"Chief": [{"replicaType": "Worker", "condition": "Running"}]}}},
+    }
+    cluster = FakeCluster(job, TENSORFLOW)
+    cluster.settle()
+    for index in range(3):
+        cluster.run("worker", index)
+    lost = (2,) if starts else (0, 1, 2)
+    for index in lost:
+        cluster.exit("worker", index, 1)
+    cluster.settle()
+    assert ("chief-0" in cluster.replicas()) is starts

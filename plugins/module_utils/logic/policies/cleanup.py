@@ -15,6 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
     CLEAN_ALL,
     CLEAN_NONE,
     CLEAN_RUNNING,
+    CONDITION_RESTARTING,
     CONDITION_RUNNING,
     LIFETIME_PODS,
     REASON_REFUSED,
@@ -39,12 +40,17 @@ On a loaded node the kubelet reported the exit of a process more than 5 s later 
 def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) -> tuple[Deletion, ...]:
     """The objects that ``cleanPodPolicy`` deletes of a finished job. Running keeps terminated pods for their logs.
 
+    None keeps all pods, but a batch Job that has not ended would go on and replace its pod in a job that has failed.
     The objects in ``kept``, by kind and name, outlive the training.
     """
     policy = _policy(job)
-    if policy == CLEAN_NONE:
-        return ()
     ends = _RecordedEnds(job)
+    if policy == CLEAN_NONE:
+        return tuple(
+            batch_job.deletion(p)
+            for p in observed.pods
+            if job.status.get("failure") and p.batch_job and not p.deleting and p.is_active and not ends.ends_soon(p)
+        )
     pods = tuple(
         batch_job.deletion(p)
         for p in observed.pods
@@ -113,7 +119,9 @@ def leaves_nothing(job: DLJob) -> bool:
     """Whether Kubernetes refused a part of the job before it ran as a whole: its first pods would wait for the others
     and hold their resources, and what outlives a training has nothing to show.
     """
-    never_ran = conditions.get_condition(conditions.read_conditions(job.status), CONDITION_RUNNING) is None
+    found = conditions.read_conditions(job.status)
+    # Restarting takes the place of Running
+    never_ran = all(conditions.get_condition(found, x) is None for x in (CONDITION_RUNNING, CONDITION_RESTARTING))
     return is_refused(job) and never_ran
 
 
@@ -127,7 +135,7 @@ def _serves_pods(key: Key, found: OwnedObject) -> bool:
 def is_clean(job: DLJob, observed: Observed, kept: Collection[Key] = ()) -> bool:
     """Whether there is nothing left to delete, and no pod is terminating."""
     if _policy(job) == CLEAN_NONE:
-        return True
+        return not cleanup_targets(job, observed, kept)
     waiting = any(p.deleting for p in observed.pods)
     return not waiting and not cleanup_targets(job, observed, kept)
 

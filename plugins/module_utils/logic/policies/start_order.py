@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import lost_pods
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
     AFTER_COMPLETED,
     AFTER_CREATED,
@@ -82,6 +83,8 @@ def _has_reached(job: DLJob, type_: str, state: str, current: Observed, complete
         return True
     reached = set(completed.get(type_.lower(), ()))
     reached |= {pod.index for pod in current.pods_of(type_) if _is_in(pod, state) and not pod.deleting}
+    if reached and type_ == job.elastic_type:
+        reached |= {pod.index for pod in lost_pods(job, current)}  # the others go on without these
     return reached.issuperset(range(group.replicas))
 
 
