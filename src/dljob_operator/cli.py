@@ -47,7 +47,7 @@ from dljob_operator.engine.crds import Installed, install_crds
 from dljob_operator.engine.fence import FencedRunner
 from dljob_operator.engine.health import Health
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NoCluster, find_kubeconfig
-from dljob_operator.engine.leader import LeaderElector, LeaseTimings
+from dljob_operator.engine.leader import LEASE, LeaderElector, LeaseName, LeaseTimings
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.metrics_access import MetricsAccess
 from dljob_operator.engine.metrics_server import serve_metrics
@@ -248,7 +248,8 @@ def _elector(
         stopping.because("another operator is the leader now")
         runner.close()  # at once, whatever the main thread does
 
-    elector = LeaderElector(api, options.leader_election_namespace, identity, lost, _lease_timings(options))
+    lease = LeaseName(options.leader_election_namespace, options.leader_election_id)
+    elector = LeaderElector(api, lease, identity, lost, _lease_timings(options))
     elector.on_renewed = deadline.extend
     return elector
 
@@ -433,7 +434,9 @@ def _parser() -> argparse.ArgumentParser:
         help="reconcile only jobs that match this label selector, such as a shard (default: all)")  # fmt: skip
     add("--leader-elect", action="store_true", help="reconcile only while this process holds a Lease")
     add("--leader-election-namespace", default=own_namespace(os.environ) or "default", metavar="NAME",
-        help="namespace of the Lease; shards need one each (default: the pod's namespace, else default)")  # fmt: skip
+        help="namespace of the Lease (default: the pod's namespace, else default)")  # fmt: skip
+    add("--leader-election-id", default=LEASE, metavar="NAME",
+        help="name of the Lease; shards in one namespace need one each (default: %(default)s)")  # fmt: skip
     add("--leader-elect-lease-duration", type=parse_duration, default="6s", metavar="DURATION",
         help="how long after its last renewal another process may take the Lease (default: %(default)s)")  # fmt: skip
     add("--leader-elect-renew-deadline", type=parse_duration, default="4s", metavar="DURATION",

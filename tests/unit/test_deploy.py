@@ -69,6 +69,20 @@ def test_the_role_in_the_operators_namespace_permits_one_config_map() -> None:
     assert [rule.get("resourceNames") for rule in role["rules"]] == [[CONFIG_MAP]]
 
 
+def test_the_chart_permits_no_other_config_map_either() -> None:
+    lines = [line.strip() for line in (CHART / "templates" / "rbac.yaml").read_text(encoding="utf-8").splitlines()]
+    after = [lines[number + 1] for number, line in enumerate(lines) if line == "resources: [configmaps]"]
+    assert after == [f"resourceNames: [{CONFIG_MAP}]"] * 2
+
+
+def test_each_release_of_the_chart_has_a_lease_of_its_own() -> None:
+    template = (CHART / "templates" / "deployment.yaml").read_text(encoding="utf-8")
+    _, _, rest = template.partition("{{- if .Values.leaderElection.enabled }}\n")
+    first, second, *_ = rest.splitlines()
+    assert '"--leader-election-id=%s" (include "dljob.name" .)' in first
+    assert '"--leader-elect"' in second
+
+
 def test_the_leader_has_the_same_rights_by_kustomize_and_by_helm() -> None:
     template = (CHART / "templates" / "rbac.yaml").read_text(encoding="utf-8")
     _, _, rest = template.partition("{{- if .Values.leaderElection.enabled }}\n")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import http.client
 import io
@@ -64,11 +65,24 @@ class _Refused(Exception):
 
 
 def parse_address(option: str, text: str, examples: str) -> tuple[str, int]:
-    """Split "host:port"; ":port" means all interfaces. Raises ValueError with the name of the option."""
+    """Split "host:port"; ":port" means all interfaces, host "". Raises ValueError with the option's name."""
     host, _, port = text.rpartition(":")
     if not port.isdigit():
         raise ValueError(f"{option}: {text!r} has no port; write {examples}")
-    return host.strip("[]") or "0.0.0.0", int(port)
+    return host.strip("[]"), int(port)
+
+
+def _listen(address: tuple[str, int], backlog: int) -> socket.socket:
+    """Listen, on all interfaces with IPv6 and IPv4: the kubelet probes a pod by the family that its cluster has."""
+    host, _ = address
+    if not host and socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(address, family=socket.AF_INET6, dualstack_ipv6=True, backlog=backlog)
+        except OSError as e:
+            if e.errno == errno.EADDRINUSE:
+                raise
+            # the kernel has IPv6 switched off, which has_dualstack_ipv6() need not know
+    return socket.create_server(address, family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=backlog)
 
 
 class HttpServer:
@@ -81,8 +95,7 @@ class HttpServer:
         certificate: Certificate | None = None,
         limits: Limits = Limits(),
     ) -> None:
-        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self._socket = socket.create_server(address, family=family, backlog=limits.connections)
+        self._socket = _listen(address, limits.connections)
         self._socket.setblocking(False)
         self._respond = respond
         self._certificate = certificate

@@ -35,6 +35,17 @@ _LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 
 
 @dataclass(frozen=True)
+class LeaseName:
+    """The Lease of which operators compete. Those that divide the jobs, as by namespaces, need one each."""
+
+    namespace: str
+    name: str = LEASE
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True)
 class LeaseTimings:
     """Times in seconds. A leader renews the Lease every `period` and gives up after `deadline` without success. That is
     well before a standby may take the Lease, which is `duration` after it observed the last renewal."""
@@ -100,7 +111,7 @@ def decide_action(
 
 
 def build_lease(
-    lease: Mapping[str, Any] | None, identity: str, namespace: str, timings: LeaseTimings, now: datetime
+    lease: Mapping[str, Any] | None, identity: str, name: LeaseName, timings: LeaseTimings, now: datetime
 ) -> dict[str, Any]:
     """Return the Lease to write for `identity`. Its resource version makes a conflicting write fail."""
     stamp = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -109,7 +120,7 @@ def build_lease(
         spec["acquireTime"] = stamp
         spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + (1 if lease else 0)
     spec |= {"holderIdentity": identity, "leaseDurationSeconds": round(timings.duration), "renewTime": stamp}
-    metadata: dict[str, Any] = {"name": LEASE, "namespace": namespace}
+    metadata: dict[str, Any] = {"name": name.name, "namespace": name.namespace}
     if lease is not None:
         metadata["resourceVersion"] = lease["metadata"]["resourceVersion"]
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
@@ -134,18 +145,19 @@ class LeaderElector:
     def __init__(
         self,
         api: KubeApi,
-        namespace: str,
+        name: LeaseName,
         identity: str,
         on_lost: Callable[[], None],
         timings: LeaseTimings | None = None,
     ) -> None:
         self._timings = timings or LeaseTimings()
         self._api = api.with_own_connections().with_timeout(self._timings.deadline / 2)
-        self._namespace = namespace
+        self._name = name
         self._identity = identity
         self._on_lost = on_lost
         self.on_renewed: Callable[[float], None] = lambda deadline: None
-        self._path = _LEASES.format(namespace)
+        self._leases = _LEASES.format(name.namespace)
+        self._path = f"{self._leases}/{name.name}"
         self._observation: LeaseObservation | None = None
         self._renewed = 0.0
         self._answered = -math.inf
@@ -174,12 +186,12 @@ class LeaderElector:
     def not_ready(self) -> str:
         """Why this operator can neither lead nor take over, "" if it can. A standby is ready."""
         if self._answered == -math.inf:
-            details = f"the Lease {self._namespace}/{LEASE} was not read yet{self._error and f': {self._error}'}"
+            details = f"the Lease {self._name} was not read yet{self._error and f': {self._error}'}"
             return Problem("the Lease was not read yet", details)
         silent = boottime() - self._answered
         if silent <= UNREADY_AFTER:
             return ""
-        details = f"the Lease {self._namespace}/{LEASE} could not be read for {silent:.0f} s: {self._error}"
+        details = f"the Lease {self._name} could not be read for {silent:.0f} s: {self._error}"
         return Problem("the Lease could not be read", details)
 
     def stop(self) -> None:
@@ -191,10 +203,10 @@ class LeaderElector:
         if not self.elected.is_set() or self._thread.is_alive():
             return  # a request that hangs would let this one hang too; the Lease expires by itself
         try:
-            lease = self._api.get(f"{self._path}/{LEASE}")
+            lease = self._api.get(self._path)
             if lease["spec"].get("holderIdentity") == self._identity:
                 lease["spec"]["holderIdentity"] = ""
-                self._api.request("PUT", f"{self._path}/{LEASE}", lease)
+                self._api.request("PUT", self._path, lease)
         except (ApiError, ApiConnectionError) as error:
             _LOG.warning("cannot release the Lease; it expires by itself", extra=logs.fields(error=error))
 
@@ -252,11 +264,11 @@ class LeaderElector:
                     self._set_renewed(-math.inf)
                 assert lease is not None
                 return "standing by", {"leader": lease["spec"]["holderIdentity"]}
-            body = build_lease(lease, self._identity, self._namespace, self._timings, datetime.now(UTC))
+            body = build_lease(lease, self._identity, self._name, self._timings, datetime.now(UTC))
             if action is LeaseAction.CREATE:
-                answer = self._api.request("POST", self._path, body)
+                answer = self._api.request("POST", self._leases, body)
             else:
-                answer = self._api.request("PUT", f"{self._path}/{LEASE}", body)
+                answer = self._api.request("PUT", self._path, body)
             if answer["spec"]["holderIdentity"] != self._identity:
                 return "leader election failed", {"error": "the API server returned another holder than it was given"}
         except (ApiError, ApiConnectionError) as error:
@@ -270,7 +282,7 @@ class LeaderElector:
 
     def _read(self) -> dict[str, Any] | None:
         try:
-            return self._api.get(f"{self._path}/{LEASE}")
+            return self._api.get(self._path)
         except ApiError as error:
             if error.status == 404:
                 return None

@@ -176,6 +176,12 @@ def test_the_liveness_of_a_standby_has_its_elector_and_its_runner(operator: Oper
     assert Controller not in Part.made
 
 
+@pytest.mark.parametrize(("arguments", "lease"), [([], "dljob-operator"), (["--leader-election-id", "b"], "b")])
+def test_the_lease_of_a_shard(operator: Operator, arguments: list[str], lease: str) -> None:
+    operator.run("--leader-elect", "--leader-election-namespace", "ops", *arguments)
+    assert str(operator.part(Elector).given[1]) == f"ops/{lease}"
+
+
 def test_the_liveness_of_a_leader_has_all_its_parts(operator: Operator) -> None:
     operator.run("--leader-elect")
     operator.part(Elector).elected.set()

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -92,6 +93,33 @@ def test_it_serves_ipv6_too() -> None:
         with closing(http.client.HTTPConnection("::1", server.port, timeout=20)) as connection:
             connection.request("GET", "/")
             assert connection.getresponse().read() == b"ok\n"
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("has_ipv6", [True, False])
+def test_without_a_host_it_serves_both_families(has_ipv6: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster with IPv6 alone probes a pod by that; a kernel may have none."""
+    create = socket.create_server
+    try:
+        create(("::1", 0), family=socket.AF_INET6).close()
+    except OSError as error:
+        if has_ipv6:
+            pytest.skip(f"this machine has no IPv6: {error}")
+
+    def create_server(address: tuple[str, int], **options: Any) -> socket.socket:
+        if options["family"] == socket.AF_INET6 and not has_ipv6:
+            raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+        return create(address, **options)
+
+    monkeypatch.setattr(socket, "create_server", create_server)
+    server = HttpServer(("", 0), lambda request: Response(200, b"ok\n"))
+    server.start()
+    try:
+        for host in ("127.0.0.1", "::1") if has_ipv6 else ("127.0.0.1",):
+            with closing(http.client.HTTPConnection(host, server.port, timeout=20)) as connection:
+                connection.request("GET", "/")
+                assert connection.getresponse().read() == b"ok\n", host
     finally:
         server.stop()
 
@@ -394,7 +422,7 @@ def test_a_stop_ends_the_threads_and_does_not_wait_for_a_response(start: Start) 
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [(":80", ("0.0.0.0", 80)), ("127.0.0.1:0", ("127.0.0.1", 0)), ("[::1]:8080", ("::1", 8080))]
+    ("text", "expected"), [(":80", ("", 80)), ("127.0.0.1:0", ("127.0.0.1", 0)), ("[::1]:8080", ("::1", 8080))]
 )
 def test_addresses(text: str, expected: tuple[str, int]) -> None:
     assert parse_address("--x", text, ":80") == expected

@@ -18,6 +18,7 @@ from dljob_operator.engine.leader import (
     LEASE,
     LeaderElector,
     LeaseAction,
+    LeaseName,
     LeaseObservation,
     LeaseTimings,
     build_lease,
@@ -78,7 +79,7 @@ def test_a_lease_that_changes_is_alive_whatever_its_clock_says() -> None:
 
 
 def test_taking_over_is_counted_and_dated_and_renewing_is_not() -> None:
-    taken = build_lease(lease("other", "7", leaseTransitions=2), "me", "ns", LeaseTimings(), _NOW)
+    taken = build_lease(lease("other", "7", leaseTransitions=2), "me", LeaseName("ns"), LeaseTimings(), _NOW)
     assert (taken["apiVersion"], taken["kind"]) == ("coordination.k8s.io/v1", "Lease")
     assert taken["metadata"] == {"name": LEASE, "namespace": "ns", "resourceVersion": "7"}
     assert taken["spec"] == {
@@ -89,11 +90,11 @@ def test_taking_over_is_counted_and_dated_and_renewing_is_not() -> None:
         "leaseTransitions": 3,
     }
     renewed = build_lease(
-        taken | {"metadata": {"resourceVersion": "8"}}, "me", "ns", LeaseTimings(), _NOW.replace(second=9)
+        taken | {"metadata": {"resourceVersion": "8"}}, "me", LeaseName("ns"), LeaseTimings(), _NOW.replace(second=9)
     )
     assert renewed["spec"]["acquireTime"] == taken["spec"]["acquireTime"]
     assert renewed["spec"]["leaseTransitions"] == 3
-    assert build_lease(None, "me", "ns", LeaseTimings(), _NOW)["spec"]["leaseTransitions"] == 0
+    assert build_lease(None, "me", LeaseName("ns"), LeaseTimings(), _NOW)["spec"]["leaseTransitions"] == 0
 
 
 def test_a_leader_gives_up_before_another_may_take_over() -> None:
@@ -135,7 +136,7 @@ SHORT = LeaseTimings(duration=0.9, deadline=0.5, period=0.1)
 def leading() -> Iterator[tuple[Leases, LeaderElector, threading.Event]]:
     """An elected leader, and the event of its loss."""
     api, lost = Leases(), threading.Event()
-    elector = LeaderElector(api, "ns", "me", lost.set, SHORT)
+    elector = LeaderElector(api, LeaseName("ns"), "me", lost.set, SHORT)
     elector.start()
     assert elector.elected.wait(10)
     yield api, elector, lost
@@ -210,7 +211,7 @@ def test_a_leader_that_another_replaced_gives_up_at_once(
 
 def test_a_stop_releases_the_lease_and_reports_no_loss() -> None:
     api, lost = Leases(), threading.Event()
-    elector = LeaderElector(api, "ns", "me", lost.set, SHORT)
+    elector = LeaderElector(api, LeaseName("ns"), "me", lost.set, SHORT)
     elector.start()
     assert elector.elected.wait(10)
     elector.stop()
@@ -274,7 +275,7 @@ ONE = f"{LEASES}/{LEASE}"
 
 
 def candidate(api: Leases, timings: LeaseTimings | None = None) -> LeaderElector:
-    return LeaderElector(api, "ns", "me", lambda: None, timings)
+    return LeaderElector(api, LeaseName("ns"), "me", lambda: None, timings)
 
 
 @pytest.mark.parametrize(
@@ -349,7 +350,7 @@ def test_an_answer_with_another_holder_renews_nothing(clock: Clock, monkeypatch:
 
 def test_of_two_that_take_it_at_the_same_moment_one_leads(clock: Clock) -> None:
     api = Guarded(lease(""))
-    first, second = candidate(api), LeaderElector(api, "ns", "you", lambda: None)
+    first, second = candidate(api), LeaderElector(api, LeaseName("ns"), "you", lambda: None)
 
     def other_is_first() -> None:
         api.before_write = lambda: None
@@ -414,7 +415,9 @@ def test_a_leader_that_was_replaced_or_has_expired_never_leads_again(clock: Cloc
 def test_the_deadline_counts_from_the_election_although_no_renewal_follows() -> None:
     """The deadline's thread may see the first renewal before the election, and waits for ever without another call."""
     lost, waits = threading.Event(), threading.Semaphore(0)
-    elector = LeaderElector(Guarded(), "ns", "me", lost.set, LeaseTimings(duration=0.3, deadline=0.1, period=0.1))
+    elector = LeaderElector(
+        Guarded(), LeaseName("ns"), "me", lost.set, LeaseTimings(duration=0.3, deadline=0.1, period=0.1)
+    )
     wait, elect = elector._changed.wait, elector.elected.set
 
     def counted(timeout: float | None = None) -> bool:
@@ -457,7 +460,9 @@ def test_a_thread_that_has_ended_is_named() -> None:
 def test_the_election_and_the_loss_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "dljob_operator")
     lost = threading.Event()
-    elector = LeaderElector(Guarded(), "ns", "me", lost.set, LeaseTimings(duration=0.3, deadline=0.05, period=0.05))
+    elector = LeaderElector(
+        Guarded(), LeaseName("ns"), "me", lost.set, LeaseTimings(duration=0.3, deadline=0.05, period=0.05)
+    )
     for _ in range(2):
         elector._try_acquire()
     elector._guard.start()

@@ -29,7 +29,7 @@ from dljob_operator import cli
 from dljob_operator.engine import leader
 from dljob_operator.engine.fence import FencedRunner
 from dljob_operator.engine.kube import KubeApi, NotLeading
-from dljob_operator.engine.leader import LeaderElector, LeaseTimings
+from dljob_operator.engine.leader import LeaderElector, LeaseName, LeaseTimings
 from dljob_operator.runner import RunOutcome, RunRequest, RunResult
 
 SHORT = LeaseTimings(duration=2.0, deadline=1.0, period=0.1)
@@ -45,7 +45,7 @@ class Candidate:
     def __init__(self, server: LeaseServer, name: str = "me", timings: LeaseTimings = SHORT, api: Any = None) -> None:
         self.lost = threading.Event()
         self.api: KubeApi = api or server.connect()
-        self.elector = LeaderElector(self.api, "ns", name, self.lost.set, timings)
+        self.elector = LeaderElector(self.api, LeaseName("ns"), name, self.lost.set, timings)
         self.operator = self.api.writing_while(self.elector.leads)
 
     @property
@@ -295,10 +295,10 @@ STOPPED = """
 import os, signal, sys, threading
 from kubernetes import client
 from dljob_operator.engine.kube import KubeApi, NotLeading
-from dljob_operator.engine.leader import LeaderElector, LeaseTimings
+from dljob_operator.engine.leader import LeaderElector, LeaseName, LeaseTimings
 api = KubeApi(client.ApiClient(client.Configuration(host=sys.argv[1])))
 lost = threading.Event()
-elector = LeaderElector(api, "ns", "me", lost.set, LeaseTimings(4.5, 3.0, 0.1))
+elector = LeaderElector(api, LeaseName("ns"), "me", lost.set, LeaseTimings(4.5, 3.0, 0.1))
 operator = api.writing_while(elector.leads)
 elector.start()
 assert elector.elected.wait(20)
@@ -337,9 +337,9 @@ import os, signal, sys
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
 from kubernetes import client
 from dljob_operator.engine.kube import KubeApi
-from dljob_operator.engine.leader import LeaderElector, LeaseTimings
+from dljob_operator.engine.leader import LeaderElector, LeaseName, LeaseTimings
 api = KubeApi(client.ApiClient(client.Configuration(host=sys.argv[1])))
-elector = LeaderElector(api, "ns", "me", lambda: None, LeaseTimings(4.5, 3.0, 0.1))
+elector = LeaderElector(api, LeaseName("ns"), "me", lambda: None, LeaseTimings(4.5, 3.0, 0.1))
 elector.on_renewed = WriteDeadline.of_environment(os.environ).extend
 elector.start()
 signal.pause()
