@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from devtools.generate import any_framework, definition, model, rbac, role_files, watches
+from devtools.generate import admission, any_framework, definition, model, rbac, role_files, watches
 from devtools.generate.model import Framework
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -62,6 +62,7 @@ def of_tree(root: Path) -> Wanted:
         root / "watches.ansible-operator.yaml": watches.plain_text(found, roles, _SOURCE),
         base: rbac.inserted(base.read_text(encoding="utf-8"), found),
         root / _COMPONENTS / "ansible-operator" / "rules.yaml": rbac.ansible_operator_rules(found),
+        root / _COMPONENTS / "ansible-operator" / "admission_policy.yaml": admission.policy(found),
     }
     _permissions(wanted, root, found)
     stand = [*(root / "crds").glob("*.yaml"), *(root / _COMPONENTS).glob("*-permissions/*")]

@@ -143,6 +143,11 @@ def _ansible_operator(frameworks: Iterable[Framework]) -> list[Rule]:
     return [*_grouped(every, ["get", "patch"]), *_grouped(every, ["update"], "/status")]
 
 
+def of_jobs(frameworks: Iterable[Framework]) -> list[Rule]:
+    """The groups and resources of all kinds of jobs, without verbs."""
+    return [{key: rule[key] for key in ("apiGroups", "resources")} for rule in _grouped(_resources(frameworks), [])]
+
+
 def component_files(framework: Framework) -> dict[str, dict[str, str]]:
     """The files of each optional component of a framework, by the component's name."""
     source = f"roles/{framework.name}/vars/main.yml"

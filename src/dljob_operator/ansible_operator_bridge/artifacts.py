@@ -14,6 +14,9 @@ from dljob_operator.engine.predicates import object_fields
 from dljob_operator.engine.transforms import Object
 
 _LOG = logging.getLogger(__name__)
+DEFAULT_RUNS = 20
+"""As ansible-operator's."""
+MOST_RUNS = 100
 
 
 @contextlib.contextmanager
@@ -38,15 +41,27 @@ def prepare(command: Command) -> None:
     command.artifacts.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
+def remove_input(command: Command) -> None:
+    """Remove the variables of a run that has ended, by far the largest file of its input. Raises OSError.
+
+    ansible-operator writes it before each run and deletes none, also not after the job is deleted: the jobs of a busy
+    cluster, or a few large ones, would fill the pod's temporary volume, and Kubernetes would evict the pod.
+    """
+    (command.folder / "env" / "extravars").unlink(missing_ok=True)
+
+
 def rotate(command: Command) -> None:
-    """Remove the oldest runs until `--rotate-artifacts` of them are left; 0 keeps all. Never raises."""
-    if command.rotate < 1:
-        return
+    """Remove the oldest runs until `--rotate-artifacts` of them are left. Never raises.
+
+    0 would keep all, and only a tenant's annotation asks for that: then DEFAULT_RUNS are left, and never more than
+    MOST_RUNS.
+    """
+    kept = min(command.rotate, MOST_RUNS) if command.rotate > 0 else DEFAULT_RUNS
     found: list[tuple[float, Path]] = []
     with contextlib.suppress(OSError):
         for folder in command.artifacts.parent.iterdir():
             with contextlib.suppress(OSError):  # another run of the same job may delete it too
                 if folder.is_dir() and not folder.is_symlink():
                     found.append((folder.stat().st_mtime, folder))
-    for _, folder in sorted(found)[: -command.rotate]:
+    for _, folder in sorted(found)[:-kept]:
         shutil.rmtree(folder, ignore_errors=True)

@@ -159,6 +159,7 @@ class BridgeController:
         code = 0 if result.ok else 2
         output = result.output + "".join(f"failed: {failure}\n" for failure in result.failures)
         with artifacts.errors_logged(dict(given.job)):
+            artifacts.remove_input(asked)
             artifacts.rotate(asked)
             artifacts.write(asked, output, code)
         if given.socket:

@@ -152,6 +152,7 @@ def _report(parsed: ParsedRun, ended: _Ended) -> RunExit:
     asked, given, outcome = parsed.asked, parsed.given, ended.outcome
     found = RunExit(0, "") if outcome.ok else RunExit(2, f"failed: {outcome.message}\n")
     with artifacts.errors_logged(dict(given.job)):
+        artifacts.remove_input(asked)
         artifacts.prepare(asked)
         if not outcome.ok:
             artifacts.rotate(asked)

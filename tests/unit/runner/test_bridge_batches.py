@@ -15,6 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.change_count
 from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import WORKER_VAR
 from support.ansible_operator import EventReceiver, run_result
 
+from dljob_operator.ansible_operator_bridge import artifacts
 from dljob_operator.ansible_operator_bridge.command import Command, Input
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit
@@ -199,6 +200,29 @@ def test_a_job_is_not_reconciled_all_the_time_because_its_annotation_says_so(
         bridge.stop()
 
 
+@pytest.mark.parametrize("ok", [True, False])
+def test_the_variables_of_a_run_that_has_ended_are_removed(bridge: Bridge, ok: bool) -> None:
+    """They have the spec three times, and ansible-operator keeps those of every job that there was."""
+    bridge.runs.answer = lambda request: [report(*uids_of(request), ok=ok)]
+    bridge.runs.release.set()
+    variables = bridge.folder / "a" / "env" / "extravars"
+    variables.parent.mkdir(parents=True)
+    variables.write_text("{}")
+    assert bridge.shim("a").result(10).code == (0 if ok else 2)
+    assert not variables.exists()
+
+
+@pytest.mark.parametrize(("asked", "kept"), [(3, 3), (0, 20), (-1, 20), (10**9, 100)])
+def test_failed_runs_do_not_fill_the_disk(tmp_path: Path, asked: int, kept: int) -> None:
+    """An annotation of a tenant may ask for all of them to be kept."""
+    for number in range(120):
+        (tmp_path / "artifacts" / str(number)).mkdir(parents=True)
+        os.utime(tmp_path / "artifacts" / str(number), (number, number))
+    artifacts.rotate(Command(tmp_path, "120", Path("/roles/echo"), rotate=asked))
+    left = sorted(int(path.name) for path in (tmp_path / "artifacts").iterdir())
+    assert left == list(range(120 - kept, 120))
+
+
 def test_runs_that_wait_together_share_a_batch(bridge: Bridge) -> None:
     for shim in batched(bridge, "a", "b", "c"):
         assert shim.result(10).code == 0
@@ -380,6 +404,7 @@ def test_without_caches_a_run_has_a_process_of_its_own(tmp_path: Path) -> None:
     assert parsed.is_for_worker
     assert parsed.given.wrapped == {}
     assert controller.run(parsed).code == 0
+    assert not (folder / "env" / "extravars").exists()
     (request,) = runs.requests
     assert not request.long_lived
     assert request.values["word"] == "hello"
