@@ -284,15 +284,13 @@ class RunnerClient:
         poll.register(ours, select.POLLIN)
         check_at = time.monotonic() + _CHECK_INTERVAL
         while True:
-            data = None
+            data = b""
             if poll.poll(_CHECK_INTERVAL * 1000):
-                try:
+                with contextlib.suppress(ConnectionError):
                     data = ours.recv(_CHUNK)
-                except ConnectionError:
-                    data = b""
                 if not data:
                     return was_ready, problem
-            for frame in reader.feed(data or b""):
+            for frame in reader.feed(data):
                 if frame.header["type"] == "fatal":
                     problem = f"Ansible could not be loaded: {frame.header['message']}"
                 elif frame.header["type"] == "ready":

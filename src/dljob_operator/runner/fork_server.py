@@ -284,8 +284,8 @@ class ForkServer:
             self._become_child(fork_server, (result_read, output_read, go_write), output_write)
             pipes = _ChildPipes(go_read, result_write)
             if target:
-                _exit_after(lambda: _serve_batches(self._playbooks, scratch, pipes, target, self._changes))
-            _exit_after(lambda: _serve_one(self._playbooks, scratch, pipes, body, timeout))
+                exit_after(lambda: _serve_batches(self._playbooks, scratch, pipes, target, self._changes))
+            exit_after(lambda: _serve_one(self._playbooks, scratch, pipes, body, timeout))
         for fd in (result_write, output_write, go_read):
             os.close(fd)
         with contextlib.suppress(OSError):
@@ -433,7 +433,7 @@ class ForkServer:
                 process_tree.kill_group(child.pid, signal.SIGKILL)
 
 
-def _exit_after(work: Callable[[], bool]) -> NoReturn:
+def exit_after(work: Callable[[], bool]) -> NoReturn:
     """Do the work of a child and exit, with code 0 for success. Never return to the loop of the fork server."""
     code = 1
     try:

@@ -17,10 +17,8 @@ import signal
 import socket
 import sys
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 _SHARED = (
     "kubernetes.client",
@@ -102,23 +100,12 @@ def prefork() -> Preforked | None:
         theirs.close()
         return None
     if pid == 0:
+        from dljob_operator.runner.fork_server import exit_after
+
         ours.close()
-        _exit_with(theirs)
+        exit_after(lambda: _serve(theirs) == 0)
     theirs.close()
     return Preforked(pid, ours)
-
-
-def _exit_with(channel: socket.socket) -> NoReturn:
-    code = 1
-    try:
-        code = _serve(channel)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
 
 
 def _serve(channel: socket.socket) -> int:

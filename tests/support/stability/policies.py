@@ -24,12 +24,14 @@ Rank = tuple[str, int]
 
 def action(job: DLJob, pod: PodState) -> str:
     """The action of the first rule that matches the failure of ``pod``, "" without a failure or a match."""
-    if pod.deleting:
-        is_over = pod.phase == "Succeeded" or (pod.ended is not None and pod.ended.code == 0)
-        failed = pod.disrupted and not is_over
-    else:
-        failed = has_failed(pod)
+    failed = _is_taken(pod) if pod.deleting else has_failed(pod)
     return next((rule.action for rule in job.run_policy.failure_rules if failed and _matches(rule, pod)), "")
+
+
+def _is_taken(pod: PodState) -> bool:
+    """Whether the cluster deletes a pod whose program has not succeeded."""
+    is_over = pod.phase == "Succeeded" or (pod.ended is not None and pod.ended.code == 0)
+    return pod.deleting != "" and pod.disrupted and not is_over
 
 
 def _matches(rule: FailureRule, pod: PodState) -> bool:
@@ -46,9 +48,8 @@ def is_lost(job: DLJob, pod: PodState) -> bool:
     """Whether the cluster deletes a pod that has begun, and whose replica nothing may start again: Never, in the kinds
     whose replicas all count, without a rule and without a restart of the whole job."""
     policy = {group.type.lower(): group.restart_policy for group in job.groups}.get(pod.type)
-    is_over = pod.phase == "Succeeded" or (pod.ended is not None and pod.ended.code == 0)
     return (
-        (pod.deleting != "" and pod.disrupted and pod.phase != "Pending" and not is_over)
+        (_is_taken(pod) and pod.phase != "Pending")
         and (policy == "Never" and pod.type != job.elastic_type.lower() and pod.batch_job is None)
         and (job.flavor.fails_by == "any" and job.run_policy.restart_scope == "Replica")
         and action(job, pod) in ("", "Count")

@@ -44,18 +44,15 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) 
     The objects in ``kept``, by kind and name, outlive the training.
     """
     policy = _policy(job)
-    ends = _RecordedEnds(job)
+    candidates = [p for p in observed.pods if not p.deleting]
     if policy == CLEAN_NONE:
-        return tuple(
-            batch_job.deletion(p)
-            for p in observed.pods
-            if job.status.get("failure") and p.batch_job and not p.deleting and p.is_active and not ends.ends_soon(p)
-        )
-    pods = tuple(
-        batch_job.deletion(p)
-        for p in observed.pods
-        if not p.deleting and (policy == CLEAN_ALL or (p.is_active and not ends.ends_soon(p)))
-    )
+        candidates = [p for p in candidates if p.batch_job] if job.status.get("failure") else []
+    if policy != CLEAN_ALL and candidates:
+        ends = _RecordedEnds(job)
+        candidates = [p for p in candidates if p.is_active and not ends.ends_soon(p)]
+    pods = tuple(batch_job.deletion(p) for p in candidates)
+    if policy == CLEAN_NONE:
+        return pods
     # no running pod needs these any more
     others = tuple(
         owned_objects.deletion(key, found)
