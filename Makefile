@@ -117,7 +117,7 @@ crds: generate ## the same
 bundle: venv ## generate deploy/olm, the OLM bundle; IMG=REGISTRY/NAME:TAG sets the operator's image
 	@$(TOOL) devtools.olm $(if $(IMG),--image $(IMG))
 
-SCENARIOS ?= default mxnet tensorflow caffe2 pytorch local upgrade
+SCENARIOS ?= default mxnet tensorflow caffe2 pytorch kubeflow local upgrade
 molecule: venv ## the scenarios of molecule/ on kind; SCENARIOS="mxnet local" runs only these; ENGINE=image: the operator in a pod
 	@# molecule's default state folder depends only on the folder's name, so two checkouts would share it; and it is not
 	@# removed with the cluster

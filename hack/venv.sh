@@ -9,7 +9,8 @@ python=$(hack/python.sh "$@")
 
 started=$SECONDS
 echo "==> Python environment (.venv) of $python, up to a minute the first time"
-[ -x .venv/bin/python ] || "$python" -m venv .venv
+# also where an earlier run was interrupted before it had installed pip
+.venv/bin/python -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear .venv
 # compiled when they are installed: where PYTHONDONTWRITEBYTECODE is set, as in containers, every process would compile them
 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONPATH=hack .venv/bin/python -m devtools.bootstrap
 # link the collection into the folders in which Ansible, Python and mypy search for installed collections

@@ -43,7 +43,7 @@ def cluster() -> Iterator[Path]:
         yield Path(shared)
         return
     settings = settings_from()
-    was_up = all(part.good for part in lifecycle.status(settings))
+    was_up = lifecycle.exists(settings)
     lifecycle.up(settings)
     try:
         yield settings.kubeconfig

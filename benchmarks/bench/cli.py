@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import sys
 import time
@@ -16,6 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.operator_def
 from devtools.cluster import lifecycle
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.settings import Settings, settings_from
+from devtools.exclusive import exclusive
 from devtools.termination import ends_main_thread
 
 from bench import account, machine, plan, report, tools
@@ -42,25 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"bench: {error}", file=sys.stderr)
         return 2
     SCRATCH.mkdir(parents=True, exist_ok=True)
-    alone = lock_file(settings_from()).open("w")
     try:
-        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel releases it when this process exits
-    except BlockingIOError:
-        print("bench: another benchmark is running; wait for it, since two would distort each other", file=sys.stderr)
-        return 1
-    try:
-        with ends_main_thread():
+        with exclusive(settings_from().load_lock, "another benchmark, or a load run,"), ends_main_thread():
             bench = _run(options, peers, workloads)
     except (ClusterError, ValueError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     return 1 if bench.failed else 0
-
-
-def lock_file(settings: Settings) -> Path:
-    """The lock of the benchmarks and load runs on one cluster."""
-    settings.state_dir.mkdir(parents=True, exist_ok=True)
-    return settings.state_dir / "load.lock"
 
 
 def _sizes(options: argparse.Namespace) -> Sizes:

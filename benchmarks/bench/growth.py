@@ -153,7 +153,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     facts_path = SAMPLES.with_suffix(".facts.json")
     if not options.draw:
         settings = settings_from()
-        if any(part.good for part in lifecycle.status(settings)):
+        if lifecycle.exists(settings):
             print("bench.growth: it creates and deletes a cluster; run `make cluster-down` first", file=sys.stderr)
             return 1
         growth = tuple(n for n in FULL.growth if n <= options.most)

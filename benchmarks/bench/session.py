@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 import uuid
@@ -9,11 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 from bench import account, plan, processes, workloads
-from bench.client import JSON, MERGE, Client
+from bench.client import JSON, MERGE, Client, Refused
 from bench.measures import Sample
 from bench.observer import PODS, Observer, Seen
 from bench.peers.base import Peer, Running
@@ -100,39 +102,62 @@ class Session:
     @contextmanager
     def _in_namespace(self) -> Iterator[Observer]:
         self._client.request("POST", "/api/v1/namespaces", {"metadata": {"name": self._namespace}})
+        is_interrupted = False
         try:
             with Observer(self._client, self._namespace, self._kinds) as observer:
                 yield observer
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            is_interrupted = True
+            raise
         finally:
             if not self._context.throwaway:
-                self._clear()
-                self._client.request("DELETE", f"/api/v1/namespaces/{self._namespace}")
-            if not self._context.throwaway and self._context.sizes.waits_for_end:
-                self._until(lambda: not self._client.exists(f"/api/v1/namespaces/{self._namespace}"), 120)
+                self._delete_namespace(is_interrupted)
+
+    def _delete_namespace(self, is_interrupted: bool) -> None:
+        """Delete the namespace, and first what is in it. After an interruption nothing is measured: that is left to
+        Kubernetes, and an error must not take the interruption's place."""
+        path = f"/api/v1/namespaces/{self._namespace}"
+        if is_interrupted:
+            self._request_deletion(path)
+            return
+        try:
+            self._clear()
+        except (KeyboardInterrupt, SystemExit):
+            self._request_deletion(path)
+            raise
+        self._client.request("DELETE", path)
+        if self._context.sizes.waits_for_end:
+            self._until(lambda: not self._client.exists(path), time.monotonic() + 120)
+
+    def _request_deletion(self, path: str) -> None:
+        with contextlib.suppress(Refused, OSError, HTTPException):
+            self._client.request("DELETE", path)
 
     def _clear(self, timeout: float = 300.0) -> None:
         """Delete all jobs and their owned objects, without waiting for the garbage collector's 20 a second.
 
-        It would be busy with the Services' EndpointSlices while the next workload is measured.
+        It would be busy with the Services' EndpointSlices while the next workload is measured. Raises Refused or
+        TimeoutError if they still exist after `timeout` seconds.
         """
         core = f"/api/v1/namespaces/{self._namespace}"
+        deadline = time.monotonic() + timeout
         for kind in self._kinds:
             path = workloads.collection(kind, self._namespace)
-            self._client.delete_all(path, {"propagationPolicy": "Background"}, timeout)
-        self._client.delete_all(f"{core}/pods", {"gracePeriodSeconds": 0}, timeout)
-        self._client.delete_all(f"{core}/services", {}, timeout)
-        self._until(lambda: not self._left("pods") and not self._left("services"), timeout)
-        self._client.delete_all(f"/apis/discovery.k8s.io/v1/namespaces/{self._namespace}/endpointslices", {}, timeout)
+            self._client.delete_all(path, {"propagationPolicy": "Background"}, deadline - time.monotonic())
+        self._client.delete_all(f"{core}/pods", {"gracePeriodSeconds": 0}, deadline - time.monotonic())
+        self._client.delete_all(f"{core}/services", {}, deadline - time.monotonic())
+        self._until(lambda: not self._left("pods") and not self._left("services"), deadline)
+        slices = f"/apis/discovery.k8s.io/v1/namespaces/{self._namespace}/endpointslices"
+        self._client.delete_all(slices, {}, deadline - time.monotonic())
 
     def _left(self, plural: str) -> bool:
         return bool(self._client.request("GET", f"/api/v1/namespaces/{self._namespace}/{plural}?limit=1")["items"])
 
     @staticmethod
-    def _until(wanted: Callable[[], bool], timeout: float) -> None:
-        deadline = time.monotonic() + timeout
+    def _until(wanted: Callable[[], bool], deadline: float) -> None:
         while not wanted():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"the objects of a workload still exist after {timeout:.0f} s")
+                raise TimeoutError("the objects of a workload still exist when their time is over")
             time.sleep(0.1)
 
     def _prefix(self) -> str:

@@ -15,8 +15,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from devtools.cluster.process import ProcessId, alive, end, identify
+from devtools.cluster.process import alive, end, identify, read_record
 
+RECORD = "process.json"
 GRACE = 40.0
 """Seconds. The operator waits up to 30 s for pending Ansible runs when it stops."""
 
@@ -43,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def start(folder: Path, command: Sequence[str], ready: str, timeout: float) -> str:
     """Start the process unless it is already running; returns "" or a description of the failure."""
-    if alive(_recorded(folder)):
+    if alive(read_record(folder / RECORD)):
         print("running")
         return ""
     folder.mkdir(parents=True, exist_ok=True)
@@ -54,7 +55,7 @@ def start(folder: Path, command: Sequence[str], ready: str, timeout: float) -> s
         )
     process = identify(child.pid)
     if process is not None:
-        (folder / "process.json").write_text(json.dumps(dataclasses.asdict(process)), encoding="utf-8")
+        (folder / RECORD).write_text(json.dumps(dataclasses.asdict(process)), encoding="utf-8")
     until = time.monotonic() + timeout
     while time.monotonic() < until:
         if any(line.startswith(ready) for line in log.read_text(encoding="utf-8").splitlines()):
@@ -69,18 +70,11 @@ def start(folder: Path, command: Sequence[str], ready: str, timeout: float) -> s
 
 def stop(folder: Path) -> bool:
     """Stop the process; returns False if it was not running."""
-    process = _recorded(folder)
+    process = read_record(folder / RECORD)
     was = alive(process)
     end(process, GRACE)
-    (folder / "process.json").unlink(missing_ok=True)
+    (folder / RECORD).unlink(missing_ok=True)
     return was
-
-
-def _recorded(folder: Path) -> ProcessId | None:
-    try:
-        return ProcessId(**json.loads((folder / "process.json").read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return None
 
 
 def _tail(log: Path) -> str:

@@ -19,6 +19,7 @@ from devtools.chaos.upstream import Refused
 from devtools.cluster import gobuild, lifecycle
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.settings import Settings, settings_from
+from devtools.exclusive import exclusive
 from devtools.termination import ends_main_thread
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -66,6 +67,17 @@ def write(result: Result, output: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
+    try:
+        # a benchmark or a soak would measure the restarts of the API server
+        with exclusive(settings_from().load_lock, "a benchmark or another load run"):
+            return chaos(arguments)
+    except ClusterError as error:
+        print(f"chaos: {error}", file=sys.stderr)
+        return 1
+
+
+def chaos(arguments: argparse.Namespace) -> int:
+    """Run, and write the report. Returns the exit status."""
     SCRATCH.mkdir(parents=True, exist_ok=True)
     for old in SCRATCH.glob("*.log"):
         old.unlink()

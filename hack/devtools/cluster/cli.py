@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import shutil
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from devtools.cluster import gpu, lifecycle, registry
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.estimate import clock
 from devtools.cluster.settings import Settings, settings_from
+
+MOLECULE = "MOLECULE_FILE"
+"""Set in molecule's own playbooks, whose state must not go while they run."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -44,7 +51,7 @@ def run(settings: Settings, arguments: argparse.Namespace) -> int:
             print(f"  export KUBECONFIG={settings.kubeconfig}")
             print(f"  or, with docker and the registry too: . {settings.state_dir / 'env'}")
         case "down":
-            lifecycle.down(settings)
+            down(settings)
             print(f"cluster {settings.name} is down")
         case "status":
             parts = lifecycle.status(settings)
@@ -70,10 +77,32 @@ def run(settings: Settings, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def down(settings: Settings) -> None:
+    """Stop the cluster, and what a killed run of the tests or of molecule has left in its folder."""
+    other = settings.other_cluster
+    if (other / "state.json").exists():
+        lifecycle.down(settings_from({**os.environ, "DLJOB_CLUSTER_DIR": str(other), "DLJOB_CLUSTER_NAME": ""}))
+        print(f"cluster {other} is down")
+    lifecycle.down(settings)
+    if MOLECULE not in os.environ:
+        shutil.rmtree(settings.molecule_state_dir, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM must not leave the processes of an unfinished build. `devtools.termination` needs the environment."""
+    previous = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     try:
-        return run(settings_from(), arguments)
+        with _ended_by_sigterm():
+            return run(settings_from(), arguments)
     except ClusterError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

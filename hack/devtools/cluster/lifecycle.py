@@ -35,6 +35,12 @@ from devtools.cluster.state import State, StateFile
 REGISTRY_HOST_NUMBER = 250
 """Offset of the registry's address in the private engine's subnet; Docker assigns addresses from the bottom."""
 
+OPERATOR_GRACE = 40.0
+"""Seconds. An operator waits up to 30 s for pending Ansible runs when it stops."""
+
+MOLECULE_CREATED = "molecule-created"
+"""molecule's record that it has created the cluster, so that its destroy deletes it."""
+
 LEAST_ROOM = 8 * 2**30
 """Bytes that a cluster writes when its images exist already: the node's own copy of each image, logs and etcd."""
 
@@ -401,11 +407,24 @@ def up(settings: Settings) -> Session:
         return session
 
 
+def exists(settings: Settings) -> bool:
+    """Whether a cluster was created, and not deleted since: one that does not answer now is still its owner's.
+
+    Waits for another command that is creating it.
+    """
+    with locked(settings):
+        return StateFile(settings.state_dir).load().creation == "done"
+
+
 def down(settings: Settings) -> None:
-    """Stop everything that ``up`` started. Built programs, images and the registry's content stay in the cache."""
+    """Stop everything that ``up`` started, and the operators that molecule's scenarios started on it.
+
+    Built programs, images and the registry's content stay in the cache.
+    """
     with locked(settings):
         session = open_session(settings)
         state = session.state
+        _end_operators(settings)
         engine = recorded_engine(session)
         if engine is None and state.engine == "user":
             raise users_engine_gone(settings)
@@ -421,10 +440,17 @@ def down(settings: Settings) -> None:
             if failed:
                 session.report.say(f"  note: could not restore {', '.join(failed)}")
         session.file.remove()
-        for name in ("kubeconfig", "kubeconfig.lock", "env", "kind.yaml", "registry.yaml", "kwok.json"):
+        written = ("kubeconfig", "kubeconfig.lock", "env", "kind.yaml", "registry.yaml", "kwok.json", MOLECULE_CREATED)
+        for name in written:
             (settings.state_dir / name).unlink(missing_ok=True)
         for folder in (settings.bin_dir, settings.certs_dir):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_operators(settings: Settings) -> None:
+    for record in settings.operator_records():
+        process.end(process.read_record(record), OPERATOR_GRACE)
+        record.unlink(missing_ok=True)
 
 
 def _delete_containers(session: Session, engine: Engine) -> None:

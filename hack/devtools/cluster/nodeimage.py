@@ -195,6 +195,9 @@ def _assemble(
     proxy_tar: Path,
     archive: Path,
 ) -> None:
+    for left in (settings.cache_dir / "work").glob("node-*"):
+        if process.identify(int(left.name.removeprefix("node-"))) is None:  # it was killed
+            shutil.rmtree(left, ignore_errors=True)
     work = settings.cache_dir / "work" / f"node-{os.getpid()}"
     shutil.rmtree(work, ignore_errors=True)
     root = work / "root"
@@ -312,8 +315,11 @@ def _save(work: Path, root: Path, settings: Settings, archive: Path, env: Mappin
                 ["zstd", "-q", "-3", "-T0"], stdin=subprocess.PIPE, stdout=output, env=shell.merged_env(env)
             )
             assert zstd.stdin is not None
-            write_archive(zstd.stdin, [image], architecture())
-            zstd.stdin.close()
+            # of a zstd that has failed; its exit status says so below
+            with contextlib.suppress(BrokenPipeError):
+                write_archive(zstd.stdin, [image], architecture())
+            with contextlib.suppress(BrokenPipeError):
+                zstd.stdin.close()
             if zstd.wait() != 0:
                 raise ClusterError("zstd could not write the node image", f"check the free space in {archive.parent}")
 

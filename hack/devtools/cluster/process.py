@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
@@ -56,6 +57,14 @@ def alive(process: ProcessId | None) -> bool:
         return False
     stat = _stat(process.pid)
     return stat is not None and parse_start(stat) == process.start and parse_run_state(stat) not in "ZX"
+
+
+def read_record(record: Path) -> ProcessId | None:
+    """The process in a file that `devtools.background` has written; None if the file is missing."""
+    try:
+        return ProcessId(**json.loads(record.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
 
 
 def children(pid: int) -> list[ProcessId]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,6 +91,20 @@ class Settings:
     def molecule_state_dir(self) -> Path:
         """molecule's record of what it created in this cluster; the Makefile passes the path to molecule."""
         return self.state_dir / "molecule-state"
+
+    @property
+    def load_lock(self) -> Path:
+        """The lock of benchmarks, load runs and fault runs on this cluster: each would distort the others."""
+        return self.state_dir / "load.lock"
+
+    @property
+    def other_cluster(self) -> Path:
+        """The ``state_dir`` of the second cluster of a test run. It goes down with this one, if the run was killed."""
+        return self.state_dir / "load-cluster"
+
+    def operator_records(self) -> Sequence[Path]:
+        """The records of the operators that molecule's scenarios started (`devtools.background`)."""
+        return sorted((self.state_dir / "molecule").glob("*/process.json"))
 
 
 def cache_dir_from(env: Mapping[str, str]) -> Path:

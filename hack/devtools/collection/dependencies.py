@@ -50,7 +50,11 @@ def install(cache: Path, site: Path | None = None) -> Iterator[str]:
             )
         target = _folder(site, name)
         shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(_folder(unpacked, name), target)
+        # one of the files has the version: an interrupted copy, or a full disk, must not leave it without others
+        partial = target.with_name(f"{target.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.copytree(_folder(unpacked, name), partial)
+        partial.rename(target)
         yield f"{name} {version}"
 
 

@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def cluster(settings: Settings, keep: bool) -> Iterator[Settings]:
     """The local cluster; a cluster that was up before stays up."""
     headline("a real Kubernetes cluster (kind)")
-    was_up = all(part.good for part in lifecycle.status(settings))
+    was_up = lifecycle.exists(settings)
     try:
         lifecycle.up(settings)
         yield settings

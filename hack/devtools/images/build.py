@@ -126,6 +126,8 @@ def build(image: Definition, key: str, cache: Path, engine: Engine, report: Repo
     base = _base(image.base, cache, engine, report)
     work = cache / "work"
     work.mkdir(parents=True, exist_ok=True)
+    for left in work.glob("image-*"):  # of a process that was killed: one builds at a time
+        shutil.rmtree(left, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=f"image-{image.name}-", dir=work))
     try:
         with report.step(f"context {image.name}", f"{image.name}, wheels and sources"):

@@ -10,6 +10,7 @@ from devtools.cluster.errors import ClusterError
 from devtools.cluster.settings import settings_from
 from devtools.images import definition, manifests
 from devtools.images.build import build_and_push, build_only
+from devtools.termination import ends_main_thread
 
 
 def parser() -> argparse.ArgumentParser:
@@ -45,8 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             show()
             return 0
         action = build_only if arguments.no_push else build_and_push
-        for name in action(settings_from(), arguments.names):
-            print(name)
+        with ends_main_thread():  # SIGTERM must not leave the processes and files of an unfinished build either
+            for name in action(settings_from(), arguments.names):
+                print(name)
     except ClusterError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import time
 import uuid
@@ -15,8 +14,8 @@ from bench import account, cli
 from bench.client import MERGE, Client, Refused
 
 from devtools.cluster import lifecycle
-from devtools.cluster.errors import ClusterError
 from devtools.cluster.settings import settings_from
+from devtools.exclusive import exclusive
 from devtools.load.kinds import JobKind, read_kinds, stored
 
 PODS = "/api/v1/namespaces/{}/pods"
@@ -61,11 +60,7 @@ def prepared(folder: Path, nodes: int) -> Iterator[Ground]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     settings = settings_from()
-    with cli.lock_file(settings).open("w") as alone:
-        try:
-            fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel releases it when this process exits
-        except BlockingIOError:
-            raise ClusterError("a benchmark or another load run is in progress", "wait for its end") from None
+    with exclusive(settings.load_lock, "a benchmark or another load run"):
         lifecycle.up(settings)
         nodes = cli.ensure_nodes(settings, nodes)
         client = Client(settings.kubeconfig)

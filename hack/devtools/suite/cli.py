@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.settings import REPO_ROOT, settings_from
+from devtools.exclusive import exclusive
 from devtools.suite import budgets, parts, plan, results
 from devtools.suite.account import account
 from devtools.suite.runner import Interrupted, Run
@@ -27,8 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         lanes = plan.quick() if options.quick else plan.plan(parts.chosen(options.parts), options.full)
         allowed = budgets.read(BUDGETS)
-        run = Run(lanes, settings_from(), FOLDER, _say, 60 * (options.limit or (FULL_LIMIT if options.full else LIMIT)))
-        run.run()
+        # two would remove each other's logs, and stop each other's operators and clusters
+        with exclusive(FOLDER.parent / "suite.lock", "another run of the tests in this checkout"):
+            limit = 60 * (options.limit or (FULL_LIMIT if options.full else LIMIT))
+            run = Run(lanes, settings_from(), FOLDER, _say, limit)
+            run.run()
     except (ClusterError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

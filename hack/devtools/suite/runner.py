@@ -15,6 +15,7 @@ from devtools.suite.plan import Lanes, Step
 from devtools.suite.programs import Programs
 from devtools.suite.session import VARIABLE
 from devtools.suite.shared import Shared
+from devtools.termination import ending_signals, leave_terminal
 from dljob_operator.signals import SignalThread
 
 NO_TESTS = 5
@@ -73,7 +74,7 @@ class Run:
         lanes = [threading.Thread(target=self._lane, args=(steps,)) for steps in self._lanes.all]
         limit = threading.Timer(self._limit, self._run_out) if self._limit else None
         try:
-            with SignalThread() as signals:
+            with SignalThread(ending_signals()) as signals:
                 signals.start(self._interrupt)
                 if limit:
                     limit.start()
@@ -89,7 +90,8 @@ class Run:
         if self._stopping == INTERRUPTED:
             raise Interrupted
 
-    def _interrupt(self, *_: object) -> None:
+    def _interrupt(self, number: int) -> None:
+        leave_terminal(number)
         self._stop(INTERRUPTED)
 
     def _run_out(self) -> None:

@@ -26,7 +26,7 @@ class Shared:
         self._session = Session()
         self._session.write(record)
         self._end_cluster = False
-        self._other_cluster = folder.parent / "load-cluster"
+        self._other_cluster = settings.other_cluster
         self._others = set(self._scenarios())
         self.setups: Mapping[str, Callable[[], int]] = {
             plan.CLUSTER: self._cluster,
@@ -38,7 +38,7 @@ class Shared:
     @property
     def apart(self) -> Mapping[str, str]:
         """The environment of the steps whose tests start a cluster of their own."""
-        return {VARIABLE: "", "DLJOB_CLUSTER_DIR": str(self._other_cluster)}
+        return {VARIABLE: "", "DLJOB_CLUSTER_DIR": str(self._other_cluster), "DLJOB_CLUSTER_NAME": ""}
 
     def end(self) -> None:
         """Stop everything that this run has started. A cluster that was up before stays up."""
@@ -56,14 +56,14 @@ class Shared:
 
     def _scenarios(self) -> Iterator[Path]:
         """The records of the operators that molecule's scenarios started."""
-        return (self._settings.state_dir / "molecule").glob("*/process.json")
+        return iter(self._settings.operator_records())
 
     def _forget_scenarios(self) -> None:
         """Remove molecule's state, which would keep it from starting an operator that it believes to be running."""
         shutil.rmtree(self._settings.molecule_state_dir, ignore_errors=True)
 
     def _cluster(self) -> int:
-        self._end_cluster = not all(part.good for part in lifecycle.status(self._settings))
+        self._end_cluster = not lifecycle.exists(self._settings)
         if self._end_cluster:
             self._forget_scenarios()
         return self._module(plan.CLUSTER, "cluster", "up") or self._share(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -31,3 +32,31 @@ def test_a_refusal_and_the_end_of_the_time_are_errors(timeout: float, statuses: 
     with pytest.raises(Refused, match=str(statuses[0])):
         client.delete_all("/jobs", {"a": 1}, timeout)
     assert len(client.statuses) == left
+
+
+class Interrupted:
+    """A connection on whose response somebody presses Ctrl-C."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def request(self, *_: Any) -> None: ...
+
+    def getresponse(self) -> None:
+        raise KeyboardInterrupt
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_after_an_interruption_the_next_request_has_a_new_connection() -> None:
+    """Of the old one the response is still to be read, and it takes no other request."""
+    connections = [Interrupted(), Interrupted()]
+    opened = iter(connections)
+    client = Client.__new__(Client)
+    client._local = threading.local()
+    client.connection = lambda timeout=0.0: next(opened)  # type: ignore[method-assign,assignment,return-value]
+    for connection in connections:
+        with pytest.raises(KeyboardInterrupt):
+            client.raw("DELETE", "/jobs")
+        assert connection.closed

@@ -43,7 +43,7 @@ GROWTH = """
 from types import SimpleNamespace
 from bench import growth
 
-growth.lifecycle = SimpleNamespace(status=lambda _: (), up=block, down=lambda _: print("cluster deleted"))
+growth.lifecycle = SimpleNamespace(exists=lambda _: False, up=block, down=lambda _: print("cluster deleted"))
 growth.cli.SCRATCH = Path(os.environ["DLJOB_CLUSTER_DIR"])
 sys.exit(growth.main([]))
 """

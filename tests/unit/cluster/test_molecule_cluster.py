@@ -1,8 +1,9 @@
-"""Molecule deletes a cluster that it has created, and never another one."""
+"""Molecule deletes a cluster that it has created, and never another one; `make molecule` runs all scenarios."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,3 +62,9 @@ def test_only_its_own_cluster_is_recorded(
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "called").read_text().split() == called
     assert (folder / "molecule-created").exists() == recorded
+
+
+def test_make_molecule_runs_all_scenarios() -> None:
+    found = re.search(r"^SCENARIOS \?= (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert found is not None
+    assert sorted(found[1].split()) == sorted(path.parent.name for path in (ROOT / "molecule").glob("*/molecule.yml"))
