@@ -17,8 +17,8 @@ import (
 const (
 	name           = "ansible-runner"
 	socketVariable = "DLJOB_RUNNER_SOCKET"
-	// Seconds to wait for the response to the request, which normally comes immediately.
-	acceptTimeout = 10
+	// Seconds to wait for the response to the request.
+	acceptTimeout = 120
 	defaultPath   = "/bin:/usr/bin"
 )
 

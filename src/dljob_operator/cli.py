@@ -35,7 +35,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadli
 
 from dljob_operator import __version__, convert, logs, preflight
 from dljob_operator.allocator import limit_arenas, start_trimming
-from dljob_operator.ansible_operator_bridge import split, supervise
+from dljob_operator.ansible_operator_bridge import harmful_annotations, split, supervise
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.server import ShimServer
 from dljob_operator.ansible_operator_bridge.watchdog import Watchdog
@@ -352,6 +352,7 @@ def _serve_with(signals: SignalThread, options: argparse.Namespace) -> int:
             split.write_without(watches_file, ours, Path(folder) / "watches.yaml")
             command = split.with_watches_file(command, Path(folder) / "watches.yaml")
             controllers.append(Controller(ours, api, runner, settings))
+        harmful_annotations.remove_harmful(api, theirs, settings.namespaces)
         server = ShimServer(path, bridge)
         for controller in controllers:
             controller.start()

@@ -14,9 +14,8 @@ from dljob_operator.engine.predicates import object_fields
 from dljob_operator.engine.transforms import Object
 
 _LOG = logging.getLogger(__name__)
-DEFAULT_RUNS = 20
-"""As ansible-operator's."""
-MOST_RUNS = 100
+MOST_RUNS = 20
+"""As ansible-operator's default."""
 
 
 @contextlib.contextmanager
@@ -53,10 +52,9 @@ def remove_input(command: Command) -> None:
 def rotate(command: Command) -> None:
     """Remove the oldest runs until `--rotate-artifacts` of them are left. Never raises.
 
-    0 would keep all, and only a tenant's annotation asks for that: then DEFAULT_RUNS are left, and never more than
-    MOST_RUNS.
+    Never more than MOST_RUNS are left: a tenant's annotation may ask for more, and 0 for all.
     """
-    kept = min(command.rotate, MOST_RUNS) if command.rotate > 0 else DEFAULT_RUNS
+    kept = min(command.rotate, MOST_RUNS) if command.rotate > 0 else MOST_RUNS
     found: list[tuple[float, Path]] = []
     with contextlib.suppress(OSError):
         for folder in command.artifacts.parent.iterdir():

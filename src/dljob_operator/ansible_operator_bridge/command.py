@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from dljob_operator.engine import nesting
 from dljob_operator.variables import RESERVED, object_variable
 from dljob_operator.watches import GVK
 
@@ -39,6 +40,19 @@ class Command:
     @property
     def artifacts(self) -> Path:
         return self.folder / "artifacts" / self.ident
+
+
+class NestedTooDeeply(Exception):
+    """The object of a run is nested so deeply that the operator ignores it: there is nothing to run.
+
+    `asked` is the run, `socket` and `path` are the destination of its events, as in `Input`.
+    """
+
+    def __init__(self, asked: Command, socket: str, path: str) -> None:
+        super().__init__("the object is nested too deeply")
+        self.asked = asked
+        self.socket = socket
+        self.path = path
 
 
 @dataclass(frozen=True)
@@ -105,7 +119,10 @@ def _parser() -> _Parser:
 
 
 def read(command: Command) -> Input:
-    """Read the input directory. Raises UnsupportedRun for settings that ansible-operator does not write by default."""
+    """Read the input directory.
+
+    Raises UnsupportedRun for settings that ansible-operator does not write by default, and NestedTooDeeply.
+    """
     env = command.folder / "env"
     if (env / "cmdline").exists():
         raise UnsupportedRun("--ansible-args: arguments for ansible-playbook")
@@ -116,9 +133,15 @@ def read(command: Command) -> Input:
     socket = str(settings.get("runner_http_url") or "")
     if socket and not _is_socket(Path(socket)):
         raise UnsupportedRun(f"runner_http_url is no unix socket: {socket}")
-    wrapped = _mapping(env / "extravars")
-    name, job = _job(wrapped, command.folder)
-    return Input(wrapped, name, job, socket, str(settings.get("runner_http_path") or "/"))
+    path = str(settings.get("runner_http_path") or "/")
+    try:
+        wrapped = _mapping(env / "extravars")
+        name, job = _job(wrapped, command.folder)
+    except RecursionError:
+        raise NestedTooDeeply(command, socket, path) from None
+    if nesting.is_too_deep(job):
+        raise NestedTooDeeply(command, socket, path)
+    return Input(wrapped, name, job, socket, path)
 
 
 def variables(given: Input, job: Mapping[str, Any], fixed: Mapping[str, Any]) -> Variables:

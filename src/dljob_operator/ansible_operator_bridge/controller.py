@@ -21,10 +21,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 
 from dljob_operator import logs
 from dljob_operator.ansible_operator_bridge import artifacts, command, events
-from dljob_operator.ansible_operator_bridge.command import Command, Input, UnsupportedRun
+from dljob_operator.ansible_operator_bridge.command import Command, Input, NestedTooDeeply, UnsupportedRun
+from dljob_operator.ansible_operator_bridge.input_folders import InputFolders
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit, newer
 from dljob_operator.ansible_operator_bridge.requeue_queue import RequeueQueue
 from dljob_operator.ansible_operator_bridge.worker_runs import WorkerRuns
+from dljob_operator.engine import nesting
 from dljob_operator.engine.concluder import Concluder
 from dljob_operator.engine.controller import Runner
 from dljob_operator.engine.discovery import Resource
@@ -32,8 +34,9 @@ from dljob_operator.engine.events import EventRecorder
 from dljob_operator.engine.informer_set import InformerSet
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.metrics import Metrics
+from dljob_operator.engine.orphans import OrphanCollector
 from dljob_operator.engine.outcome import JobOutcome, outcomes
-from dljob_operator.engine.predicates import REQUEUE_ANNOTATION, object_fields, uid_of
+from dljob_operator.engine.predicates import REQUEUE_ANNOTATION, Change, object_fields, uid_of
 from dljob_operator.engine.progress import stalled
 from dljob_operator.engine.requests import CacheView, target_name
 from dljob_operator.engine.settings import Settings
@@ -44,6 +47,9 @@ from dljob_operator.runner.collect import REQUEUE_ACTIONS
 from dljob_operator.watches import Watch
 
 _LOG = logging.getLogger(__name__)
+_IGNORED_PERIOD = "10h"
+"""Until ansible-operator runs a job again that is nested too deeply, unless it is edited. Its annotation, which may ask
+for a millisecond, is not read."""
 _WRITERS = 2
 """Threads that write requeue annotations."""
 
@@ -70,7 +76,9 @@ class BridgeController:
         self._first_list = first_list
         self._numbers = itertools.count(1)
         self._requeues = RequeueQueue(on_change=runner.changes.increment)
-        self._informers = InformerSet(watches, api, settings, self._requeues)
+        self._inputs = InputFolders()
+        self._informers = InformerSet(watches, api, settings, self._requeues, self._job_changed)
+        self._orphans = OrphanCollector(api, self._informers.orphans)
         # Nothing serves these metrics: ansible-operator has its own. It also requeues jobs after their period.
         self._concluder = Concluder(self._requeues, EventRecorder(api), Metrics())
         self._worker_runs = WorkerRuns(self._informers, runner, self._requeues, self._concluder, settings)
@@ -82,6 +90,8 @@ class BridgeController:
 
     def start(self) -> None:
         self._workers.start()
+        self._orphans.start()
+        self._inputs.start()
 
     def problem(self) -> str:
         """Why jobs are no longer watched, reconciled or requeued, "" if they are. A forked run is the runner's."""
@@ -93,12 +103,22 @@ class BridgeController:
 
     def stop(self, grace: float) -> None:
         """Write no more annotations, wait `grace` seconds, kill the runs in progress, and end all threads."""
+        self._orphans.stop()
+        self._inputs.stop()
         self._workers.stop(grace)
+
+    def _job_changed(self, target: str, change: Change) -> None:
+        kind = self._informers.kind(target)
+        if kind is not None:
+            self._inputs.note(kind.watch.gvk, change)
 
     # Runs for the shim
 
     def prepare(self, argv: Sequence[str], cwd: Path) -> ParsedRun:
-        """Parse a run. Raises UnsupportedRun if the real ansible-runner must do it."""
+        """Parse a run.
+
+        Raises UnsupportedRun if the real ansible-runner must do it, and NestedTooDeeply if nothing must (see `ignore`).
+        """
         asked = command.parse(argv, cwd)
         # one at a time: for a job of 1 MB this takes dozens of times as much memory
         with self._reading:
@@ -115,6 +135,21 @@ class BridgeController:
         if target is None:
             raise UnsupportedRun(f"watches.yaml does not run {asked.path} for {kind.watch.gvk}")
         return ParsedRun(asked, given, kind, target)
+
+    def ignore(self, run: NestedTooDeeply) -> RunExit:
+        """End a run as one that had nothing to do: after a failed one ansible-operator would try again and again.
+
+        The cache does not have the job, so an Event says why it is ignored (`engine/ignored_jobs.py`).
+        """
+        asked = run.asked
+        kind, namespace, name = asked.folder.parts[-3:]
+        nesting.log_ignored(_LOG, kind=kind, namespace=namespace, name=name)
+        with artifacts.errors_logged({"kind": kind, "metadata": {"namespace": namespace, "name": name}}):
+            artifacts.remove_input(asked)
+            artifacts.prepare(asked)
+        if run.socket:
+            events.post_all(run.socket, run.path, events.of_job(JobOutcome(True), str(asked.path), _IGNORED_PERIOD))
+        return RunExit(0, f"ignored: {run}\n")
 
     def run(self, parsed: ParsedRun) -> RunExit:
         """Run it, post its events and write its artifacts; return when ansible-operator may continue."""
@@ -171,7 +206,9 @@ class BridgeController:
     def _requeue_all(self, keys: Sequence[str]) -> None:
         for key in keys:
             found = self._informers.find(key)
-            if found is not None and found[0].resource is not None:
+            if found is None:
+                self._requeues.discard(key)  # deleted while its last run waited
+            elif found[0].resource is not None:
                 self._requeue(key, found[0].resource, found[1])
 
     def _requeue(self, key: str, resource: Resource, obj: Object) -> None:

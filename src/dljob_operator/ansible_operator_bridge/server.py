@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import cast
 
 from dljob_operator import logs
-from dljob_operator.ansible_operator_bridge.command import UnsupportedRun
+from dljob_operator.ansible_operator_bridge.command import NestedTooDeeply, UnsupportedRun
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
+from dljob_operator.ansible_operator_bridge.parsed_run import RunExit
 
 _LOG = logging.getLogger(__name__)
 _PEER = struct.Struct("3i")
@@ -62,15 +63,30 @@ class _Handler(socketserver.StreamRequestHandler):
         bridge = cast(ShimServer, self.server).bridge
         try:
             _check_peer(self.connection)
-            parsed = bridge.prepare(*read_request(self.rfile))
+            request = read_request(self.rfile)
+            finished = self._run(bridge, *request)
         except UnsupportedRun as error:
             _LOG.debug("run left to the real ansible-runner", extra=logs.fields(reason=error))
             reason = " ".join(str(error).split())
             self.wfile.write(f"rejected {reason}\n".encode(errors="replace"))
             return
-        self.wfile.write(b"accepted\n")
-        finished = bridge.run(parsed)
         self.wfile.write(f"{finished.code}\n{finished.output}".encode(errors="replace"))
+
+    def _run(self, bridge: BridgeController, argv: list[str], cwd: Path) -> RunExit:
+        """Raises UnsupportedRun. An internal error is a failed run: what made it would make a cold one fail too."""
+        try:
+            parsed = bridge.prepare(argv, cwd)
+        except UnsupportedRun:
+            raise
+        except NestedTooDeeply as error:
+            self.wfile.write(b"accepted\n")
+            return bridge.ignore(error)
+        except Exception:
+            _LOG.exception("a run failed with an internal error before it began")
+            self.wfile.write(b"accepted\n")
+            return RunExit(2, "failed: the operator failed with an internal error, see its log\n")
+        self.wfile.write(b"accepted\n")
+        return bridge.run(parsed)
 
 
 def _check_peer(connection: socket.socket) -> None:

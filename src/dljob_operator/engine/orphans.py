@@ -11,7 +11,6 @@ object's UID as its precondition.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from dljob_operator import logs
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
+from dljob_operator.engine.periodic import Periodic
 from dljob_operator.engine.predicates import uid_of
 from dljob_operator.engine.transforms import Object
 
@@ -56,19 +56,17 @@ class OrphanCollector:
     def __init__(self, api: KubeApi, orphans: Callable[[], Iterable[Orphan]], interval: float = INTERVAL) -> None:
         self._api = api
         self._orphans = orphans
-        self._interval = interval
         self._before: dict[DeletedJob, frozenset[str]] = {}
         self._asked: dict[DeletedJob, int] = {}  # the pass that last asked for a job that is stuck
         self._passes = 0
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="orphans", daemon=True)
+        self._periodic = Periodic("orphans", self.collect, interval)
 
     def start(self) -> None:
-        self._thread.start()
+        self._periodic.start()
 
     def stop(self) -> None:
         """Request the end of the thread and return immediately."""
-        self._stopping.set()
+        self._periodic.stop()
 
     def collect(self) -> None:
         """Delete the objects of each deleted job of which no object has gone or come since the last pass."""
@@ -82,7 +80,7 @@ class OrphanCollector:
         self._asked = {job: self._asked.get(job, 0) for job in stuck}
         # jobs that the API server still has must not keep the others from their turn
         for job in sorted(stuck, key=self._asked.__getitem__)[:_MOST]:
-            if self._stopping.is_set():
+            if self._periodic.is_stopping:
                 return
             self._asked[job] = self._passes
             try:
@@ -105,13 +103,6 @@ class OrphanCollector:
             self._api.delete(path, metadata["uid"])
         text = "deleted what the garbage collector has left of a deleted job"
         _LOG.warning(text, extra=_fields(job, objects=len(orphans)))
-
-    def _run(self) -> None:
-        while not self._stopping.wait(self._interval):
-            try:
-                self.collect()
-            except Exception:
-                _LOG.exception("the search for objects of deleted jobs failed with an internal error")
 
 
 def _fields(job: DeletedJob, **more: object) -> dict[str, object]:

@@ -128,12 +128,17 @@ def test_what_it_refuses(policed: Policed) -> None:
         assert policed.refusal(annotated(JOB, verbosity=text)) == ""
     for text in ("-1", "07", "+1", "1e9", "70000", "7 ", "7\n"):
         assert "must be a number from 0 to 7" in policed.refusal(annotated(JOB, verbosity=text)), text
+    for text in ("0", "30s", "1h30m", "1.5h", "500ms"):
+        assert policed.refusal(annotated(JOB, reconcile_period=text)) == ""
+    for text in ("30", "1d", "often", "-1s", "99999999h"):
+        assert "must be a duration" in policed.refusal(annotated(JOB, reconcile_period=text)), text
     for text in ("1", "20", "999"):
         assert policed.refusal(annotated(JOB, max_runner_artifacts=text)) == ""
     for text in ("0", "-1", "1000"):
         assert "must be a number from 1 to 999" in policed.refusal(annotated(JOB, max_runner_artifacts=text)), text
 
 
+@pytest.mark.exclusive  # an operator that is deployed meanwhile brings the policy for all namespaces
 def test_a_job_that_is_older_than_the_policy(policed: Policed) -> None:
     """It may be changed, except to another such value, and deleted."""
     assert policed.refusal(BAD, dry_run=None) == ""

@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_proto
 from support.ansible_operator import EventReceiver, run_result
 
 from dljob_operator.ansible_operator_bridge import artifacts
-from dljob_operator.ansible_operator_bridge.command import Command, Input
+from dljob_operator.ansible_operator_bridge.command import Command, Input, NestedTooDeeply
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit
 from dljob_operator.engine.informer_set import WatchedKind
@@ -212,7 +212,7 @@ def test_the_variables_of_a_run_that_has_ended_are_removed(bridge: Bridge, ok: b
     assert not variables.exists()
 
 
-@pytest.mark.parametrize(("asked", "kept"), [(3, 3), (0, 20), (-1, 20), (10**9, 100)])
+@pytest.mark.parametrize(("asked", "kept"), [(3, 3), (0, 20), (-1, 20), (10**9, 20)])
 def test_failed_runs_do_not_fill_the_disk(tmp_path: Path, asked: int, kept: int) -> None:
     """An annotation of a tenant may ask for all of them to be kept."""
     for number in range(120):
@@ -221,6 +221,39 @@ def test_failed_runs_do_not_fill_the_disk(tmp_path: Path, asked: int, kept: int)
     artifacts.rotate(Command(tmp_path, "120", Path("/roles/echo"), rotate=asked))
     left = sorted(int(path.name) for path in (tmp_path / "artifacts").iterdir())
     assert left == list(range(120 - kept, 120))
+
+
+def test_a_job_that_is_nested_too_deeply_ends_without_a_run(bridge: Bridge) -> None:
+    """ansible-operator must neither try again, as after a failed run, nor start the real ansible-runner."""
+    folder = bridge.folder / "g" / "v1" / "XJob" / "team" / "a"
+    (folder / "env").mkdir(parents=True)
+    (folder / "env" / "extravars").write_text("{}")
+    with EventReceiver(f"unit-bridge-nested-{os.getpid()}") as receiver:
+        asked = Command(folder, "1", Path("/roles/echo"))
+        ended = bridge.controller.ignore(NestedTooDeeply(asked, receiver.path, "/events/"))
+        result = run_result(receiver.events)
+        assert (result.ok, result.requeue_after) == (True, "10h"), "not after the period of its annotation"
+        assert receiver.events[-1]["event"] == "playbook_on_stats"
+    assert ended.code == 0
+    assert bridge.runs.requests == []
+    assert not (folder / "env" / "extravars").exists()
+    assert (folder / "artifacts").is_dir(), "for the link of ansible-operator"
+
+
+def test_a_job_that_is_deleted_while_its_run_waits_leaves_nothing(bridge: Bridge) -> None:
+    bridge.runs.answer = lambda request: [report(*uids_of(request), ok=True)]
+    bridge.watched("ADDED", "a")
+    first = bridge.shim("first")
+    assert bridge.runs.began.acquire(timeout=10)
+    waiting = bridge.shim("a")
+    bridge.wait_queued(1)
+    bridge.watched("DELETED", "a")
+    bridge.runs.release.set()
+    assert (first.result(10).code, waiting.result(10).code) == (0, 0)
+    requeues = bridge.controller._requeues
+    assert "a" in requeues._jobs
+    bridge.controller._requeue_all(["a"])
+    assert "a" not in requeues._jobs
 
 
 def test_runs_that_wait_together_share_a_batch(bridge: Bridge) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dljob_operator.ansible_operator_bridge import command
-from dljob_operator.ansible_operator_bridge.command import Command, UnsupportedRun
+from dljob_operator.ansible_operator_bridge.command import Command, NestedTooDeeply, UnsupportedRun
+from dljob_operator.engine import nesting
 
 CWD = Path("/opt/ansible")
 ROLE = [
@@ -103,6 +105,30 @@ def test_the_object_is_found_by_its_variable(tmp_path: Path) -> None:
 def test_an_input_with_other_settings_is_unsupported(tmp_path: Path, files: dict[str, Any], reason: str) -> None:
     with pytest.raises(UnsupportedRun, match=reason):
         command.read(write(tmp_path, **files))
+
+
+def nested(levels: int) -> str:
+    """The extra variables of a job with so many levels, its own counted, as ansible-operator writes them: it wraps strings."""
+    text = json.dumps({"_g_example_com_xjob": {**JOB, "spec": "HERE"}, "_g_example_com_xjob_spec": {}})
+    inner = levels - 2  # without the job itself, and the mapping with the string
+    return text.replace('"HERE"', '{"a":' * inner + '{"a":{"__ansible_unsafe":"x"}}' + "}" * inner)
+
+
+def test_the_deepest_permitted_object_is_run(tmp_path: Path) -> None:
+    assert command.read(write(tmp_path, extravars=nested(nesting.LIMIT + 1))).job["metadata"] == JOB["metadata"]
+
+
+@pytest.mark.parametrize("levels", [nesting.LIMIT + 2, 450, 700, 1_100, 9_000])
+def test_an_object_that_is_nested_too_deeply_is_not_run(tmp_path: Path, levels: int) -> None:
+    """Python fails at some 500 levels without the wrappers, and at some 1,000 in its decoder."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "events"))
+        settings = {"runner_http_url": str(tmp_path / "events"), "runner_http_path": "/events/1"}
+        asked = write(tmp_path, extravars=nested(levels), settings=settings)
+        with pytest.raises(NestedTooDeeply) as raised:
+            command.read(asked)
+    found = raised.value
+    assert (found.asked, found.socket, found.path) == (asked, str(tmp_path / "events"), "/events/1")
 
 
 VALUES = st.recursive(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -10,6 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from support.polling import until
 
 from dljob_operator.ansible_operator_bridge.controller import REQUEUE_ANNOTATION, BridgeController
+from dljob_operator.ansible_operator_bridge.input_folders import InputFolders
 from dljob_operator.engine.controller import Runner
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.kube import KubeApi
@@ -121,6 +123,32 @@ def test_a_deleted_job_is_not_annotated_again() -> None:
     until(lambda: len(api.writes) == 1)
     assert bridge._requeues.depth == 0
     bridge.stop(5)
+
+
+def test_the_input_of_a_deleted_job_is_deleted(tmp_path: Path) -> None:
+    bridge = bridge_of(Api())
+    bridge._inputs = InputFolders(tmp_path, interval=0.001)
+    (tmp_path / "example.com/v1/EchoJob/team/j/env").mkdir(parents=True)
+    bridge.start()
+    kind = bridge._informers.kind(str(ECHO))
+    assert kind is not None
+    metadata = {"name": "j", "namespace": "team", "uid": "1", "resourceVersion": "2"}
+    kind.informers[0]._handle_event(
+        {"type": "DELETED", "object": {"apiVersion": "example.com/v1", "kind": "EchoJob", "metadata": metadata}}
+    )
+    until(lambda: not list(tmp_path.glob("*/*/*/*/*")))
+    bridge.stop(5)
+    assert bridge._inputs._periodic.is_stopping
+
+
+def test_it_deletes_what_the_garbage_collector_leaves_of_deleted_jobs() -> None:
+    bridge = bridge_of(Api())
+    bridge.start()
+    assert bridge._orphans._periodic._thread.is_alive()
+    assert bridge._orphans._orphans == bridge._informers.orphans
+    bridge.stop(5)
+    bridge._orphans._periodic._thread.join(5)
+    assert not bridge._orphans._periodic._thread.is_alive()
 
 
 # What a restart may mend

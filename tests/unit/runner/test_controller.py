@@ -747,11 +747,11 @@ def started(api: FakeKubeApi, runner: Runner) -> Iterator[Controller]:
     try:
         names = sorted(thread.name for thread in set(threading.enumerate()) - before)
         assert [name for name in names if name.startswith("worker")] == ["worker 0", "worker 1"]
-        assert made._orphans._thread.is_alive()
+        assert made._orphans._periodic._thread.is_alive()
         yield made
     finally:
         made.stop(5.0)
-    made._orphans._thread.join(10)  # its stop returns at once, because the thread may wait for the API server
+    made._orphans._periodic._thread.join(10)  # its stop returns at once, because the thread may wait for the API server
     assert set(threading.enumerate()) <= before
     assert runner.closed
 

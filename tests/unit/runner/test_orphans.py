@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -133,21 +134,17 @@ def test_one_pass_asks_for_a_hundred_jobs_and_the_next_for_others(server: Server
     assert {path.rsplit("/", 1)[1] for path, _ in server.deletions} == {f"pod-{n}" for n in range(200, 250)}
 
 
-def test_an_unexpected_error_does_not_end_the_thread(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    answers = iter([ValueError("broken"), []])
+def test_it_passes_at_intervals_until_it_is_stopped(server: Server) -> None:
+    passes_made: list[int] = []
+    stopped = threading.Event()
 
     def found() -> list[Orphan]:
-        answer = next(answers, None)
-        if answer is None:
+        passes_made.append(1)
+        if len(passes_made) == 2:
             collector.stop()
-            return []
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+            stopped.set()
+        return []
 
     collector = OrphanCollector(server, found, interval=0.001)
     collector.start()
-    collector._thread.join(10)
-    assert not collector._thread.is_alive()
-    assert next(answers, None) is None, "the second pass took place"
-    assert "internal error" in caplog.text
+    assert stopped.wait(10)

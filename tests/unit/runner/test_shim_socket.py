@@ -13,8 +13,9 @@ from typing import cast
 import pytest
 
 from dljob_operator.ansible_operator_bridge import server
-from dljob_operator.ansible_operator_bridge.command import UnsupportedRun
+from dljob_operator.ansible_operator_bridge.command import Command, NestedTooDeeply, UnsupportedRun
 from dljob_operator.ansible_operator_bridge.controller import BridgeController
+from dljob_operator.ansible_operator_bridge.parsed_run import RunExit
 
 
 class Peer:
@@ -84,6 +85,40 @@ def test_a_request_of_another_user_reaches_no_bridge(tmp_path: Path, monkeypatch
         uid = os.getuid()
         assert asked() == b"rejected not in this test\n"
         assert bridge.asked == [(["run"], Path("/tmp"))]
+    finally:
+        serving.stop()
+
+
+class Failing:
+    """A bridge that cannot parse a run."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def prepare(self, argv: list[str], cwd: Path) -> None:
+        raise self._error
+
+    def ignore(self, run: NestedTooDeeply) -> RunExit:
+        return RunExit(0, f"ignored {run.asked.ident}")
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (NestedTooDeeply(Command(Path("/tmp/x"), "12", Path("/role")), "", ""), b"accepted\n0\nignored 12"),
+        (RuntimeError("a bug"), b"accepted\n2\nfailed: the operator failed with an internal error, see its log\n"),
+    ],
+)
+def test_what_no_cold_run_would_mend_starts_none(tmp_path: Path, error: Exception, answer: bytes) -> None:
+    serving = server.ShimServer(tmp_path / "socket", cast(BridgeController, Failing(error)))
+    serving.start()
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(10)
+            connection.connect(str(tmp_path / "socket"))
+            body = b"\0".join([b"/tmp", b"run"])
+            connection.sendall(f"{len(body)}\n".encode() + body)
+            assert connection.makefile("rb").read() == answer
     finally:
         serving.stop()
 

@@ -20,8 +20,10 @@ from posix import environ, getcwdb, write
 
 SOCKET = "DLJOB_RUNNER_SOCKET"
 NAME = "ansible-runner"
-_ACCEPT_TIMEOUT = 10.0
-"""Seconds to wait for the response to the request, which normally comes immediately."""
+_ACCEPT_TIMEOUT = 120.0
+"""Seconds to wait for the response to the request. It normally comes immediately; but large jobs are read one at a
+time, and the runs of other jobs that wait for them must not all become cold ones. The watchdog ends a bridge that is
+stuck, and the connection with it."""
 _CHUNK = 65536
 
 
