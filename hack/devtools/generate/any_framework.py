@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.any_framework import GROUP, KIND, VERSION
+from ansible_collections.dljob.operator.plugins.module_utils.logic.any_framework import GROUP, KIND, MANAGERS, VERSION
 from ansible_collections.dljob.operator.plugins.module_utils.logic.declaration import Kind
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import NAME_LIMIT
 
@@ -78,7 +78,7 @@ def _spec() -> Schema:
             ),
             "runtimeId": runtime_id("runtimeId"),
             "schedulerName": string("Scheduler of the pods whose template names none."),
-            "runPolicy": run_policy(),
+            "runPolicy": run_policy(MANAGERS),
         },
         required=["framework", "replicas"],
         rules=[

@@ -35,6 +35,8 @@ CONTAINER_FIELDS = ("image", "command", "args", "env", "resources")
 """Of a replica type in its short form, fields of the framework's container."""
 ENTRY_FIELDS = ("count", "restartPolicy", *CONTAINER_FIELDS, "template", "groups")
 GROUP_FIELDS = ("name", "count", *CONTAINER_FIELDS, "template")
+MANAGERS = ("kubeflow.org/training-operator", "kubeflow.org/mpi-operator")
+"""The operators whose name in ``runPolicy.managedBy`` means this one, whatever the framework."""
 COMMON_FIELDS = ("framework", "replicas", "options", "runPolicy", "schedulerName", "runtimeId")
 """Of the spec."""
 
@@ -64,6 +66,7 @@ def adapt(framework: Framework) -> Framework:
         runtime_id_fields=("runtimeId",),
         names=NAMES_JOB,
         status=STATUS_V1,
+        managers=MANAGERS,
         labels={**newest.labels, LABEL_FRAMEWORK: framework.name},
     )
     return dataclasses.replace(framework, kinds=(KIND,), flavors=(flavor,))

@@ -101,6 +101,7 @@ def _pod(pod: Resource, container: str) -> PodState:
         restart_policy=spec.get("restartPolicy") or c.RESTART_ALWAYS,
         container=main.get("name") or container,
         ended=_termination(ended) if ended else None,
+        ended_elsewhere=bool(ended) and main.get("name") != container,
         terminated="terminated" in state,
         is_ready=("Ready", "True") in conditions,
         is_active=_is_active(status, phase),

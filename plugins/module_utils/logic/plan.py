@@ -111,6 +111,8 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
     wanted_at_rest = () if cleanup.leaves_nothing(job) else objects
     kept = owned_objects.keys_of_job(wanted_at_rest)
     surplus = owned_objects.surplus(wanted_at_rest, observed)
+    rights = owned_objects.revocable(objects)
+    hosts = _hosts_in_reach(objects, observed) if cleanup.keeps_pods(job) else ()  # else the list is deleted
     wait = cleanup.grace_period(job, framework, observed, report.completed_at, now) if has_succeeded else None
     cleanup_targets = cleanup.cleanup_targets(job, observed, kept) if wait is None else ()
     deletions = tuple(dict.fromkeys((*cleanup_targets, *surplus)))
@@ -124,7 +126,8 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
         deletions=deletions,
         ensured_objects=(
             # a request may fail, so each plan revokes the launcher's rights while a pod terminates
-            *(owned_objects.revocable(objects) if cleanup_targets or _terminates(observed) else ()),
+            *(rights if cleanup_targets or hosts or _terminates(observed) else ()),
+            *hosts,
             *_lacking(wanted, observed),
         ),
         routes=owned_objects.unwatched(wanted),
@@ -134,6 +137,16 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
         presumes_running=cleanup.running_again(job, observed) if cleanup_targets else (),
         presumes_current_spec=bool(cleanup_targets) and starts_after_edit(job.status),
     )
+
+
+def _hosts_in_reach(
+    objects: Sequence[owned_objects.Manifest], observed: Observed
+) -> tuple[owned_objects.Manifest, ...]:
+    """The list of hosts without any, where it still has workers: then the rights in them may not have been revoked.
+
+    ``objects`` are those at rest.
+    """
+    return owned_objects.changed(objects, observed) if owned_objects.revocable(objects) else ()
 
 
 def _living_on(objects: Sequence[owned_objects.Manifest]) -> tuple[owned_objects.Manifest, ...]:
@@ -161,8 +174,7 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
     objects = _objects_at_rest(job, framework)
     surplus = owned_objects.surplus(objects, observed)
     rights = owned_objects.revocable(objects)
-    # as long as the list of hosts has workers, their rights may not have been revoked
-    hosts = owned_objects.changed(objects, observed) if rights else ()
+    hosts = _hosts_in_reach(objects, observed)
     return Plan(
         deletions=(*gone, *surplus),
         ensured_objects=(*rights, *hosts) if gone or hosts or _terminates(observed) else (),
@@ -322,7 +334,8 @@ def _end(job: DLJob, framework: Framework, observed: Observed, report: StatusBui
     report.phase(_last_phase(report.state) if clean else c.PHASE_CLEANUP)
     ttl = job.run_policy.ttl_seconds_after_finished
     # cleanPodPolicy None keeps an autoscaler no longer either, and a TensorBoard lives on
-    rests = clean and not owned_objects.surplus(objects, observed) and not _lacking(_living_on(objects), observed)
+    is_settled = not owned_objects.surplus(objects, observed) and not _lacking(_living_on(objects), observed)
+    rests = clean and is_settled and not _hosts_in_reach(objects, observed)
     return Plan(status=report.status(), events=report.events, requeue_after=ttl if rests else IMMEDIATE)
 
 

@@ -24,8 +24,8 @@ _KEYS = {
 }
 """By field, the key that identifies an element of its list."""
 _COMMAND = ("command", "args")
-_ABSENT_IF_EMPTY = ("serviceAccountName",)
-"""Fields whose empty text means to Kubernetes that they are not given."""
+_ABSENT_IF_EMPTY = ("serviceAccountName", *_COMMAND)
+"""Fields whose empty text or list means to Kubernetes that they are not given."""
 
 
 def defaults_of(hook: PodDefaults, cluster: Cluster) -> Mapping[str, Any]:
@@ -41,7 +41,7 @@ def merge(template: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str,
     merged = dict(template)
     for name, default in defaults.items():
         own = merged.get(name)
-        if name in _ABSENT_IF_EMPTY and own == "":
+        if name in _ABSENT_IF_EMPTY and own in ("", []):
             own = None
         if name in _COMMAND and any(template.get(one) for one in _COMMAND):
             continue

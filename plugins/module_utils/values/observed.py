@@ -92,6 +92,8 @@ class PodState:
     """Whether a taint of its node evicted it: the node is lost, or somebody clears it."""
     grace_period: float = 0.0
     """Seconds between the request to delete it and ``terminating``."""
+    ended_elsewhere: bool = False
+    """Whether ``ended`` is that of another container than the framework's, which then has not run."""
     batch_job: BatchJobRef | None = None
     """The Job that runs the replica; ``None`` where the job owns the pod itself."""
     group: str = ""

@@ -181,6 +181,24 @@ def test_no_right_outlives_the_workers(how: str, failures: int) -> None:
     assert here.workers() == []
 
 
+@pytest.mark.parametrize("failures", [0, 2])
+def test_a_finished_job_that_keeps_its_pods_has_no_right_in_them(failures: int) -> None:
+    """Its launcher may still run, and other jobs may take the names of its workers."""
+    here = Here(runPolicy={"cleanPodPolicy": "None"})
+    here.start()
+    here.step()
+    assert here.workers() == ["pi-worker-0", "pi-worker-1"]
+    end(here, "succeeded")
+    fault = role_cannot_be_written(here, failures)
+    for _ in range(5):
+        here.step()
+    assert (fault.times, here.status["state"], here.workers()) == (0, "Succeeded", [])
+    assert here.names("pods") == ["pi-launcher", "pi-worker-0", "pi-worker-1"]
+    here.server.calls.clear()
+    here.step()
+    assert {method for method, _ in here.calls(*ACCOUNT, "configmaps", "pods")} <= {"GET"}
+
+
 def test_the_cleanup_revokes_the_rights_with_the_pods_and_only_then() -> None:
     """They may be gone before the operator sees them terminate."""
     here = Here(runPolicy={"cleanPodPolicy": "All"})

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
@@ -38,6 +40,7 @@ from support.builders import (
     xgboostjob,
 )
 
+ROOT = Path(__file__).resolve().parents[3]
 OWN = (MXNET, TENSORFLOW, PYTORCH, JAX, PADDLE, XGBOOST, MPI, CAFFE2)
 ALL = {framework.name: any_framework.adapt(framework) for framework in OWN}
 
@@ -97,6 +100,17 @@ def comparable(pod: Any) -> dict[str, Any]:
     metadata["labels"].pop(any_framework.LABEL_FRAMEWORK, None)
     spec = json.loads(json.dumps(spec).replace(spec["subdomain"], "service"))
     return {"metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize("framework", OWN, ids=lambda f: f.name)
+def test_every_manager_that_the_schema_permits_as_ours_is_ours(framework: Framework) -> None:
+    """Another would be ignored for ever, without a status: the field is immutable."""
+    crd = yaml.safe_load((ROOT / "crds" / "dljobs.dljob.operator.yaml").read_text())
+    fields = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    permitted = set(fields["runPolicy"]["properties"]["managedBy"]["enum"])
+    managers = {"dljob.operator/dljob-operator", *ALL[framework.name].flavors[-1].managers}
+    assert permitted - {"kueue.x-k8s.io/multikueue"} == managers
+    assert set(framework.flavors[-1].managers) <= permitted, "what convert writes is permitted"
 
 
 @pytest.mark.parametrize("framework", [f for f in OWN if f is not MPI], ids=lambda f: f.name)

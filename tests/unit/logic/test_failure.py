@@ -108,6 +108,19 @@ def test_v1_restart_policy_decides(type_: str, policy: str, code: int, fails: bo
     assert bool(failure(job, pod_of(job.job(), type_).failed(code))) is fails
 
 
+@pytest.mark.parametrize(("policy", "fails"), [("ExitCode", False), ("Never", True), ("OnFailure", False)])
+def test_the_code_of_an_init_container_is_not_that_of_the_program(policy: str, fails: bool) -> None:
+    """In training-operator (pkg/controller.v1/common/pod.go) a pod without a code of its default container is retried."""
+    job = mxjob().v1().workers(1).restart(policy)
+    status = {
+        "phase": "Failed",
+        "containerStatuses": [{"name": "mxnet", "state": {"waiting": {"reason": "PodInitializing"}}}],
+        "initContainerStatuses": [{"name": "fetch", "state": {"terminated": {"exitCode": 1, "reason": "Error"}}}],
+    }
+    pod = pod_of(job.job(), "worker").change(lambda one: one.update(status=status))
+    assert bool(failure(job, pod)) is fails
+
+
 def test_v1_never_means_never() -> None:
     job = mxjob().v1().workers(1)
     assert failure(job, pod_of(job.job(), "worker").failed(137).disrupted())

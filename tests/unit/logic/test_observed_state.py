@@ -291,13 +291,14 @@ def test_a_failed_init_container_describes_the_pod() -> None:
     }
     seen = view(status)
     assert seen.ended and seen.ended.code == 7
-    assert seen.container == "fetch"
+    assert (seen.container, seen.ended_elsewhere) == ("fetch", True)
 
 
 def test_a_sidecar_that_fails_later_does_not_undo_the_programs_end() -> None:
     statuses = [container(terminated=end(0, "Completed")), container("sidecar", terminated=end(1))]
     seen = view({"phase": "Failed", "containerStatuses": statuses})
     assert seen.ended and seen.ended.code == 0
+    assert not seen.ended_elsewhere
     assert seen.container == "mxnet"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.builders import MPI, Resource, mpijob, stamp
+from support.builders import MPI, Resource, mpijob, mpijob_v1, stamp
 from support.fake_cluster import FakeCluster, is_quiet
 
 
@@ -258,6 +258,74 @@ def test_more_workers_restart_nothing() -> None:
     fake_cluster.settle()
     assert fake_cluster.replicas() == ["launcher-0", "worker-0"]
     assert fake_cluster.status["state"] == "Running"
+
+
+def image_of(type_: str) -> Any:
+    """An edit of the image of a type's container."""
+
+    def edit(spec: Any) -> None:
+        spec["mpiReplicaSpecs"][type_]["template"]["spec"]["containers"][0]["image"] = "mpi:2"
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    "job",
+    [mpijob(), mpijob(launcherCreationPolicy="WaitForWorkersReady"), mpijob_v1()],
+    ids=["v2beta1", "WaitForWorkersReady", "v1"],
+)
+def test_another_template_of_the_workers_begins_the_job_anew(job: Resource) -> None:
+    """Of a launcher that stays, mpirun would fail with its workers, and with it the job."""
+    fake_cluster = played(job)
+    fake_cluster.start()
+    before = {pod["metadata"]["uid"] for pod in fake_cluster.pods.values()}
+    fake_cluster.edit(image_of("Worker"))
+    fake_cluster.settle()
+    fake_cluster.start()
+    fake_cluster.start()
+    assert fake_cluster.replicas() == ["launcher-0", "worker-0", "worker-1"]
+    assert before.isdisjoint(pod["metadata"]["uid"] for pod in fake_cluster.pods.values())
+    assert fake_cluster.status["state"] == "Running"
+    assert is_quiet(fake_cluster.planned())
+
+
+def deletions(fake_cluster: FakeCluster) -> list[str]:
+    return [deletion.name for deletion in fake_cluster.planned().deletions]
+
+
+def test_the_launcher_goes_before_the_old_workers_and_comes_after_them() -> None:
+    """Each deletion may fail, and a process may be killed after it: no launcher must reach a worker that goes."""
+    fake_cluster = played(mpijob())
+    fake_cluster.edit(image_of("Worker"))
+    assert deletions(fake_cluster) == ["pi-launcher"]
+    fake_cluster.step()
+    while not fake_cluster.others["Job"]["pi-launcher"]["metadata"].get("deletionTimestamp"):
+        fake_cluster.step()
+    assert deletions(fake_cluster) == ["pi-worker-0", "pi-worker-1"]
+    del fake_cluster.others["Job"]["pi-launcher"]
+    fake_cluster.pods = {name: pod for name, pod in fake_cluster.pods.items() if "launcher" not in name}
+    assert "pi-launcher" not in [pod["metadata"]["name"] for pod in fake_cluster.planned().pods]
+    del fake_cluster.pods["pi-worker-0"]
+    assert [pod["metadata"]["name"] for pod in fake_cluster.planned().pods] == ["pi-worker-0"]
+    assert deletions(fake_cluster) == ["pi-worker-1"]
+
+
+def test_a_job_that_restarts_as_a_whole_begins_anew_too() -> None:
+    fake_cluster = played(mpijob(runPolicy={"restartScope": "Job"}))
+    before = {pod["metadata"]["uid"] for pod in fake_cluster.pods.values()}
+    fake_cluster.edit(image_of("Worker"))
+    fake_cluster.settle()
+    fake_cluster.start()
+    assert fake_cluster.replicas() == ["launcher-0", "worker-0", "worker-1"]
+    assert before.isdisjoint(pod["metadata"]["uid"] for pod in fake_cluster.pods.values())
+    assert fake_cluster.status["state"] == "Running"
+    assert is_quiet(fake_cluster.planned())
+
+
+def test_another_template_of_the_launcher_keeps_the_workers() -> None:
+    fake_cluster = played(mpijob())
+    fake_cluster.edit(image_of("Launcher"))
+    assert [deletion.name for deletion in fake_cluster.planned().deletions] == ["pi-launcher"]
 
 
 def test_the_deadline() -> None:

@@ -46,7 +46,7 @@ from support.builders import ECHO_DECLARATION, TENSORFLOW, echojob, manifest_of,
         pytest.param(
             {"args": ["-x"]}, {"command": ["p"], "tty": True}, {"args": ["-x"], "tty": True}, id="and nothing else"
         ),
-        pytest.param({"command": []}, {"command": ["p"]}, {"command": []}, id="an empty list is a value"),
+        pytest.param({"command": []}, {"command": ["p"]}, {"command": ["p"]}, id="an empty list means none"),
         pytest.param({"tolerations": [1]}, {"tolerations": [2]}, {"tolerations": [1]}, id="lists without a key"),
         pytest.param({"spec": "x"}, {"spec": {"a": 1}}, {"spec": "x"}, id="a text for a mapping"),
         pytest.param({"a": {"b": 1}}, {"a": "x"}, {"a": {"b": 1}}, id="a mapping for a text"),

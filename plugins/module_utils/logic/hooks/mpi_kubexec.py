@@ -34,6 +34,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.mpi_com
 )
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
     KUBECTL_DELIVERY_IMAGE,
+    OWN_PREFIX,
     SETTING_KUBECTL_DELIVERY,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster
@@ -42,6 +43,7 @@ _KUBECTL_VOLUME, _KUBECTL_PATH = "mpi-job-kubectl", "/opt/kube"
 _DELIVERY = "kubectl-delivery"
 _DELIVERY_RESOURCES = {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
 _RBAC = "rbac.authorization.k8s.io"
+_IN_REACH = f"{OWN_PREFIX}workers-in-reach"
 
 
 def validate(cluster: Cluster) -> Iterator[str]:
@@ -109,7 +111,7 @@ def objects(cluster: Cluster) -> Sequence[Mapping[str, Any]]:
     config = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": _metadata(cluster, config_name(name)),
+        "metadata": {**_metadata(cluster, config_name(name)), **_in_reach(cluster)},
         "data": {HOSTFILE: _hostfile(cluster), KUBEXEC: _kubexec(cluster), DISCOVER_HOSTS: _discover_hosts(cluster)},
     }
     created = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(cluster, account)}
@@ -131,6 +133,12 @@ def objects(cluster: Cluster) -> Sequence[Mapping[str, Any]]:
 
 def _metadata(cluster: Cluster, name: str) -> Mapping[str, Any]:
     return {"name": name, "labels": {"app": cluster["job"]["name"]}}
+
+
+def _in_reach(cluster: Cluster) -> Mapping[str, Any]:
+    """What distinguishes the ConfigMap of a job that is neither suspended nor finished. The Role may name workers of
+    which none is a host yet, and without a difference nothing would show that it is still to be revoked."""
+    return {"annotations": {_IN_REACH: "true"}} if "created" in cluster else {}
 
 
 def _rules(cluster: Cluster) -> Sequence[Mapping[str, Any]]:

@@ -107,6 +107,11 @@ def _policy(job: DLJob) -> str:
     return CLEAN_ALL if leaves_nothing(job) else job.run_policy.clean_pod_policy
 
 
+def keeps_pods(job: DLJob) -> bool:
+    """Whether the pods stay, and with them the objects that serve them."""
+    return _policy(job) == CLEAN_NONE
+
+
 def is_refused(job: DLJob) -> bool:
     """Whether the job has failed because Kubernetes refused one of its objects."""
     return bool(as_mapping(job.status.get("failure")).get("reason") == REASON_REFUSED)

@@ -137,7 +137,8 @@ def is_fatal(job: DLJob, group: ReplicaGroup, pod: PodState) -> bool:
     if pod.batch_job is not None:
         return True  # the Job has used up its retries
     if group.restart_policy == c.RESTART_EXIT_CODE:
-        if pod.disrupted or pod.ended is None:
+        # as in training-operator, only the code of the framework's container counts, not that of an init container
+        if pod.disrupted or pod.ended is None or pod.ended_elsewhere:
             return False
         return classify_exit_code(pod.ended, job.flavor.exit_codes) is ExitCodeClass.PERMANENT
     return group.restart_policy == c.RESTART_NEVER

@@ -72,6 +72,24 @@ def key(type_: str, index: int) -> str:
     return f"{type_.lower()}-{index}"
 
 
+def is_current(pod: PodState, progress: Progress) -> bool:
+    return pod.spec_hash == progress.hashes.of(pod.type, pod.index)
+
+
+def begins_anew(job: DLJob, observed: Observed, progress: Progress) -> bool:
+    """Whether pods of a resizable type of another template exist: the processes that the other types have started there
+    end with them, so that these begin anew, once the last such pod is gone.
+
+    Their own hashes do not cover that template. Pods that come and go with the number of replicas do not matter.
+    """
+    return any(
+        pod.index < group.replicas and not is_current(pod, progress)
+        for group in job.groups
+        if group.resizable
+        for pod in observed.pods_of(group.type)
+    )
+
+
 def next_actions(job: DLJob, observed: Observed, progress: Progress, now: datetime) -> ReplicaActions:
     """Compare the job with its pods, without those in which a replica has succeeded: they stay as they are.
 
@@ -90,17 +108,23 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     for pod in observed.pods:
         by_replica.setdefault(key(pod.type, pod.index), []).append(pod)
 
+    is_anew = begins_anew(job, observed, progress)
+    # the others go first: a request may fail, and their processes must not outlive those that they have started
+    goes_first = is_anew and any(
+        not pod.deleting for group in job.groups if not group.resizable for pod in observed.pods_of(group.type)
+    )
     for group, index in job.tasks():
         name = key(group.type, index)
         pods = by_replica.pop(name, [])
         if not pods:
-            if index not in progress.completed.get(group.type.lower(), ()):
+            is_held_back = is_anew and not group.resizable
+            if index not in progress.completed.get(group.type.lower(), ()) and not is_held_back:
                 starts.append(PodToCreate(group, index, counts.get(name, 0) + ignored.get(name, 0)))
             continue
         current, *others = sorted(pods, key=lambda p: (not p.deleting, p.attempt), reverse=True)
         deletions.extend(delete(p) for p in others if not p.deleting)
-        is_current = current.spec_hash == progress.hashes.of(group.type, index)
-        action = action_for(job, current) if is_current else ""
+        is_kept = is_current(current, progress) and (group.resizable or not is_anew)
+        action = action_for(job, current) if is_kept else ""
         failures = counts.get(name, 0) + ignored.get(name, 0)
         if current.deleting:
             if action in COUNTED and failures <= current.attempt:
@@ -109,8 +133,9 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
             if index not in progress.completed.get(group.type.lower(), ()):
                 awaited.append(current)
             continue
-        if not is_current:
-            deletions.append(delete(current))
+        if not is_kept:
+            if not (goes_first and group.resizable):
+                deletions.append(delete(current))
         elif group.type == job.elastic_type and is_fatal(job, group, current):
             continue  # it failed permanently; keep it for its log
         elif action == ACTION_FAIL_JOB:

@@ -20,6 +20,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.repl
     PodToCreate,
     Progress,
     ReplicaActions,
+    begins_anew,
+    is_current,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -64,9 +66,11 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     sizes = {group.type.lower(): group.replicas for group in job.groups}
     current_pods: dict[tuple[str, int], PodState] = {}
     stale: list[PodState] = []
+    is_anew = begins_anew(job, observed, progress)
+    resizable = {group.type.lower() for group in job.groups if group.resizable}
     for pod in observed.pods:
-        is_current = pod.spec_hash == progress.hashes.of(pod.type, pod.index)
-        is_member = is_current and pod.index < sizes.get(pod.type, 0)
+        is_kept = is_current(pod, progress) and (pod.type in resizable or not is_anew)
+        is_member = is_kept and pod.index < sizes.get(pod.type, 0)
         if is_member and pod.attempt == progress.attempt:
             current_pods[pod.type, pod.index] = pod
         else:
