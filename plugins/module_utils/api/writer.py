@@ -107,7 +107,7 @@ class Writer:
         written = ApplyResult()
         for manifest in plan.auxiliary_objects:
             present = self._create(manifest, written)
-            if present is not None and _is_outdated(manifest, present):
+            if present is not None and _is_outdated(manifest, present) and not self._takes_rights(manifest, present):
                 replaced = ApplyResult()
                 self._replace(manifest, present, replaced)
                 written.created += replaced.created
@@ -163,7 +163,8 @@ class Writer:
             response = self._api.request("POST", path, generated.complete(manifest), self._query)
             self._api.executor.window.measured(time.monotonic() - began)
         except ApiError as e:
-            if e.reason == "AlreadyExists":
+            # a quota, or a policy, denies what exists already before the API server compares the names
+            if e.reason == "AlreadyExists" or (e.status == 403 and self._has(manifest)):
                 return self._check_owner(manifest, name, written)
             # 403 is that of a quota or an admission rule; of another error the first try gives each object its chance
             if e.status == 403 or self._starts_slowly:
@@ -208,6 +209,22 @@ class Writer:
             self._add(written.created, name)
             if not self._dry_run and owned_kind(manifest).watched:
                 self._add(written.versions, observed_version(response))
+
+    def _has(self, manifest: Resource) -> bool:
+        """Whether the job has the object already, of a kind of which it adopts those of another operator."""
+        if not owned_kind(manifest).watched:
+            return False
+        try:
+            present = self._api.request("GET", paths.object_path(manifest))
+        except ApiError:
+            return False
+        return is_owned_by(present, Owner(self._namespace, self._uid))
+
+    def _takes_rights(self, manifest: Resource, present: Resource) -> bool:
+        """Whether the Role of another operator permits more. It names the workers of a launcher that runs, which the
+        plan does not know before they are adopted; the next one replaces it."""
+        is_foreign = bool(adoption.missing_labels(present["metadata"], self._uid))
+        return is_foreign and len(manifest.get("rules") or ()) < len(present.get("rules") or ())
 
     def _check_owner(self, manifest: Resource, name: str, written: ApplyResult) -> Resource | None:
         """Check who owns an existing object of that name; return it where it is this job, a success."""

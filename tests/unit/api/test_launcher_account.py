@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -199,6 +200,25 @@ def test_a_finished_job_that_keeps_its_pods_has_no_right_in_them(failures: int) 
     assert {method for method, _ in here.calls(*ACCOUNT, "configmaps", "pods")} <= {"GET"}
 
 
+def test_rights_in_workers_that_are_no_hosts_yet_are_revoked() -> None:
+    """Killed after it had created the launcher, the operator has not listed the hosts."""
+    here = Here(runPolicy={"cleanPodPolicy": "None"})
+    here.step()
+    configs = here.server.objects["default", "configmaps"]
+    before = copy.deepcopy(configs["pi-config"])
+    here.run()
+    here.step()
+    assert here.workers() == ["pi-worker-0", "pi-worker-1"]
+    configs["pi-config"] = before
+    end(here, "succeeded")
+    for pod in here.server.objects["default", "pods"].values():
+        if pod["metadata"]["name"] != "pi-launcher":
+            pod["status"] = {"phase": "Pending"}
+    for _ in range(4):
+        here.step()
+    assert (here.status["state"], here.workers()) == ("Succeeded", [])
+
+
 def test_the_cleanup_revokes_the_rights_with_the_pods_and_only_then() -> None:
     """They may be gone before the operator sees them terminate."""
     here = Here(runPolicy={"cleanPodPolicy": "All"})
@@ -383,6 +403,26 @@ def test_one_that_training_operator_created_needs_no_patch(plural: str) -> None:
     assert ("PATCH", plural) not in here.calls(plural)
     assert (("PUT", plural) in here.calls(plural)) == (plural != "serviceaccounts")
     assert here.workers() == ["pi-worker-0", "pi-worker-1"]
+
+
+def test_the_rights_of_a_launcher_that_runs_stay_until_its_workers_are_adopted() -> None:
+    """It may be about to start processes in them. The plan knows them only in the next reconcile."""
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "pi", "uid": UID, "controller": True}
+    here = Here()
+    names = ["pi-worker-0", "pi-worker-1"]
+    role = foreign("roles", ownerReferences=[owner])
+    reads = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
+    role["rules"] = [reads, {**reads, "resources": ["pods/exec"], "verbs": ["create"], "resourceNames": names}]
+    here.server.add(("default", "roles"), role)
+    for name in ("pi-launcher", *names):
+        metadata = {"name": name, "namespace": "default", "ownerReferences": [owner]}
+        status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        here.server.add(("default", "pods"), {"kind": "Pod", "metadata": metadata, "spec": {}, "status": status})
+    for _ in range(6):
+        here.step()
+        assert here.workers() == names
+    (_, run) = here.server.objects["default", "roles"]["pi-launcher"]["rules"]
+    assert run["verbs"] == ["create", "get"], "the Role is this operator's in the end"
 
 
 def test_without_the_rights_the_job_waits_and_says_what_is_missing() -> None:

@@ -320,6 +320,31 @@ def test_the_port() -> None:
     assert parsed(made).groups[0].port == 9000
 
 
+@pytest.mark.parametrize("flavor", ["fioravanzo", "mpba"])
+def test_the_default_port_of_another_flavor_is_written(flavor: str) -> None:
+    job = mxjob().flavor(flavor).workers(1).resource()
+    (before,) = {group.port for group in parsed(job).groups}
+    made = to_v1(job).manifest
+    assert {group.port for group in parsed(made).groups} == {before} != {9091}
+
+
+def test_a_port_that_the_container_has_already_gets_the_name() -> None:
+    """With hostNetwork, two ports of one number are refused."""
+    job = mxjob().v1alpha1().workers(1).entry("Scheduler", PsRootPort=9000).resource()
+    for entry in job["spec"]["replicaSpecs"]:
+        (container,) = entry["template"]["spec"]["containers"]
+        container["ports"] = [{"name": "mxjob-port", "containerPort": 1}, {"containerPort": 9000}]
+    (container,) = to_v1(job).manifest["spec"]["mxReplicaSpecs"]["Scheduler"]["template"]["spec"]["containers"]
+    assert container["ports"] == [{"containerPort": 1}, {"containerPort": 9000, "name": "mxjob-port"}]
+
+
+def test_always_of_the_success_target_becomes_exit_code() -> None:
+    """Its permanent exit codes fail the job in the list layouts, whatever the policy of its template."""
+    made = to_v1(mxjob().v1alpha1().workers(1).restart("Always", "Scheduler").resource())
+    assert made.manifest["spec"]["mxReplicaSpecs"]["Scheduler"]["restartPolicy"] == "ExitCode"
+    assert any("becomes ExitCode" in text for text in notes(made))
+
+
 @pytest.mark.parametrize("of_the_host", [True, False])
 def test_a_port_that_becomes_one_of_the_node_is_noted(of_the_host: bool) -> None:
     job = mxjob().v1alpha1().workers(1).entry("Scheduler", PsRootPort=9000).pod("Scheduler", hostNetwork=of_the_host)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework
@@ -124,7 +124,7 @@ def _replicas(job: DLJob, group: ReplicaGroup, declared: Declared, report: Repor
     policy = group.restart_policy
     if job.flavor.fails_by == FAILS_BY_TARGET:
         policy = _policy_by_exit_code(job, group, report)
-    if group.port != job.flavor.default_port and job.flavor.port_fields:
+    if job.flavor.replicas_layout == LAYOUT_LIST and group.port != newest.default_port:
         _name_port(template, group, declared, report)
     is_default = policy == newest.default_policy_of(group.type) and job.flavor.fails_by != FAILS_BY_TARGET
     return Replicas(
@@ -152,10 +152,8 @@ def _template(job: DLJob, group: ReplicaGroup, of: PodTemplate, report: Report) 
 
 def _policy_by_exit_code(job: DLJob, group: ReplicaGroup, report: Report) -> str:
     """The list layouts fail by the exit code of the success target, and always restart the other replicas."""
-    if group.restart_policy == RESTART_ALWAYS:
-        return RESTART_ALWAYS
     if group.type != job.success_target.type:
-        return RESTART_ON_FAILURE
+        return RESTART_ALWAYS if group.restart_policy == RESTART_ALWAYS else RESTART_ON_FAILURE
     codes = sorted(job.flavor.exit_codes.retryable)
     also = "" if codes == list(range(128, 256)) else f" Here only {', '.join(map(str, codes))} are."
     report.note(
@@ -177,7 +175,19 @@ def _name_port(template: dict[str, Any], group: ReplicaGroup, declared: Declared
         report.note(group.path, f"the containerPort {group.port} occupies that port of the node, with hostNetwork")
     for container in spec.get("containers") or ():
         if container.get("name") == declared.framework.container:
-            container["ports"] = [*(container.get("ports") or ()), {"name": name, "containerPort": group.port}]
+            container["ports"] = _with_port(container.get("ports") or (), name, group.port)
+
+
+def _with_port(ports: Sequence[Any], name: str, number: int) -> list[Any]:
+    """``ports`` with one of the ``name``: the one of that number, since with hostNetwork a second one is refused, or a
+    new one. Another of that name, which the list layouts do not read, loses it.
+    """
+    unnamed = [{key: value for key, value in one.items() if (key, value) != ("name", name)} for one in ports]
+    for one in unnamed:
+        if one.get("containerPort") == number and one.get("protocol", "TCP") == "TCP":
+            one["name"] = name
+            return unnamed
+    return [*unnamed, {"name": name, "containerPort": number}]
 
 
 def _options(spec: Manifest, flavor: ApiFlavor, declared: Declared, report: Report) -> dict[str, Any]:
