@@ -67,6 +67,11 @@ def _is_outdated(manifest: Resource, present: Resource) -> bool:
     return hashes[0] != hashes[1] or manifest.get("rules") != present.get("rules")
 
 
+def _named(role: Resource) -> set[str]:
+    """The objects that the rules of a Role name; none of other kinds."""
+    return {name for rule in role.get("rules") or () for name in rule.get("resourceNames") or ()}
+
+
 def _replacement(manifest: Resource, present: Resource) -> Resource:
     """What an owned object becomes.
 
@@ -221,10 +226,10 @@ class Writer:
         return is_owned_by(present, Owner(self._namespace, self._uid))
 
     def _takes_rights(self, manifest: Resource, present: Resource) -> bool:
-        """Whether the Role of another operator permits more. It names the workers of a launcher that runs, which the
-        plan does not know before they are adopted; the next one replaces it."""
+        """Whether the Role of another operator names more workers of a launcher that runs. The plan does not know them
+        before they are adopted; once all are, :meth:`_ensure` replaces it."""
         is_foreign = bool(adoption.missing_labels(present["metadata"], self._uid))
-        return is_foreign and len(manifest.get("rules") or ()) < len(present.get("rules") or ())
+        return is_foreign and not _named(present) <= _named(manifest)
 
     def _check_owner(self, manifest: Resource, name: str, written: ApplyResult) -> Resource | None:
         """Check who owns an existing object of that name; return it where it is this job, a success."""

@@ -405,6 +405,10 @@ def test_one_that_training_operator_created_needs_no_patch(plural: str) -> None:
     assert here.workers() == ["pi-worker-0", "pi-worker-1"]
 
 
+def is_patch_of(call: Call, pod: Resource) -> bool:
+    return (call.method, call.name) == ("PATCH", pod["metadata"]["name"])
+
+
 def test_the_rights_of_a_launcher_that_runs_stay_until_its_workers_are_adopted() -> None:
     """It may be about to start processes in them. The plan knows them only in the next reconcile."""
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "pi", "uid": UID, "controller": True}
@@ -418,6 +422,9 @@ def test_the_rights_of_a_launcher_that_runs_stay_until_its_workers_are_adopted()
         metadata = {"name": name, "namespace": "default", "ownerReferences": [owner]}
         status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
         here.server.add(("default", "pods"), {"kind": "Pod", "metadata": metadata, "spec": {}, "status": status})
+    late = here.server.objects["default", "pods"]["pi-worker-1"]
+    fault = Fault(failure(500, "InternalError", "etcdserver: request timed out"), lambda call: is_patch_of(call, late))
+    here.server.faults.append(fault)
     for _ in range(6):
         here.step()
         assert here.workers() == names

@@ -338,6 +338,14 @@ def test_a_port_that_the_container_has_already_gets_the_name() -> None:
     assert container["ports"] == [{"containerPort": 1}, {"containerPort": 9000, "name": "mxjob-port"}]
 
 
+def test_a_name_that_the_list_layout_does_not_read_becomes_no_port() -> None:
+    job = mxjob().v1alpha1().workers(1).resource()
+    for entry in job["spec"]["replicaSpecs"]:
+        entry["template"]["spec"]["containers"][0]["ports"] = [{"name": "mxjob-port", "containerPort": 3333}]
+    before = [group.port for group in parsed(job).groups]
+    assert [group.port for group in parsed(to_v1(job).manifest).groups] == before
+
+
 def test_always_of_the_success_target_becomes_exit_code() -> None:
     """Its permanent exit codes fail the job in the list layouts, whatever the policy of its template."""
     made = to_v1(mxjob().v1alpha1().workers(1).restart("Always", "Scheduler").resource())

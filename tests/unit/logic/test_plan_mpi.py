@@ -310,6 +310,34 @@ def test_the_launcher_goes_before_the_old_workers_and_comes_after_them() -> None
     assert deletions(fake_cluster) == ["pi-worker-1"]
 
 
+def test_surplus_workers_wait_for_the_end_of_the_launcher_too() -> None:
+    fake_cluster = played(mpijob())
+    fake_cluster.edit(image_of("Worker"))
+    fake_cluster.edit(lambda spec: spec["mpiReplicaSpecs"]["Worker"].update(replicas=1))
+    assert deletions(fake_cluster) == ["pi-launcher"]
+
+
+def test_a_launcher_is_not_replaced_for_an_old_worker_that_still_terminates() -> None:
+    """It was surplus when the launcher began, which never used it. A larger number needs its name."""
+    fake_cluster = played(mpijob())
+    fake_cluster.edit(lambda spec: spec["mpiReplicaSpecs"]["Worker"].update(replicas=1))
+    fake_cluster.step()
+    while not fake_cluster.pods["pi-worker-1"]["metadata"].get("deletionTimestamp"):
+        fake_cluster.step()
+    fake_cluster.pods["pi-worker-1"]["metadata"]["annotations"]["dljob.operator/spec-hash"] = "of another template"
+    fake_cluster.edit(lambda spec: spec["mpiReplicaSpecs"]["Worker"].update(replicas=2))
+    assert deletions(fake_cluster) == []
+
+
+def test_where_all_restart_together_the_launcher_goes_first_too() -> None:
+    fake_cluster = played(mpijob(runPolicy={"restartScope": "Job"}))
+    fake_cluster.edit(image_of("Worker"))
+    assert deletions(fake_cluster) == ["pi-launcher"]
+    fake_cluster.settle()
+    fake_cluster.start()
+    assert fake_cluster.status.get("attempt", 0) == 0, "an edit is no restart"
+
+
 def test_a_job_that_restarts_as_a_whole_begins_anew_too() -> None:
     fake_cluster = played(mpijob(runPolicy={"restartScope": "Job"}))
     before = {pod["metadata"]["uid"] for pod in fake_cluster.pods.values()}

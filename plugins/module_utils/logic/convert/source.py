@@ -124,7 +124,8 @@ def _replicas(job: DLJob, group: ReplicaGroup, declared: Declared, report: Repor
     policy = group.restart_policy
     if job.flavor.fails_by == FAILS_BY_TARGET:
         policy = _policy_by_exit_code(job, group, report)
-    if job.flavor.replicas_layout == LAYOUT_LIST and group.port != newest.default_port:
+    is_read = group.port != newest.default_port or _has_port(template, newest.port_name, declared)
+    if job.flavor.replicas_layout == LAYOUT_LIST and is_read:
         _name_port(template, group, declared, report)
     is_default = policy == newest.default_policy_of(group.type) and job.flavor.fails_by != FAILS_BY_TARGET
     return Replicas(
@@ -176,6 +177,13 @@ def _name_port(template: dict[str, Any], group: ReplicaGroup, declared: Declared
     for container in spec.get("containers") or ():
         if container.get("name") == declared.framework.container:
             container["ports"] = _with_port(container.get("ports") or (), name, group.port)
+
+
+def _has_port(template: Mapping[str, Any], name: str, declared: Declared) -> bool:
+    """Whether the framework's container has a port of the ``name``, which the list layouts do not read."""
+    containers = as_mapping(template.get("spec")).get("containers") or ()
+    own = [one for one in containers if one.get("name") == declared.framework.container]
+    return any(port.get("name") == name for one in own for port in one.get("ports") or ())
 
 
 def _with_port(ports: Sequence[Any], name: str, number: int) -> list[Any]:

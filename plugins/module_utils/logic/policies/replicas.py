@@ -76,18 +76,19 @@ def is_current(pod: PodState, progress: Progress) -> bool:
     return pod.spec_hash == progress.hashes.of(pod.type, pod.index)
 
 
-def begins_anew(job: DLJob, observed: Observed, progress: Progress) -> bool:
-    """Whether pods of a resizable type of another template exist: the processes that the other types have started there
-    end with them, so that these begin anew, once the last such pod is gone.
+def of_another_template(job: DLJob, observed: Observed, progress: Progress) -> list[PodState]:
+    """The pods of resizable types of another template, also those that terminate.
 
-    Their own hashes do not cover that template. Pods that come and go with the number of replicas do not matter.
+    The processes that the other types have started there end with them, so that these begin anew: their own hashes do
+    not cover that template. Pods that come and go with the number of replicas do not matter.
     """
-    return any(
-        pod.index < group.replicas and not is_current(pod, progress)
+    return [
+        pod
         for group in job.groups
         if group.resizable
         for pod in observed.pods_of(group.type)
-    )
+        if pod.index < group.replicas and not is_current(pod, progress)
+    ]
 
 
 def next_actions(job: DLJob, observed: Observed, progress: Progress, now: datetime) -> ReplicaActions:
@@ -108,7 +109,9 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     for pod in observed.pods:
         by_replica.setdefault(key(pod.type, pod.index), []).append(pod)
 
-    is_anew = begins_anew(job, observed, progress)
+    old = of_another_template(job, observed, progress)
+    # one that terminates was asked to before a pod that is there now began: that one does not use it
+    is_anew = any(not pod.deleting for pod in old)
     # the others go first: a request may fail, and their processes must not outlive those that they have started
     goes_first = is_anew and any(
         not pod.deleting for group in job.groups if not group.resizable for pod in observed.pods_of(group.type)
@@ -117,7 +120,7 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
         name = key(group.type, index)
         pods = by_replica.pop(name, [])
         if not pods:
-            is_held_back = is_anew and not group.resizable
+            is_held_back = bool(old) and not group.resizable
             if index not in progress.completed.get(group.type.lower(), ()) and not is_held_back:
                 starts.append(PodToCreate(group, index, counts.get(name, 0) + ignored.get(name, 0)))
             continue
@@ -157,7 +160,9 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
             else:
                 deletions.append(delete(current))
     # pods of replicas that the job no longer has
-    deletions.extend(delete(p) for pods in by_replica.values() for p in pods if not p.deleting)
+    resizable = {group.type.lower() for group in job.groups if group.resizable}
+    surplus = (pod for pods in by_replica.values() for pod in pods if not pod.deleting)
+    deletions.extend(delete(pod) for pod in surplus if not (goes_first and pod.type in resizable))
     wait_for = min(waits, default=None)
     return ReplicaActions(
         tuple(starts), tuple(deletions), counts, tuple(restarted), wait_for, ignored=ignored, awaited=tuple(awaited)

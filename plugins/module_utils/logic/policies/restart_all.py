@@ -20,8 +20,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.repl
     PodToCreate,
     Progress,
     ReplicaActions,
-    begins_anew,
     is_current,
+    of_another_template,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -66,10 +66,13 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
     sizes = {group.type.lower(): group.replicas for group in job.groups}
     current_pods: dict[tuple[str, int], PodState] = {}
     stale: list[PodState] = []
-    is_anew = begins_anew(job, observed, progress)
+    old = of_another_template(job, observed, progress)
+    is_anew = any(not pod.deleting for pod in old)
     resizable = {group.type.lower() for group in job.groups if group.resizable}
     for pod in observed.pods:
-        is_kept = is_current(pod, progress) and (pod.type in resizable or not is_anew)
+        # one that terminates with them was deleted for them, and has not failed
+        begins_anew = pod.type not in resizable and (is_anew or bool(old and pod.deleting))
+        is_kept = is_current(pod, progress) and not begins_anew
         is_member = is_kept and pod.index < sizes.get(pod.type, 0)
         if is_member and pod.attempt == progress.attempt:
             current_pods[pod.type, pod.index] = pod
@@ -97,7 +100,9 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
         counts = {**retries, KEY: retries.get(KEY, 0) + 1} if has_error else retries
         return ReplicaActions((), (), counts, ended, 0.0, begins=progress.attempt + 1)
 
-    deletions, wait = deletions_of(stale, now)
+    # as in `replicas`, the others go before those in which they have started processes
+    first = [pod for pod in stale if is_anew and pod.type not in resizable and not pod.deleting]
+    deletions, wait = deletions_of(first or stale, now)
     awaited = tuple(pod for pod in stale if pod.deleting) if missing else ()
     starts = tuple(missing) if not stale else ()
     return ReplicaActions(starts, deletions, dict(progress.retries), (), wait or None, awaited=awaited)
