@@ -14,7 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import ClusterInfo, RequiredInfo
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_NAME_V1, LABEL_JOB_UID
 
 Resource = Mapping[str, Any]
 PAGE = 500
@@ -68,6 +68,13 @@ class Reader:
             {"labelSelector": f"{LABEL_JOB_UID}={owner.uid}"},
             PAGE,
         )
+        return (pod for page in read for pod in page.get("items", ()) if is_owned_by(pod, owner))
+
+    def pods_of_training_operator(self, owner: Owner, job: str) -> Iterator[Resource]:
+        """The pods of the job ``owner``, of the name ``job``, that training-operator has created."""
+        path = paths.collection("v1", "Pod", owner.namespace)
+        query = {"labelSelector": f"{LABEL_JOB_NAME_V1}={job}"}
+        read = pages(lambda asked: self._client.request("GET", path, query=asked), query, PAGE)
         return (pod for page in read for pod in page.get("items", ()) if is_owned_by(pod, owner))
 
     def has_other_pods(self, owner: Owner, known: Collection[str]) -> bool:

@@ -46,7 +46,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Observed, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Observed, Plan
 
 Resource = Mapping[str, Any]
 Frameworks = Framework | Mapping[str, Framework]
@@ -148,6 +148,9 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
         if writer.delete_job():
             return Outcome(resource, planned, True, True, "its time to live is over", None)
         return Outcome(resource, planned, True, False, "changed meanwhile", CONFLICT_REQUEUE)
+    if observed.foreign and result.incomplete and parsed.job and parsed.job.run_policy.suspend:
+        # with a status of this operator, the next reconcile would not search for what could not be deleted
+        return Outcome(resource, planned, True, result.changed, "; ".join(result.postponed), CACHE_REQUEUE)
     if result.adopted:
         return _adopted(writer, parsed, resolution.plan, result, now)
     concluded = conclude(parsed, resolution, result, now)
@@ -179,7 +182,21 @@ def read(context: Context, parsed: Parsed) -> Observed:
     kinds = _owned_kinds(parsed.job, parsed.framework, context.settings.gang) if parsed.job else ["Pod"]
     owned = context.reader.owned_objects(parsed.owner.namespace, parsed.owner.uid, kinds)
     pods, services = owned.pop("Pod"), owned.pop("Service", ())
-    return build_observed_state(parsed.owner, parsed.framework.container, pods, services, owned)
+    observed = build_observed_state(parsed.owner, parsed.framework.container, pods, services, owned)
+    if parsed.job is not None and adoption.may_be_pending(parsed.job, observed):
+        observed = replace(observed, foreign=foreign_pods(context, parsed))
+    return observed
+
+
+def foreign_pods(context: Context, parsed: Parsed) -> tuple[Deletion, ...]:
+    """The pods of the job that are to be adopted. No cache has them: they lack the label of this operator."""
+    found = context.reader.pods_of_training_operator(parsed.owner, parsed.resource["metadata"]["name"])
+    metadata = (pod["metadata"] for pod in found)
+    return tuple(
+        Deletion("Pod", one["name"], one["uid"])
+        for one in metadata
+        if adoption.missing_labels(one, parsed.owner.uid) and not one.get("deletionTimestamp")
+    )
 
 
 def is_cache_behind(context: Context, parsed: Parsed, observed: Observed) -> bool:

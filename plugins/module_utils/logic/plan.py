@@ -170,7 +170,7 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
     report.suspended()
     report.phase(c.PHASE_CREATING)
     report.replicas(replica_statuses.count(job, Observed(), {}))
-    gone = tuple(batch_job.deletion(p) for p in observed.pods if not p.deleting)
+    gone = (*(batch_job.deletion(p) for p in observed.pods if not p.deleting), *observed.foreign)
     objects = _objects_at_rest(job, framework)
     surplus = owned_objects.surplus(objects, observed)
     rights = owned_objects.revocable(objects)
@@ -232,7 +232,8 @@ def _active(
         held_back = {wait.type for wait in waiting}
         starts = tuple(start for start in actions.starts if start.group.type not in held_back)
         actions = dataclasses.replace(actions, starts=starts)
-    left = deadlines.time_left(job, report.started, surroundings.now)
+    # pods that are not adopted yet could not be deleted with a job that fails
+    left = None if observed.foreign else deadlines.time_left(job, report.started, surroundings.now)
     job_failure = (
         failure.find_failure(job, going_on, completed)
         or failure.over_backoff_limit(job, actions.retries, current.pods)

@@ -118,21 +118,6 @@ class OwnedObject:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
-    """The observed state: the objects that a job owns."""
-
-    pods: tuple[PodState, ...] = ()
-    services: Mapping[str, str] = field(default_factory=dict)
-    """Service name to uid."""
-    owned_objects: Mapping[tuple[str, str], OwnedObject] = field(default_factory=dict)
-    """All owned objects except pods, by the registry's name of their kind and their own."""
-
-    def pods_of(self, type_: str) -> list[PodState]:
-        folded = type_.lower()
-        return [p for p in self.pods if p.type == folded]
-
-
-@dataclass(frozen=True, slots=True)
 class Deletion:
     """An object to delete. The uid protects a newer object of the same name."""
 
@@ -142,6 +127,23 @@ class Deletion:
     api_version: str = "v1"
     lost_node: str = ""
     """The deletion is by force, without a grace period, and allowed only if this node is lost; "": graceful."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The observed state: the objects that a job owns."""
+
+    pods: tuple[PodState, ...] = ()
+    services: Mapping[str, str] = field(default_factory=dict)
+    """Service name to uid."""
+    owned_objects: Mapping[tuple[str, str], OwnedObject] = field(default_factory=dict)
+    """All owned objects except pods, by the registry's name of their kind and their own."""
+    foreign: tuple[Deletion, ...] = ()
+    """The pods of the job that another operator has created and that this one has not adopted yet, to be deleted."""
+
+    def pods_of(self, type_: str) -> list[PodState]:
+        folded = type_.lower()
+        return [p for p in self.pods if p.type == folded]
 
 
 @dataclass(frozen=True, slots=True)
