@@ -61,7 +61,7 @@ class Client:
             self._local.connection.request(method, path, data, {"Content-Type": content_type, "Accept": JSON})
             answer = self._local.connection.getresponse()
             return answer.status, answer.read()
-        except BaseException as error:  # also of an interruption: nobody reads the rest of the response
+        except BaseException as error:  # also an interruption, which leaves the rest of the response unread
             self._local.connection.close()
             del self._local.connection
             # The server has closed the idle connection, and has not processed the request.

@@ -15,11 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from devtools.cluster.process import alive, end, identify, read_record
-
-RECORD = "process.json"
-GRACE = 40.0
-"""Seconds. The operator waits up to 30 s for pending Ansible runs when it stops."""
+from devtools.cluster.process import RECORD, RECORDED_GRACE, alive, end, end_recorded, identify, read_record
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop_.add_argument("folder", type=Path)
     options = parser.parse_args(argv)
     if options.action == "stop":
-        print("stopped" if stop(options.folder) else "not running")
+        print("stopped" if end_recorded(options.folder / RECORD) else "not running")
         return 0
     problem = start(options.folder, options.command, options.ready, options.timeout)
     if problem:
@@ -64,17 +60,8 @@ def start(folder: Path, command: Sequence[str], ready: str, timeout: float) -> s
         if child.poll() is not None:
             return f"{command[0]} ended with {child.returncode}:\n{_tail(log)}"
         time.sleep(0.1)  # the log is a plain file, so it has to be polled
-    end(process, GRACE)
+    end(process, RECORDED_GRACE)
     return f"{command[0]} was not ready after {timeout:.0f} s, and was ended:\n{_tail(log)}"
-
-
-def stop(folder: Path) -> bool:
-    """Stop the process; returns False if it was not running."""
-    process = read_record(folder / RECORD)
-    was = alive(process)
-    end(process, GRACE)
-    (folder / RECORD).unlink(missing_ok=True)
-    return was
 
 
 def _tail(log: Path) -> str:

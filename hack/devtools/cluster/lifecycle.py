@@ -35,9 +35,6 @@ from devtools.cluster.state import State, StateFile
 REGISTRY_HOST_NUMBER = 250
 """Offset of the registry's address in the private engine's subnet; Docker assigns addresses from the bottom."""
 
-OPERATOR_GRACE = 40.0
-"""Seconds. An operator waits up to 30 s for pending Ansible runs when it stops."""
-
 MOLECULE_CREATED = "molecule-created"
 """molecule's record that it has created the cluster, so that its destroy deletes it."""
 
@@ -424,7 +421,8 @@ def down(settings: Settings) -> None:
     with locked(settings):
         session = open_session(settings)
         state = session.state
-        _end_operators(settings)
+        for record in settings.operator_records():
+            process.end_recorded(record)
         engine = recorded_engine(session)
         if engine is None and state.engine == "user":
             raise users_engine_gone(settings)
@@ -445,12 +443,6 @@ def down(settings: Settings) -> None:
             (settings.state_dir / name).unlink(missing_ok=True)
         for folder in (settings.bin_dir, settings.certs_dir):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _end_operators(settings: Settings) -> None:
-    for record in settings.operator_records():
-        process.end(process.read_record(record), OPERATOR_GRACE)
-        record.unlink(missing_ok=True)
 
 
 def _delete_containers(session: Session, engine: Engine) -> None:

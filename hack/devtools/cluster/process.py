@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROC = Path("/proc")
+RECORD = "process.json"
+"""The file in which `devtools.background` records a process."""
+RECORDED_GRACE = 40.0
+"""Seconds for the end of such a process. An operator waits up to 30 s for pending Ansible runs when it stops."""
 
 
 @dataclass(frozen=True)
@@ -115,3 +119,12 @@ def end(process: ProcessId | None, grace: float) -> None:
     if not wait_end(process, grace):
         send(process, signal.SIGKILL)
         wait_end(process, 30)
+
+
+def end_recorded(record: Path) -> bool:
+    """End the process of a record and remove the record; returns False if it was not running."""
+    process = read_record(record)
+    was_alive = alive(process)
+    end(process, RECORDED_GRACE)
+    record.unlink(missing_ok=True)
+    return was_alive

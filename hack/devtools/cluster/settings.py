@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devtools.cluster.errors import ClusterError
+from devtools.cluster.process import RECORD
 from devtools.cluster.state import StateFile
 
 REPO_ROOT = Path(__file__).resolve().parents[3]
@@ -104,7 +105,7 @@ class Settings:
 
     def operator_records(self) -> Sequence[Path]:
         """The records of the operators that molecule's scenarios started (`devtools.background`)."""
-        return sorted((self.state_dir / "molecule").glob("*/process.json"))
+        return sorted((self.state_dir / "molecule").glob(f"*/{RECORD}"))
 
 
 def cache_dir_from(env: Mapping[str, str]) -> Path:

@@ -271,8 +271,13 @@ def image_of(type_: str) -> Any:
 
 @pytest.mark.parametrize(
     "job",
-    [mpijob(), mpijob(launcherCreationPolicy="WaitForWorkersReady"), mpijob_v1()],
-    ids=["v2beta1", "WaitForWorkersReady", "v1"],
+    [
+        mpijob(),
+        mpijob(launcherCreationPolicy="WaitForWorkersReady"),
+        mpijob_v1(),
+        mpijob(runPolicy={"restartScope": "Job"}),
+    ],
+    ids=["v2beta1", "WaitForWorkersReady", "v1", "restartScope"],
 )
 def test_another_template_of_the_workers_begins_the_job_anew(job: Resource) -> None:
     """Of a launcher that stays, mpirun would fail with its workers, and with it the job."""
@@ -336,18 +341,6 @@ def test_where_all_restart_together_the_launcher_goes_first_too() -> None:
     fake_cluster.settle()
     fake_cluster.start()
     assert fake_cluster.status.get("attempt", 0) == 0, "an edit is no restart"
-
-
-def test_a_job_that_restarts_as_a_whole_begins_anew_too() -> None:
-    fake_cluster = played(mpijob(runPolicy={"restartScope": "Job"}))
-    before = {pod["metadata"]["uid"] for pod in fake_cluster.pods.values()}
-    fake_cluster.edit(image_of("Worker"))
-    fake_cluster.settle()
-    fake_cluster.start()
-    assert fake_cluster.replicas() == ["launcher-0", "worker-0", "worker-1"]
-    assert before.isdisjoint(pod["metadata"]["uid"] for pod in fake_cluster.pods.values())
-    assert fake_cluster.status["state"] == "Running"
-    assert is_quiet(fake_cluster.planned())
 
 
 def test_another_template_of_the_launcher_keeps_the_workers() -> None:
