@@ -7,6 +7,7 @@ when the status of a pod changes, so this process watches pods and writes the re
     shim                 what ansible-operator starts as `ansible-runner` where the compiled one (build/shim) is missing
     command              parses its command line and the input directory; pure except for reading files
     events               posts the events of a run to ansible-operator's socket
+    annotate             writes annotations of a job
     artifacts            writes the artifacts of a run to disk
     harmful_annotations  removes the annotations of jobs that end ansible-operator
     input_folders        deletes ansible-operator's directories of deleted jobs

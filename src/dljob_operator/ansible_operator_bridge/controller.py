@@ -15,12 +15,11 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
-from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
 from dljob_operator.ansible_operator_bridge import artifacts, command, events
+from dljob_operator.ansible_operator_bridge.annotate import annotate
 from dljob_operator.ansible_operator_bridge.command import Command, Input, NestedTooDeeply, UnsupportedRun
 from dljob_operator.ansible_operator_bridge.input_folders import InputFolders
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit, newer
@@ -212,17 +211,9 @@ class BridgeController:
                 self._requeue(key, found[0].resource, found[1])
 
     def _requeue(self, key: str, resource: Resource, obj: Object) -> None:
-        metadata = obj["metadata"]
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        body = {"metadata": {"annotations": {REQUEUE_ANNOTATION: f"{now} {next(self._numbers)}"}, "uid": key}}
         try:
-            self._api.request(
-                "PATCH",
-                resource.item(metadata.get("namespace", ""), metadata["name"]),
-                body,
-                query={"fieldManager": MANAGER},
-                content_type=MERGE_PATCH,
-            )
+            annotate(self._api, resource, obj["metadata"], {REQUEUE_ANNOTATION: f"{now} {next(self._numbers)}"})
         except (ApiError, ApiConnectionError) as error:
             if isinstance(error, ApiError) and error.status in (404, 409, 422):
                 return  # deleted, or another object has the name, so that the uid differs

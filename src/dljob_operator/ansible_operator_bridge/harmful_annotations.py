@@ -14,12 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
-from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
 from dljob_operator import logs
+from dljob_operator.ansible_operator_bridge.annotate import annotate
 from dljob_operator.engine import nesting
 from dljob_operator.engine.discovery import Resource, find_resource
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi, NestedTooDeeply
@@ -93,15 +92,12 @@ def _harmful(job: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _patch(api: KubeApi, resource: Resource, metadata: Mapping[str, Any], names: Sequence[str]) -> None:
-    namespace, name = metadata.get("namespace", ""), metadata["name"]
-    fields = {"resource": resource.plural, "namespace": namespace, "name": name, "annotations": ", ".join(names)}
-    body = {"metadata": {"annotations": dict.fromkeys(names), "uid": metadata["uid"]}}
+    where = {"namespace": metadata.get("namespace", ""), "name": metadata["name"]}
+    fields = {"resource": resource.plural, **where, "annotations": ", ".join(names)}
     try:
         # the response to a success is the whole object, which may be nested too deeply to be decoded
         with contextlib.suppress(NestedTooDeeply):
-            api.request(
-                "PATCH", resource.item(namespace, name), body, query={"fieldManager": MANAGER}, content_type=MERGE_PATCH
-            )
+            annotate(api, resource, metadata, dict.fromkeys(names))
     except ApiError as error:
         if error.status not in (404, 409):  # deleted, or another job has the name
             _LOG.error("cannot remove annotations that end ansible-operator", extra=logs.fields(**fields, error=error))
