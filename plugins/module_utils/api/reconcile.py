@@ -46,7 +46,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Observed, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Observed, Plan, PodState
 
 Resource = Mapping[str, Any]
 Frameworks = Framework | Mapping[str, Framework]
@@ -136,6 +136,9 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     parsed = parse(resource, frameworks)
     observed = read(context, parsed)
     planned = plan(context, parsed, observed, now)
+    if planned.presumes_known_pods and (foreign := foreign_pods(context, parsed, observed)):
+        observed = replace(observed, foreign=foreign)
+        planned = plan(context, parsed, observed, now)
     if planned.presumes_deleted_pods and is_cache_behind(context, parsed, observed):
         return Outcome(resource, Plan(), True, False, "the cache lacks pods of the job", CACHE_REQUEUE)
     if planned.presumes_running and not still_run(context, parsed, planned.presumes_running):
@@ -148,9 +151,6 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
         if writer.delete_job():
             return Outcome(resource, planned, True, True, "its time to live is over", None)
         return Outcome(resource, planned, True, False, "changed meanwhile", CONFLICT_REQUEUE)
-    if observed.foreign and result.incomplete and parsed.job and parsed.job.run_policy.suspend:
-        # with a status of this operator, the next reconcile would not search for what could not be deleted
-        return Outcome(resource, planned, True, result.changed, "; ".join(result.postponed), CACHE_REQUEUE)
     if result.adopted:
         return _adopted(writer, parsed, resolution.plan, result, now)
     concluded = conclude(parsed, resolution, result, now)
@@ -182,21 +182,17 @@ def read(context: Context, parsed: Parsed) -> Observed:
     kinds = _owned_kinds(parsed.job, parsed.framework, context.settings.gang) if parsed.job else ["Pod"]
     owned = context.reader.owned_objects(parsed.owner.namespace, parsed.owner.uid, kinds)
     pods, services = owned.pop("Pod"), owned.pop("Service", ())
-    observed = build_observed_state(parsed.owner, parsed.framework.container, pods, services, owned)
-    if parsed.job is not None and adoption.may_be_pending(parsed.job, observed):
-        observed = replace(observed, foreign=foreign_pods(context, parsed))
-    return observed
+    return build_observed_state(parsed.owner, parsed.framework.container, pods, services, owned)
 
 
-def foreign_pods(context: Context, parsed: Parsed) -> tuple[Deletion, ...]:
-    """The pods of the job that are to be adopted. No cache has them: they lack the label of this operator."""
-    found = context.reader.pods_of_training_operator(parsed.owner, parsed.resource["metadata"]["name"])
-    metadata = (pod["metadata"] for pod in found)
-    return tuple(
-        Deletion("Pod", one["name"], one["uid"])
-        for one in metadata
-        if adoption.missing_labels(one, parsed.owner.uid) and not one.get("deletionTimestamp")
-    )
+def foreign_pods(context: Context, parsed: Parsed, observed: Observed) -> tuple[PodState, ...]:
+    """The pods of the job that another operator has created and that are not adopted, without those that terminate."""
+    if parsed.job is None or not adoption.may_be_pending(parsed.job, observed):
+        return ()
+    found = context.reader.pods_of_training_operator(parsed.owner, parsed.job.name)
+    foreign = (pod for pod in found if adoption.missing_labels(pod["metadata"], parsed.owner.uid))
+    states = build_observed_state(parsed.owner, parsed.framework.container, foreign, []).pods
+    return tuple(state for state in states if not state.deleting)
 
 
 def is_cache_behind(context: Context, parsed: Parsed, observed: Observed) -> bool:

@@ -320,7 +320,7 @@ class Writer:
                 self._add(written.postponed, f"{name}: {e.message}")
         else:
             self._add(written.deleted, name)
-            if not self._dry_run:
+            if not (self._dry_run or deletion.is_foreign):
                 # the response is the object where it still terminates; it is a Status where the object is gone, or an
                 # object without a version where somebody else's request has removed it meanwhile
                 is_there = response.get("kind") != "Status" and (response.get("metadata") or {}).get("resourceVersion")

@@ -10,10 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import labels
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import is_finished
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Observed
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
+    Deletion,
+    EventNote,
+    Observed,
+    PodState,
+)
 
 _LABELS = (c.LABEL_MANAGED_BY, c.LABEL_JOB_UID, c.LABEL_REPLICA_TYPE, c.LABEL_REPLICA_INDEX, c.LABEL_ATTEMPT)
 _ANNOTATIONS = (c.ANNOTATION_SPEC_HASH, c.ANNOTATION_LIFETIME)
@@ -54,15 +58,13 @@ def lost_marks(wanted: Mapping[str, Any], found: Mapping[str, Any], uid: str) ->
 
 
 def may_be_pending(job: DLJob, observed: Observed) -> bool:
-    """Whether the job may have pods that are to be adopted: it has begun, and none of its pods is known.
+    """Whether the job may have pods that are not adopted: it has a status, and not every replica has a known pod."""
+    return bool(job.status) and c.LABEL_JOB_NAME_V1 in job.flavor.labels and len(observed.pods) < job.total
 
-    A suspended job has begun where the status is that of another operator, which records no phase.
-    """
-    if observed.pods or not job.status or c.LABEL_JOB_NAME_V1 not in job.flavor.labels:
-        return False
-    if is_finished(job.status, job.generation):
-        return False
-    return "phase" not in job.status if job.run_policy.suspend else bool(job.status.get("startTime"))
+
+def deletion(pod: PodState) -> Deletion:
+    """The deletion of a pod that is not adopted, by uid."""
+    return Deletion("Pod", pod.name, pod.uid, is_foreign=True)
 
 
 def event(adopted: Sequence[str]) -> EventNote:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import (
+    adoption,
     batch_job,
     managers,
     owned_objects,
@@ -170,18 +171,21 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
     report.suspended()
     report.phase(c.PHASE_CREATING)
     report.replicas(replica_statuses.count(job, Observed(), {}))
-    gone = (*(batch_job.deletion(p) for p in observed.pods if not p.deleting), *observed.foreign)
+    foreign = tuple(adoption.deletion(p) for p in observed.foreign)
+    gone = (*(batch_job.deletion(p) for p in observed.pods if not p.deleting), *foreign)
     objects = _objects_at_rest(job, framework)
     surplus = owned_objects.surplus(objects, observed)
     rights = owned_objects.revocable(objects)
     hosts = _hosts_in_reach(objects, observed)
-    return Plan(
+    planned = Plan(
         deletions=(*gone, *surplus),
         ensured_objects=(*rights, *hosts) if gone or hosts or _terminates(observed) else (),
-        status=report.status(),
-        events=report.events,
         presumes_current_spec=bool(gone),
     )
+    if foreign:  # with the status nothing would search for those that a failed request leaves
+        return dataclasses.replace(planned, requeue_after=IMMEDIATE)
+    status = report.status()
+    return dataclasses.replace(planned, status=status, events=report.events, presumes_known_pods=status is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +236,7 @@ def _active(
         held_back = {wait.type for wait in waiting}
         starts = tuple(start for start in actions.starts if start.group.type not in held_back)
         actions = dataclasses.replace(actions, starts=starts)
-    # pods that are not adopted yet could not be deleted with a job that fails
-    left = None if observed.foreign else deadlines.time_left(job, report.started, surroundings.now)
+    left = deadlines.time_left(job, report.started, surroundings.now)
     job_failure = (
         failure.find_failure(job, going_on, completed)
         or failure.over_backoff_limit(job, actions.retries, current.pods)
@@ -331,13 +334,20 @@ def _end(job: DLJob, framework: Framework, observed: Observed, report: StatusBui
     """
     objects = _objects_at_rest(job, framework)
     ended = dataclasses.replace(job, status=report.status() or job.status)
+    if foreign := cleanup.foreign_targets(ended, observed):  # with the status nothing would search for them again
+        return Plan(deletions=foreign, requeue_after=IMMEDIATE, presumes_current_spec=True)
     clean = cleanup.is_clean(ended, observed, owned_objects.keys_of_job(objects))
     report.phase(_last_phase(report.state) if clean else c.PHASE_CLEANUP)
     ttl = job.run_policy.ttl_seconds_after_finished
     # cleanPodPolicy None keeps an autoscaler no longer either, and a TensorBoard lives on
     is_settled = not owned_objects.surplus(objects, observed) and not _lacking(_living_on(objects), observed)
     rests = clean and is_settled and not _hosts_in_reach(objects, observed)
-    return Plan(status=report.status(), events=report.events, requeue_after=ttl if rests else IMMEDIATE)
+    return Plan(
+        status=report.status(),
+        events=report.events,
+        requeue_after=ttl if rests else IMMEDIATE,
+        presumes_known_pods=report.state == c.STATE_FAILED,
+    )
 
 
 def _soonest(wait: float | None, deletions: Sequence[Deletion]) -> float | None:

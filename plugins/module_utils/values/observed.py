@@ -127,6 +127,8 @@ class Deletion:
     api_version: str = "v1"
     lost_node: str = ""
     """The deletion is by force, without a grace period, and allowed only if this node is lost; "": graceful."""
+    is_foreign: bool = False
+    """Whether another operator has created the object, so that no watch of this one reports its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +140,9 @@ class Observed:
     """Service name to uid."""
     owned_objects: Mapping[tuple[str, str], OwnedObject] = field(default_factory=dict)
     """All owned objects except pods, by the registry's name of their kind and their own."""
-    foreign: tuple[Deletion, ...] = ()
-    """The pods of the job that another operator has created and that this one has not adopted yet, to be deleted."""
+    foreign: tuple[PodState, ...] = ()
+    """The pods of the job that another operator has created and that this one has not adopted. They have no labels of
+    this operator, and only a plan with ``presumes_known_pods`` has the reconcile read them."""
 
     def pods_of(self, type_: str) -> list[PodState]:
         folded = type_.lower()
@@ -181,4 +184,7 @@ class Plan:
     presumes_current_spec: bool = False
     """Whether it deletes pods because the spec wants others, or none. A cache may only have an older spec, and the pods
     be those of the newer one, so the reconcile asks the API server first."""
+    presumes_known_pods: bool = False
+    """Whether its status says that the job has failed or is suspended. No cache has pods that are not adopted yet, and
+    they would run on, so the reconcile asks the API server first."""
     delete_job: bool = False

@@ -8,7 +8,10 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import RETRY_REQUEUE
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import slices
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID
 from support.builders import MXNET, NOW, UID, mxjob, stamp
 from support.fake_api_server import FakeApiServer, FakeRestClient, Fault, failure
 from support.recording_api import Api, context_of
@@ -74,72 +77,161 @@ def test_an_event_that_the_operator_may_not_write_is_a_warning_in_its_log(
 
 
 KEY = ("default", "mxjobs")
+PODS_KEY = ("default", "pods")
 RUNNING = [{"type": "Created", "status": "True"}, {"type": "Running", "status": "True"}]
+OF_ANOTHER_JOB = "of-another-job"
+FAILED_REQUEST = failure(500, "InternalError", "etcdserver: request timed out")
+DENIED = failure(403, "Forbidden", "admission webhook denied the request")
+
+
+def fault(answer: Any, method: str, *, times: int = 1) -> Fault:
+    """``answer`` to the next ``times`` requests for pods with that method."""
+    return Fault(answer, lambda call: (call.method, call.plural) == (method, "pods"), times=times)
 
 
 class Here:
-    """An API server with a job of training-operator that runs, and the cache of an engine, which has none of its pods."""
+    """An API server with a job of training-operator that runs, and the cache of an engine: it has the pods that have
+    the labels of this operator, which are none of them."""
 
-    def __init__(self, **run_policy: Any) -> None:
+    def __init__(self, workers: int = 2, **run_policy: Any) -> None:
         self.server = FakeApiServer()
-        job = mxjob("digits").v1().workers(2).run_policy(**run_policy).status(conditions=RUNNING, startTime=stamp(-60))
-        self.server.add(KEY, job.resource())
+        self.names = [PODS[0], *(f"digits-worker-{i}" for i in range(workers))]
+        job = mxjob("digits").v1().workers(workers).run_policy(**run_policy)
+        self.server.add(KEY, job.status(conditions=RUNNING, startTime=stamp(-60)).resource())
         owner = {"apiVersion": "kubeflow.org/v1", "kind": "MXJob", "name": "digits", "uid": UID, "controller": True}
-        for name, uid in [*((pod, UID) for pod in PODS), ("of-another-job", "other")]:
+        for name, uid in [*((pod, UID) for pod in self.names), (OF_ANOTHER_JOB, "other")]:
             metadata = {"name": name, "namespace": "default", "labels": {"training.kubeflow.org/job-name": "digits"}}
             pod = {"metadata": {**metadata, "ownerReferences": [{**owner, "uid": uid}]}, "spec": {}}
-            self.server.add(("default", "pods"), {"kind": "Pod", **pod, "status": {"phase": "Running"}})
+            self.server.add(PODS_KEY, {"kind": "Pod", **pod, "status": {"phase": "Running"}})
 
     def step(self) -> Outcome:
         client = FakeRestClient(self.server)
-        context = Context(client, Reader(client, None), clock=lambda: NOW)
+        cached = Reader(client, {UID: self.cached()})
+        context = Context(client, cached, clock=lambda: NOW)
         return reconcile(context, self.server.objects[KEY]["digits"], MXNET)
+
+    def cached(self) -> dict[str, list[Any]]:
+        pods = self.server.objects[PODS_KEY].values()
+        return {"Pod": [pod for pod in pods if LABEL_JOB_UID in (pod["metadata"].get("labels") or {})], "Service": []}
 
     def settle(self) -> None:
         for _ in range(4):
             self.step()
-            pods = self.server.objects["default", "pods"]
+            pods = self.server.objects[PODS_KEY]
             for name in [name for name, pod in pods.items() if pod["metadata"].get("deletionTimestamp")]:
                 del pods[name]
 
+    def suspend(self) -> None:
+        self.server.objects[KEY]["digits"]["spec"]["runPolicy"]["suspend"] = True
+
+    def searches(self) -> bool:
+        """Whether a reconcile searches for pods of training-operator."""
+        self.server.calls.clear()
+        self.step()
+        return any("training.kubeflow.org" in call.query.get("labelSelector", "") for call in self.server.calls)
+
     def pods(self) -> list[str]:
-        return sorted(self.server.objects["default", "pods"])
+        return sorted(self.server.objects[PODS_KEY])
 
     @property
     def status(self) -> Any:
         return self.server.objects[KEY]["digits"]["status"]
 
+    @property
+    def condition(self) -> str:
+        return str(self.status["conditions"][-1]["type"])
 
-@pytest.mark.parametrize("failures", [0, 2])
-def test_the_pods_of_a_suspended_job_go(failures: int) -> None:
-    """Kueue gives their quota to another job. Without a label of this operator no cache has them."""
+
+@pytest.mark.parametrize("times", [0, 2])
+def test_the_pods_of_a_suspended_job_go(times: int) -> None:
+    """Kueue gives their quota to another job."""
     here = Here(suspend=True)
-    failed = failure(500, "InternalError", "etcdserver: request timed out")
-    here.server.faults.append(
-        Fault(failed, lambda call: (call.method, call.plural) == ("DELETE", "pods"), times=failures)
-    )
+    here.server.faults.append(fault(FAILED_REQUEST, "DELETE", times=times))
     here.settle()
-    assert here.pods() == ["of-another-job"]
-    assert here.status["conditions"][-1]["type"] == "Suspended"
-    here.server.calls.clear()
-    here.step()
-    assert {call.method for call in here.server.calls} == {"GET"}
-    selectors = [call.query.get("labelSelector", "") for call in here.server.calls]
-    assert not any("training.kubeflow.org" in selector for selector in selectors), "it searches once"
+    assert (here.pods(), here.condition) == ([OF_ANOTHER_JOB], "Suspended")
+    assert not here.searches(), "it searches once"
+    assert not here.server.calls
 
 
-def test_a_job_that_is_over_its_deadline_is_adopted_before_it_fails() -> None:
-    here = Here(activeDeadlineSeconds=30, cleanPodPolicy="All")
-    here.step()
-    assert "phase" not in here.status, "it would have failed with its pods left"
+def test_the_status_says_suspended_after_their_deletion() -> None:
+    here = Here(suspend=True)
+    here.server.faults.append(fault(DENIED, "DELETE", times=9))
+    outcome = here.step()
+    assert here.condition == "Running"
+    assert "admission webhook denied" in here.status["reason"]
+    assert outcome.requeue_after == RETRY_REQUEUE
+    here.server.faults.clear()
     here.settle()
-    assert (here.status["failure"]["reason"], here.pods()) == ("DeadlineExceeded", ["of-another-job"])
+    assert (here.pods(), here.condition) == ([OF_ANOTHER_JOB], "Suspended")
 
 
-def test_a_job_that_has_not_begun_has_none() -> None:
+@pytest.mark.parametrize("refused", [1, 9])
+def test_those_go_too_that_could_not_be_adopted(refused: int) -> None:
+    """One refused, or all: the status is that of this operator, and some of the pods are known."""
     here = Here()
-    here.server.objects[KEY]["digits"]["status"] = {}
-    here.server.calls.clear()
+    here.server.faults.append(fault(DENIED, "PATCH", times=refused))
     here.step()
-    selectors = [call.query.get("labelSelector", "") for call in here.server.calls]
-    assert not any("training.kubeflow.org" in selector for selector in selectors)
+    assert len(here.cached()["Pod"]) == max(0, 3 - refused)
+    here.suspend()
+    here.settle()
+    assert (here.pods(), here.condition) == ([OF_ANOTHER_JOB], "Suspended")
+    assert [call.method for call in here.server.calls].count("DELETE") == len(PODS), "each once"
+
+
+def test_more_pods_than_one_slice_deletes() -> None:
+    here = Here(workers=slices.LARGEST + 5, suspend=True)
+    here.settle()
+    assert (here.pods(), here.condition) == ([OF_ANOTHER_JOB], "Suspended")
+
+
+def test_a_pod_that_terminates_does_not_delay_the_status() -> None:
+    """Its node may be lost, and its end is not awaited of a pod of this operator either."""
+    here = Here(suspend=True)
+    here.server.objects[PODS_KEY][PODS[0]]["metadata"]["deletionTimestamp"] = stamp()
+    here.step()
+    assert [call.name for call in here.server.calls if call.method == "DELETE"] == PODS[1:]
+    here.step()
+    assert here.condition == "Suspended"
+
+
+def test_no_cache_is_awaited_that_never_has_them() -> None:
+    here = Here(suspend=True)
+    outcome = here.step()
+    assert (outcome.changed, outcome.wrote) == (True, ())
+
+
+@pytest.mark.parametrize(("policy", "left"), [("All", []), ("Running", ["digits-worker-1"]), ("None", [*PODS])])
+def test_the_pods_of_a_job_that_fails_go_as_its_policy_demands(policy: str, left: list[str]) -> None:
+    here = Here(activeDeadlineSeconds=30, cleanPodPolicy=policy)
+    here.server.objects[PODS_KEY]["digits-worker-1"]["status"]["phase"] = "Succeeded"
+    here.server.faults.append(fault(FAILED_REQUEST, "DELETE"))
+    here.settle()
+    assert (here.status["failure"]["reason"], here.pods()) == ("DeadlineExceeded", sorted([*left, OF_ANOTHER_JOB]))
+    assert not here.searches()
+
+
+def test_a_job_with_all_its_pods_is_not_searched() -> None:
+    here = Here()
+    here.settle()
+    assert here.pods() == sorted([*PODS, OF_ANOTHER_JOB])
+    here.suspend()
+    assert not here.searches()
+    here.settle()
+    assert (here.pods(), here.condition) == ([OF_ANOTHER_JOB], "Suspended")
+
+
+def test_nor_is_a_new_one_that_kueue_holds_back() -> None:
+    here = Here(suspend=True)
+    here.server.objects[KEY]["digits"]["status"] = {}
+    assert not here.searches()
+
+
+def test_nor_is_one_that_goes_on() -> None:
+    here = Here(activeDeadlineSeconds=300)
+    assert not here.searches()
+
+
+def test_a_job_of_another_manager_is_left_alone() -> None:
+    here = Here(suspend=True, managedBy="kueue.x-k8s.io/multikueue")
+    assert not here.searches()
+    assert here.pods() == sorted([*PODS, OF_ANOTHER_JOB])

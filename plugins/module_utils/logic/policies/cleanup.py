@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, clock, owned_objects
+from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption, batch_job, clock, owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.owned_objects import Key
@@ -43,15 +43,8 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) 
     None keeps all pods, but a batch Job that has not ended would go on and replace its pod in a job that has failed.
     The objects in ``kept``, by kind and name, outlive the training.
     """
-    policy = _policy(job)
-    candidates = [p for p in observed.pods if not p.deleting]
-    if policy == CLEAN_NONE:
-        candidates = [p for p in candidates if p.batch_job] if job.status.get("failure") else []
-    if policy != CLEAN_ALL and candidates:
-        ends = _RecordedEnds(job)
-        candidates = [p for p in candidates if p.is_active and not ends.ends_soon(p)]
-    pods = tuple(batch_job.deletion(p) for p in candidates)
-    if policy == CLEAN_NONE:
+    pods = tuple(batch_job.deletion(p) for p in _pods(job, observed.pods))
+    if _policy(job) == CLEAN_NONE:
         return pods
     # no running pod needs these any more
     others = tuple(
@@ -60,6 +53,23 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) 
         if key not in kept and _serves_pods(key, found)
     )
     return pods + others + shared_env_configmap.deletions(observed)
+
+
+def foreign_targets(job: DLJob, observed: Observed) -> tuple[Deletion, ...]:
+    """The pods that ``cleanPodPolicy`` deletes of those of a finished job that were never adopted."""
+    return tuple(adoption.deletion(p) for p in _pods(job, observed.foreign))
+
+
+def _pods(job: DLJob, pods: Iterable[PodState]) -> list[PodState]:
+    """Those of ``pods`` that ``cleanPodPolicy`` deletes of a finished job."""
+    policy = _policy(job)
+    candidates = [p for p in pods if not p.deleting]
+    if policy == CLEAN_NONE:
+        candidates = [p for p in candidates if p.batch_job] if job.status.get("failure") else []
+    if policy != CLEAN_ALL and candidates:
+        ends = _RecordedEnds(job)
+        candidates = [p for p in candidates if p.is_active and not ends.ends_soon(p)]
+    return candidates
 
 
 def running_again(job: DLJob, observed: Observed) -> tuple[str, ...]:
