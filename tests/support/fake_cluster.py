@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
-from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
+from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import is_suspended, plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
@@ -115,14 +115,15 @@ class FakeCluster:
 
     def planned(self) -> Plan:
         """The plan of the next reconcile."""
-        try:
-            job = parse_job(self.resource, self.framework)
-        except InvalidJob as e:
-            return plan_invalid(self.resource, self.framework, e.problems, self.now)
         watched = {kind: list(objects.values()) for kind, objects in self.others.items() if OWNED_KINDS[kind].watched}
         observed = build_observed_state(
             self._owner, self.framework.container, self.pods.values(), self.services.values(), watched
         )
+        try:
+            job = parse_job(self.resource, self.framework)
+        except InvalidJob as e:
+            pods = observed.pods if is_suspended(self.resource) or not self.status else ()
+            return plan_invalid(self.resource, self.framework, e.problems, self.now, pods)
         return plan(job, self.framework, observed, self.now, self.settings)
 
     def step(self, status_gets_lost: bool = False) -> Plan:

@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import nodes, r
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget, Users
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
-from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption, any_framework
+from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption, any_framework, invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic import conclude as conclude_
 from ansible_collections.dljob.operator.plugins.module_utils.logic import plan as plan_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.resolve import (
@@ -24,7 +24,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.
     resolve_accelerators,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
-from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
@@ -176,10 +175,12 @@ def parse(resource: Resource, frameworks: Frameworks) -> Parsed:
 
 
 def read(context: Context, parsed: Parsed) -> Observed:
-    """The objects that the job owns. Of an invalid job only a first status needs any: when its first pod began."""
-    if parsed.job is None and parsed.resource.get("status"):
+    """The objects that the job owns. An invalid job needs its pods for a first status, which says when the first one
+    began, and while it is suspended, which deletes them."""
+    if parsed.job is None and parsed.resource.get("status") and not invalid.is_suspended(parsed.resource):
         return Observed()
-    kinds = _owned_kinds(parsed.job, parsed.framework, context.settings.gang) if parsed.job else ["Pod"]
+    gang = context.settings.gang
+    kinds = _owned_kinds(parsed.job, parsed.framework, gang) if parsed.job else _kinds_of_pods(parsed.framework)
     owned = context.reader.owned_objects(parsed.owner.namespace, parsed.owner.uid, kinds)
     pods, services = owned.pop("Pod"), owned.pop("Service", ())
     return build_observed_state(parsed.owner, parsed.framework.container, pods, services, owned)
@@ -231,13 +232,18 @@ def _owned_kinds(job: DLJob, framework: Framework, gang: GangScheduler | None) -
     return ["Pod", "Service", *["ConfigMap"] * shared_env_configmap.may_share(job), *groups]
 
 
+def _kinds_of_pods(framework: Framework) -> list[str]:
+    """The kinds of the objects that run the replicas of a job."""
+    return ["Pod", *["Job"] * any(flavor.batch_jobs for flavor in framework.flavors)]
+
+
 def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) -> Plan:
     """What to create, to delete and to report. Pure but for its arguments."""
-    if parsed.job is None:
-        began = min((pod.created for pod in observed.pods if pod.created), default="")
-        return plan_invalid(parsed.resource, parsed.framework, parsed.problems, now, began)
     window = context.client.executor.window.width if context.is_contended else None
     largest = slices.largest_slice(window) if context.reader.has_watch else None
+    if parsed.job is None:
+        whole = invalid.plan_invalid(parsed.resource, parsed.framework, parsed.problems, now, observed.pods)
+        return slices.cut_deletions(whole, largest)
     settings = plan_.PlanSettings(context.settings.cluster_domain, largest, context.settings.gang)
     return plan_.plan(parsed.job, parsed.framework, observed, now, settings)
 
@@ -283,8 +289,7 @@ def apply(
 def conclude(parsed: Parsed, resolution: Resolution, result: ApplyResult, now: datetime) -> Conclusion:
     """What to report of it."""
     if parsed.job is None:
-        planned = resolution.plan
-        return Conclusion(planned.status, planned.events, planned.requeue_after, "; ".join(parsed.problems))
+        return conclude_.conclude_invalid(parsed.problems, resolution.plan, result)
     return conclude_.conclude(parsed.job, resolution, result, now)
 
 

@@ -86,7 +86,7 @@ def _replacement(manifest: Resource, present: Resource) -> Resource:
     ours = manifest["metadata"]
     merged = {field: {**(metadata.get(field) or {}), **ours[field]} for field in ("labels", "annotations")}
     theirs = {name: value for name, value in (present.get("spec") or {}).items() if name not in kind.fields}
-    return {**present, "metadata": {**metadata, **merged}, "spec": {**theirs, **manifest["spec"]}}
+    return {**present, "metadata": {**metadata, **merged}, "spec": {**manifest["spec"], **theirs}}
 
 
 class Writer:

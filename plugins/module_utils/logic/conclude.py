@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Sequence
 from datetime import datetime
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, clock, managers
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import IMMEDIATE
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status, refusal, termination
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
@@ -19,7 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.condit
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
     StatusBuilder,
     clip,
-    is_finished,
+    has_finished,
     outcome,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
@@ -84,12 +84,24 @@ def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datet
     return concluded
 
 
+def conclude_invalid(problems: Sequence[str], planned: Plan, result: ApplyResult) -> Conclusion:
+    """What follows from applying ``planned`` for a job with these ``problems``, which cannot be parsed.
+
+    Only one that is suspended has writes, the deletions of its pods: they are repeated until all are accepted.
+    """
+    requeue = planned.requeue_after
+    continues = planned.is_partial or result.is_partial
+    if continues or result.postponed:
+        requeue = IMMEDIATE if continues else RETRY_REQUEUE
+    return Conclusion(planned.status, planned.events, requeue, "; ".join(problems), continues)
+
+
 def _mark_waiting(concluded: Conclusion, job: DLJob, names: Sequence[str]) -> Conclusion:
     """Objects with these ``names`` terminate: a reason, unless there is another one, and no Event.
 
     A finished job creates nothing that somebody waits for, and a failed one keeps the reason of its failure.
     """
-    if is_finished(job.status, job.generation):
+    if has_finished(job):
         return concluded
     status = {**(job.status if concluded.status is None else concluded.status)}
     events = tuple(e for e in concluded.events if e.reason != c.EVENT_CREATED)
@@ -142,7 +154,8 @@ def mark_failed(job: DLJob, problems: Sequence[str], now: datetime) -> Conclusio
     """Kubernetes refused an object permanently: the job fails with its message, and what was created is deleted."""
     builder = StatusBuilder(job, now)
     builder.taken_up()
-    builder.failed(Failure(c.REASON_REFUSED, "; ".join(problems[:3])))
+    hint = [managers.RECREATE] if job.is_queued else []
+    builder.failed(Failure(c.REASON_REFUSED, "; ".join([*problems[:3], *hint])))
     builder.phase(c.PHASE_FAILED)
     return Conclusion(builder.status(), builder.events, IMMEDIATE, "; ".join(problems))
 
@@ -152,7 +165,7 @@ def mark_retry(concluded: Conclusion, job: DLJob, problems: Sequence[str]) -> Co
 
     The status of a failed job keeps the reason of its failure: nothing would restore it after the next try.
     """
-    if is_finished(job.status, job.generation) and outcome(job.status) == c.STATE_FAILED:
+    if has_finished(job) and outcome(job.status) == c.STATE_FAILED:
         return concluded
     events = tuple(e for e in concluded.events if e.reason != c.EVENT_CREATED)
     reason = clip(rbac.explain_denial("; ".join(problems[:3])))

@@ -23,6 +23,19 @@ def names_another(resource: Mapping[str, Any], framework: Framework) -> bool:
     return isinstance(manager, str) and manager not in ours
 
 
+RECREATE = "Kueue has given the quota of the job back: mend it, delete it and create it again"
+"""What to do about a failed job of Kueue's that another one could start again by an edit."""
+
+
+def is_queued(metadata: Mapping[str, Any]) -> bool:
+    """Whether Kueue admits the job with this ``metadata``, for one of the kinds that it knows.
+
+    Once the job has failed, Kueue admits it no more, and its quota is free. Started again, it would use what another
+    job has.
+    """
+    return bool(as_mapping(metadata.get("labels")).get(c.LABEL_KUEUE_QUEUE))
+
+
 def is_copy_of_multikueue(metadata: Mapping[str, Any]) -> bool:
     """Whether Kueue copied the job from its manager cluster, and deletes the copy itself once it has its final status.
 

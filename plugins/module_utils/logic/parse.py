@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import (
+    managers,
     naming,
     parse_replica_groups,
     parse_run_policy,
@@ -90,6 +91,7 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         options=_passed(options, flavor.spec_fields),
         object_options=_passed(options, flavor.object_fields),
         status=as_mapping(resource.get("status")),
+        is_queued=managers.is_queued(metadata),
         succeeds_by=_succeeds_by(options, target, flavor, framework, errors),
         elastic_type=_elastic_type(options, flavor, errors),
     )

@@ -49,7 +49,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status import
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
     StatusBuilder,
-    is_finished,
+    has_finished,
     outcome,
     starts_after_edit,
 )
@@ -87,7 +87,7 @@ def plan(
 def _plan(job: DLJob, framework: Framework, observed: Observed, surroundings: Surroundings) -> Plan:
     now = surroundings.now
     report = StatusBuilder(job, now)
-    if is_finished(job.status, job.generation):
+    if has_finished(job):
         return _finished(job, framework, observed, report, now)
     _report_created_pods(job, observed, report)
     if job.run_policy.suspend:
@@ -105,9 +105,10 @@ def _objects_at_rest(job: DLJob, framework: Framework) -> tuple[Mapping[str, Any
 def _finished(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, now: datetime) -> Plan:
     """Over: clean up once, then only wait for the end of its time to live."""
     left = deadlines.time_to_live(job, report.completed_at, now)
-    if left is not None and left <= 0:
-        return Plan(delete_job=True)
     has_succeeded = outcome(job.status) == c.STATE_SUCCEEDED
+    if left is not None and left <= 0:
+        wait = cleanup.sidecar_period(observed, report.completed_at, now) if has_succeeded else None
+        return Plan(delete_job=True) if wait is None else Plan(status=report.status(), requeue_after=wait)
     objects = _objects_at_rest(job, framework)
     wanted_at_rest = () if cleanup.leaves_nothing(job) else objects
     kept = owned_objects.keys_of_job(wanted_at_rest)
@@ -170,7 +171,9 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
     """No pods, no clock: the job waits for somebody to resume it."""
     report.suspended()
     report.phase(c.PHASE_CREATING)
-    report.replicas(replica_statuses.count(job, Observed(), {}))
+    # Kueue gives the quota away once none is active: not before the API server has accepted the deletions
+    running = tuple(p for p in observed.pods if replica_statuses.state_of(p) == replica_statuses.RUNNING)
+    report.replicas(replica_statuses.count(job, Observed(running), {}))
     foreign = tuple(adoption.deletion(p) for p in observed.foreign)
     gone = (*(batch_job.deletion(p) for p in observed.pods if not p.deleting), *foreign)
     objects = _objects_at_rest(job, framework)

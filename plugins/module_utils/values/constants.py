@@ -110,6 +110,8 @@ MANAGED_BY_US = (None, "", "dljob.operator/dljob-operator")
 """Values of runPolicy.managedBy for which this operator reconciles the job, besides the flavor's ``managers``; it
 ignores jobs with any other value."""
 
+LABEL_KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+"""Kueue's label of a job, with the queue that admits it."""
 LABEL_MULTIKUEUE_ORIGIN = "kueue.x-k8s.io/multikueue-origin"
 """Kueue's label of a job that MultiKueue copied to a worker cluster."""
 

@@ -142,6 +142,8 @@ class DLJob:
     succeeds_by: str = SUCCEEDS_BY_TARGET
     """target: the job succeeds when the success target's container exits with 0; all: when all replicas of its type
     have succeeded; any: when one has."""
+    is_queued: bool = False
+    """Whether Kueue admits it."""
     elastic_type: str = ""
     """The type whose replicas join, leave and fail independently of the others; "" where no type is elastic."""
 

@@ -70,8 +70,8 @@ class Metrics:
         frameworks: Mapping[str, str] | None = None,
     ) -> None:
         self.registry = CollectorRegistry()
-        # creationTimestamp has whole seconds
-        self._began = now().replace(microsecond=0)
+        self._now = now
+        self._began = self._seconds_now()
 
         def counter(name: str, text: str, labels: Iterable[str]) -> Counter:
             return Counter(name, text, labels, registry=self.registry)
@@ -90,6 +90,10 @@ class Metrics:
             "dljob_run_seconds", "Duration of a run", ("kind",), buckets=_BUCKETS, registry=self.registry
         )
         ProcessCollector(registry=self.registry)
+
+    def _seconds_now(self) -> datetime.datetime:
+        """Creation timestamps have whole seconds."""
+        return self._now().replace(microsecond=0)
 
     def job_changed(self, kind: str, change: Change) -> None:
         """Count a change of a watched job. A list reports old jobs as new; creationTimestamp distinguishes them."""
@@ -110,9 +114,9 @@ class Metrics:
         if change.old is None and not is_new:
             return
         before, after = _status(change.old), _status(change.new)
-        state = str(after.get("state") or "")
-        if state != before.get("state") and state in _ENDS:
-            yield _ENDS[state], 1
+        end = _end(after)
+        if end and end != _end(before):
+            yield end, 1
         again = _retries(after) - _retries(before)
         if again > 0:
             yield RESTARTED, again
@@ -125,7 +129,11 @@ class Metrics:
         self._reconciles.labels(kind, "ok" if ok else "failed").inc()
 
     def watch(self, jobs: Callable[[], Iterable[tuple[str, Object]]], waiting: Callable[[], int]) -> None:
-        """Call `jobs` for (kind, job) pairs and `waiting` for the length of the queue at each scrape."""
+        """Call `jobs` for (kind, job) pairs and `waiting` for the length of the queue at each scrape.
+
+        Jobs that are created from now on count as new: a standby that takes over does not count those of its leader.
+        """
+        self._began = self._seconds_now()
         self.registry.register(_CurrentJobs(jobs, waiting))
 
 
@@ -155,6 +163,16 @@ class _CurrentJobs(Collector):
 def _status(job: Object | None) -> Mapping[str, Any]:
     status = (job or {}).get("status")
     return status if isinstance(status, Mapping) else {}
+
+
+def _end(status: Mapping[str, Any]) -> str:
+    """The event by which the job has ended, "" for none. training-operator writes no state."""
+    if "state" in status:
+        return _ENDS.get(str(status["state"]), "")
+    conditions = status.get("conditions")
+    found = [one for one in conditions if isinstance(one, Mapping)] if isinstance(conditions, list) else []
+    true = (str(one.get("type")) for one in found if one.get("status") == "True")
+    return next((_ENDS[type_] for type_ in true if type_ in _ENDS), "")
 
 
 def _retries(status: Mapping[str, Any]) -> int:

@@ -43,7 +43,7 @@ def check_created(planned: Planned, framework: Framework, state: State, writes: 
     twice = sorted({pod.rank for pod in state.pods} & set(ranks))
     require(not twice, f"a second pod of a rank is created: {twice}")
     status = read_status(state.status)
-    require(not is_finished(status, state.generation), "a finished job gets a pod")
+    require(not is_finished(status, state.generation, is_queued=False), "a finished job gets a pod")
     _check_start_order(planned, framework, created)
     _check_beginning(planned, state, created)
 
@@ -76,7 +76,7 @@ def check_deleted(planned: Planned, state: State) -> None:
     a succeeded one only after it has recorded the success."""
     deleted = {one[1] for what, one in planned.writes if what == "delete" and one[0] == "Pod"}
     status = read_status(state.status)
-    if not deleted or planned.job.run_policy.suspend or is_finished(status, state.generation):
+    if not deleted or planned.job.run_policy.suspend or is_finished(status, state.generation, is_queued=False):
         return
     if restart_all.applies_to(planned.job):
         return  # check_status compares its attempt with its count
@@ -89,7 +89,7 @@ def check_deleted(planned: Planned, state: State) -> None:
 def check_status(planned: Planned, state: State, after: State) -> None:
     """What a status write may change."""
     old, new = read_status(state.status), read_status(after.status)
-    if is_finished(old, state.generation):
+    if is_finished(old, state.generation, is_queued=False):
         require(new.get("state") == old.get("state"), f"the outcome {old.get('state')} became {new.get('state')}")
         return
     _check_evidence(planned, old, new)

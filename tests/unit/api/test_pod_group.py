@@ -135,6 +135,16 @@ def test_what_others_have_set_in_the_group_stays(server: FakeApiServer) -> None:
     assert replaced.body["status"] == {"phase": "Running"}
 
 
+def test_an_administrator_has_moved_the_group_to_another_queue(server: FakeApiServer) -> None:
+    edit(server, queue="closed", minAvailable=2)
+    run(server)
+    assert group(server)["spec"]["queue"] == "closed"
+    server.objects[GROUPS][NAME]["spec"]["queue"] = "open"
+    edit(server, queue="closed", minAvailable=3)
+    run(server)
+    assert group(server)["spec"] == {"minMember": 3, "queue": "open"}
+
+
 def test_a_group_that_changes_while_it_is_replaced(server: FakeApiServer) -> None:
     run(server)
     edit(server, minAvailable=2)

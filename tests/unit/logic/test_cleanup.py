@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.cleanup import (
     GRACE_PERIOD,
     cleanup_targets,
@@ -19,10 +20,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
     BatchJobRef,
     Observed,
     OwnedObject,
+    Plan,
     PodState,
     Termination,
 )
-from support.builders import MXNET, TENSORFLOW, Pod, at, mxjob, observed, pod_of, stamp, tfjob
+from support.builders import MXNET, NOW, TENSORFLOW, Pod, at, mxjob, observed, pod_of, stamp, tfjob
 
 SERVICES = {"digits-scheduler-0", "mxjob-aycw"}
 
@@ -204,6 +206,39 @@ def test_only_clean_pod_policy_running_delays_the_cleanup(policy: str, waited: f
 def test_how_long(after: float, left: float | None) -> None:
     job, _ = finished("Running")
     assert waits(job, pod_of(job, "worker").running(), after=after) == left
+
+
+@pytest.mark.parametrize(("policy", "waited"), [("All", GRACE_PERIOD), ("Running", GRACE_PERIOD), ("None", None)])
+def test_a_sidecar_that_is_at_work_delays_the_deletion_of_its_pod(policy: str, waited: float | None) -> None:
+    job, _ = finished(policy)
+    assert waits(job, pod_of(job, "worker").exited(0)) == waited
+    assert waits(job, pod_of(job, "worker").exited(1)) == (GRACE_PERIOD if policy == "Running" else None)
+    assert waits(job, pod_of(job, "worker").exited(0), after=GRACE_PERIOD) is None
+    assert waits(job, pod_of(job, "worker").exited(0).deleting()) is None
+
+
+def test_a_program_that_runs_again_has_no_sidecar_to_wait_for() -> None:
+    job, _ = finished("All")
+    assert waits(job, pod_of(job, "worker").restarted(0)) is None
+
+
+@pytest.mark.parametrize("policy", ["All", "Running", "None"])
+def test_it_delays_the_deletion_of_the_job_too(policy: str) -> None:
+    """Katib sends the metrics of a trial from a sidecar, and runs a trial again whose job is gone."""
+    held = {"state": "Succeeded", "completionTime": stamp()}
+    made = mxjob("digits").v1().workers(1).run_policy(cleanPodPolicy=policy, ttlSecondsAfterFinished=0)
+    job = made.status(**held).job()
+    sidecar, ended = pod_of(job, "worker").exited(0), pod_of(job, "worker").succeeded()
+
+    def planned(pod: Pod, after: float) -> Plan:
+        return plan(job, MXNET, observed(job, [pod]), at(after))
+
+    assert (planned(sidecar, 0).delete_job, planned(sidecar, 0).requeue_after) == (False, GRACE_PERIOD)
+    assert planned(sidecar, GRACE_PERIOD).delete_job
+    assert planned(ended, 0).delete_job
+    assert planned(pod_of(job, "worker").exited(0).deleting(), 0).delete_job
+    failed = made.status(state="Failed", completionTime=stamp(), failure={"reason": "Error"}).job()
+    assert plan(failed, MXNET, observed(failed, [sidecar]), NOW).delete_job
 
 
 def test_a_job_without_a_completion_time_is_cleaned_up_at_once() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import mark_failed, mark_retry, planned
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import Conclusion
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
-from support.builders import MXNET, MXJob, mxjob
+from support.builders import MXNET, NOW, MXJob, mxjob
 from support.fake_cluster import FakeCluster
 
 REFUSED = ['Pod/digits-worker-0: spec.containers[0].volumeMounts[0].name: Not found: "nowhere"']
@@ -36,6 +38,14 @@ def test_refused_for_good_the_job_fails_in_kubernetes_words() -> None:
     assert [c["type"] for c in done.status["conditions"]] == ["Created", "Failed"]
     assert [(e.type, e.reason) for e in done.events] == [("Warning", "MXJobFailed")]
     assert done.requeue_after == 0, "what was created before the refusal is to be cleaned up"
+
+
+def test_a_job_of_kueue_has_to_be_created_again() -> None:
+    for is_queued in (True, False):
+        made = dataclasses.replace(job().job(), is_queued=is_queued)
+        status = mark_failed(made, ["Pod/a: no"], NOW).status
+        assert status
+        assert ("delete it and create it again" in status["reason"]) == is_queued
 
 
 def test_only_the_first_of_many_refusals_are_reported() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
-from support.builders import MXNET, NOW, UID, mxjob, stamp
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan, PodState
+from support.builders import MXNET, NOW, UID, mxjob, pod_of, stamp
 from support.fake_cluster import FakeCluster
 
 
@@ -148,8 +148,12 @@ def test_a_job_of_another_controller_is_left_alone() -> None:
     assert plan_invalid(job.resource(), MXNET, ["x"], NOW) == Plan()
 
 
+def begun(seconds: float) -> PodState:
+    return pod_of(mxjob().workers(1).job(), "worker").created(seconds).view()
+
+
 def test_a_job_without_a_status_started_with_its_first_pod() -> None:
-    done = plan_invalid(mxjob().resource(), MXNET, ["x is wrong"], NOW, stamp(-60))
+    done = plan_invalid(mxjob().resource(), MXNET, ["x is wrong"], NOW, [begun(-60)])
     assert done.status
     assert (done.status["phase"], done.status["startTime"]) == ("Creating", stamp(-60))
     assert done.status["reason"].endswith("the pods of the last valid spec keep running: x is wrong")
@@ -161,7 +165,7 @@ def test_a_job_without_a_status_started_with_its_first_pod() -> None:
 
 def test_a_recorded_start_stays_whatever_the_first_pod_is() -> None:
     held = {"phase": "Running", "state": "Running", "startTime": stamp(-90)}
-    done = plan_invalid(mxjob().status(**held).resource(), MXNET, ["x is wrong"], NOW, stamp(-60))
+    done = plan_invalid(mxjob().status(**held).resource(), MXNET, ["x is wrong"], NOW, [begun(-60)])
     assert done.status
     assert (done.status["phase"], done.status["startTime"]) == ("Running", stamp(-90))
 
@@ -195,3 +199,23 @@ def test_a_time_to_live_that_is_invalid_itself_deletes_nothing(ttl: object) -> N
     cluster.step()
     cluster.advance(10_000_000)
     assert (cluster.planned().requeue_after, cluster.planned().delete_job) == (None, False)
+
+
+@pytest.mark.parametrize("flavor", ["v1", "v1alpha1", "fioravanzo"])
+def test_a_suspended_job_loses_its_pods_in_every_layout(flavor: str) -> None:
+    cluster = FakeCluster(mxjob().flavor(flavor).workers(1))
+    cluster.start()
+    assert cluster.pods
+    cluster.edit(lambda spec: spec.update(runPolicy={"suspend": True, "backoffLimit": -1}))
+    cluster.settle()
+    assert (cluster.pods, cluster.conditions[-1]) == ({}, ("Suspended", "True"))
+    reasons = [event.reason for event in cluster.events]
+    assert reasons[-2:] == ["MXJobFailedValidation", "MXJobSuspended"]
+
+
+def test_a_pod_that_terminates_is_not_deleted_again() -> None:
+    job = mxjob().v1().status(startTime=stamp()).run_policy(suspend=True)
+    pod = pod_of(job.workers(1).job(), "worker").running()
+    resource = job.resource()
+    assert len(plan_invalid(resource, MXNET, ["x"], NOW, [pod.view()]).deletions) == 1
+    assert not plan_invalid(resource, MXNET, ["x"], NOW, [pod.deleting().view()]).deletions

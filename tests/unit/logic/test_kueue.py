@@ -80,6 +80,10 @@ def evict(fake_cluster: FakeCluster, created: Resource) -> None:
     fake_cluster.edit(change)
 
 
+def changes(fake_cluster: FakeCluster) -> list[str]:
+    return [event.message for event in fake_cluster.events if event.reason.endswith("Changed")]
+
+
 def is_active(status: Mapping[str, Any]) -> bool:
     """Whether Kueue keeps the quota of a job that it has evicted."""
     return any(replica.get("active") for replica in status.get("replicaStatuses", {}).values())
@@ -121,7 +125,7 @@ def test_every_pod_of_an_admitted_job_has_what_kueue_added(name: str) -> None:
         assert spec["nodeSelector"] == {"flavor": "a"}
         assert {"key": "a", "operator": "Exists"} in spec["tolerations"]
         assert spec["schedulingGates"] == [GATE]
-    assert not [event for event in fake_cluster.events if event.reason.endswith("Changed")], "not a user's edit"
+    assert not changes(fake_cluster), "not a user's edit"
 
 
 @every_job
@@ -142,6 +146,10 @@ def test_an_evicted_job_returns_its_quota_and_starts_elsewhere(name: str) -> Non
     admit(fake_cluster, "a")
     fake_cluster.start()
     evict(fake_cluster, created)
+    first = fake_cluster.planned()
+    assert first.deletions
+    assert first.status
+    assert is_active(first.status), "the API server may refuse the deletions, or a slice may end before the last"
     fake_cluster.settle()
     assert fake_cluster.pods == {}
     assert not is_active(fake_cluster.status)
@@ -154,6 +162,7 @@ def test_an_evicted_job_returns_its_quota_and_starts_elsewhere(name: str) -> Non
     assert not any("a" in {t["key"] for t in pod["spec"]["tolerations"]} for pod in fake_cluster.pods.values())
     assert {("Suspended", "False"), ("Running", "True")} <= set(fake_cluster.conditions)
     assert not fake_cluster.status.get("retries"), "an eviction by Kueue is no failure"
+    assert not changes(fake_cluster), "not a user's edit"
 
 
 @every_job
@@ -168,3 +177,73 @@ def test_an_eviction_that_the_operator_sees_only_with_the_next_admission(name: s
     assert [pod["spec"]["nodeSelector"] for pod in fake_cluster.pods.values()] == [{"flavor": "b"}] * len(
         fake_cluster.pods
     )
+
+
+@every_job
+def test_a_place_elsewhere_and_the_same_place_give_a_job_as_many_retries(name: str) -> None:
+    for flavor in ("a", "b"):
+        fake_cluster, created = played(name)
+        admit(fake_cluster, "a")
+        fake_cluster.start()
+        fake_cluster.resource["status"] |= {"retries": {"worker-0": 2}}
+        evict(fake_cluster, created)
+        fake_cluster.settle()
+        admit(fake_cluster, flavor)
+        fake_cluster.start()
+        assert not fake_cluster.status.get("retries"), flavor
+
+
+@every_job
+def test_a_job_that_an_edit_has_made_invalid_returns_its_quota(name: str) -> None:
+    """Its tenant could hold the quota forever, or run what Kueue does not count."""
+    fake_cluster, created = played(name)
+    admit(fake_cluster, "a")
+    fake_cluster.start()
+    fake_cluster.edit(lambda spec: spec["runPolicy"].update(backoffLimit=-1))
+    fake_cluster.settle()
+    assert fake_cluster.pods, "it keeps the pods of its last valid spec"
+    evict(fake_cluster, created)
+    first = fake_cluster.planned()
+    assert first.presumes_current_spec
+    assert is_active(first.status or {})
+    fake_cluster.settle()
+    assert fake_cluster.pods == {}
+    assert not is_active(fake_cluster.status)
+    assert {("Suspended", "True"), ("Running", "False")} <= set(fake_cluster.conditions)
+    assert (fake_cluster.status["state"], fake_cluster.status["replicas"][:2]) == ("Suspended", "0/")
+    assert "backoffLimit" in fake_cluster.status["reason"]
+    assert not fake_cluster.planned().status, "it rests"
+    fake_cluster.edit(lambda spec: spec["runPolicy"].pop("backoffLimit"))
+    admit(fake_cluster, "b")
+    fake_cluster.start()
+    assert {("Suspended", "False"), ("Running", "True")} <= set(fake_cluster.conditions)
+    assert not fake_cluster.status["reason"]
+
+
+@every_job
+def test_an_invalid_job_that_is_resumed_fails(name: str) -> None:
+    fake_cluster, created = played(name)
+    admit(fake_cluster, "a")
+    fake_cluster.start()
+    fake_cluster.edit(lambda spec: spec["runPolicy"].update(backoffLimit=-1))
+    evict(fake_cluster, created)
+    fake_cluster.settle()
+    admit(fake_cluster, "a")
+    fake_cluster.settle()
+    assert (fake_cluster.status["state"], fake_cluster.pods) == ("Failed", {})
+
+
+@every_job
+@pytest.mark.parametrize("queue", ["", "lab"])
+def test_a_job_that_failed_by_its_spec_uses_no_quota_that_kueue_has_given_to_another(name: str, queue: str) -> None:
+    fake_cluster, _ = played(name)
+    if queue:
+        fake_cluster.resource["metadata"].setdefault("labels", {})["kueue.x-k8s.io/queue-name"] = queue
+    fake_cluster.edit(lambda spec: spec["runPolicy"].update(suspend=False, backoffLimit=-1))
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Failed"
+    assert ("delete it and create it again" in fake_cluster.status["reason"]) == bool(queue)
+    fake_cluster.edit(lambda spec: spec["runPolicy"].pop("backoffLimit"))
+    fake_cluster.settle()
+    assert bool(fake_cluster.pods) == (not queue)
+    assert (fake_cluster.status["state"] == "Failed") == bool(queue)

@@ -58,13 +58,13 @@ def test_outcome(status: dict[str, Any], ended: str | None) -> None:
 @pytest.mark.parametrize("reason", ["FailedValidation", "RefusedByKubernetes"])
 def test_a_job_that_never_ran_starts_after_an_edit(reason: str) -> None:
     status = {"state": "Failed", "observedGeneration": 1, "failure": {"reason": reason}}
-    assert is_finished(status, 1)
-    assert not is_finished(status, 2)
+    assert is_finished(status, 1, is_queued=False)
+    assert not is_finished(status, 2, is_queued=False)
 
 
 @pytest.mark.parametrize("status", [{"state": "Failed", "failure": {"reason": "Error"}}, {"state": "Succeeded"}])
 def test_a_finished_job_stays_finished(status: dict[str, Any]) -> None:
-    assert is_finished({**status, "observedGeneration": 1}, 2)
+    assert is_finished({**status, "observedGeneration": 1}, 2, is_queued=False)
 
 
 # --- the new status

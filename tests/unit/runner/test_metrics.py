@@ -24,6 +24,11 @@ def job(state: str | None = None, retries: Any = None, created: str = AFTER) -> 
     return {"metadata": {"namespace": "lab", "name": "a", "creationTimestamp": created}, "status": status}
 
 
+def ended_elsewhere(type_: str) -> dict[str, Any]:
+    conditions = ["odd", {"type": "Created", "status": "True"}, {"type": "Failed", "status": "False"}]
+    return {**job(), "status": {"conditions": [*conditions, {"type": type_, "status": "True"}]}}
+
+
 def counted(*changes: Change) -> dict[str, float]:
     metrics = Metrics(lambda: BEGAN)
     for change in changes:
@@ -45,6 +50,11 @@ def counted(*changes: Change) -> dict[str, float]:
         ([Change(job("Running"), job("Failed"))], {"jobs_failed": 1}),
         ([Change(job("Succeeded"), job("Succeeded"))], {}),
         ([Change(job(), job("Running"))], {}),
+        # it ended under training-operator, which writes no state, and this operator has now recorded it
+        ([Change(ended_elsewhere("Succeeded"), job("Succeeded"))], {}),
+        ([Change(ended_elsewhere("Failed"), job("Failed"))], {}),
+        ([Change(ended_elsewhere("Running"), job("Failed"))], {"jobs_failed": 1}),
+        ([Change(job(), ended_elsewhere("Succeeded"))], {"jobs_succeeded": 1}),
         # over before it was seen at all
         ([Change(None, job("Failed"))], {"jobs_created": 1, "jobs_failed": 1}),
         ([Change(job("Running", {"worker-0": 1}), job("Running", {"worker-0": 2, "job": 1}))], {"job_restarts": 2}),
@@ -135,3 +145,14 @@ def test_a_run_for_many_jobs_is_one_run() -> None:
     assert value("dljob_run_seconds_sum", {"kind": KIND}) == 0.02
     assert value("dljob_reconciles_total", {"kind": KIND, "result": "ok"}) == 2
     assert value("dljob_reconciles_total", {"kind": KIND, "result": "failed"}) == 1
+
+
+def test_a_standby_that_takes_over_counts_no_job_that_its_leader_has_counted() -> None:
+    times = [BEGAN, BEGAN + datetime.timedelta(seconds=1)]
+    metrics = Metrics(lambda: times[0])
+    times.pop(0)
+    metrics.watch(list, lambda: 0)
+    metrics.job_changed(KIND, Change(None, job("Succeeded", created=AFTER)))
+    assert metrics.registry.get_sample_value("dljob_jobs_created_total", LABELS) is None
+    metrics.job_changed(KIND, Change(None, job(created="2026-05-04T12:00:01Z")))
+    assert metrics.registry.get_sample_value("dljob_jobs_created_total", LABELS) == 1

@@ -168,10 +168,8 @@ BROKEN: dict[str, tuple[Any, str, Callable[[Any], Any], str, str]] = {
     ),
     "starts a finished job again": (
         plan,
-        "is_finished",
-        lambda is_finished: (
-            lambda status, generation: is_finished(status, generation) and status["observedGeneration"] == generation
-        ),
+        "has_finished",
+        lambda has_finished: lambda job: has_finished(job) and job.status["observedGeneration"] == job.generation,
         "caffe2: never",
         "a finished job gets a pod",
     ),
@@ -239,14 +237,14 @@ def test_an_exploration_finds_a_defect(name: str, monkeypatch: pytest.MonkeyPatc
     module, function, change, scenario, message = BROKEN[name]
     monkeypatch.setattr(module, function, change(getattr(module, function)))
     with pytest.raises(Violation, match=message):
-        Explorer(_scenario(scenario)).explore(3000)
+        Explorer(_scenario(scenario)).explore(10_000)
 
 
 def test_a_violation_has_a_short_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "_completed_of", lambda job: {})
     scenario = _scenario("tensorflow list: parameter server")
     with pytest.raises(Violation) as raised:
-        Explorer(scenario).explore(3000)
+        Explorer(scenario).explore(10_000)
     path = [line.partition(". ")[2] for line in str(raised.value).splitlines()[1:]]
     assert 0 < len(path) <= 8, path
     for number in range(len(path)):

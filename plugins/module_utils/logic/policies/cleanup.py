@@ -155,19 +155,46 @@ def is_clean(job: DLJob, observed: Observed, kept: Collection[Key] = ()) -> bool
 def grace_period(
     job: DLJob, framework: Framework, observed: Observed, succeeded_at: str | None, now: datetime
 ) -> float | None:
-    """Seconds by which to delay the cleanup of a succeeded job, ``None`` where no replica is about to exit.
+    """Seconds by which to delay the cleanup of a succeeded job, ``None`` where no pod is about to end.
 
     The success target is often the first to exit: ps-lite's scheduler exits together with the workers, and the kubelet
     reports one of them before the others. Deleting a worker then would delete the log that Running keeps. Until they
     have exited, workers need their servers and the DNS names of all replicas.
+
+    The other policies wait for sidecars only, see :func:`sidecar_period`.
     """
+    left, policy = _left_of_grace_period(succeeded_at, now), job.run_policy.clean_pod_policy
+    if left is None or policy == CLEAN_NONE:
+        return None
+    active = [pod for pod in observed.pods if pod.is_active and not pod.deleting]
+    waits = any(_awaits_sidecar(pod) or (policy == CLEAN_RUNNING and _exits(pod, framework)) for pod in active)
+    return left if waits else None
+
+
+def sidecar_period(observed: Observed, succeeded_at: str | None, now: datetime) -> float | None:
+    """Seconds by which to delay even the deletion of a succeeded job, ``None`` where no sidecar is at work.
+
+    It may have work left when the program has exited: Katib's sends the metrics of a trial, which waits for them
+    forever, or runs again where its job is gone.
+    """
+    left = _left_of_grace_period(succeeded_at, now)
+    waits = any(pod.is_active and not pod.deleting and _awaits_sidecar(pod) for pod in observed.pods)
+    return left if waits else None
+
+
+def _left_of_grace_period(succeeded_at: str | None, now: datetime) -> float | None:
     ago = clock.seconds_since(succeeded_at, now)
     # abs(): the clock of this process may be behind the one that set the time
-    if job.run_policy.clean_pod_policy != CLEAN_RUNNING or ago is None or abs(ago) >= GRACE_PERIOD:
-        return None
-    for pod in observed.pods:
-        type_ = framework.type_named(pod.type)
-        exits = type_ is not None and not type_.long_running and pod.restart_policy != RESTART_ALWAYS
-        if exits and pod.phase == "Running" and pod.is_active and not pod.deleting:
-            return GRACE_PERIOD - ago
-    return None
+    return None if ago is None or abs(ago) >= GRACE_PERIOD else GRACE_PERIOD - ago
+
+
+def _exits(pod: PodState, framework: Framework) -> bool:
+    """Whether the program runs, and exits by itself once the job has succeeded."""
+    type_ = framework.type_named(pod.type)
+    lasts = type_ is None or type_.long_running or pod.restart_policy == RESTART_ALWAYS
+    return pod.phase == "Running" and not lasts
+
+
+def _awaits_sidecar(pod: PodState) -> bool:
+    """Whether the program of a pod that is active has exited with 0, so that another container runs on."""
+    return pod.terminated and pod.ended is not None and pod.ended.code == 0

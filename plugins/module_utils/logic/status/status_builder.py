@@ -27,6 +27,8 @@ FINAL_STATES = (c.STATE_SUCCEEDED, c.STATE_FAILED)
 _RETRY_AFTER_EDIT = (c.REASON_INVALID, c.REASON_REFUSED)
 """Reasons of failures that an edit of the spec may fix. A job that failed by one of them starts again after an edit."""
 
+PROGRESS = ("completed", "retries", "ignoredRetries", "specHash")
+"""The fields of the status that a suspended job loses."""
 MESSAGE_LIMIT = 1024
 """Characters of a message, an Event's own limit."""
 
@@ -45,11 +47,19 @@ def outcome(status: Mapping[str, Any]) -> str | None:
     )
 
 
-def is_finished(status: Mapping[str, Any], generation: int) -> bool:
-    """Whether the job with that status has finished and cannot start again."""
+def is_finished(status: Mapping[str, Any], generation: int, *, is_queued: bool) -> bool:
+    """Whether the job with that status has finished and cannot start again.
+
+    One that ``is_queued`` never can: Kueue has given its quota back and admits it no more.
+    """
     if outcome(status) is None:
         return False
-    return status.get("observedGeneration") == generation or not starts_after_edit(status)
+    return is_queued or status.get("observedGeneration") == generation or not starts_after_edit(status)
+
+
+def has_finished(job: DLJob) -> bool:
+    """:func:`is_finished` of a parsed job."""
+    return is_finished(job.status, job.generation, is_queued=job.is_queued)
 
 
 def starts_after_edit(status: Mapping[str, Any]) -> bool:
@@ -62,7 +72,7 @@ class StatusBuilder:
 
     def __init__(self, job: DLJob, now: datetime) -> None:
         old = job.status
-        finished = is_finished(old, job.generation)
+        finished = has_finished(job)
         starts_again = outcome(old) is not None and not finished
         self._job = job
         self._now = clock.stamp(now)
@@ -151,9 +161,14 @@ class StatusBuilder:
         self.event("Normal", f"{self._job.kind}Changed", message)
 
     def suspended(self) -> None:
-        """Suspend the job. All its replicas restart when it is resumed, so the completed ones are forgotten."""
+        """Suspend the job. All its replicas restart when it is resumed, so their progress is forgotten.
+
+        So is the template: Kueue admits the job again to other nodes, which is no edit that a user has to know of. The
+        attempt stays, because pods of the last one may still terminate.
+        """
         self.created()
-        self._fields.pop("completed", None)
+        for name in PROGRESS:
+            self._fields.pop(name, None)
         self._condition(c.CONDITION_SUSPENDED, f"{self._job.kind} {self._job.name} is suspended.")
         self._fields["reason"] = ""
 

@@ -1,0 +1,109 @@
+"""A job that an edit has made invalid, and that is suspended: its pods are deleted whatever a single request meets."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
+from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import RETRY_REQUEUE
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import slices
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID
+from support.builders import MPI, MXNET, NOW, UID, mpijob, mxjob
+from support.fake_api_server import FakeApiServer, FakeRestClient, Fault, failure
+
+JOBS, PODS = ("default", "mxjobs"), ("default", "pods")
+NAME = "digits"
+
+
+def step(server: FakeApiServer, plural: str = "mxjobs", framework: Any = MXNET) -> Outcome:
+    """A reconcile of an engine that watches the objects of the job."""
+    client = FakeRestClient(server)
+    kinds = {"Pod": "pods", "Service": "services", "ConfigMap": "configmaps", "Job": "jobs"}
+    (job,) = server.objects["default", plural].values()
+    uid = job["metadata"]["uid"]
+    owned = {
+        kind: [
+            one
+            for one in server.objects.get(("default", plural_), {}).values()
+            if (one["metadata"].get("labels") or {}).get(LABEL_JOB_UID) == uid
+        ]
+        for kind, plural_ in kinds.items()
+    }
+    return reconcile(Context(client, Reader(client, {uid: owned}), clock=lambda: NOW), job, framework)
+
+
+def running(workers: int) -> FakeApiServer:
+    """Its pods run, and the job is then edited: suspended, and with an invalid value."""
+    server = FakeApiServer(lambda: NOW)
+    server.add(JOBS, mxjob(NAME).v1().workers(workers).resource())
+    while len(server.objects.get(PODS, {})) < workers + 1:
+        step(server)
+    for pod in server.objects[PODS].values():
+        pod["status"] = {"phase": "Running"}
+    step(server)
+    server.objects[JOBS][NAME]["spec"]["runPolicy"] = {"suspend": True, "backoffLimit": -1}
+    return server
+
+
+def deletions(server: FakeApiServer) -> int:
+    return sum((call.method, call.plural) == ("DELETE", "pods") for call in server.calls)
+
+
+def active(server: FakeApiServer) -> int:
+    return sum(one.get("active", 0) for one in server.objects[JOBS][NAME]["status"]["replicaStatuses"].values())
+
+
+def test_a_deletion_that_is_denied_is_tried_again_and_holds_the_quota() -> None:
+    server = running(2)
+    denied = failure(403, "Forbidden", "denied")
+    server.faults.append(Fault(denied, lambda call: (call.method, call.plural) == ("DELETE", "pods"), times=1))
+    outcome = step(server)
+    assert (outcome.requeue_after, outcome.continues, deletions(server)) == (RETRY_REQUEUE, False, 3)
+    assert active(server) == 3
+    step(server)
+    step(server)
+    assert (active(server), deletions(server)) == (0, 4)
+    server.calls.clear()
+    assert step(server).requeue_after is None
+    assert not [call for call in server.calls if call.method != "GET"], "it rests"
+
+
+def test_more_pods_than_one_slice_deletes() -> None:
+    server = running(slices.LARGEST + 1)
+    outcome = step(server)
+    assert (outcome.continues, outcome.requeue_after, deletions(server)) == (True, 0, slices.LARGEST)
+    assert active(server)
+    step(server)
+    step(server)
+    assert (active(server), deletions(server)) == (0, slices.LARGEST + 2)
+
+
+def test_a_cache_with_an_older_spec_deletes_nothing() -> None:
+    server = running(1)
+    job = copy.deepcopy(server.objects[JOBS][NAME])
+    server.objects[JOBS][NAME]["metadata"]["generation"] = 9
+    client = FakeRestClient(server)
+    owned = {"Pod": list(server.objects[PODS].values()), "Service": []}
+    reconcile(Context(client, Reader(client, {UID: owned}), clock=lambda: NOW), job, MXNET)
+    assert not deletions(server)
+
+
+@pytest.mark.parametrize("suspend", [True, False])
+def test_the_batch_job_of_a_launcher_goes_too(suspend: bool) -> None:
+    server = FakeApiServer(lambda: NOW)
+    server.add(("default", "mpijobs"), mpijob())
+    for _ in range(3):
+        step(server, "mpijobs", MPI)
+        for pod in server.objects[PODS].values():
+            pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    assert server.objects["default", "jobs"]
+    (job,) = server.objects["default", "mpijobs"].values()
+    job["spec"]["runPolicy"] = {"suspend": suspend, "backoffLimit": -1}
+    server.calls.clear()
+    step(server, "mpijobs", MPI)
+    deleted = {call.plural for call in server.calls if call.method == "DELETE"}
+    assert deleted == ({"jobs", "pods"} if suspend else set())
