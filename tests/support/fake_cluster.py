@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
-from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import is_suspended, plan_invalid
+from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import may_have_pods, plan_invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
@@ -26,7 +26,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Observed, Plan
 
 from support import batch_controller
 from support.builders import MXNET, NOW, MXJob, Resource
@@ -122,8 +122,8 @@ class FakeCluster:
         try:
             job = parse_job(self.resource, self.framework)
         except InvalidJob as e:
-            pods = observed.pods if is_suspended(self.resource) or not self.status else ()
-            return plan_invalid(self.resource, self.framework, e.problems, self.now, pods)
+            seen = observed if may_have_pods(self.resource) else Observed()
+            return plan_invalid(self.resource, self.framework, e.problems, self.now, seen)
         return plan(job, self.framework, observed, self.now, self.settings)
 
     def step(self, status_gets_lost: bool = False) -> Plan:

@@ -175,12 +175,11 @@ def parse(resource: Resource, frameworks: Frameworks) -> Parsed:
 
 
 def read(context: Context, parsed: Parsed) -> Observed:
-    """The objects that the job owns. An invalid job needs its pods for a first status, which says when the first one
-    began, and while it is suspended, which deletes them."""
-    if parsed.job is None and parsed.resource.get("status") and not invalid.is_suspended(parsed.resource):
+    """The objects that the job owns, of an invalid job only where it :func:`may_have_pods <.invalid.may_have_pods>`."""
+    if parsed.job is None and not invalid.may_have_pods(parsed.resource):
         return Observed()
     gang = context.settings.gang
-    kinds = _owned_kinds(parsed.job, parsed.framework, gang) if parsed.job else _kinds_of_pods(parsed.framework)
+    kinds = _owned_kinds(parsed.job, parsed.framework, gang) if parsed.job else _active_kinds(parsed.framework, gang)
     owned = context.reader.owned_objects(parsed.owner.namespace, parsed.owner.uid, kinds)
     pods, services = owned.pop("Pod"), owned.pop("Service", ())
     return build_observed_state(parsed.owner, parsed.framework.container, pods, services, owned)
@@ -188,9 +187,10 @@ def read(context: Context, parsed: Parsed) -> Observed:
 
 def foreign_pods(context: Context, parsed: Parsed, observed: Observed) -> tuple[PodState, ...]:
     """The pods of the job that another operator has created and that are not adopted, without those that terminate."""
-    if parsed.job is None or not adoption.may_be_pending(parsed.job, observed):
+    job = parsed.job
+    if not (adoption.may_be_pending(job, observed) if job else adoption.may_be_pending_of(parsed.framework)):
         return ()
-    found = context.reader.pods_of_training_operator(parsed.owner, parsed.job.name)
+    found = context.reader.pods_of_training_operator(parsed.owner, parsed.resource["metadata"]["name"])
     foreign = (pod for pod in found if adoption.missing_labels(pod["metadata"], parsed.owner.uid))
     states = build_observed_state(parsed.owner, parsed.framework.container, foreign, []).pods
     return tuple(state for state in states if not state.deleting)
@@ -232,9 +232,10 @@ def _owned_kinds(job: DLJob, framework: Framework, gang: GangScheduler | None) -
     return ["Pod", "Service", *["ConfigMap"] * shared_env_configmap.may_share(job), *groups]
 
 
-def _kinds_of_pods(framework: Framework) -> list[str]:
-    """The kinds of the objects that run the replicas of a job."""
-    return ["Pod", *["Job"] * any(flavor.batch_jobs for flavor in framework.flavors)]
+def _active_kinds(framework: Framework, gang: GangScheduler | None) -> list[str]:
+    """The kinds of the objects that a suspended job has no more: what runs its replicas, and what a hook declares."""
+    declared = (kind for kind in framework.owns if OWNED_KINDS[kind].watched)
+    return list(dict.fromkeys(("Pod", *declared, *([gang.owned_kind] if gang else []))))
 
 
 def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) -> Plan:
@@ -242,7 +243,7 @@ def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) ->
     window = context.client.executor.window.width if context.is_contended else None
     largest = slices.largest_slice(window) if context.reader.has_watch else None
     if parsed.job is None:
-        whole = invalid.plan_invalid(parsed.resource, parsed.framework, parsed.problems, now, observed.pods)
+        whole = invalid.plan_invalid(parsed.resource, parsed.framework, parsed.problems, now, observed)
         return slices.cut_deletions(whole, largest)
     settings = plan_.PlanSettings(context.settings.cluster_domain, largest, context.settings.gang)
     return plan_.plan(parsed.job, parsed.framework, observed, now, settings)

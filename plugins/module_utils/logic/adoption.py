@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import labels
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
     Deletion,
@@ -60,6 +62,17 @@ def lost_marks(wanted: Mapping[str, Any], found: Mapping[str, Any], uid: str) ->
 def may_be_pending(job: DLJob, observed: Observed) -> bool:
     """Whether the job may have pods that are not adopted: it has a status, and not every replica has a known pod."""
     return bool(job.status) and c.LABEL_JOB_NAME_V1 in job.flavor.labels and len(observed.pods) < job.total
+
+
+def may_be_pending_of(framework: Framework) -> bool:
+    """The same for an invalid job, of which the number of replicas is unknown."""
+    return any(c.LABEL_JOB_NAME_V1 in flavor.labels for flavor in framework.flavors)
+
+
+def all_deletions(observed: Observed) -> tuple[Deletion, ...]:
+    """The deletions of all pods of the job, adopted or not, without those that terminate."""
+    own = (batch_job.deletion(pod) for pod in observed.pods if not pod.deleting)
+    return (*own, *(deletion(pod) for pod in observed.foreign))
 
 
 def deletion(pod: PodState) -> Deletion:

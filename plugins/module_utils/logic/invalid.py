@@ -5,15 +5,20 @@ It works on the raw object, because the job cannot be parsed.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, clock, managers, naming
+from ansible_collections.dljob.operator.plugins.module_utils.logic import (
+    adoption,
+    clock,
+    managers,
+    naming,
+    owned_objects,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import IMMEDIATE
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status.replica_statuses import RUNNING, state_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
     PROGRESS,
     clip,
@@ -22,7 +27,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan, PodState
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Observed, Plan
+
+_NOTHING = Observed()
 
 
 def plan_invalid(
@@ -30,12 +37,12 @@ def plan_invalid(
     framework: Framework,
     problems: Sequence[str],
     now: datetime,
-    pods: Sequence[PodState] = (),
+    observed: Observed = _NOTHING,
 ) -> Plan:
     """Report the errors once per edit. A running job keeps the pods of its last valid spec; a new job is Failed.
 
     Suspended, also by Kueue, it loses them like a valid job, and it is Failed if it is resumed with these errors.
-    ``pods`` are those of a job that is suspended or has no status. A job that another controller runs is left alone.
+    ``observed`` is read for :func:`may_have_pods` only. A job that another controller runs is left alone.
     """
     if managers.names_another(resource, framework):
         return Plan()
@@ -53,13 +60,15 @@ def plan_invalid(
         "runtimeId": old.get("runtimeId") or naming.runtime_id(str(metadata.get("uid") or "")),
         "observedGeneration": generation,
     }
-    first_pod_created = min((pod.created for pod in pods if pod.created), default="")
+    first_pod_created = min((pod.created for pod in observed.pods if pod.created), default="")
     if not old and first_pod_created:
         fields |= {"phase": c.PHASE_CREATING, "startTime": first_pod_created}
     has_begun = bool(fields.get("startTime")) and outcome(old) is None
     if has_begun and is_suspended(resource):
-        return _suspended(resource, fields, "; ".join(problems), pods, now)
-    if has_begun and not conditions.is_condition_true(conditions.read_conditions(old), c.CONDITION_SUSPENDED):
+        return _suspended(resource, fields, "; ".join(problems), observed, now)
+    # a status that says so may be older than the pods of the last valid spec
+    runs = not was_suspended(old) or any(not pod.deleting for pod in observed.pods)
+    if has_begun and runs:
         fields["reason"] = clip(f"the spec is invalid, the pods of the last valid spec keep running: {message}")
     else:
         if is_queued:
@@ -84,18 +93,33 @@ def plan_invalid(
     return Plan(status=fields, events=(EventNote("Warning", reason, message),), requeue_after=left)
 
 
+def may_have_pods(resource: Mapping[str, Any]) -> bool:
+    """Whether the plan for the job, if it is invalid, depends on its pods: without a status they say when it began; one
+    that is suspended loses them; and of one that was, they say whether it has been resumed."""
+    status = as_mapping(resource.get("status"))
+    return not status or is_suspended(resource) or was_suspended(status)
+
+
 def is_suspended(resource: Mapping[str, Any]) -> bool:
     """Whether the job, which may be invalid, is suspended."""
     return as_mapping(as_mapping(resource.get("spec")).get("runPolicy")).get("suspend") is True
 
 
+def was_suspended(status: Mapping[str, Any]) -> bool:
+    """Whether that status says that the job is suspended."""
+    return conditions.is_condition_true(conditions.read_conditions(status), c.CONDITION_SUSPENDED)
+
+
 def _suspended(
-    resource: Mapping[str, Any], fields: dict[str, Any], problem: str, pods: Sequence[PodState], now: datetime
+    resource: Mapping[str, Any], fields: dict[str, Any], problem: str, observed: Observed, now: datetime
 ) -> Plan:
     """No pods: the queue, or the administrator, that has suspended the job does not wait for its errors to be mended.
 
-    ``fields`` are those of the status so far.
+    ``fields`` are those of the status so far. As for a valid job, the status follows the deletions.
     """
+    gone = adoption.all_deletions(observed)
+    if gone:
+        return Plan(deletions=gone, requeue_after=IMMEDIATE, presumes_current_spec=True)
     old, kind = as_mapping(resource.get("status")), resource.get("kind")
     message = f"{kind} {as_mapping(resource.get('metadata')).get('name')} is suspended."
     suspended = conditions.NewCondition(c.CONDITION_SUSPENDED, f"{kind}Suspended", message)
@@ -104,41 +128,46 @@ def _suspended(
         "phase": c.PHASE_CREATING,
         "reason": clip(f"the spec is invalid: {problem}"),
         "conditions": conditions.set_condition(before, suspended, clock.stamp(now)),
-        **_counts(old, pods),
+        **_counts(old),
     }
     for name in PROGRESS:
         fields.pop(name, None)
-    gone = tuple(batch_job.deletion(pod) for pod in pods if not pod.deleting)
     events = []
     if fields["reason"] != old.get("reason"):
         events.append(EventNote("Warning", f"{kind}FailedValidation", clip(problem)))
     if fields["conditions"] != before:
         events.append(EventNote("Normal", suspended.reason, message))
     return Plan(
-        deletions=gone,
+        deletions=tuple(
+            owned_objects.deletion(key, found)
+            for key, found in observed.owned_objects.items()
+            if found.lifetime == c.LIFETIME_ACTIVE
+        ),
         status=None if fields == old else fields,
         events=tuple(events),
-        presumes_current_spec=bool(gone),
+        presumes_known_pods=fields != old,
     )
 
 
-def _counts(old: Mapping[str, Any], pods: Sequence[PodState]) -> dict[str, Any]:
-    """The counts of a suspended job, which has lost the number of its replicas: those that still run, by type.
+def _counts(old: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts of a job without pods, of which the spec no longer says how many replicas it has.
 
     Those of v1alpha1's list, which no queue reads, stay.
     """
-    running = Counter(pod.type for pod in pods if not pod.deleting and state_of(pod) == RUNNING)
     by_type = old.get("replicaStatuses")
     if not isinstance(by_type, Mapping):
         return {}
-    counted = {}
-    for type_, entry in by_type.items():
-        rest = {name: value for name, value in as_mapping(entry).items() if name == "selector"}
-        active = running[str(type_).lower()]
-        counted[type_] = {**({"active": active} if active else {}), **rest}
+    counted = {
+        type_: {name: value for name, value in entry.items() if name == "selector"}
+        for type_, entry in by_type.items()
+        if isinstance(entry, Mapping)  # else the layout has no types
+    }
     _, _, total = str(old.get("replicas") or "").partition("/")
-    summary = {"replicas": f"{running.total()}/{total}"} if total else {}
-    return {"state": c.CONDITION_SUSPENDED, "replicaStatuses": counted, **summary}
+    return {
+        "state": c.CONDITION_SUSPENDED,
+        "replicaStatuses": counted,
+        **({"replicas": f"0/{total}"} if total else {}),
+    }
 
 
 def _time_to_live(resource: Mapping[str, Any], status: Mapping[str, Any], now: datetime) -> float | None:

@@ -171,11 +171,8 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
     """No pods, no clock: the job waits for somebody to resume it."""
     report.suspended()
     report.phase(c.PHASE_CREATING)
-    # Kueue gives the quota away once none is active: not before the API server has accepted the deletions
-    running = tuple(p for p in observed.pods if replica_statuses.state_of(p) == replica_statuses.RUNNING)
-    report.replicas(replica_statuses.count(job, Observed(running), {}))
-    foreign = tuple(adoption.deletion(p) for p in observed.foreign)
-    gone = (*(batch_job.deletion(p) for p in observed.pods if not p.deleting), *foreign)
+    report.replicas(replica_statuses.count(job, Observed(), {}))
+    gone = adoption.all_deletions(observed)
     objects = _objects_at_rest(job, framework)
     surplus = owned_objects.surplus(objects, observed)
     rights = owned_objects.revocable(objects)
@@ -185,7 +182,8 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
         ensured_objects=(*rights, *hosts) if gone or hosts or _terminates(observed) else (),
         presumes_current_spec=bool(gone),
     )
-    if foreign:  # with the status nothing would search for those that a failed request leaves
+    # Kueue gives the quota away with the status: not before the API server has accepted all deletions
+    if gone:
         return dataclasses.replace(planned, requeue_after=IMMEDIATE)
     status = report.status()
     return dataclasses.replace(planned, status=status, events=report.events, presumes_known_pods=status is not None)
@@ -349,7 +347,7 @@ def _end(job: DLJob, framework: Framework, observed: Observed, report: StatusBui
         status=report.status(),
         events=report.events,
         requeue_after=ttl if rests else IMMEDIATE,
-        presumes_known_pods=report.state == c.STATE_FAILED,
+        presumes_known_pods=True,
     )
 
 

@@ -185,6 +185,6 @@ class Plan:
     """Whether it deletes pods because the spec wants others, or none. A cache may only have an older spec, and the pods
     be those of the newer one, so the reconcile asks the API server first."""
     presumes_known_pods: bool = False
-    """Whether its status says that the job has failed or is suspended. No cache has pods that are not adopted yet, and
+    """Whether its status says that the job has ended or is suspended. No cache has pods that are not adopted yet, and
     they would run on, so the reconcile asks the API server first."""
     delete_job: bool = False

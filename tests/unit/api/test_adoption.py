@@ -235,3 +235,18 @@ def test_a_job_of_another_manager_is_left_alone() -> None:
     here = Here(suspend=True, managedBy="kueue.x-k8s.io/multikueue")
     assert not here.searches()
     assert here.pods() == sorted([*PODS, OF_ANOTHER_JOB])
+
+
+@pytest.mark.parametrize("policy", ["All", "Running"])
+def test_a_pod_that_was_never_adopted_does_not_outlive_the_success(policy: str) -> None:
+    here = Here(cleanPodPolicy=policy)
+    here.server.faults.append(Fault(DENIED, lambda call: (call.method, call.name) == ("PATCH", PODS[2]), times=9))
+    here.step()
+    here.server.objects[PODS_KEY][PODS[0]]["status"] = {
+        "phase": "Succeeded",
+        "containerStatuses": [{"name": "mxnet", "state": {"terminated": {"exitCode": 0}}}],
+    }
+    here.server.objects[PODS_KEY][PODS[1]]["status"]["phase"] = "Succeeded"
+    here.settle()
+    assert here.status["state"] == "Succeeded"
+    assert PODS[2] not in here.pods()

@@ -89,6 +89,8 @@ def test_an_edit_between_the_two_reconciles_hides_no_created_pod(
     owning(*pods_of(fresh().job()))
     api = Api()
     look(api, edited)
+    owning(*(pod.deleting() for pod in pods_of(fresh().job())))
+    look(api, edited)
     assert [event.split(":")[0] for event in api.events()][: len(expected)] == expected
 
 

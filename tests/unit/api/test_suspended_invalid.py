@@ -6,12 +6,18 @@ import copy
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import RETRY_REQUEUE
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import slices
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID
+from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
+    ANNOTATION_LIFETIME,
+    LABEL_JOB_UID,
+    LIFETIME_ACTIVE,
+)
 from support.builders import MPI, MXNET, NOW, UID, mpijob, mxjob
 from support.fake_api_server import FakeApiServer, FakeRestClient, Fault, failure
 
@@ -63,7 +69,7 @@ def test_a_deletion_that_is_denied_is_tried_again_and_holds_the_quota() -> None:
     server.faults.append(Fault(denied, lambda call: (call.method, call.plural) == ("DELETE", "pods"), times=1))
     outcome = step(server)
     assert (outcome.requeue_after, outcome.continues, deletions(server)) == (RETRY_REQUEUE, False, 3)
-    assert active(server) == 3
+    assert (active(server), server.objects[JOBS][NAME]["status"]["state"]) == (3, "Running")
     step(server)
     step(server)
     assert (active(server), deletions(server)) == (0, 4)
@@ -107,3 +113,34 @@ def test_the_batch_job_of_a_launcher_goes_too(suspend: bool) -> None:
     step(server, "mpijobs", MPI)
     deleted = {call.plural for call in server.calls if call.method == "DELETE"}
     assert deleted == ({"jobs", "pods"} if suspend else set())
+
+
+def test_the_pod_group_goes_too() -> None:
+    server = running(1)
+    group = {"name": NAME, "namespace": "default", "labels": {LABEL_JOB_UID: UID}, "uid": "g"}
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "MXJob", "name": NAME, "uid": UID, "controller": True}
+    annotations = {ANNOTATION_LIFETIME: LIFETIME_ACTIVE}
+    api_version = "scheduling.volcano.sh/v1beta1"
+    made = {"metadata": {**group, "ownerReferences": [owner], "annotations": annotations}}
+    server.add(("default", "podgroups"), {"apiVersion": api_version, "kind": "PodGroup", **made})
+    client = FakeRestClient(server)
+    settings = OperatorSettings(gang=gang_scheduler("volcano"))
+    for _ in range(3):
+        reconcile(Context(client, Reader(client), settings, clock=lambda: NOW), server.objects[JOBS][NAME], MXNET)
+    assert [call.name for call in server.calls if (call.method, call.plural) == ("DELETE", "podgroups")] == [NAME]
+
+
+def test_pods_of_training_operator_go_too() -> None:
+    """They have no label of this operator, whose validation may refuse what training-operator ran."""
+    server = running(1)
+    for pod in server.objects[PODS].values():
+        del pod["metadata"]["labels"][LABEL_JOB_UID]
+        assert pod["metadata"]["labels"]["training.kubeflow.org/job-name"] == NAME
+    denied = failure(403, "Forbidden", "denied")
+    server.faults.append(Fault(denied, lambda call: (call.method, call.plural) == ("DELETE", "pods"), times=1))
+    step(server)
+    assert active(server) == 2
+    step(server)
+    step(server)
+    assert (active(server), deletions(server)) == (0, 3)
+    assert all(pod["metadata"].get("deletionTimestamp") for pod in server.objects[PODS].values())

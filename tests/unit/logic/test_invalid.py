@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
-from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import plan_invalid
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan, PodState
-from support.builders import MXNET, NOW, UID, mxjob, pod_of, stamp
+from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import may_have_pods, plan_invalid
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Observed, Plan
+from support.builders import MXNET, NOW, UID, mxjob, observed, pod_of, stamp
 from support.fake_cluster import FakeCluster
 
 
@@ -148,12 +148,13 @@ def test_a_job_of_another_controller_is_left_alone() -> None:
     assert plan_invalid(job.resource(), MXNET, ["x"], NOW) == Plan()
 
 
-def begun(seconds: float) -> PodState:
-    return pod_of(mxjob().workers(1).job(), "worker").created(seconds).view()
+def begun(seconds: float) -> Observed:
+    job = mxjob().workers(1).job()
+    return observed(job, [pod_of(job, "worker").created(seconds)])
 
 
 def test_a_job_without_a_status_started_with_its_first_pod() -> None:
-    done = plan_invalid(mxjob().resource(), MXNET, ["x is wrong"], NOW, [begun(-60)])
+    done = plan_invalid(mxjob().resource(), MXNET, ["x is wrong"], NOW, begun(-60))
     assert done.status
     assert (done.status["phase"], done.status["startTime"]) == ("Creating", stamp(-60))
     assert done.status["reason"].endswith("the pods of the last valid spec keep running: x is wrong")
@@ -165,7 +166,7 @@ def test_a_job_without_a_status_started_with_its_first_pod() -> None:
 
 def test_a_recorded_start_stays_whatever_the_first_pod_is() -> None:
     held = {"phase": "Running", "state": "Running", "startTime": stamp(-90)}
-    done = plan_invalid(mxjob().status(**held).resource(), MXNET, ["x is wrong"], NOW, [begun(-60)])
+    done = plan_invalid(mxjob().status(**held).resource(), MXNET, ["x is wrong"], NOW, begun(-60))
     assert done.status
     assert (done.status["phase"], done.status["startTime"]) == ("Running", stamp(-90))
 
@@ -214,8 +215,31 @@ def test_a_suspended_job_loses_its_pods_in_every_layout(flavor: str) -> None:
 
 
 def test_a_pod_that_terminates_is_not_deleted_again() -> None:
-    job = mxjob().v1().status(startTime=stamp()).run_policy(suspend=True)
-    pod = pod_of(job.workers(1).job(), "worker").running()
-    resource = job.resource()
-    assert len(plan_invalid(resource, MXNET, ["x"], NOW, [pod.view()]).deletions) == 1
-    assert not plan_invalid(resource, MXNET, ["x"], NOW, [pod.deleting().view()]).deletions
+    made = mxjob().v1().status(startTime=stamp()).run_policy(suspend=True).workers(1)
+    job, resource = made.job(), made.resource()
+    pod = pod_of(job, "worker").running()
+    assert len(plan_invalid(resource, MXNET, ["x"], NOW, observed(job, [pod])).deletions) == 1
+    assert not plan_invalid(resource, MXNET, ["x"], NOW, observed(job, [pod.deleting()])).deletions
+
+
+def test_pods_that_are_newer_than_the_suspended_status_keep_running() -> None:
+    """The job was resumed, and the status of that reconcile lost against the edit that has made it invalid."""
+    suspended = [{"type": "Suspended", "status": "True"}]
+    made = mxjob().v1().status(startTime=stamp(), conditions=suspended).workers(1)
+    job, resource = made.job(), made.resource()
+    for pods, state in (
+        ([pod_of(job, "worker")], None),
+        ([pod_of(job, "worker").deleting()], "Failed"),
+        ([], "Failed"),
+    ):
+        status = plan_invalid(resource, MXNET, ["x"], NOW, observed(job, pods)).status
+        assert status
+        assert (status.get("state"), may_have_pods(resource)) == (state, True)
+
+
+def test_the_only_entry_of_a_layout_without_types_stays_one() -> None:
+    held = {"replicaStatuses": {"active": 3}, "replicas": "3/3", "startTime": stamp()}
+    resource = mxjob().v1().status(**held).run_policy(suspend=True).resource()
+    status = plan_invalid(resource, MXNET, ["x"], NOW).status
+    assert status
+    assert (status["replicaStatuses"], status["replicas"]) == ({}, "0/3")

@@ -146,10 +146,13 @@ def test_an_evicted_job_returns_its_quota_and_starts_elsewhere(name: str) -> Non
     admit(fake_cluster, "a")
     fake_cluster.start()
     evict(fake_cluster, created)
-    first = fake_cluster.planned()
+    first = fake_cluster.step()
     assert first.deletions
-    assert first.status
-    assert is_active(first.status), "the API server may refuse the deletions, or a slice may end before the last"
+    assert is_active(fake_cluster.status), "the API server may refuse the deletions, or a slice may end before the last"
+    assert first.requeue_after == 0, "the events of its own writes trigger no reconcile"
+    fake_cluster.step()
+    assert not is_active(fake_cluster.status), "the pods may terminate for long"
+    assert fake_cluster.pods
     fake_cluster.settle()
     assert fake_cluster.pods == {}
     assert not is_active(fake_cluster.status)
@@ -203,9 +206,11 @@ def test_a_job_that_an_edit_has_made_invalid_returns_its_quota(name: str) -> Non
     fake_cluster.settle()
     assert fake_cluster.pods, "it keeps the pods of its last valid spec"
     evict(fake_cluster, created)
-    first = fake_cluster.planned()
-    assert first.presumes_current_spec
-    assert is_active(first.status or {})
+    first = fake_cluster.step()
+    assert (first.presumes_current_spec, first.requeue_after) == (True, 0)
+    assert is_active(fake_cluster.status)
+    fake_cluster.step()
+    assert not is_active(fake_cluster.status)
     fake_cluster.settle()
     assert fake_cluster.pods == {}
     assert not is_active(fake_cluster.status)
@@ -247,3 +252,21 @@ def test_a_job_that_failed_by_its_spec_uses_no_quota_that_kueue_has_given_to_ano
     fake_cluster.settle()
     assert bool(fake_cluster.pods) == (not queue)
     assert (fake_cluster.status["state"] == "Failed") == bool(queue)
+
+
+def test_a_mended_job_that_stays_failed_keeps_its_time_to_live_and_gets_no_tensorboard() -> None:
+    job = tfjob(master=1, worker=1)
+    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "lab"}
+    job["spec"] |= {
+        "tensorboard": {"logDir": "/logs"},
+        "runPolicy": {"ttlSecondsAfterFinished": 60, "backoffLimit": -1},
+    }
+    fake_cluster = FakeCluster(job, TENSORFLOW)
+    fake_cluster.settle()
+    fake_cluster.advance(20)
+    fake_cluster.edit(lambda spec: spec["runPolicy"].pop("backoffLimit"))
+    fake_cluster.settle()
+    assert fake_cluster.others["Deployment"] == {}
+    assert fake_cluster.planned().requeue_after == 40
+    fake_cluster.advance(40)
+    assert fake_cluster.planned().delete_job

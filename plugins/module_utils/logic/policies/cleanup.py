@@ -18,6 +18,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
     CONDITION_RESTARTING,
     CONDITION_RUNNING,
     LIFETIME_PODS,
+    REASON_INVALID,
     REASON_REFUSED,
     RESTART_ALWAYS,
 )
@@ -123,12 +124,12 @@ def keeps_pods(job: DLJob) -> bool:
 
 
 def is_refused(job: DLJob) -> bool:
-    """Whether the job has failed because Kubernetes refused one of its objects."""
-    return bool(as_mapping(job.status.get("failure")).get("reason") == REASON_REFUSED)
+    """Whether the job has failed because it was invalid, or Kubernetes refused one of its objects."""
+    return as_mapping(job.status.get("failure")).get("reason") in (REASON_INVALID, REASON_REFUSED)
 
 
 def leaves_nothing(job: DLJob) -> bool:
-    """Whether Kubernetes refused a part of the job before it ran as a whole: its first pods would wait for the others
+    """Whether a part of the job was refused before it ran as a whole: its first pods would wait for the others
     and hold their resources, and what outlives a training has nothing to show.
     """
     found = conditions.read_conditions(job.status)

@@ -94,7 +94,9 @@ class StatusBuilder:
 
     @property
     def completed_at(self) -> str | None:
-        return self._fields.get("completionTime")
+        """The end of a finished job. One that was invalid, and could not be parsed, has it in its condition only."""
+        ended = conditions.get_condition(self.conditions, self.state or "")
+        return self._fields.get("completionTime") or (ended.get("lastTransitionTime") if ended else None)
 
     @property
     def state(self) -> str | None:
