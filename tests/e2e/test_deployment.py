@@ -71,10 +71,12 @@ def run_the_example(cluster: Path, namespace: str) -> None:
 
 def left_of_it(kubectl: Kubectl, what: str) -> list[str]:
     """What of the operator the cluster still has, jobs and their definitions included."""
-    kinds = "namespaces,clusterroles,clusterrolebindings,customresourcedefinitions"
-    names = kubectl.run("get", kinds, "-o", "name").split()
-    # Kubernetes binds the admin rules of CRDs to no account; our objects bear our names
-    return [n for n in names if what in n or re.search(r"(mx|tf|caffe2|pytorch|jax|paddle|xgboost|mpi)jobs\.", n)]
+    policies = "validatingadmissionpolicies,validatingadmissionpolicybindings"
+    kinds = f"namespaces,clusterroles,clusterrolebindings,customresourcedefinitions,{policies}"
+    found = kubectl.run("get", kinds, "-o", "name").split()
+    names = {"namespace": what}  # all else has the operator's name in every namespace
+    ours = [one for one in found if names.get(one.partition("/")[0], NAME) in one]
+    return [*ours, *(one for one in found if re.search(r"(dl|mx|tf|caffe2|pytorch|jax|paddle|xgboost|mpi)jobs\.", one))]
 
 
 @pytest.fixture(scope="class")
@@ -254,6 +256,8 @@ class TestHelm:
         try:
             self.run(helm, kubectl, "install", *release, str(CHART), "--create-namespace", *settings)
             run_the_example(cluster, namespace)
+            logs = ("-n", "dljob-helm", "logs", "--selector", f"app.kubernetes.io/name={NAME}", "--tail=-1")
+            assert "forbidden" not in kubectl.run(*logs)
             service = f"/api/v1/namespaces/dljob-helm/services/{NAME}-metrics:metrics/proxy/metrics"
             counted = f'dljob_jobs_succeeded_total{{kind="kubeflow.org/v1 MXJob",namespace="{namespace}"}} 1.0'
             assert counted in kubectl.run("get", "--raw", service)
@@ -261,7 +265,9 @@ class TestHelm:
             # with a second one that stands by: ready is what both must be
             standby = "concurrency=2,leaderElection.enabled=true,replicas=2"
             self.run(helm, kubectl, "upgrade", *release, str(CHART), *settings, "--set", standby)
-            assert "forbidden" not in kubectl.run("-n", "dljob-helm", "logs", f"deployment/{NAME}")
+            said = kubectl.run(*logs, "--prefix")
+            assert len({line.partition("]")[0] for line in said.splitlines()}) == 2, "of both"
+            assert "forbidden" not in said
         finally:
             self.run(helm, kubectl, "uninstall", *release, "--ignore-not-found", "--wait")
             kubectl.run("delete", "namespace", "dljob-helm", "--ignore-not-found")

@@ -57,7 +57,9 @@ def test_one_pass_creates_and_a_second_changes_nothing(own: Cluster, namespace: 
     assert (owner.kind, owner.name, owner.controller) == ("MXJob", "wet", True)
     # until the pods move on, there is nothing to do
     done = play(own, job_file, "--check", "--diff")
-    assert "Pod wet-" not in done.stdout, done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
+    for kind in ("Pod", "Service"):
+        assert f"{kind} wet" not in done.stdout, done.stdout
 
 
 def test_error_names_the_field(own: Cluster, namespace: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -150,7 +151,9 @@ def test_deadline_fires_without_an_event(here: Cluster) -> None:
 
 def test_ttl_deletes_the_job_on_time(here: Cluster) -> None:
     job = here.create(v1_job("short-lived", scheduler="exit 0", run_policy={"ttlSecondsAfterFinished": 3}))
-    job.wait(lambda s: bool(s.get("completionTime")), "its end")
+    ended = job.wait(lambda s: bool(s.get("completionTime")), "its end")["completionTime"]
+    job.wait_deleted()
+    assert datetime.now(UTC) >= datetime.fromisoformat(ended) + timedelta(seconds=3)
     here.wait_pods(job.uid, lambda pods: not pods, "the pods gone with the job", 60)
 
 
@@ -173,11 +176,12 @@ def test_always_starts_what_has_ended_with_0_again(here: Cluster, manifest: dict
             p["metadata"]["labels"]["dljob.operator/replica-type"]
             for p in pods
             for container in p["status"].get("containerStatuses") or ()
-            if container["restartCount"] and container["lastState"].get("terminated", {}).get("exitCode") == 0
+            # the operator has reconciled the first one meanwhile
+            if container["restartCount"] >= 2 and container["lastState"].get("terminated", {}).get("exitCode") == 0
         }
         return again == {"worker", "server"}
 
-    here.wait_pods(job.uid, restarted, "a restart of the worker and of the server")
+    here.wait_pods(job.uid, restarted, "two restarts of the worker and of the server")
     status = job.status
     assert status["state"] not in ("Succeeded", "Failed")
     assert "retries" not in status

@@ -117,6 +117,7 @@ def docker_objects(env: Mapping[str, str]) -> set[str]:
     listings = (
         ("ps", "-a", "--format", "container {{.Names}}"),
         ("network", "ls", "--format", "network {{.Name}}"),
+        ("volume", "ls", "--format", "volume {{.Name}}"),
     )
     return {line for listing in listings for line in user.run(*listing).stdout.splitlines()}
 

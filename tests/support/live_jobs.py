@@ -289,6 +289,14 @@ class Job:
             f"{what}: not after {timeout} s; the status: {yaml.safe_dump(seen)}\nthe pods: {yaml.safe_dump(pods)}"
         )
 
+    def wait_deleted(self, timeout: int = TIMEOUT) -> None:
+        """Wait until the API server no longer has the job."""
+        jobs, selector = self.cluster.custom.list_namespaced_custom_object, f"metadata.name={self.name}"
+        for event in _watched(jobs, *self._where, timeout=timeout, field_selector=selector):
+            if event["type"] == "DELETED" or (event["type"] == BEGUN and not event["raw_object"]["items"]):
+                return
+        raise Timeout(f"{self.name} is still there after {timeout} s")
+
     def wait_end(self, timeout: int = TIMEOUT) -> Resource:
         """Wait until the job has finished and is cleaned up; returns the status."""
         return self.wait(

@@ -101,7 +101,7 @@ RUN_BY = {
     r"kubectl apply( -k)?": MENTION,
     r"kubectl scale": "tests/e2e/test_pytorch.py::test_a_worker_comes_in_the_middle",
     r"kubectl get mxjobs": "tests/integration/docs/test_commands.py::test_a_name_without_its_group_may_miss_the_job",
-    r"kubectl apply -f examples/mxnet-digits\.yaml": "tests/e2e/test_training.py::test_example_trains",
+    r"kubectl apply -f examples/mxnet-digits\.yaml": DEMO,
     r"kubectl wait mxjobs\.kubeflow\.org/mxnet-digits --for=condition=Succeeded --timeout=300s": PRINTED,
     r"kubectl logs mxnet-digits-worker-0": PRINTED,
     r"kubectl apply --server-side --force-conflicts -f crds/": HERE,

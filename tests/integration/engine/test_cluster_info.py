@@ -171,8 +171,11 @@ def test_a_changed_map_is_a_reason_to_run_every_job_that_is_not_over(
     until(lambda: (kept.get(over["metadata"]["uid"]) or {}).get("status"), "the engine has seen that it is over")
     # a node's heartbeat and its devices are none
     patch_node(kube, node, {"capacity": {DEVICE: "3"}})
-    jobs.create("marker")
+    marker = jobs.create("marker")
     engine.wait_run("marker", 1)
+    # a new job is urgent; the event of a pod waits for others, as a change of a node would
+    jobs.create_pod("marker-0", marker)
+    until(lambda: engine.runs("marker")[-1]["pods"], "a later pod's event is dealt with")
     assert len(engine.runs("waits")) == 1
     write_config_map(kube, jobs.namespace, a="b")
     engine.wait_run("waits", 2)

@@ -92,8 +92,8 @@ def test_an_owned_pod_is_a_reason_to_run_and_in_the_snapshot(engine: Engine, job
     count = len(engine.runs("a"))
     jobs.create_pod("orphan", None)
     jobs.create_pod("unlabelled", owner, ours=False)
-    jobs.create("marker")
-    engine.wait_run("marker", 1)
+    jobs.create_pod("marker-1", marker)
+    until(lambda: "marker-1" in engine.runs("pod-marker")[-1]["pods"], "a later pod's event is dealt with")
     assert len(engine.runs("a")) == count
 
 
