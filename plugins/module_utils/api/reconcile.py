@@ -24,6 +24,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.
     resolve_accelerators,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
@@ -290,7 +291,8 @@ def apply(
 def conclude(parsed: Parsed, resolution: Resolution, result: ApplyResult, now: datetime) -> Conclusion:
     """What to report of it."""
     if parsed.job is None:
-        return conclude_.conclude_invalid(parsed.problems, resolution.plan, result)
+        status = as_mapping(parsed.resource.get("status"))
+        return conclude_.conclude_invalid(status, parsed.problems, resolution.plan, result)
     return conclude_.conclude(parsed.job, resolution, result, now)
 
 

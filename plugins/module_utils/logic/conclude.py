@@ -8,8 +8,9 @@ training does not need is a reason and nothing more.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, clock, managers
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import IMMEDIATE
@@ -59,7 +60,7 @@ def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datet
     """What follows for ``job`` from applying the plan of ``resolution``."""
     concluded = _sliced(planned(resolution.plan), job, resolution.plan, result)
     for note in resolution.notes:
-        concluded = _with_reason(concluded, job, clip(rbac.explain_denial(note.message)), note.reason)
+        concluded = _with_reason(concluded, job.status, clip(rbac.explain_denial(note.message)), note.reason)
     if resolution.problems:
         concluded = mark_retry(concluded, job, resolution.problems)
         concluded = _requeue(concluded, resolution.requeue_after)
@@ -84,16 +85,22 @@ def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datet
     return concluded
 
 
-def conclude_invalid(problems: Sequence[str], planned: Plan, result: ApplyResult) -> Conclusion:
-    """What follows from applying ``planned`` for a job with these ``problems``, which cannot be parsed.
+def conclude_invalid(
+    status: Mapping[str, Any], problems: Sequence[str], planned: Plan, result: ApplyResult
+) -> Conclusion:
+    """What follows from applying ``planned`` for a job with this ``status`` and ``problems``, which cannot be parsed.
 
     Only one that is suspended has writes, the deletions of its pods: they are repeated until all are accepted.
     """
-    requeue = planned.requeue_after
-    continues = planned.is_partial or result.is_partial
-    if continues or result.postponed:
-        requeue = IMMEDIATE if continues else RETRY_REQUEUE
-    return Conclusion(planned.status, planned.events, requeue, "; ".join(problems), continues)
+    concluded = Conclusion(planned.status, planned.events, planned.requeue_after, "; ".join(problems))
+    if result.postponed:
+        denied = refusal.distinct(result.postponed)[:3]
+        reason = clip(rbac.explain_denial("; ".join([*denied, *problems])))
+        concluded = _with_reason(concluded, status, reason, c.EVENT_NOT_DELETED)
+        return dataclasses.replace(concluded, requeue_after=RETRY_REQUEUE, message=reason)
+    if planned.is_partial or result.is_partial:
+        return dataclasses.replace(concluded, requeue_after=IMMEDIATE, continues=True)
+    return concluded
 
 
 def _mark_waiting(concluded: Conclusion, job: DLJob, names: Sequence[str]) -> Conclusion:
@@ -169,7 +176,7 @@ def mark_retry(concluded: Conclusion, job: DLJob, problems: Sequence[str]) -> Co
         return concluded
     events = tuple(e for e in concluded.events if e.reason != c.EVENT_CREATED)
     reason = clip(rbac.explain_denial("; ".join(problems[:3])))
-    return _with_reason(dataclasses.replace(concluded, events=events), job, reason, c.EVENT_NOT_CREATED)
+    return _with_reason(dataclasses.replace(concluded, events=events), job.status, reason, c.EVENT_NOT_CREATED)
 
 
 def mark_degraded(concluded: Conclusion, job: DLJob, problems: Sequence[str]) -> Conclusion:
@@ -179,18 +186,21 @@ def mark_degraded(concluded: Conclusion, job: DLJob, problems: Sequence[str]) ->
     """
     if c.STATE_FAILED in (outcome(job.status), outcome(concluded.status or {})):
         return concluded
-    return _with_reason(concluded, job, clip(rbac.explain_denial("; ".join(problems[:3]))), c.EVENT_OBJECT_FAILED)
+    return _with_reason(
+        concluded, job.status, clip(rbac.explain_denial("; ".join(problems[:3]))), c.EVENT_OBJECT_FAILED
+    )
 
 
-def _with_reason(concluded: Conclusion, job: DLJob, reason: str, event: str) -> Conclusion:
-    before = str(job.status.get("reason") or "")
+def _with_reason(concluded: Conclusion, current: Mapping[str, Any], reason: str, event: str) -> Conclusion:
+    """``current`` is the status of the job."""
+    before = str(current.get("reason") or "")
     if refusal.is_same(before, reason):
         reason = before
-    status = {**(job.status if concluded.status is None else concluded.status), "reason": reason}
+    status = {**(current if concluded.status is None else concluded.status), "reason": reason}
     events = concluded.events
     if reason != before:
         events += (EventNote("Warning", event, reason),)
-    return dataclasses.replace(concluded, status=None if status == job.status else status, events=events)
+    return dataclasses.replace(concluded, status=None if status == current else status, events=events)
 
 
 def _requeue(concluded: Conclusion, seconds: float | None) -> Conclusion:

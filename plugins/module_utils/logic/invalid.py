@@ -24,6 +24,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status
     clip,
     is_finished,
     outcome,
+    without_progress,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
@@ -61,7 +62,7 @@ def plan_invalid(
         "observedGeneration": generation,
     }
     first_pod_created = min((pod.created for pod in observed.pods if pod.created), default="")
-    if not old and first_pod_created:
+    if first_pod_created and not fields.get("startTime") and outcome(old) is None:
         fields |= {"phase": c.PHASE_CREATING, "startTime": first_pod_created}
     has_begun = bool(fields.get("startTime")) and outcome(old) is None
     if has_begun and is_suspended(resource):
@@ -117,10 +118,10 @@ def _suspended(
 
     ``fields`` are those of the status so far. As for a valid job, the status follows the deletions.
     """
+    old, kind = as_mapping(resource.get("status")), resource.get("kind")
     gone = adoption.all_deletions(observed)
     if gone:
-        return Plan(deletions=gone, requeue_after=IMMEDIATE, presumes_current_spec=True)
-    old, kind = as_mapping(resource.get("status")), resource.get("kind")
+        return Plan(deletions=gone, status=without_progress(old), requeue_after=IMMEDIATE, presumes_current_spec=True)
     message = f"{kind} {as_mapping(resource.get('metadata')).get('name')} is suspended."
     suspended = conditions.NewCondition(c.CONDITION_SUSPENDED, f"{kind}Suspended", message)
     before = conditions.read_conditions(old)

@@ -52,6 +52,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status
     has_finished,
     outcome,
     starts_after_edit,
+    without_progress,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
@@ -184,7 +185,7 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
     )
     # Kueue gives the quota away with the status: not before the API server has accepted all deletions
     if gone:
-        return dataclasses.replace(planned, requeue_after=IMMEDIATE)
+        return dataclasses.replace(planned, status=without_progress(job.status), requeue_after=IMMEDIATE)
     status = report.status()
     return dataclasses.replace(planned, status=status, events=report.events, presumes_known_pods=status is not None)
 
@@ -331,11 +332,12 @@ def _end(job: DLJob, framework: Framework, observed: Observed, report: StatusBui
     """The reconcile that finds the job ended only says so.
 
     What is left is deleted by the next one, which reads the outcome from the status: were the pods deleted first, a
-    status write that fails would lose it, and the job would train anew.
+    status write that fails would lose it, and the job would train anew. Pods that were never adopted decide no outcome,
+    and go first: with the status nothing would search for them again.
     """
     objects = _objects_at_rest(job, framework)
     ended = dataclasses.replace(job, status=report.status() or job.status)
-    if foreign := cleanup.foreign_targets(ended, observed):  # with the status nothing would search for them again
+    if foreign := cleanup.foreign_targets(ended, observed):
         return Plan(deletions=foreign, requeue_after=IMMEDIATE, presumes_current_spec=True)
     clean = cleanup.is_clean(ended, observed, owned_objects.keys_of_job(objects))
     report.phase(_last_phase(report.state) if clean else c.PHASE_CLEANUP)

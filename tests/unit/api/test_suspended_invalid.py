@@ -69,13 +69,28 @@ def test_a_deletion_that_is_denied_is_tried_again_and_holds_the_quota() -> None:
     server.faults.append(Fault(denied, lambda call: (call.method, call.plural) == ("DELETE", "pods"), times=1))
     outcome = step(server)
     assert (outcome.requeue_after, outcome.continues, deletions(server)) == (RETRY_REQUEUE, False, 3)
-    assert (active(server), server.objects[JOBS][NAME]["status"]["state"]) == (3, "Running")
+    status = server.objects[JOBS][NAME]["status"]
+    assert (active(server), status["state"]) == (3, "Running")
+    assert status["reason"].startswith("Pod/")
+    assert "backoffLimit" in status["reason"]
+    assert [one["reason"] for one in server.objects["default", "events"].values()][-1] == "FailedDeletePod"
     step(server)
     step(server)
     assert (active(server), deletions(server)) == (0, 4)
     server.calls.clear()
     assert step(server).requeue_after is None
     assert not [call for call in server.calls if call.method != "GET"], "it rests"
+
+
+def test_a_denial_of_all_of_them_is_tried_again_after_a_while_and_reported_once() -> None:
+    server = running(slices.LARGEST + 1)
+    denied = failure(403, "Forbidden", "denied")
+    server.faults.append(Fault(denied, lambda call: (call.method, call.plural) == ("DELETE", "pods"), times=10**6))
+    for _ in range(2):
+        outcome = step(server)
+        assert (outcome.requeue_after, outcome.continues) == (RETRY_REQUEUE, False)
+        assert "denied" in outcome.message
+    assert [one["reason"] for one in server.objects["default", "events"].values()].count("FailedDeletePod") == 1
 
 
 def test_more_pods_than_one_slice_deletes() -> None:

@@ -222,19 +222,19 @@ def test_a_pod_that_terminates_is_not_deleted_again() -> None:
     assert not plan_invalid(resource, MXNET, ["x"], NOW, observed(job, [pod.deleting()])).deletions
 
 
-def test_pods_that_are_newer_than_the_suspended_status_keep_running() -> None:
+@pytest.mark.parametrize("before", [{}, {"startTime": stamp()}], ids=["first admission", "another one"])
+def test_pods_that_are_newer_than_the_suspended_status_keep_running(before: dict[str, str]) -> None:
     """The job was resumed, and the status of that reconcile lost against the edit that has made it invalid."""
     suspended = [{"type": "Suspended", "status": "True"}]
-    made = mxjob().v1().status(startTime=stamp(), conditions=suspended).workers(1)
+    made = mxjob().v1().status(**before, conditions=suspended).workers(1)
     job, resource = made.job(), made.resource()
-    for pods, state in (
-        ([pod_of(job, "worker")], None),
-        ([pod_of(job, "worker").deleting()], "Failed"),
-        ([], "Failed"),
-    ):
+    pod, ending = pod_of(job, "worker"), pod_of(job, "worker").deleting()
+    for pods, state in (([pod], None), ([ending], "Failed"), ([], "Failed")):
         status = plan_invalid(resource, MXNET, ["x"], NOW, observed(job, pods)).status
         assert status
         assert (status.get("state"), may_have_pods(resource)) == (state, True)
+    again = made.run_policy(suspend=True).resource()
+    assert len(plan_invalid(again, MXNET, ["x"], NOW, observed(job, [pod])).deletions) == 1
 
 
 def test_the_only_entry_of_a_layout_without_types_stays_one() -> None:

@@ -148,6 +148,7 @@ def test_an_evicted_job_returns_its_quota_and_starts_elsewhere(name: str) -> Non
     evict(fake_cluster, created)
     first = fake_cluster.step()
     assert first.deletions
+    assert first.status is None, "one write of the status for an eviction"
     assert is_active(fake_cluster.status), "the API server may refuse the deletions, or a slice may end before the last"
     assert first.requeue_after == 0, "the events of its own writes trigger no reconcile"
     fake_cluster.step()
@@ -270,3 +271,23 @@ def test_a_mended_job_that_stays_failed_keeps_its_time_to_live_and_gets_no_tenso
     assert fake_cluster.planned().requeue_after == 40
     fake_cluster.advance(40)
     assert fake_cluster.planned().delete_job
+
+
+@pytest.mark.parametrize("is_valid", [True, False])
+def test_a_job_that_is_resumed_before_the_last_deletion_starts_all_replicas_again(is_valid: bool) -> None:
+    fake_cluster, created = played("PyTorchJob")
+    admit(fake_cluster, "a")
+    fake_cluster.start()
+    fake_cluster.exit("worker", 0, 0)
+    fake_cluster.settle()
+    assert fake_cluster.status["completed"] == {"worker": "0"}
+    if not is_valid:
+        fake_cluster.edit(lambda spec: spec["runPolicy"].update(backoffLimit=-1))
+    evict(fake_cluster, created)
+    fake_cluster.step()
+    assert is_active(fake_cluster.status)
+    assert not {"completed", "retries", "specHash"} & set(fake_cluster.status)
+    fake_cluster.edit(lambda spec: spec["runPolicy"].pop("backoffLimit", None))
+    admit(fake_cluster, "a")
+    fake_cluster.settle()
+    assert len(fake_cluster.pods) == 3

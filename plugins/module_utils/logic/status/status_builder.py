@@ -67,6 +67,17 @@ def starts_after_edit(status: Mapping[str, Any]) -> bool:
     return as_mapping(status.get("failure")).get("reason") in _RETRY_AFTER_EDIT
 
 
+def without_progress(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """``status`` without what a suspended job forgets, ``None`` where it has no such progress.
+
+    It is written with the deletions: a job that is resumed before the last of them would not start a replica again
+    whose pod, which has succeeded, is deleted already.
+    """
+    if not any(name in status for name in PROGRESS if name != "specHash"):
+        return None
+    return {name: value for name, value in status.items() if name not in PROGRESS}
+
+
 class StatusBuilder:
     """Collects the status changes and Events of one reconcile, all with the time ``now``."""
 
