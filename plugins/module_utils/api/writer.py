@@ -130,7 +130,8 @@ class Writer:
         self._api.executor.map(
             plan.deletions, lambda deletion: self._delete(deletion, written, budget), lambda: self._at_once(budget)
         )
-        written.postponed.sort(key=_order([*plan.pods, *plan.services]))
+        order = _order([*plan.pods, *plan.services])
+        written.postponed.sort(key=lambda text: (order(text), text))
         for manifest in plan.ensured_objects:
             if not self._ensure(manifest, written) and not owned_kind(manifest).watched:
                 break  # the plan puts last what has to wait for this object

@@ -18,13 +18,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import (
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import IMMEDIATE
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import suspension
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
-    PROGRESS,
     clip,
     is_finished,
     outcome,
-    without_progress,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
@@ -61,15 +60,12 @@ def plan_invalid(
         "runtimeId": old.get("runtimeId") or naming.runtime_id(str(metadata.get("uid") or "")),
         "observedGeneration": generation,
     }
-    first_pod_created = min((pod.created for pod in observed.pods if pod.created), default="")
-    if first_pod_created and not fields.get("startTime") and outcome(old) is None:
-        fields |= {"phase": c.PHASE_CREATING, "startTime": first_pod_created}
+    begun = _begun(resource, observed, now) if outcome(old) is None else {}
+    fields |= begun
     has_begun = bool(fields.get("startTime")) and outcome(old) is None
-    if has_begun and is_suspended(resource):
+    if has_begun and is_suspended(resource) and not begun:
         return _suspended(resource, fields, "; ".join(problems), observed, now)
-    # a status that says so may be older than the pods of the last valid spec
-    runs = not was_suspended(old) or any(not pod.deleting for pod in observed.pods)
-    if has_begun and runs:
+    if has_begun and not was_suspended(fields):
         fields["reason"] = clip(f"the spec is invalid, the pods of the last valid spec keep running: {message}")
     else:
         if is_queued:
@@ -91,7 +87,31 @@ def plan_invalid(
     if fields == old:
         return Plan()  # a job that runs on: it has not ended
     left = _time_to_live(resource, fields, now) if outcome(fields) else None
+    if begun:  # recorded before it is suspended: a job without a beginning would fail once its pods are gone
+        left = IMMEDIATE
     return Plan(status=fields, events=(EventNote("Warning", reason, message),), requeue_after=left)
+
+
+def _begun(resource: Mapping[str, Any], observed: Observed, now: datetime) -> dict[str, Any]:
+    """What a status lacks of the beginning that the job's pods show; nothing, if it lacks nothing.
+
+    Its write has failed, or was deferred, and an edit has made the job invalid before the next one. ``Suspended`` is
+    recorded only after the pods are deleted, so pods are newer.
+    """
+    status = as_mapping(resource.get("status"))
+    live = [pod for pod in observed.pods if not pod.deleting]
+    pods = live if was_suspended(status) else observed.pods
+    first = min((pod.created for pod in pods if pod.created), default="")
+    if not first or (status.get("startTime") and not was_suspended(status)):
+        return {}
+    begun: dict[str, Any] = {"phase": c.PHASE_CREATING, "startTime": first}
+    if was_suspended(status):
+        kind, name = resource.get("kind"), as_mapping(resource.get("metadata")).get("name")
+        message = f"{kind} {name} is resumed."
+        resumed = conditions.NewCondition(c.CONDITION_SUSPENDED, f"{kind}Resumed", message, "False")
+        before = conditions.read_conditions(status)
+        begun |= {"state": c.STATE_RUNNING, "conditions": conditions.set_condition(before, resumed, clock.stamp(now))}
+    return begun
 
 
 def may_have_pods(resource: Mapping[str, Any]) -> bool:
@@ -116,12 +136,14 @@ def _suspended(
 ) -> Plan:
     """No pods: the queue, or the administrator, that has suspended the job does not wait for its errors to be mended.
 
-    ``fields`` are those of the status so far. As for a valid job, the status follows the deletions.
+    ``fields`` are those of the status so far. The steps are those of :mod:`.suspension`, as for a valid job.
     """
     old, kind = as_mapping(resource.get("status")), resource.get("kind")
+    if suspension.has_completed(old):
+        return Plan(status=suspension.without_completed(old), requeue_after=IMMEDIATE)
     gone = adoption.all_deletions(observed)
     if gone:
-        return Plan(deletions=gone, status=without_progress(old), requeue_after=IMMEDIATE, presumes_current_spec=True)
+        return Plan(deletions=gone, requeue_after=IMMEDIATE, presumes_current_spec=True)
     message = f"{kind} {as_mapping(resource.get('metadata')).get('name')} is suspended."
     suspended = conditions.NewCondition(c.CONDITION_SUSPENDED, f"{kind}Suspended", message)
     before = conditions.read_conditions(old)
@@ -131,7 +153,7 @@ def _suspended(
         "conditions": conditions.set_condition(before, suspended, clock.stamp(now)),
         **_counts(old),
     }
-    for name in PROGRESS:
+    for name in suspension.PROGRESS:
         fields.pop(name, None)
     events = []
     if fields["reason"] != old.get("reason"):

@@ -34,6 +34,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     restart_job,
     slices,
     start_order,
+    suspension,
     termination,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
@@ -52,7 +53,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status
     has_finished,
     outcome,
     starts_after_edit,
-    without_progress,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
@@ -170,6 +170,8 @@ def _services(deletions: Sequence[Deletion]) -> tuple[str, ...]:
 
 def _suspended(job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder) -> Plan:
     """No pods, no clock: the job waits for somebody to resume it."""
+    if suspension.has_completed(job.status):
+        return Plan(status=suspension.without_completed(job.status), requeue_after=IMMEDIATE)
     report.suspended()
     report.phase(c.PHASE_CREATING)
     report.replicas(replica_statuses.count(job, Observed(), {}))
@@ -185,7 +187,7 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
     )
     # Kueue gives the quota away with the status: not before the API server has accepted all deletions
     if gone:
-        return dataclasses.replace(planned, status=without_progress(job.status), requeue_after=IMMEDIATE)
+        return dataclasses.replace(planned, requeue_after=IMMEDIATE)
     status = report.status()
     return dataclasses.replace(planned, status=status, events=report.events, presumes_known_pods=status is not None)
 

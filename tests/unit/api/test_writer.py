@@ -130,6 +130,14 @@ def test_without_what_the_pods_need_none_is_created(error: ApiError, refused: li
     assert written.denied == ({"ConfigMap"} if error is DENIED else set())
 
 
+def test_denied_deletions_have_one_order_whichever_is_answered_first() -> None:
+    """The status quotes the first of them: another order would be another reason, and another Event."""
+    denied = {f"DELETE_{name}": DENIED for name in "abc"}
+    for names in ("abc", "cab"):
+        written = Writer(Api(**denied), JOB).objects(Plan(deletions=tuple(Deletion("Pod", x, "u") for x in names)))
+        assert written.postponed == ["Pod/a: quota", "Pod/b: quota", "Pod/c: quota"]
+
+
 def test_objects_that_the_job_has_already_are_no_change_and_its_pods_follow() -> None:
     api = Api(POST_env=EXISTS, GET_env=present("env"))
     written = Writer(api, JOB).objects(Plan((manifest("ConfigMap", "env"),), pods=(manifest("Pod", "a"),)))

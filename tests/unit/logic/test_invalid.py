@@ -159,6 +159,9 @@ def test_a_job_without_a_status_started_with_its_first_pod() -> None:
     assert (done.status["phase"], done.status["startTime"]) == ("Creating", stamp(-60))
     assert done.status["reason"].endswith("the pods of the last valid spec keep running: x is wrong")
     assert "state" not in done.status
+    job = mxjob().workers(1).job()
+    ending = observed(job, [pod_of(job, "worker").created(-60).deleting()])
+    assert plan_invalid(mxjob().resource(), MXNET, ["x is wrong"], NOW, ending).status == done.status
     fresh = plan_invalid(mxjob().resource(), MXNET, ["x is wrong"], NOW)
     assert fresh.status
     assert "startTime" not in fresh.status
@@ -229,11 +232,14 @@ def test_pods_that_are_newer_than_the_suspended_status_keep_running(before: dict
     made = mxjob().v1().status(**before, conditions=suspended).workers(1)
     job, resource = made.job(), made.resource()
     pod, ending = pod_of(job, "worker"), pod_of(job, "worker").deleting()
-    for pods, state in (([pod], None), ([ending], "Failed"), ([], "Failed")):
+    for pods, state in (([pod], "Running"), ([ending], "Failed"), ([], "Failed")):
         status = plan_invalid(resource, MXNET, ["x"], NOW, observed(job, pods)).status
         assert status
         assert (status.get("state"), may_have_pods(resource)) == (state, True)
     again = made.run_policy(suspend=True).resource()
+    first = plan_invalid(again, MXNET, ["x"], NOW, observed(job, [pod]))
+    assert (first.deletions, first.requeue_after) == ((), 0)
+    again["status"] = first.status
     assert len(plan_invalid(again, MXNET, ["x"], NOW, observed(job, [pod])).deletions) == 1
 
 

@@ -281,13 +281,44 @@ def test_a_job_that_is_resumed_before_the_last_deletion_starts_all_replicas_agai
     fake_cluster.exit("worker", 0, 0)
     fake_cluster.settle()
     assert fake_cluster.status["completed"] == {"worker": "0"}
+    fake_cluster.resource["status"] |= {"retries": {"worker-1": 2}}
     if not is_valid:
         fake_cluster.edit(lambda spec: spec["runPolicy"].update(backoffLimit=-1))
     evict(fake_cluster, created)
-    fake_cluster.step()
+    first = fake_cluster.step()
+    assert not first.deletions, "were they first, a job that is resumed would have the status and lack the pod"
+    assert "completed" not in fake_cluster.status
+    second = fake_cluster.step(status_gets_lost=True)
+    assert len(second.deletions) == 3
     assert is_active(fake_cluster.status)
-    assert not {"completed", "retries", "specHash"} & set(fake_cluster.status)
+    assert fake_cluster.status["retries"] == {"worker-1": 2}, "a pod that a denied request leaves has this attempt"
     fake_cluster.edit(lambda spec: spec["runPolicy"].pop("backoffLimit", None))
     admit(fake_cluster, "a")
     fake_cluster.settle()
     assert len(fake_cluster.pods) == 3
+
+
+@every_job
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_a_beginning_that_was_not_recorded_before_an_edit_made_the_job_invalid(name: str, has_begun: bool) -> None:
+    """Its pods are not scheduled yet, so that they are gone at once; without a record the job would fail then."""
+    fake_cluster, created = played(name)
+    if has_begun:
+        admit(fake_cluster, "a")
+        fake_cluster.start()
+        evict(fake_cluster, created)
+        fake_cluster.settle()
+    admit(fake_cluster, "a")
+    fake_cluster.step(status_gets_lost=True)
+    assert fake_cluster.pods
+    assert ("Suspended", "True") in fake_cluster.conditions
+    began = min(pod["metadata"]["creationTimestamp"] for pod in fake_cluster.pods.values())
+    fake_cluster.advance(60)
+    fake_cluster.edit(lambda spec: spec["runPolicy"].update(backoffLimit=-1))
+    evict(fake_cluster, created)
+    fake_cluster.step()
+    assert (fake_cluster.status["startTime"], ("Suspended", "False") in fake_cluster.conditions) == (began, True)
+    fake_cluster.step()
+    fake_cluster.kubelet_deletes()
+    fake_cluster.settle()
+    assert (fake_cluster.status["state"], fake_cluster.pods) == ("Suspended", {})

@@ -14,6 +14,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
 from ansible_collections.dljob.operator.plugins.module_utils.logic.log_tail import IN_STATUS, log_tail
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import suspension
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
@@ -27,8 +28,6 @@ FINAL_STATES = (c.STATE_SUCCEEDED, c.STATE_FAILED)
 _RETRY_AFTER_EDIT = (c.REASON_INVALID, c.REASON_REFUSED)
 """Reasons of failures that an edit of the spec may fix. A job that failed by one of them starts again after an edit."""
 
-PROGRESS = ("completed", "retries", "ignoredRetries", "specHash")
-"""The fields of the status that a suspended job loses."""
 MESSAGE_LIMIT = 1024
 """Characters of a message, an Event's own limit."""
 
@@ -65,17 +64,6 @@ def has_finished(job: DLJob) -> bool:
 def starts_after_edit(status: Mapping[str, Any]) -> bool:
     """Whether a job that has finished with that status starts again once its spec is changed."""
     return as_mapping(status.get("failure")).get("reason") in _RETRY_AFTER_EDIT
-
-
-def without_progress(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """``status`` without what a suspended job forgets, ``None`` where it has no such progress.
-
-    It is written with the deletions: a job that is resumed before the last of them would not start a replica again
-    whose pod, which has succeeded, is deleted already.
-    """
-    if not any(name in status for name in PROGRESS if name != "specHash"):
-        return None
-    return {name: value for name, value in status.items() if name not in PROGRESS}
 
 
 class StatusBuilder:
@@ -180,7 +168,7 @@ class StatusBuilder:
         attempt stays, because pods of the last one may still terminate.
         """
         self.created()
-        for name in PROGRESS:
+        for name in suspension.PROGRESS:
             self._fields.pop(name, None)
         self._condition(c.CONDITION_SUSPENDED, f"{self._job.kind} {self._job.name} is suspended.")
         self._fields["reason"] = ""
