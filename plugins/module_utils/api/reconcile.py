@@ -143,6 +143,8 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
         return Outcome(resource, Plan(), True, False, "the cache lacks pods of the job", CACHE_REQUEUE)
     if planned.presumes_running and not still_run(context, parsed, planned.presumes_running):
         return Outcome(resource, Plan(), True, False, "the cache lacks the end of pods of the job", CACHE_REQUEUE)
+    if planned.presumes_kept and not are_kept(context, parsed, planned.presumes_kept):
+        return Outcome(resource, Plan(), True, False, "the cache lacks deletions of pods of the job", CACHE_REQUEUE)
     resolution = resolve(context, parsed, planned)
     if (planned.presumes_current_spec or may_have_changed(context, parsed)) and is_job_behind(context, parsed):
         return Outcome(resource, Plan(), True, False, "the cache has an older spec of the job", CACHE_REQUEUE)
@@ -211,6 +213,14 @@ def still_run(context: Context, parsed: Parsed, uids: Collection[str]) -> bool:
     found = (pod for pod in pods if pod["metadata"]["uid"] in uids)
     states = build_observed_state(parsed.owner, parsed.framework.container, found, []).pods
     return len(states) == len(uids) and all(state.is_active and state.ended is None for state in states)
+
+
+def are_kept(context: Context, parsed: Parsed, uids: Collection[str]) -> bool:
+    """Whether the API server has pods of all these uids, and none of them terminates."""
+    if not context.reader.has_watch:
+        return True  # the reconcile has just read them
+    metadata = (pod["metadata"] for pod in context.reader.pods(parsed.owner))
+    return {one["uid"] for one in metadata if not one.get("deletionTimestamp")}.issuperset(uids)
 
 
 def may_have_changed(context: Context, parsed: Parsed) -> bool:

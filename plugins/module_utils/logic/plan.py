@@ -93,7 +93,8 @@ def _plan(job: DLJob, framework: Framework, observed: Observed, surroundings: Su
     _report_created_pods(job, observed, report)
     if job.run_policy.suspend:
         return _suspended(job, framework, observed, report)
-    return _active(job, framework, observed, report, surroundings)
+    active = _active(job, framework, observed, report, surroundings)
+    return dataclasses.replace(active, presumes_kept=suspension.survivors(job, observed))
 
 
 def _objects_at_rest(job: DLJob, framework: Framework) -> tuple[Mapping[str, Any], ...]:

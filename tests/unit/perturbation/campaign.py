@@ -9,6 +9,7 @@ from unit.perturbation.model import NotAtRest, Perturbation, Scenario
 from unit.perturbation.perturbations import (
     Baseline,
     CrashAt,
+    Denied,
     HiddenStates,
     NoAnswer,
     StaleRestart,
@@ -16,7 +17,7 @@ from unit.perturbation.perturbations import (
     perturbations,
 )
 
-KINDS = (CrashAt, NoAnswer, StaleRestart, HiddenStates)
+KINDS = (CrashAt, NoAnswer, Denied, StaleRestart, HiddenStates)
 
 
 def differences(baseline: Baseline, tried: Iterable[Perturbation]) -> list[str]:

@@ -114,6 +114,8 @@ class Perturbation:
 
     reported_as: ClassVar[frozenset[tuple[str, str]]] = frozenset()
     """Events, by type and reason, that the operator may write because of it."""
+    cache_may_lack_pods: ClassVar[bool] = False
+    """Whether the operator may not know of pods that there are."""
 
     def before_request(self, world: World, position: Position) -> None: ...
 
@@ -173,6 +175,8 @@ class World:
                 self._check_rest()
                 return self
             self._check_ranks()
+            if not self.perturbation.cache_may_lack_pods:
+                self._check_quota()
         raise NotAtRest(f"no rest after {MOST_STEPS} steps: {[p.what for p in self.positions[-12:]]}")
 
     def step(self) -> bool:
@@ -394,6 +398,12 @@ class World:
         change(job["spec"])
         self.server.request("PUT", f"{self._jobs_path}/{job['metadata']['name']}", job)
 
+    def write_status(self, status: Resource) -> None:
+        """Write the status as another operator does."""
+        job = self.job
+        assert job is not None
+        self.server.request("PUT", f"{self._jobs_path}/{job['metadata']['name']}/status", {**job, "status": status})
+
     def delete_pod(self, type_: str, index: int) -> None:
         name = self.pod(type_, index)["metadata"]["name"]
         self.server.request("DELETE", f"/api/v1/namespaces/default/pods/{name}")
@@ -448,6 +458,19 @@ class World:
         live = Counter(_rank(pod) for pod in self.pods.values() if pod["status"]["phase"] in ("Pending", "Running"))
         double = [rank for rank, count in live.items() if count > 1]
         assert not double, f"two live pods of {double} after {self.positions[-1].what}: {sorted(self.pods)}"
+
+    def _check_quota(self) -> None:
+        """Kueue gives the quota of a job away whose status says that it is suspended, as its present spec says."""
+        job = self.job
+        if job is None or not job["spec"].get("runPolicy", {}).get("suspend"):
+            return
+        conditions = {one["type"]: one["status"] for one in self.status.get("conditions", ())}
+        is_recorded = self.status.get("observedGeneration") == job["metadata"]["generation"]
+        # the Job controller deletes those of a batch Job that is deleted
+        own = {name: pod for name, pod in self.pods.items() if predicates.owner_uid(pod) == job["metadata"]["uid"]}
+        live = [name for name, pod in own.items() if not pod["metadata"].get("deletionTimestamp")]
+        if conditions.get("Suspended") == "True" and is_recorded:
+            assert not live, f"suspended, and these have no deletionTimestamp: {live}"
 
     def _check_rest(self) -> None:
         job = self.job

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from support.fake_api_server import no_answer
+from support.fake_api_server import failure, no_answer
 from unit.perturbation.model import BOTH, JOBS, OWNED, Crash, Perturbation, Position, Scenario, World
 
 WINDOWS = (4,)
@@ -44,6 +44,7 @@ class StaleRestart(Perturbation):
     at: int
     back: int
     parts: Sequence[str]
+    cache_may_lack_pods: ClassVar[bool] = True
 
     def after_request(self, world: World, position: Position) -> None:
         if position.number == self.at:
@@ -81,21 +82,39 @@ class NoAnswer(Perturbation):
 
     at: int
     takes_effect: bool
-    reported_as: ClassVar[frozenset[tuple[str, str]]] = frozenset({("Warning", "FailedCreatePod")})
+    reported_as: ClassVar[frozenset[tuple[str, str]]] = frozenset(
+        {("Warning", "FailedCreatePod"), ("Warning", "FailedDeletePod")}
+    )
 
     def before_request(self, world: World, position: Position) -> None:
         if position.number == self.at:
             world.fail_next_request(no_answer(), self.takes_effect)
 
 
+@dataclass(frozen=True)
+class Denied(Perturbation):
+    """An admission policy denies a write; the operator reports it and tries it again."""
+
+    at: int
+    reported_as: ClassVar[frozenset[tuple[str, str]]] = frozenset(
+        {("Warning", "FailedCreatePod"), ("Warning", "FailedDeletePod"), ("Warning", "FailedCreateObject")}
+    )
+
+    def before_request(self, world: World, position: Position) -> None:
+        if position.number == self.at:
+            world.fail_next_request(failure(403, "Forbidden", "denied by a policy"), takes_effect=False)
+
+
 def perturbations(
     kind: type[Perturbation], positions: Sequence[Position], windows: Sequence[int]
-) -> Iterator[CrashAt | NoAnswer | StaleRestart | HiddenStates]:
+) -> Iterator[CrashAt | Denied | NoAnswer | StaleRestart | HiddenStates]:
     """All of one kind, in the order of the positions."""
     for position in positions:
         at = position.number
         if kind in (CrashAt, NoAnswer) and position.by_operator:
             yield from (kind(at, takes_effect) for takes_effect in (False, True))  # type: ignore[call-arg, misc]
+        if kind is Denied and position.by_operator and not position.what.startswith("GET"):
+            yield Denied(at)
         for window in windows:
             if kind is StaleRestart:
                 yield from (StaleRestart(at, window, parts) for parts in (BOTH, (JOBS,), (OWNED,)))

@@ -45,6 +45,7 @@ from unit.perturbation.steps import (
     with_policy,
     with_run_policy,
 )
+from unit.perturbation.suspension_scenarios import suspensions
 
 ALPHA_GPU = "alpha.kubernetes.io/nvidia-gpu"
 
@@ -97,7 +98,7 @@ CLUSTER_INFO = {
 
 
 def scenarios() -> list[Scenario]:
-    return [*_life_cycles(), *failure_rules(), *start_orders(), *other_objects()]
+    return [*_life_cycles(), *failure_rules(), *start_orders(), *other_objects(), *suspensions()]
 
 
 def _life_cycles() -> list[Scenario]:

@@ -11,6 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import CONDITION_SUSPENDED
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
+
 PROGRESS = ("completed", "retries", "ignoredRetries", "specHash")
 """The fields of the status that a suspended job loses."""
 
@@ -23,3 +28,14 @@ def has_completed(status: Mapping[str, Any]) -> bool:
 def without_completed(status: Mapping[str, Any]) -> Mapping[str, Any]:
     """The status after the first step."""
     return {name: value for name, value in status.items() if name != "completed"}
+
+
+def survivors(job: DLJob, observed: Observed) -> tuple[str, ...]:
+    """The uids of the pods of a resumed ``job`` that have not been deleted, although its status says so.
+
+    They are newer than the status, of a resume whose status write has failed, or the cache is older: then an exit of
+    one would count for the job that begins anew. Of the pods of batch Jobs nothing is presumed: their Jobs decide.
+    """
+    if not conditions.is_condition_true(conditions.read_conditions(job.status), CONDITION_SUSPENDED):
+        return ()
+    return tuple(pod.uid for pod in observed.pods if not pod.deleting and pod.batch_job is None)
