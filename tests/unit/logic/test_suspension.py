@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.suspension import (
     PROGRESS,
     has_completed,
+    survivors,
     without_completed,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import BatchJobRef, Observed
+from support.builders import mxjob, observed, pod_of
 
 COUNTS = {"retries": {"worker-0": 1}, "ignoredRetries": {"worker-1": 2}, "specHash": "a", "attempt": 1}
 
@@ -29,3 +33,18 @@ def test_it_leaves_what_belongs_to_the_pods() -> None:
 def test_the_attempt_is_no_progress() -> None:
     """Pods of the last one may still terminate, and new ones must not be taken for them."""
     assert "attempt" not in PROGRESS
+
+
+@pytest.mark.parametrize(("condition", "count"), [("True", 1), ("False", 0), (None, 0)])
+def test_pods_that_a_suspended_status_contradicts(condition: str | None, count: int) -> None:
+    conditions = [{"type": "Suspended", "status": condition}] if condition else []
+    job = mxjob().v1().workers(2).status(conditions=conditions).job()
+    kept, ending = pod_of(job, "worker", 0).running(), pod_of(job, "worker", 1).deleting()
+    found = survivors(job, observed(job, [kept, ending]))
+    assert found == (kept.view().uid,) * count
+
+
+def test_nothing_is_presumed_of_a_pod_of_a_batch_job() -> None:
+    job = mxjob().v1().workers(1).status(conditions=[{"type": "Suspended", "status": "True"}]).job()
+    pod = dataclasses.replace(pod_of(job, "worker").running().view(), batch_job=BatchJobRef("a", "b"))
+    assert survivors(job, Observed(pods=(pod,))) == ()

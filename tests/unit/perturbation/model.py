@@ -21,6 +21,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ObservedVersion
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from support import batch_controller
 from support.builders import NOW
@@ -153,6 +154,8 @@ class World:
         self.dirty = False
         self.due: datetime | None = None
         self.done_actions = 0
+        self.own_writes: set[ObservedVersion] = set()
+        """What the operator has reported to its queue: as in the engine, the events of these trigger nothing."""
         self.lag: dict[str, bool] = {}
         """Parts of the cache that get one event after each reconcile until they have caught up."""
         self.hidden_for = 0
@@ -263,6 +266,10 @@ class World:
         if old is None and new is None:
             return False
         change = Change(old, new)
+        if (predicates.uid_of(event.object), None if new is None else event.object["metadata"]["resourceVersion"]) in (
+            self.own_writes
+        ):
+            return False
         return predicates.custom_predicate(change) if is_job else predicates.owned_predicate(change)
 
     def restart(self, seen: Mapping[str, int] | None = None) -> None:
@@ -275,6 +282,7 @@ class World:
                     self._take(event)
         self.lag = {part: True for part in BOTH if self.cache.seen[part] < len(events)}
         self.dirty, self.due = True, None
+        self.own_writes = set()
         self.client = _Client(self)
 
     def fail_next_request(self, response: Response, takes_effect: bool) -> None:
@@ -293,6 +301,7 @@ class World:
                 self.perturbation.restart(self)
                 return
             else:
+                self.own_writes.update(outcome.wrote)
                 if outcome.requeue_after is not None:
                     self.due = self.now + timedelta(seconds=outcome.requeue_after)
         if self.lag:
@@ -489,6 +498,7 @@ class World:
         twin = copy.copy(self)
         twin.server, twin.cache = self.server.copy(), self.cache.copy()
         twin.positions, twin.lag = list(self.positions), dict(self.lag)
+        twin.own_writes = set(self.own_writes)
         twin._bind()
         return twin
 

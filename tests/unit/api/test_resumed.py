@@ -1,0 +1,51 @@
+"""The first reconcile of a job that is resumed: its cache may not have the deletions of the suspension yet."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
+from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import CACHE_REQUEUE, Outcome, reconcile
+from support.builders import MXNET, NOW, UID, mxjob, pod_of, stamp
+from support.fake_api_server import FakeApiServer, FakeRestClient
+
+JOBS, PODS = ("default", "mxjobs"), ("default", "pods")
+MADE = mxjob("digits").v1().workers(1)
+
+
+def resumed(server: FakeApiServer, *, has_watch: bool = True) -> Outcome:
+    """``server`` has the job, which its status calls suspended; the cache has a worker that has succeeded."""
+    suspended = MADE.status(conditions=[{"type": "Suspended", "status": "True"}], startTime=stamp(-60))
+    server.add(JOBS, suspended.resource())
+    pod = pod_of(MADE.job(), "worker").succeeded().resource()
+    client = FakeRestClient(server)
+    owned = {"Pod": [pod], "Service": []} if has_watch else None
+    context = Context(client, Reader(client, None if owned is None else {UID: owned}), clock=lambda: NOW)
+    return reconcile(context, server.objects[JOBS]["digits"], MXNET)
+
+
+@pytest.mark.parametrize("terminates", [True, False], ids=["terminates", "is gone"])
+def test_an_exit_of_before_does_not_count(terminates: bool) -> None:
+    server = FakeApiServer(lambda: NOW)
+    if terminates:
+        pod = pod_of(MADE.job(), "worker").succeeded().resource()
+        server.add(PODS, {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": stamp()}})
+    outcome = resumed(server)
+    assert (outcome.requeue_after, outcome.status) == (CACHE_REQUEUE, None)
+    assert {call.method for call in server.calls} == {"GET"}
+
+
+def test_pods_that_the_api_server_has_are_those_of_a_resume_whose_status_was_lost() -> None:
+    server = FakeApiServer(lambda: NOW)
+    server.add(PODS, pod_of(MADE.job(), "worker").succeeded().resource())
+    outcome = resumed(server)
+    assert outcome.status
+    assert outcome.status["completed"] == {"worker": "0"}
+
+
+def test_without_an_engine_the_reconcile_has_just_read_them() -> None:
+    server = FakeApiServer(lambda: NOW)
+    server.add(PODS, pod_of(MADE.job(), "worker").succeeded().resource())
+    outcome = resumed(server, has_watch=False)
+    assert outcome.status
+    assert sum((call.method, call.plural, call.name) == ("GET", "pods", "") for call in server.calls) == 1
