@@ -13,8 +13,10 @@ NAME = "mpi-success"
 BASELINE = Baseline.of(next(one for one in scenarios() if one.name == NAME))
 POSITIONS = len(BASELINE.positions)
 BY_OPERATOR = sum(one.by_operator for one in BASELINE.positions)
-RUNS = POSITIONS * 4 + BY_OPERATOR * 4
-"""At each position three stale caches and a window of hidden states; two crashes and two lost responses a request."""
+WRITES = sum(one.by_operator and not one.what.startswith("GET") for one in BASELINE.positions)
+RUNS = POSITIONS * 4 + BY_OPERATOR * 4 + WRITES
+"""At each position three stale caches and a window of hidden states; two crashes and two lost responses a request; a
+denial of each write."""
 
 
 def disturbed(at: int, problem: Exception | None) -> object:
