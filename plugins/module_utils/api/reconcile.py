@@ -6,7 +6,7 @@ before ``read`` because the job and its framework decide which kinds of owned ob
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -238,15 +238,18 @@ def _owned_kinds(job: DLJob, framework: Framework, gang: GangScheduler | None) -
     """What such a job may own; of the rarer kinds only those that its framework ever creates."""
     groups = [gang.owned_kind] if gang else []
     if framework.hooks.objects or any(flavor.batch_jobs for flavor in framework.flavors):
-        declared = (kind for kind in framework.owns if OWNED_KINDS[kind].watched)
-        return list(dict.fromkeys((*OF_EVERY_JOB, *declared, *groups)))
+        return list(dict.fromkeys((*OF_EVERY_JOB, *_declared_kinds(framework), *groups)))
     return ["Pod", "Service", *["ConfigMap"] * shared_env_configmap.may_share(job), *groups]
+
+
+def _declared_kinds(framework: Framework) -> Iterator[str]:
+    """The kinds that the framework's hook may return and an engine watches."""
+    return (kind for kind in framework.owns if OWNED_KINDS[kind].watched)
 
 
 def _active_kinds(framework: Framework, gang: GangScheduler | None) -> list[str]:
     """The kinds of the objects that a suspended job has no more: what runs its replicas, and what a hook declares."""
-    declared = (kind for kind in framework.owns if OWNED_KINDS[kind].watched)
-    return list(dict.fromkeys(("Pod", *declared, *([gang.owned_kind] if gang else []))))
+    return list(dict.fromkeys(("Pod", *_declared_kinds(framework), *([gang.owned_kind] if gang else []))))
 
 
 def plan(context: Context, parsed: Parsed, observed: Observed, now: datetime) -> Plan:

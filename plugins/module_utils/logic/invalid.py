@@ -123,7 +123,7 @@ def may_have_pods(resource: Mapping[str, Any]) -> bool:
 
 def is_suspended(resource: Mapping[str, Any]) -> bool:
     """Whether the job, which may be invalid, is suspended."""
-    return as_mapping(as_mapping(resource.get("spec")).get("runPolicy")).get("suspend") is True
+    return managers.run_policy_of(resource).get("suspend") is True
 
 
 def was_suspended(status: Mapping[str, Any]) -> bool:
@@ -200,8 +200,7 @@ def _time_to_live(resource: Mapping[str, Any], status: Mapping[str, Any], now: d
     """
     if managers.is_copy_of_multikueue(as_mapping(resource.get("metadata"))):
         return None
-    policy = as_mapping(as_mapping(resource.get("spec")).get("runPolicy"))
-    ttl = policy.get("ttlSecondsAfterFinished")
+    ttl = managers.run_policy_of(resource).get("ttlSecondsAfterFinished")
     ended = conditions.get_condition(conditions.read_conditions(status), outcome(status) or "")
     ago = clock.seconds_since(ended.get("lastTransitionTime"), now) if ended else None
     if isinstance(ttl, bool) or not isinstance(ttl, int) or ttl < 0 or ago is None:

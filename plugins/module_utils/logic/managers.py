@@ -16,9 +16,14 @@ def is_ours(job: DLJob) -> bool:
     return job.run_policy.managed_by in (*c.MANAGED_BY_US, *job.flavor.managers)
 
 
+def run_policy_of(resource: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``spec.runPolicy`` of a job that may be invalid, unvalidated."""
+    return as_mapping(as_mapping(resource.get("spec")).get("runPolicy"))
+
+
 def names_another(resource: Mapping[str, Any], framework: Framework) -> bool:
     """Whether ``resource``, which may be invalid, names another controller: then its errors are not ours to report."""
-    manager = as_mapping(as_mapping(resource.get("spec")).get("runPolicy")).get("managedBy")
+    manager = run_policy_of(resource).get("managedBy")
     ours = {*c.MANAGED_BY_US, *(name for flavor in framework.flavors for name in flavor.managers)}
     return isinstance(manager, str) and manager not in ours
 

@@ -99,6 +99,18 @@ def played(name: str) -> tuple[FakeCluster, Resource]:
     return fake_cluster, created
 
 
+def running(name: str) -> tuple[FakeCluster, Resource]:
+    """The same, admitted to the nodes of flavor a, where all replicas run."""
+    fake_cluster, created = played(name)
+    admit(fake_cluster, "a")
+    fake_cluster.start()
+    return fake_cluster, created
+
+
+def make_invalid(spec: Any) -> None:
+    spec["runPolicy"]["backoffLimit"] = -1
+
+
 @every_job
 def test_a_job_in_the_queue_has_no_pods(name: str) -> None:
     fake_cluster, _ = played(name)
@@ -142,9 +154,7 @@ def test_the_pods_are_ready_once_they_run(name: str) -> None:
 
 @every_job
 def test_an_evicted_job_returns_its_quota_and_starts_elsewhere(name: str) -> None:
-    fake_cluster, created = played(name)
-    admit(fake_cluster, "a")
-    fake_cluster.start()
+    fake_cluster, created = running(name)
     evict(fake_cluster, created)
     first = fake_cluster.step()
     assert first.deletions
@@ -172,9 +182,7 @@ def test_an_evicted_job_returns_its_quota_and_starts_elsewhere(name: str) -> Non
 @every_job
 def test_an_eviction_that_the_operator_sees_only_with_the_next_admission(name: str) -> None:
     """The operator was not running in between: pods on the nodes of the old flavor must not stay."""
-    fake_cluster, created = played(name)
-    admit(fake_cluster, "a")
-    fake_cluster.start()
+    fake_cluster, created = running(name)
     evict(fake_cluster, created)
     admit(fake_cluster, "b")
     fake_cluster.start()
@@ -186,9 +194,7 @@ def test_an_eviction_that_the_operator_sees_only_with_the_next_admission(name: s
 @every_job
 def test_a_place_elsewhere_and_the_same_place_give_a_job_as_many_retries(name: str) -> None:
     for flavor in ("a", "b"):
-        fake_cluster, created = played(name)
-        admit(fake_cluster, "a")
-        fake_cluster.start()
+        fake_cluster, created = running(name)
         fake_cluster.resource["status"] |= {"retries": {"worker-0": 2}}
         evict(fake_cluster, created)
         fake_cluster.settle()
@@ -200,10 +206,8 @@ def test_a_place_elsewhere_and_the_same_place_give_a_job_as_many_retries(name: s
 @every_job
 def test_a_job_that_an_edit_has_made_invalid_returns_its_quota(name: str) -> None:
     """Its tenant could hold the quota forever, or run what Kueue does not count."""
-    fake_cluster, created = played(name)
-    admit(fake_cluster, "a")
-    fake_cluster.start()
-    fake_cluster.edit(lambda spec: spec["runPolicy"].update(backoffLimit=-1))
+    fake_cluster, created = running(name)
+    fake_cluster.edit(make_invalid)
     fake_cluster.settle()
     assert fake_cluster.pods, "it keeps the pods of its last valid spec"
     evict(fake_cluster, created)
@@ -228,10 +232,8 @@ def test_a_job_that_an_edit_has_made_invalid_returns_its_quota(name: str) -> Non
 
 @every_job
 def test_an_invalid_job_that_is_resumed_fails(name: str) -> None:
-    fake_cluster, created = played(name)
-    admit(fake_cluster, "a")
-    fake_cluster.start()
-    fake_cluster.edit(lambda spec: spec["runPolicy"].update(backoffLimit=-1))
+    fake_cluster, created = running(name)
+    fake_cluster.edit(make_invalid)
     evict(fake_cluster, created)
     fake_cluster.settle()
     admit(fake_cluster, "a")
@@ -275,15 +277,13 @@ def test_a_mended_job_that_stays_failed_keeps_its_time_to_live_and_gets_no_tenso
 
 @pytest.mark.parametrize("is_valid", [True, False])
 def test_a_job_that_is_resumed_before_the_last_deletion_starts_all_replicas_again(is_valid: bool) -> None:
-    fake_cluster, created = played("PyTorchJob")
-    admit(fake_cluster, "a")
-    fake_cluster.start()
+    fake_cluster, created = running("PyTorchJob")
     fake_cluster.exit("worker", 0, 0)
     fake_cluster.settle()
     assert fake_cluster.status["completed"] == {"worker": "0"}
     fake_cluster.resource["status"] |= {"retries": {"worker-1": 2}}
     if not is_valid:
-        fake_cluster.edit(lambda spec: spec["runPolicy"].update(backoffLimit=-1))
+        fake_cluster.edit(make_invalid)
     evict(fake_cluster, created)
     first = fake_cluster.step()
     assert not first.deletions, "were they first, a job that is resumed would have the status and lack the pod"
@@ -314,7 +314,7 @@ def test_a_beginning_that_was_not_recorded_before_an_edit_made_the_job_invalid(n
     assert ("Suspended", "True") in fake_cluster.conditions
     began = min(pod["metadata"]["creationTimestamp"] for pod in fake_cluster.pods.values())
     fake_cluster.advance(60)
-    fake_cluster.edit(lambda spec: spec["runPolicy"].update(backoffLimit=-1))
+    fake_cluster.edit(make_invalid)
     evict(fake_cluster, created)
     fake_cluster.step()
     assert (fake_cluster.status["startTime"], ("Suspended", "False") in fake_cluster.conditions) == (began, True)
