@@ -178,6 +178,7 @@ def test_those_go_too_that_could_not_be_adopted(refused: int) -> None:
     assert [call.method for call in here.server.calls].count("DELETE") == len(PODS), "each once"
 
 
+@pytest.mark.usefixtures("enough_time")
 def test_more_pods_than_one_slice_deletes() -> None:
     here = Here(workers=slices.LARGEST + 5, suspend=True)
     here.settle()

@@ -105,7 +105,7 @@ def test_a_large_job_keeps_to_the_window_when_users_wait_for_others_or_it_is_new
 def test_a_large_job_pauses_between_its_writes_while_users_wait_for_others(
     monkeypatch: pytest.MonkeyPatch, is_contended: bool
 ) -> None:
-    monkeypatch.setattr(budget, "OF_NEW_JOB", budget.Times(60.0, 60.0))
+    monkeypatch.setattr(budget, "OF_NEW_JOB", budget.Times(600.0, 600.0, 600.0))
     pauses: list[float] = []
     monkeypatch.setattr(writer.time, "sleep", pauses.append)
     monkeypatch.setattr(CongestionWindow, "pause", 0.007)
@@ -148,7 +148,7 @@ def test_each_reconcile_writes_a_slice_and_reports_the_progress() -> None:
 def test_a_large_job_beside_others_writes_longer_if_it_continues_and_is_unchanged(
     monkeypatch: pytest.MonkeyPatch, since: Callable[[], ChangesSince | None], created: int
 ) -> None:
-    monkeypatch.setattr(budget, "OF_JOB_WITH_PODS", budget.Times(0.0, 60.0, 60.0))
+    monkeypatch.setattr(budget, "OF_JOB_WITH_PODS", budget.Times(0.0, 600.0, 600.0))
     watched = Watched()
     watched.reconcile()
     before = len(watched.pods())

@@ -82,6 +82,7 @@ def test_a_deletion_that_is_denied_is_tried_again_and_holds_the_quota() -> None:
     assert not [call for call in server.calls if call.method != "GET"], "it rests"
 
 
+@pytest.mark.usefixtures("enough_time")
 def test_a_denial_of_all_of_them_is_tried_again_after_a_while_and_reported_once() -> None:
     server = running(slices.LARGEST + 1)
     denied = failure(403, "Forbidden", "denied")
@@ -93,6 +94,7 @@ def test_a_denial_of_all_of_them_is_tried_again_after_a_while_and_reported_once(
     assert [one["reason"] for one in server.objects["default", "events"].values()].count("FailedDeletePod") == 1
 
 
+@pytest.mark.usefixtures("enough_time")
 def test_more_pods_than_one_slice_deletes() -> None:
     server = running(slices.LARGEST + 1)
     outcome = step(server)
