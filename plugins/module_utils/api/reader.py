@@ -10,6 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info im
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY, MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS, OwnedKind
 from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
@@ -18,7 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
 
 Resource = Mapping[str, Any]
 PAGE = 500
-"""Pods of one response, so that the memory does not grow with the number of replicas."""
+"""Objects of one response, so that the memory does not grow with the number of replicas."""
 
 
 class Reader:
@@ -61,14 +62,21 @@ class Reader:
         return found
 
     def pods(self, owner: Owner) -> Iterator[Resource]:
-        """The pods of the job ``owner`` that the API server has."""
-        path = paths.collection("v1", "Pod", owner.namespace)
+        """The pods of the job ``owner`` that the API server has, and an engine's cache would have."""
+        return self._read("Pod", owner)
+
+    def batch_jobs(self, owner: Owner) -> Iterator[Resource]:
+        """The batch Jobs of the job ``owner``, likewise."""
+        return self._read("Job", owner)
+
+    def _read(self, kind: str, owner: Owner) -> Iterator[Resource]:
+        path = paths.collection(OWNED_KINDS[kind].api_version, kind, owner.namespace)
         read = pages(
             lambda query: self._client.request("GET", path, query=query),
-            {"labelSelector": f"{LABEL_JOB_UID}={owner.uid}"},
+            {"labelSelector": f"{LABEL_MANAGED_BY}={MANAGER},{LABEL_JOB_UID}={owner.uid}"},
             PAGE,
         )
-        return (pod for page in read for pod in page.get("items", ()) if is_owned_by(pod, owner))
+        return (one for page in read for one in page.get("items", ()) if is_owned_by(one, owner))
 
     def pods_of_training_operator(self, owner: Owner, job: str) -> Iterator[Resource]:
         """The pods of the job ``owner``, of the name ``job``, that training-operator has created."""
@@ -76,10 +84,6 @@ class Reader:
         query = {"labelSelector": f"{LABEL_JOB_NAME_V1}={job}"}
         read = pages(lambda asked: self._client.request("GET", path, query=asked), query, PAGE)
         return (pod for page in read for pod in page.get("items", ()) if is_owned_by(pod, owner))
-
-    def has_other_pods(self, owner: Owner, known: Collection[str]) -> bool:
-        """Whether the API server has a pod of the job ``owner`` of which the uid is not ``known``."""
-        return any(pod["metadata"]["uid"] not in known for pod in self.pods(owner))
 
     def has_spec(self, job: Resource) -> bool:
         """Whether the API server has the object ``job`` with the same spec. A list: the operator may not get jobs."""

@@ -16,13 +16,14 @@ from ansible_collections.dljob.operator.plugins.module_utils.api import nodes, r
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget, Users
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
-from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption, any_framework, invalid
+from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption, any_framework, batch_job, invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic import conclude as conclude_
 from ansible_collections.dljob.operator.plugins.module_utils.logic import plan as plan_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.resolve import (
     required_info,
     resolve_accelerators,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import CACHE_REQUEUE
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
@@ -54,9 +55,6 @@ Frameworks = Framework | Mapping[str, Framework]
 
 CONFLICT_REQUEUE = 0.5
 """Seconds until the next reconcile of a job that changed between its read and its status write."""
-
-CACHE_REQUEUE = 1.0
-"""Seconds until the next reconcile of a job of which the cache is behind; the events that it lacks trigger it too."""
 
 ADOPTION_REQUEUE = 1.0
 """Seconds until the next reconcile of a job some of whose objects were adopted; their events trigger it too."""
@@ -200,9 +198,11 @@ def foreign_pods(context: Context, parsed: Parsed, observed: Observed) -> tuple[
 
 
 def is_cache_behind(context: Context, parsed: Parsed, observed: Observed) -> bool:
-    """Whether the API server has pods of the job that the engine's cache lacks."""
-    known = {pod.uid for pod in observed.pods}
-    return context.reader.has_watch and context.reader.has_other_pods(parsed.owner, known)
+    """Whether the API server has pods of the job, or batch Jobs that run some, that the engine's cache lacks."""
+    if not context.reader.has_watch:
+        return False  # the reconcile has just read them
+    known = {batch_job.deletion(pod).uid for pod in observed.pods}
+    return any(one["uid"] not in known for one in _replicas(context, parsed))
 
 
 def still_run(context: Context, parsed: Parsed, uids: Collection[str]) -> bool:
@@ -216,11 +216,19 @@ def still_run(context: Context, parsed: Parsed, uids: Collection[str]) -> bool:
 
 
 def are_kept(context: Context, parsed: Parsed, uids: Collection[str]) -> bool:
-    """Whether the API server has pods of all these uids, and none of them terminates."""
+    """Whether the API server has pods, or batch Jobs, of all these uids, and none of them terminates."""
     if not context.reader.has_watch:
         return True  # the reconcile has just read them
-    metadata = (pod["metadata"] for pod in context.reader.pods(parsed.owner))
-    return {one["uid"] for one in metadata if not one.get("deletionTimestamp")}.issuperset(uids)
+    replicas = _replicas(context, parsed)
+    return {one["uid"] for one in replicas if not one.get("deletionTimestamp")}.issuperset(uids)
+
+
+def _replicas(context: Context, parsed: Parsed) -> Iterator[Mapping[str, Any]]:
+    """The metadata of the pods of the job, and of the batch Jobs that run some, that the API server has."""
+    yield from (pod["metadata"] for pod in context.reader.pods(parsed.owner))
+    if batch_job.KIND in parsed.framework.owns:
+        jobs = context.reader.batch_jobs(parsed.owner)
+        yield from (one["metadata"] for one in jobs if batch_job.runs_replica(one))
 
 
 def may_have_changed(context: Context, parsed: Parsed) -> bool:

@@ -38,6 +38,8 @@ RETRY_REQUEUE = 5.0
 """Seconds until the next try of a write that Kubernetes refused for now: quota, or a name whose object terminates."""
 LONGEST_REQUEUE = 60.0
 """Seconds until the next try of a job whose objects a quota or an admission rule has denied for ten minutes or more."""
+CACHE_REQUEUE = 1.0
+"""Seconds until the next reconcile of a job of which the cache is behind; the events that it lacks trigger it too."""
 PREDECESSOR_REQUEUE = 1.0
 """Seconds until the next try where the garbage collector has yet to remove objects of a deleted job of this name."""
 CREATING = "creating pods: "
@@ -82,7 +84,7 @@ def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datet
         requeue = min(retry, concluded.requeue_after or retry)
         message = "; ".join(result.postponed[:3])
         return dataclasses.replace(concluded, requeue_after=requeue, message=message, continues=False)
-    return concluded
+    return _awaiting_cache(concluded) if _deletes_nothing(resolution.plan, result) else concluded
 
 
 def conclude_invalid(
@@ -98,9 +100,22 @@ def conclude_invalid(
         reason = clip(rbac.explain_denial("; ".join([*denied, *problems])))
         concluded = _with_reason(concluded, status, reason, c.EVENT_NOT_DELETED)
         return dataclasses.replace(concluded, requeue_after=RETRY_REQUEUE, message=reason)
+    if _deletes_nothing(planned, result):
+        return _awaiting_cache(concluded)
     if planned.is_partial or result.is_partial:
         return dataclasses.replace(concluded, requeue_after=IMMEDIATE, continues=True)
     return concluded
+
+
+def _deletes_nothing(plan: Plan, result: ApplyResult) -> bool:
+    """Whether everything that ``plan`` deletes was gone, and it wrote nothing else: the next reconcile with the same
+    cache would plan these deletions again."""
+    return bool(plan.deletions) and not result.changed
+
+
+def _awaiting_cache(concluded: Conclusion) -> Conclusion:
+    wait = max(concluded.requeue_after or 0.0, CACHE_REQUEUE)
+    return dataclasses.replace(concluded, requeue_after=wait, continues=False)
 
 
 def _mark_waiting(concluded: Conclusion, job: DLJob, names: Sequence[str]) -> Conclusion:

@@ -89,7 +89,13 @@ def plan_invalid(
     left = _time_to_live(resource, fields, now) if outcome(fields) else None
     if begun:  # recorded before it is suspended: a job without a beginning would fail once its pods are gone
         left = IMMEDIATE
-    return Plan(status=fields, events=(EventNote("Warning", reason, message),), requeue_after=left)
+    return Plan(
+        status=fields,
+        events=(EventNote("Warning", reason, message),),
+        requeue_after=left,
+        presumes_deleted_pods=outcome(fields) is not None and may_have_pods(resource),
+        presumes_kept=suspension.survivors(old, observed),
+    )
 
 
 def _begun(resource: Mapping[str, Any], observed: Observed, now: datetime) -> dict[str, Any]:
@@ -115,10 +121,11 @@ def _begun(resource: Mapping[str, Any], observed: Observed, now: datetime) -> di
 
 
 def may_have_pods(resource: Mapping[str, Any]) -> bool:
-    """Whether the plan for the job, if it is invalid, depends on its pods: without a status they say when it began; one
-    that is suspended loses them; and of one that was, they say whether it has been resumed."""
+    """Whether the plan for the job, if it is invalid, depends on its pods: they say when it began, if its status does
+    not; one that is suspended loses them; and of one that was, they say whether it has been resumed."""
     status = as_mapping(resource.get("status"))
-    return not status or is_suspended(resource) or was_suspended(status)
+    is_recorded = bool(status.get("startTime")) or outcome(status) is not None
+    return not is_recorded or is_suspended(resource) or was_suspended(status)
 
 
 def is_suspended(resource: Mapping[str, Any]) -> bool:

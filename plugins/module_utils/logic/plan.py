@@ -94,7 +94,7 @@ def _plan(job: DLJob, framework: Framework, observed: Observed, surroundings: Su
     if job.run_policy.suspend:
         return _suspended(job, framework, observed, report)
     active = _active(job, framework, observed, report, surroundings)
-    return dataclasses.replace(active, presumes_kept=suspension.survivors(job, observed))
+    return dataclasses.replace(active, presumes_kept=suspension.survivors(job.status, observed))
 
 
 def _objects_at_rest(job: DLJob, framework: Framework) -> tuple[Mapping[str, Any], ...]:

@@ -176,14 +176,15 @@ class Plan:
     is_partial: bool = False
     """Whether the next reconcile plans further creations or deletions for this same state of the job."""
     presumes_deleted_pods: bool = False
-    """Whether it restarts the whole job because pods are missing. A cache may only not have them yet, so the reconcile
-    asks the API server first."""
+    """Whether it restarts the whole job because pods are missing, or fails an invalid one because none has begun. A
+    cache may only not have them yet, so the reconcile asks the API server first."""
     presumes_running: tuple[str, ...] = ()
     """The uids of pods that it deletes because they run, although the status has recorded the end of their replicas. A
     cache may only not have the end of these pods yet, so the reconcile asks the API server first."""
     presumes_kept: tuple[str, ...] = ()
-    """The uids of pods of a job that is resumed. Its status says that it is suspended, which it does only once all pods
-    are deleted, so a cache may only not have their deletions yet, and the reconcile asks the API server first."""
+    """The uids of pods, and of batch Jobs that run some, of a job that is resumed. Its status says that it is
+    suspended, which it does only once all are deleted, so a cache may only not have their deletions yet, and the
+    reconcile asks the API server first."""
     presumes_current_spec: bool = False
     """Whether it deletes pods because the spec wants others, or none. A cache may only have an older spec, and the pods
     be those of the newer one, so the reconcile asks the API server first."""

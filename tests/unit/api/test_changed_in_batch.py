@@ -8,7 +8,8 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api.batch import PARALLEL_JOBS, reconcile_all
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
-from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import CACHE_REQUEUE, Outcome
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome
+from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import CACHE_REQUEUE
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter, ChangesSince
 from support.builders import MXNET, NOW, mxjob
 from support.recording_api import Api

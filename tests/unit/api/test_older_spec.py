@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
-from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import CACHE_REQUEUE, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import CACHE_REQUEUE
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from support.builders import NOW, PYTORCH, UID, Resource, pods_of, pytorchjob, stamp
 from support.recording_api import Api

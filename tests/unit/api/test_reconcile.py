@@ -15,8 +15,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reader import R
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import slices
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_UID, LABEL_MANAGED_BY
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 from support.builders import MXNET, NOW, UID, MXJob, mxjob, pods_of
 from support.recording_api import Api, context_of
@@ -52,7 +53,8 @@ class PagedApi(ReadingApi):
     def request(self, method: str, path: str, body: Any = None, query: Any = None, content_type: str = "") -> Any:
         if method != "GET":
             return super().request(method, path, body, query, content_type)
-        assert (query["limit"], query["labelSelector"]) == (reader.PAGE, f"{LABEL_JOB_UID}={UID}")
+        both = f"{LABEL_MANAGED_BY}={MANAGER},{LABEL_JOB_UID}={UID}"
+        assert (query["limit"], query["labelSelector"]) == (reader.PAGE, both)
         number = int(query.get("continue", 0))
         self.reads.append(path.rpartition("/")[2])
         following = {"continue": str(number + 1)} if number + 1 < len(self._pages) else {}

@@ -10,15 +10,17 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info im
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import RETRY_REQUEUE
+from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import CACHE_REQUEUE, RETRY_REQUEUE
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import slices
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     ANNOTATION_LIFETIME,
     LABEL_JOB_UID,
+    LABEL_MANAGED_BY,
+    LABEL_REPLICA_TYPE,
     LIFETIME_ACTIVE,
 )
-from support.builders import MPI, MXNET, NOW, UID, mpijob, mxjob
+from support.builders import MPI, MXNET, NOW, UID, mpijob, mxjob, stamp
 from support.fake_api_server import FakeApiServer, FakeRestClient, Fault, failure
 
 JOBS, PODS = ("default", "mxjobs"), ("default", "pods")
@@ -161,3 +163,107 @@ def test_pods_of_training_operator_go_too() -> None:
     step(server)
     assert (active(server), deletions(server)) == (0, 3)
     assert all(pod["metadata"].get("deletionTimestamp") for pod in server.objects[PODS].values())
+
+
+def stale(server: FakeApiServer, pods: list[Any], plural: str = "mxjobs", framework: Any = MXNET) -> Outcome:
+    """A reconcile with a cache of these pods."""
+    client = FakeRestClient(server)
+    reader = Reader(client, {UID: {"Pod": copy.deepcopy(pods), "Service": []}})
+    server.calls.clear()
+    (job,) = server.objects["default", plural].values()
+    return reconcile(Context(client, reader, clock=lambda: NOW), job, framework)
+
+
+def test_pods_that_are_gone_begin_no_job_that_is_resumed_with_its_errors() -> None:
+    """It would hold the quota of its queue without a pod: its status says that it runs, and it is not requeued."""
+    server = running(1)
+    pods = copy.deepcopy([*server.objects[PODS].values()])
+    for _ in range(3):
+        step(server)
+    server.objects[PODS].clear()
+    server.objects[JOBS][NAME]["spec"]["runPolicy"]["suspend"] = False
+    outcome = stale(server, pods)
+    assert (outcome.requeue_after, outcome.status) == (CACHE_REQUEUE, None)
+    assert {call.method for call in server.calls} == {"GET"}
+    step(server)
+    assert server.objects[JOBS][NAME]["status"]["state"] == "Failed"
+
+
+SUSPENDED = {"conditions": [{"type": "Suspended", "status": "True"}]}
+
+
+@pytest.mark.parametrize(
+    "status",
+    [{}, {"reason": "Pod/a: denied"}, SUSPENDED, {**SUSPENDED, "startTime": stamp(-60)}],
+    ids=["none", "without a beginning", "admitted", "admitted again"],
+)
+def test_a_job_does_not_fail_whose_pods_the_cache_lacks(status: dict[str, Any]) -> None:
+    """No later plan would delete them."""
+    server = running(1)
+    server.objects[JOBS][NAME] |= {"status": status}
+    server.objects[JOBS][NAME]["spec"]["runPolicy"]["suspend"] = False
+    outcome = stale(server, [])
+    assert (outcome.requeue_after, outcome.status) == (CACHE_REQUEUE, None)
+    step(server)
+    assert server.objects[JOBS][NAME]["status"]["startTime"]
+    assert server.objects[PODS]
+
+
+def test_nor_does_one_whose_launchers_job_the_cache_lacks() -> None:
+    server = FakeApiServer(lambda: NOW)
+    server.add(("default", "mpijobs"), mpijob(None))
+    step(server, "mpijobs", MPI)
+    (job,) = server.objects["default", "mpijobs"].values()
+    assert server.objects["default", "jobs"]
+    assert not server.objects.get(PODS)
+    job["spec"]["runPolicy"], job["status"] = {"backoffLimit": -1}, {}
+    outcome = stale(server, [], "mpijobs", MPI)
+    assert (outcome.requeue_after, outcome.status) == (CACHE_REQUEUE, None)
+    server.objects["default", "jobs"].clear()
+    assert stale(server, [], "mpijobs", MPI).status
+
+
+def test_a_launchers_job_that_the_cache_has_is_not_awaited_nor_one_that_runs_no_replica() -> None:
+    server = FakeApiServer(lambda: NOW)
+    server.add(("default", "mpijobs"), mpijob(None))
+    step(server, "mpijobs", MPI)
+    (job,) = server.objects["default", "mpijobs"].values()
+    job["spec"]["runPolicy"], job["status"] = {"backoffLimit": -1}, copy.deepcopy(SUSPENDED)
+    (launcher,) = server.objects["default", "jobs"].values()
+    launcher["metadata"]["deletionTimestamp"] = stamp()
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "pi-launcher", "controller": True}
+    metadata = {"name": "pi-launcher-a", "namespace": "default", "labels": launcher["metadata"]["labels"]}
+    owners = [{**owner, "uid": launcher["metadata"]["uid"]}]
+    server.add(PODS, {"kind": "Pod", "metadata": {**metadata, "ownerReferences": owners}, "spec": {}, "status": {}})
+    other = copy.deepcopy(launcher)
+    other["metadata"] |= {"name": "other", "uid": "other"}
+    del other["metadata"]["labels"][LABEL_REPLICA_TYPE]
+    server.add(("default", "jobs"), other)
+    outcome = step(server, "mpijobs", MPI)
+    assert outcome.status
+    assert outcome.status["state"] == "Failed"
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_a_pod_that_no_cache_has_is_not_awaited(owned: bool) -> None:
+    """Somebody has taken the label by which the engine watches it, or made a pod with the job's own label."""
+    server = running(1)
+    server.objects[JOBS][NAME] |= {"status": {}}
+    for pod in server.objects[PODS].values():
+        if owned:
+            del pod["metadata"]["labels"][LABEL_MANAGED_BY]
+        else:
+            del pod["metadata"]["ownerReferences"]
+    outcome = stale(server, [])
+    assert outcome.status
+    assert outcome.status["state"] == "Failed"
+
+
+@pytest.mark.parametrize("backoff_limit", [-1, 1], ids=["invalid", "valid"])
+def test_deletions_that_the_cache_lacks_are_not_requested_without_a_pause(backoff_limit: int) -> None:
+    server = running(1)
+    pods = [*server.objects[PODS].values()]
+    server.objects[PODS].clear()
+    server.objects[JOBS][NAME]["spec"]["runPolicy"]["backoffLimit"] = backoff_limit
+    assert stale(server, pods).requeue_after == CACHE_REQUEUE
+    assert deletions(server) == len(pods)

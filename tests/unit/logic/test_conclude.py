@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import (
+    CACHE_REQUEUE,
     PREDECESSOR,
     PREDECESSOR_REQUEUE,
     RETRY_REQUEUE,
     conclude,
+    conclude_invalid,
     defer,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
@@ -20,7 +22,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result
     Conclusion,
     Resolution,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Plan
 from support.builders import MXNET, NOW, mxjob, stamp
 
 JOB = parse_job(mxjob("digits").v1().workers(1).resource(), MXNET)
@@ -85,6 +87,29 @@ def test_the_reason(result: dict[str, list[str]], reason: str | None) -> None:
 )
 def test_the_next_reconcile(result: dict[str, list[str]], planned: float | None, expected: float | None) -> None:
     assert concluded(ApplyResult(**result), planned).requeue_after == expected
+
+
+@pytest.mark.parametrize(
+    ("result", "planned", "is_partial", "expected"),
+    [
+        ({}, 0.0, False, (CACHE_REQUEUE, False)),
+        ({}, 60.0, False, (60.0, False)),
+        ({}, 0.0, True, (CACHE_REQUEUE, False)),
+        ({"deleted": ["Pod/a"]}, 0.0, False, (0.0, False)),
+        ({"deleted": ["Pod/a"]}, 0.0, True, (0.0, True)),
+        ({"postponed": ["Pod/a: denied"]}, 0.0, False, (RETRY_REQUEUE, False)),
+    ],
+)
+@pytest.mark.parametrize("is_valid", [True, False])
+def test_pods_that_were_gone_are_not_deleted_again_before_the_cache_shows_it(
+    result: dict[str, Any], planned: float, is_partial: bool, expected: tuple[float, bool], is_valid: bool
+) -> None:
+    plan = Plan(deletions=(Deletion("Pod", "a", "1"),), requeue_after=planned, is_partial=is_partial)
+    if is_valid:
+        made = conclude(JOB, Resolution(plan), ApplyResult(**result), NOW)
+    else:
+        made = conclude_invalid({}, ["x is wrong"], plan, ApplyResult(**result))
+    assert (made.requeue_after, made.continues) == expected
 
 
 @pytest.mark.parametrize(

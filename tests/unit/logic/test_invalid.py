@@ -174,6 +174,25 @@ def test_a_recorded_start_stays_whatever_the_first_pod_is() -> None:
     assert (done.status["phase"], done.status["startTime"]) == ("Running", stamp(-90))
 
 
+@pytest.mark.parametrize(
+    ("status", "depends"),
+    [
+        ({}, True),
+        ({"reason": "Pod/a: denied", "conditions": []}, True),
+        ({"startTime": stamp()}, False),
+        ({"state": "Failed", "conditions": [{"type": "Failed", "status": "True"}]}, False),
+    ],
+    ids=["none", "without a beginning", "begun", "failed"],
+)
+def test_the_pods_say_whether_a_job_has_begun_of_which_no_status_says_it(status: dict[str, Any], depends: bool) -> None:
+    """The status of the reconcile that created them is lost, and a cache may lack them: no later plan finds them."""
+    resource = mxjob().v1().status(**status).resource()
+    assert may_have_pods(resource) is depends
+    failed = plan_invalid(resource, MXNET, ["x is wrong"], NOW)
+    assert failed.presumes_deleted_pods is depends
+    assert not plan_invalid(resource, MXNET, ["x is wrong"], NOW, begun(-60)).presumes_deleted_pods
+
+
 def with_ttl(ttl: object) -> FakeCluster:
     resource = mxjob().option(runPolicy={"ttlSecondsAfterFinished": ttl}).resource()
     resource["spec"]["jobMode"] = "nonsense"

@@ -40,11 +40,12 @@ def test_pods_that_a_suspended_status_contradicts(condition: str | None, count: 
     conditions = [{"type": "Suspended", "status": condition}] if condition else []
     job = mxjob().v1().workers(2).status(conditions=conditions).job()
     kept, ending = pod_of(job, "worker", 0).running(), pod_of(job, "worker", 1).deleting()
-    found = survivors(job, observed(job, [kept, ending]))
+    found = survivors(job.status, observed(job, [kept, ending]))
     assert found == (kept.view().uid,) * count
 
 
-def test_nothing_is_presumed_of_a_pod_of_a_batch_job() -> None:
+def test_of_a_pod_of_a_batch_job_it_is_the_job() -> None:
+    """The suspension deletes the batch Job, and by it the pod."""
     job = mxjob().v1().workers(1).status(conditions=[{"type": "Suspended", "status": "True"}]).job()
     pod = dataclasses.replace(pod_of(job, "worker").running().view(), batch_job=BatchJobRef("a", "b"))
-    assert survivors(job, Observed(pods=(pod,))) == ()
+    assert survivors(job.status, Observed(pods=(pod,))) == ("b",)

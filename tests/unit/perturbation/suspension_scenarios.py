@@ -36,6 +36,13 @@ def suspensions() -> list[Scenario]:
             ],
         ),
         Scenario(
+            "queue-invalid-resumed",
+            PYTORCH,
+            pytorchjob(master=1, worker=1, runPolicy=SUSPENDED),
+            exits(master=0, worker=0),
+            [*_made_invalid(2)[:3], Action(is_suspended, suspend(False))],
+        ),
+        Scenario(
             "queue-completed",
             PYTORCH,
             pytorchjob(master=1, worker=2),

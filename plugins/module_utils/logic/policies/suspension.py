@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import CONDITION_SUSPENDED
-from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
 
 PROGRESS = ("completed", "retries", "ignoredRetries", "specHash")
@@ -30,12 +30,13 @@ def without_completed(status: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: value for name, value in status.items() if name != "completed"}
 
 
-def survivors(job: DLJob, observed: Observed) -> tuple[str, ...]:
-    """The uids of the pods of a resumed ``job`` that have not been deleted, although its status says so.
+def survivors(status: Mapping[str, Any], observed: Observed) -> tuple[str, ...]:
+    """The uids of the pods, or of the batch Jobs that run them, of a resumed job with this ``status`` that have not
+    been deleted, although it says so.
 
     They are newer than the status, of a resume whose status write has failed, or the cache is older: then an exit of
-    one would count for the job that begins anew. Of the pods of batch Jobs nothing is presumed: their Jobs decide.
+    one would count for the job that begins anew.
     """
-    if not conditions.is_condition_true(conditions.read_conditions(job.status), CONDITION_SUSPENDED):
+    if not conditions.is_condition_true(conditions.read_conditions(status), CONDITION_SUSPENDED):
         return ()
-    return tuple(pod.uid for pod in observed.pods if not pod.deleting and pod.batch_job is None)
+    return tuple(batch_job.deletion(pod).uid for pod in observed.pods if not pod.deleting)
