@@ -92,13 +92,15 @@ def conclude_invalid(
 ) -> Conclusion:
     """What follows from applying ``planned`` for a job with this ``status`` and ``problems``, which cannot be parsed.
 
-    Only one that is suspended has writes, the deletions of its pods: they are repeated until all are accepted.
+    Only one that is suspended or has failed has writes, the deletions of its pods: they are repeated until all are
+    accepted. The reason of a failure stays.
     """
     concluded = Conclusion(planned.status, planned.events, planned.requeue_after, "; ".join(problems))
     if result.postponed:
         denied = refusal.distinct(result.postponed)[:3]
         reason = clip(rbac.explain_denial("; ".join([*denied, *problems])))
-        concluded = _with_reason(concluded, status, reason, c.EVENT_NOT_DELETED)
+        if outcome(status) is None:
+            concluded = _with_reason(concluded, status, reason, c.EVENT_NOT_DELETED)
         return dataclasses.replace(concluded, requeue_after=RETRY_REQUEUE, message=reason)
     if _deletes_nothing(planned, result):
         return _awaiting_cache(concluded)

@@ -27,7 +27,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Observed, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, EventNote, Observed, Plan
 
 _NOTHING = Observed()
 
@@ -41,7 +41,9 @@ def plan_invalid(
 ) -> Plan:
     """Report the errors once per edit. A running job keeps the pods of its last valid spec; a new job is Failed.
 
-    Suspended, also by Kueue, it loses them like a valid job, and it is Failed if it is resumed with these errors.
+    Suspended, also by Kueue, it loses them like a valid job, and it is Failed if it is resumed with these errors. One
+    that failed before it began has none: those that an operator with an older spec in its cache has created are
+    deleted.
     ``observed`` is read for :func:`may_have_pods` only. A job that another controller runs is left alone.
     """
     if managers.names_another(resource, framework):
@@ -50,9 +52,16 @@ def plan_invalid(
     generation = metadata.get("generation")
     generation = generation if isinstance(generation, int) else 0
     is_queued = managers.is_queued(metadata)
+    never_began = _has_failed_before_it_began(old)
+    pods = adoption.all_deletions(observed) if never_began else ()
+    surplus = _active_objects(observed) if never_began else ()
     if is_finished(old, generation, is_queued=is_queued):
         left = _time_to_live(resource, old, now)  # an edit of a finished job has no other effect
-        return Plan(delete_job=True) if left is not None and left <= 0 else Plan(requeue_after=left)
+        if left is not None and left <= 0:
+            return Plan(delete_job=True)
+        deletions = (*pods, *surplus)
+        wait = IMMEDIATE if pods else left
+        return Plan(deletions=deletions, requeue_after=wait, presumes_current_spec=bool(deletions))
     message = clip("; ".join(problems))
     reason = f"{resource.get('kind')}FailedValidation"
     fields: dict[str, Any] = {
@@ -87,8 +96,8 @@ def plan_invalid(
     if fields == old:
         return Plan()  # a job that runs on: it has not ended
     left = _time_to_live(resource, fields, now) if outcome(fields) else None
-    if begun:  # recorded before it is suspended: a job without a beginning would fail once its pods are gone
-        left = IMMEDIATE
+    if begun or pods or surplus:
+        left = IMMEDIATE  # recorded before they are deleted: a job without a beginning would fail once they are gone
     return Plan(
         status=fields,
         events=(EventNote("Warning", reason, message),),
@@ -122,10 +131,20 @@ def _begun(resource: Mapping[str, Any], observed: Observed, now: datetime) -> di
 
 def may_have_pods(resource: Mapping[str, Any]) -> bool:
     """Whether the plan for the job, if it is invalid, depends on its pods: they say when it began, if its status does
-    not; one that is suspended loses them; and of one that was, they say whether it has been resumed."""
+    not; one that is suspended loses them, and one that has failed; and of one that was suspended, they say whether it
+    has been resumed."""
     status = as_mapping(resource.get("status"))
     is_recorded = bool(status.get("startTime")) or outcome(status) is not None
-    return not is_recorded or is_suspended(resource) or was_suspended(status)
+    return not is_recorded or is_suspended(resource) or was_suspended(status) or _has_failed_before_it_began(status)
+
+
+def _has_failed_before_it_began(status: Mapping[str, Any]) -> bool:
+    """Whether the job was invalid from its beginning, or since it was suspended: then no pod of it is to be kept.
+
+    Of one that ran, that Kubernetes refused a pod, and that an edit then made invalid, cleanPodPolicy has decided.
+    """
+    is_invalid = as_mapping(status.get("failure")).get("reason") == c.REASON_INVALID
+    return is_invalid and outcome(status) == c.STATE_FAILED and (not status.get("startTime") or was_suspended(status))
 
 
 def is_suspended(resource: Mapping[str, Any]) -> bool:
@@ -168,14 +187,19 @@ def _suspended(
     if fields["conditions"] != before:
         events.append(EventNote("Normal", suspended.reason, message))
     return Plan(
-        deletions=tuple(
-            owned_objects.deletion(key, found)
-            for key, found in observed.owned_objects.items()
-            if found.lifetime == c.LIFETIME_ACTIVE
-        ),
+        deletions=_active_objects(observed),
         status=None if fields == old else fields,
         events=tuple(events),
         presumes_known_pods=fields != old,
+    )
+
+
+def _active_objects(observed: Observed) -> tuple[Deletion, ...]:
+    """The deletions of what a job without pods does not need."""
+    return tuple(
+        owned_objects.deletion(key, found)
+        for key, found in observed.owned_objects.items()
+        if found.lifetime == c.LIFETIME_ACTIVE
     )
 
 

@@ -259,6 +259,29 @@ def test_a_pod_that_no_cache_has_is_not_awaited(owned: bool) -> None:
     assert outcome.status["state"] == "Failed"
 
 
+@pytest.mark.parametrize("is_denied", [False, True])
+def test_pods_of_an_older_spec_do_not_outlive_the_failure(is_denied: bool) -> None:
+    """An operator that has restarted has the valid spec of before in its cache, and creates them."""
+    server = running(1)
+    made = copy.deepcopy(server.objects[PODS])
+    for _ in range(3):
+        step(server)
+    server.objects[PODS].clear()
+    server.objects[JOBS][NAME]["spec"]["runPolicy"]["suspend"] = False
+    step(server)
+    failed = copy.deepcopy(server.objects[JOBS][NAME]["status"])
+    assert failed["state"] == "Failed"
+    server.objects[PODS].update(made)
+    if is_denied:
+        denied = failure(403, "Forbidden", "denied")
+        server.faults.append(Fault(denied, lambda call: (call.method, call.plural) == ("DELETE", "pods"), times=1))
+        assert step(server).requeue_after == RETRY_REQUEUE
+    server.calls.clear()
+    step(server)
+    assert deletions(server) == 2 - is_denied
+    assert server.objects[JOBS][NAME]["status"] == failed
+
+
 @pytest.mark.parametrize("backoff_limit", [-1, 1], ids=["invalid", "valid"])
 def test_deletions_that_the_cache_lacks_are_not_requested_without_a_pause(backoff_limit: int) -> None:
     server = running(1)

@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.invalid import may_have_pods, plan_invalid
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Observed, Plan
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
+    EventNote,
+    Observed,
+    OwnedObject,
+    Plan,
+)
 from support.builders import MXNET, NOW, UID, mxjob, observed, pod_of, stamp
 from support.fake_cluster import FakeCluster
 
@@ -174,15 +179,63 @@ def test_a_recorded_start_stays_whatever_the_first_pod_is() -> None:
     assert (done.status["phase"], done.status["startTime"]) == ("Running", stamp(-90))
 
 
+FAILED: dict[str, Any] = {
+    "failure": {"reason": "FailedValidation"},
+    "conditions": [{"type": "Failed", "status": "True"}],
+}
+
+
+RESUMED = [*FAILED["conditions"], {"type": "Suspended", "status": "True"}]
+
+
+@pytest.mark.parametrize(
+    ("held", "count"),
+    [
+        ({}, 1),
+        ({"startTime": stamp(), "conditions": RESUMED}, 1),
+        ({"startTime": stamp()}, 0),
+        ({"failure": {"reason": "RefusedByKubernetes"}}, 0),
+        ({"conditions": [{"type": "Succeeded", "status": "True"}]}, 0),
+    ],
+    ids=["invalid", "resumed", "it ran", "refused", "succeeded"],
+)
+def test_a_job_that_has_failed_before_it_began_has_no_pods(held: dict[str, Any], count: int) -> None:
+    """An operator with an older spec in its cache may have created them, or one whose status write failed."""
+    status = {**FAILED, **held, "observedGeneration": 1}
+    resource = mxjob().v1().status(**status).resource()
+    job = mxjob().workers(1).job()
+    active = observed(job, [pod_of(job, "worker")])
+    found = plan_invalid(resource, MXNET, ["x is wrong"], NOW, active)
+    assert (len(found.deletions), found.presumes_current_spec) == (count, bool(count))
+    assert (found.status, found.requeue_after) == (None, 0 if count else None)
+    assert plan_invalid(resource, MXNET, ["x"], NOW, observed(job, [pod_of(job, "worker").deleting()])) == Plan()
+    resource["metadata"]["generation"] = 2
+    edited = plan_invalid(resource, MXNET, ["y is wrong"], NOW, active)
+    if count:
+        assert (edited.deletions, edited.requeue_after) == ((), 0), "after the status"
+        assert edited.status
+
+
+@pytest.mark.parametrize(("lifetime", "count"), [("active", 1), ("job", 0)])
+def test_nor_an_object_that_only_active_jobs_have(lifetime: str, count: int) -> None:
+    resource = mxjob().v1().status(**FAILED, observedGeneration=1).resource()
+    owned = Observed(owned_objects={("HorizontalPodAutoscaler", "digits"): OwnedObject("a", "b", lifetime)})
+    found = plan_invalid(resource, MXNET, ["x is wrong"], NOW, owned)
+    assert (len(found.deletions), found.requeue_after) == (count, None)
+    resource["metadata"]["generation"] = 2
+    assert plan_invalid(resource, MXNET, ["y is wrong"], NOW, owned).requeue_after == (0 if count else None)
+
+
 @pytest.mark.parametrize(
     ("status", "depends"),
     [
         ({}, True),
         ({"reason": "Pod/a: denied", "conditions": []}, True),
         ({"startTime": stamp()}, False),
-        ({"state": "Failed", "conditions": [{"type": "Failed", "status": "True"}]}, False),
+        ({"failure": {"reason": "DeadlineExceeded"}, "conditions": [{"type": "Failed", "status": "True"}]}, False),
+        ({**FAILED, "observedGeneration": 0}, True),
     ],
-    ids=["none", "without a beginning", "begun", "failed"],
+    ids=["none", "without a beginning", "begun", "failed", "failed as invalid"],
 )
 def test_the_pods_say_whether_a_job_has_begun_of_which_no_status_says_it(status: dict[str, Any], depends: bool) -> None:
     """The status of the reconcile that created them is lost, and a cache may lack them: no later plan finds them."""
@@ -190,7 +243,6 @@ def test_the_pods_say_whether_a_job_has_begun_of_which_no_status_says_it(status:
     assert may_have_pods(resource) is depends
     failed = plan_invalid(resource, MXNET, ["x is wrong"], NOW)
     assert failed.presumes_deleted_pods is depends
-    assert not plan_invalid(resource, MXNET, ["x is wrong"], NOW, begun(-60)).presumes_deleted_pods
 
 
 def with_ttl(ttl: object) -> FakeCluster:
