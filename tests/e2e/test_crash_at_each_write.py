@@ -62,6 +62,8 @@ SAMPLE = 9
 """Of so many positions one is tried here; each takes some seconds. The test marked `full` tries all."""
 WITHIN = 90.0
 """Seconds until a job has its end, with a start of the operator in between on a loaded machine."""
+SETTLES = 3.0
+"""Seconds without a change after which an undisturbed job counts as settled."""
 VARYING = re.compile(r"\d{4}-\d\d-\d\dT[\d:]+Z")
 REPORTS = ("Created", "Running", "Restarting")
 """Conditions of what lasted for some time: an operator that did not see it does not report it."""
@@ -128,9 +130,9 @@ class World:
         return self.recorder.read(lambda history: [str(pod) for pod in history.pods_of(uid)])  # type: ignore[no-any-return]
 
     def settled(self, path: str, reached: Callable[[Mapping[str, Any]], bool]) -> dict[str, Any]:
-        """What is seen of an undisturbed job once it has ``reached`` a point and nothing changes for a second."""
+        """What is seen of an undisturbed job once it has ``reached`` a point and nothing changes for a while."""
         deadline, last, since = time.monotonic() + WITHIN, self.seen(path), time.monotonic()
-        while not reached(last) or time.monotonic() < since + 1:
+        while not reached(last) or time.monotonic() < since + SETTLES:
             assert time.monotonic() < deadline, last
             time.sleep(0.1)
             if (now := self.seen(path)) != last:

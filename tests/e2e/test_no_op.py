@@ -48,9 +48,9 @@ def test_a_reconcile_with_nothing_to_do_neither_reads_nor_writes(
 
 
 def _until_still(client: Client, runs: Callable[[], int]) -> None:
-    """Until neither a run nor a request has been seen for two seconds: all that the job's start entailed is done."""
+    """Until neither a run nor a request has been seen for five seconds: all that the job's start entailed is done."""
     seen, since = None, time.monotonic()
-    while time.monotonic() - since < 2.0:
+    while time.monotonic() - since < 5.0:
         now = (runs(), account.requests(client))
         if now != seen:
             seen, since = now, time.monotonic()

@@ -88,7 +88,7 @@ def test_it_lists_then_follows_what_carries_our_label(
     informer = _pods(kube, jobs.namespace, log)
     started.append(informer)
     informer.start()
-    assert informer.synced.wait(10)
+    assert informer.synced.wait(120)
     assert log.words == ["new first"]
     jobs.create_pod("second", owner)
     until(lambda: "new second" in log.words, "the new pod is seen")
@@ -113,7 +113,7 @@ def test_more_objects_than_a_page_are_listed(
     informer = Informer(kube, source, log)
     started.append(informer)
     informer.start()
-    assert informer.synced.wait(10)
+    assert informer.synced.wait(120)
     assert sorted(log.words) == [f"new job-{number}" for number in range(5)]
 
 
@@ -132,7 +132,7 @@ def test_a_job_that_is_nested_too_deeply_hides_no_other(
     informer = Informer(kube, source, log)
     started.append(informer)
     informer.start()
-    assert informer.synced.wait(10)
+    assert informer.synced.wait(120)
     assert log.words == ["new plain"]
     assert "object ignored: its fields are nested too deeply" in caplog.text
     jobs.create_nested("deeper", levels=1500)
@@ -149,7 +149,7 @@ def test_after_a_cut_it_goes_on_where_it_was(
     informer = Informer(api, Source("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
     started.append(informer)
     informer.start()
-    assert informer.synced.wait(10)
+    assert informer.synced.wait(120)
     jobs.create("between")
     until(lambda: "new between" in log.words, "the watch is open")
     wire.cut()
@@ -173,7 +173,7 @@ def test_a_server_that_is_away_is_complained_of_once_and_found_again(
     informer = Informer(api, Source("jobs", lambda: echojobs, transforms.custom, jobs.namespace), log)
     started.append(informer)
     informer.start()
-    assert informer.synced.wait(10)
+    assert informer.synced.wait(120)
     failures: list[str] = []
     failed = informer._failed
     monkeypatch.setattr(informer, "_failed", lambda error, **given: (failures.append(error), failed(error, **given)))
@@ -241,7 +241,7 @@ def test_a_kind_that_is_not_installed_is_named_and_found_once_it_is(
     informer = Informer(kube, source, log)
     started.append(informer)
     informer.start()
-    assert informer.has_synced.wait(10)
+    assert informer.has_synced.wait(120)
     assert informer.missing_now
     assert not informer.synced.is_set()
     assert "install it: LateJob" in caplog.text

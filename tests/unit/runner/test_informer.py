@@ -140,8 +140,8 @@ def test_what_was_listed_and_what_the_watch_brings_share_their_strings() -> None
 
 def test_a_watch_that_was_long_enough_resets_the_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pauses once grew to 30 s over the life of the process, so that every interruption cost that much."""
-    monkeypatch.setattr(module, "_QUIET_SECONDS", 0.1)
-    monkeypatch.setattr(module, "_SHORTEST_WATCH", 0.05)
+    monkeypatch.setattr(module, "_QUIET_SECONDS", 1.0)
+    monkeypatch.setattr(module, "_SHORTEST_WATCH", 0.5)
     with scripted(api(empty, silent)) as server:
         made = Watching(connect(server.url))
         made.informer._pause = 30.0
@@ -158,8 +158,8 @@ def test_watches_that_open_and_deliver_nothing_lead_to_a_new_list(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each watch takes three quarters of the tolerated silence, by a clock that the API server sets."""
-    monkeypatch.setattr(module, "_QUIET_SECONDS", 0.1)
-    monkeypatch.setattr(module, "_SHORTEST_WATCH", 0.05)
+    monkeypatch.setattr(module, "_QUIET_SECONDS", 1.0)
+    monkeypatch.setattr(module, "_SHORTEST_WATCH", 0.5)
     now = itertools.count(step=LIST_AGAIN_AFTER * 0.75)
     opened = [next(now)]
 
@@ -175,12 +175,14 @@ def test_watches_that_open_and_deliver_nothing_lead_to_a_new_list(
     assert logged(caplog, "watch received nothing; listing again")[0]["silent_seconds"] == LIST_AGAIN_AFTER * 1.5
 
 
-def test_a_watch_that_is_stuck_is_reported_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch_health, "STALE_AFTER", 1.0)
-    with watching(api(empty, silent)) as (made, _):
+def test_a_watch_that_is_stuck_is_reported_and_not_before() -> None:
+    times = [0.0]
+    with watching(api(empty, silent), lambda: times[-1]) as (made, requests):
         assert made.informer.synced.wait(10)
+        until(lambda: any(exchange.watches for exchange in requests))
+        times.append(watch_health.STALE_AFTER - 1)
         assert (made.informer.problem(), made.informer.not_ready()) == ("", "")
-        until(lambda: made.informer.problem())
+        times.append(watch_health.STALE_AFTER + 1)
         assert "the watch of pods is open but has received nothing" in made.informer.problem()
 
 

@@ -32,7 +32,7 @@ from dljob_operator.engine.kube import KubeApi, NotLeading
 from dljob_operator.engine.leader import LeaderElector, LeaseName, LeaseTimings
 from dljob_operator.runner import RunOutcome, RunRequest, RunResult
 
-SHORT = LeaseTimings(duration=2.0, deadline=1.0, period=0.1)
+SHORT = LeaseTimings(duration=8.0, deadline=2.0, period=0.1)
 STEADY = LeaseTimings(duration=4.5, deadline=3.0, period=0.1)
 """For leaders that must not lose the Lease on a machine that is busy."""
 PATIENT = LeaseTimings(duration=60, deadline=40, period=0.1)
@@ -449,20 +449,20 @@ def _hangs_for(holder: str, server: LeaseServer) -> Fault:
 
 def test_a_standby_counts_from_the_response_and_not_from_its_request(server: LeaseServer, suspended: Jump) -> None:
     """The holder may have renewed the Lease until the server read it for a slow request."""
-    candidate = Candidate(server, "standby", LeaseTimings(duration=1, deadline=0.8, period=0.1))
-    server.write(held_by("other"))
+    candidate = Candidate(server, "standby", LeaseTimings(duration=10, deadline=8, period=0.1))
+    server.write(held_by("other", leaseDurationSeconds=10))
 
     def slow(exchange: Exchange) -> None:
-        suspended.by += 0.7
+        suspended.by += 7
         exchange.answer(*server.result(exchange))
 
     server.fault = slow
     candidate.elector._try_acquire()
     server.fault = None
-    suspended.by += 0.5  # 1.2 s after the first request, and 0.5 s after its response
+    suspended.by += 5  # 12 s after the first request, and 5 s after its response
     candidate.elector._try_acquire()
     assert server.holder == "other"
-    suspended.by += 0.6
+    suspended.by += 6
     candidate.elector._try_acquire()
     assert server.holder == "standby"
 

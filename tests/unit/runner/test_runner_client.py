@@ -297,20 +297,32 @@ def test_a_batchable_role_is_preloaded_with_an_empty_batch(run: Run, tmp_path: P
     assert note.read_text() == "run\n"
 
 
-def test_a_run_that_times_out_is_killed_with_its_descendants(run: Run, tmp_path: Path) -> None:
-    started = time.monotonic()
-    result = run("waits", timeout=2.0, pid_file=str(tmp_path / "pids"))
-    assert result.ending is RunOutcome.TIMED_OUT
-    assert "2 s" in result.message
-    assert time.monotonic() - started < 15
-    _assert_all_end([int(pid) for pid in (tmp_path / "pids").read_text().split()])
+_TIMEOUTS = (2, 8, 32)
+"""Seconds of the tries until a run has reached its task: on a busy machine Ansible takes that long."""
+
+
+def test_a_run_that_times_out_is_killed_with_its_descendants(runner: RunnerClient, run: Run, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    for timeout in _TIMEOUTS:
+        started = time.monotonic()
+        result = run("waits", timeout=timeout, pid_file=str(pids))
+        assert result.ending is RunOutcome.TIMED_OUT
+        assert f" {timeout} s" in result.message
+        assert time.monotonic() - started < timeout + 13
+        assert runner.running == 0, "another run may begin"
+        if pids.exists():
+            break
+    _assert_all_end([int(pid) for pid in pids.read_text().split()])
 
 
 def test_a_run_that_prints_without_end_does_not_block_others(runner: RunnerClient) -> None:
-    flood = runner.submit(RunRequest("prints", {}, timeout=3))
-    assert runner.run(RunRequest("echo", {"word": "meanwhile"}, timeout=60)).ok
-    result = flood.result(30)
-    assert result.ending is RunOutcome.TIMED_OUT
+    for timeout in _TIMEOUTS:
+        flood = runner.submit(RunRequest("prints", {}, timeout=timeout))
+        assert runner.run(RunRequest("echo", {"word": "meanwhile"}, timeout=60)).ok
+        result = flood.result(timeout + 30)
+        assert result.ending is RunOutcome.TIMED_OUT
+        if len(result.output) > 1000:
+            break
     assert 1000 < len(result.output) <= 16 * 1024
 
 
@@ -324,18 +336,15 @@ def test_a_child_that_is_killed_ends_its_own_run_only_and_its_workers(run: Run, 
 
 def test_no_more_than_the_concurrency_run_at_a_time(runner: RunnerClient, tmp_path: Path) -> None:
     files = [tmp_path / f"run-{number}" for number in range(3)]
-    futures = [
-        runner.submit(RunRequest("waits", {"pid_file": str(file)}, timeout=60 if number else 4))
-        for number, file in enumerate(files)
-    ]
+    futures = [runner.submit(RunRequest("waits", {"pid_file": str(file)}, timeout=120)) for file in files]
     pids = [[int(pid) for pid in _wait_for(file).split()] for file in files[:2]]
     assert runner.running == 2
     assert not files[2].exists()
-    assert futures[0].result(30).ending is RunOutcome.TIMED_OUT
+    os.kill(pids[0][0], signal.SIGKILL)
     pids.append([int(pid) for pid in _wait_for(files[2]).split()])
     for child, _, _ in pids[1:]:
         os.kill(child, signal.SIGKILL)
-    assert [future.result(30).ending for future in futures[1:]] == [RunOutcome.CRASHED] * 2
+    assert [future.result(30).ending for future in futures] == [RunOutcome.CRASHED] * 3
     _assert_all_end([pid for processes in pids for pid in processes])
 
 

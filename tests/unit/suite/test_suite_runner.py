@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
+import types
+from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from devtools.background import __main__ as background
 from devtools.cluster.settings import settings_from
-from devtools.suite import plan, results, session
+from devtools.suite import plan, results, runner, session
 from devtools.suite.plan import Lanes, Step
 from devtools.suite.runner import Interrupted, Run
+from support.polling import until
 
 
 class Suite:
@@ -129,14 +134,34 @@ def test_a_signal_ends_what_runs_fixtures_included(tmp_path: Path) -> None:
     assert not (tmp_path / "suite" / "never.xml").exists()
 
 
-def test_after_the_limit_what_hangs_is_stopped_and_fails(tmp_path: Path) -> None:
+class Limit(threading.Thread):
+    """In place of a timer: its time is over as soon as ``is_over()``, however long the steps take to begin."""
+
+    is_over: ClassVar[Callable[[], bool]]
+
+    def __init__(self, seconds: float, run_out: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self._run_out = run_out
+
+    def run(self) -> None:
+        until(Limit.is_over)
+        self._run_out()
+
+    def cancel(self) -> None:
+        self.join()
+
+
+def test_after_the_limit_what_hangs_is_stopped_and_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other steps' results are reported, which a run that something outside kills never does."""
-    hangs = step(tmp_path, "hangs", f"pathlib.Path({str(tmp_path / 'began')!r}).touch(); time.sleep(600)")
+    began = tmp_path / "began"
+    hangs = step(tmp_path, "hangs", f"pathlib.Path({str(began)!r}).touch(); time.sleep(600)")
     suite = Suite(
         tmp_path, Lanes((step(tmp_path, "quick", "pass"),), (hangs, step(tmp_path, "never", "pass"))), limit=15
     )
+    monkeypatch.setattr(Limit, "is_over", lambda: began.exists() and "quick" in suite.status(), raising=False)
+    limited = {**vars(threading), "Timer": Limit}  # of this module only: others stop processes by a timer
+    monkeypatch.setattr(runner, "threading", types.SimpleNamespace(**limited))
     suite.run.run()
-    assert (tmp_path / "began").exists()
     assert suite.status() == {"quick": 0, "hangs": 2, "never": 1}
     assert any("the limit of 15 s is over; stopping hangs" in text for text in suite.said)
     assert any("never: not run, the limit is over" in text for text in suite.said)
