@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import threading
 from typing import Any
 
@@ -60,3 +61,48 @@ def test_after_an_interruption_the_next_request_has_a_new_connection() -> None:
         with pytest.raises(KeyboardInterrupt):
             client.raw("DELETE", "/jobs")
         assert connection.closed
+
+
+class Answer:
+    status = 200
+
+    def read(self) -> bytes:
+        return b"{}"
+
+
+class Idle(Interrupted):
+    """A connection that the server closes after so many responses, as it does with an idle one."""
+
+    def __init__(self, responses: int) -> None:
+        super().__init__()
+        self.left = responses
+
+    def getresponse(self) -> Any:
+        if not self.left:
+            raise http.client.RemoteDisconnected("Remote end closed connection without response")
+        self.left -= 1
+        return Answer()
+
+
+def client_with(*connections: Idle) -> Client:
+    client = Client.__new__(Client)
+    client._local = threading.local()
+    opened = iter(connections)
+    client.connection = lambda timeout=0.0: next(opened)  # type: ignore[method-assign,assignment,return-value]
+    return client
+
+
+def test_a_request_on_a_connection_that_has_become_idle_is_sent_again() -> None:
+    """kwok compiles for minutes between two requests of the first run of the benchmark."""
+    first, second = Idle(1), Idle(1)
+    client = client_with(first, second)
+    assert client.raw("GET", "/version") == (200, b"{}")
+    assert client.raw("POST", "/jobs", {}) == (200, b"{}")
+    assert first.closed
+    assert not second.closed
+
+
+def test_a_new_connection_that_is_closed_is_an_error() -> None:
+    client = client_with(Idle(0), Idle(1))
+    with pytest.raises(http.client.RemoteDisconnected):
+        client.raw("GET", "/version")

@@ -162,6 +162,7 @@ def test_after_the_limit_what_hangs_is_stopped_and_fails(tmp_path: Path, monkeyp
     limited = {**vars(threading), "Timer": Limit}  # of this module only: others stop processes by a timer
     monkeypatch.setattr(runner, "threading", types.SimpleNamespace(**limited))
     suite.run.run()
+    assert began.exists()
     assert suite.status() == {"quick": 0, "hangs": 2, "never": 1}
     assert any("the limit of 15 s is over; stopping hangs" in text for text in suite.said)
     assert any("never: not run, the limit is over" in text for text in suite.said)
