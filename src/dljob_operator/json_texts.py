@@ -44,8 +44,3 @@ class JsonTexts(Sequence[Any]):
 
     def __repr__(self) -> str:
         return f"JsonTexts({list(self.texts)!r})"
-
-    @property
-    def text(self) -> str:
-        """The JSON text of the whole list."""
-        return f"[{','.join(self.texts)}]"

@@ -33,23 +33,24 @@ def build_observed_state(
     ``others`` are objects by kind: the items of the API's lists have no kind. The pods of a batch Job that runs a
     replica belong to that Job.
     """
-    everything = {**(others or {}), "Service": [s for s in services if is_owned_by(s, owner)]}
-    pods = list(pods)
+    own_pods, pods_of_others = [], []
+    for pod in pods:  # each is read once, and only its state is kept: a job may have thousands
+        if is_owned_by(pod, owner):
+            own_pods.append(_pod(pod, container))
+        else:
+            pods_of_others.append(pod)
+    owned = {
+        kind: [one for one in found if is_owned_by(one, owner)]
+        for kind, found in {**(others or {}), "Service": services}.items()
+    }
+    batch_jobs = filter(batch_job.runs_replica, owned.get(batch_job.KIND, ()))
     return Observed(
-        pods=(
-            *(_pod(p, container) for p in pods if is_owned_by(p, owner)),
-            *(
-                _replica_of_batch_job(resource, pods, owner, container)
-                for resource in everything.get(batch_job.KIND, ())
-                if is_owned_by(resource, owner) and batch_job.runs_replica(resource)
-            ),
-        ),
-        services={s["metadata"]["name"]: s["metadata"].get("uid", "") for s in everything["Service"]},
+        pods=(*own_pods, *(_replica_of_batch_job(one, pods_of_others, owner, container) for one in batch_jobs)),
+        services={one["metadata"]["name"]: one["metadata"].get("uid", "") for one in owned["Service"]},
         owned_objects={
-            (kind, x["metadata"]["name"]): _owned_object(x["metadata"])
-            for kind, found in everything.items()
-            for x in found
-            if is_owned_by(x, owner)
+            (kind, one["metadata"]["name"]): _owned_object(one["metadata"])
+            for kind, found in owned.items()
+            for one in found
         },
     )
 

@@ -35,23 +35,26 @@ class PipeWorkSource:
         self._changes = changes
 
     def work(self) -> Iterator[Batch]:
+        reader = FrameReader()
+        while data := os.read(self._work_fd, _CHUNK):
+            # nothing keeps a frame while its batch is reconciled
+            yield from map(self._batch, reader.feed(data))
+
+    def _batch(self, frame: Frame) -> Batch:
         # only here: the fork server imports this module before Ansible's own loader of collections is in place
         from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import BATCH_VAR, Batch
 
-        reader = FrameReader()
-        while data := os.read(self._work_fd, _CHUNK):
-            for frame in reader.feed(data):
-                request = RunRequest.from_body(frame.body, 0.0)
-                yield Batch(
-                    request.target,
-                    request.values[BATCH_VAR],
-                    request.snapshot,
-                    request.cluster_info,
-                    self._declarations.get(request.target),
-                    request.is_contended,
-                    self._changes_since(request.changes),
-                    self._changes_since(request.taken),
-                )
+        request = RunRequest.from_body(frame.body, 0.0)
+        return Batch(
+            request.target,
+            request.values[BATCH_VAR],
+            request.snapshot,
+            request.cluster_info,
+            self._declarations.get(request.target),
+            request.is_contended,
+            self._changes_since(request.changes),
+            self._changes_since(request.taken),
+        )
 
     def _changes_since(self, before: Mapping[str, int] | None) -> ChangesSince | None:
         from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangesSince

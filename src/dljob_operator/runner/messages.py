@@ -1,15 +1,18 @@
 """The messages between the engine and the fork server, and their encoding as frames on a stream.
 
 A frame is two lengths (32 bit, network order), a JSON header and an opaque body. The fork server
-forwards bodies between the engine and its children without parsing them.
+forwards bodies between the engine and its children without parsing them. The body of a request is lines: the first has
+everything but the objects of its snapshot, of which each is a line.
 """
 
 from __future__ import annotations
 
 import enum
+import io
+import itertools
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,17 +95,21 @@ class RunRequest:
             "is_contended": self.is_contended,
             "changes": self.changes,
             "taken": self.taken,
+            "snapshot": _counts(self.snapshot),
         }
-        return f'{text_of(data)[:-1]},"snapshot":{_snapshot_text(self.snapshot)}}}'.encode()
+        return "\n".join((text_of(data), *_texts(self.snapshot))).encode()
 
     @classmethod
     def from_body(cls, body: bytes, timeout: float) -> RunRequest:
-        data = json.loads(body)
+        """Decode a request. The objects of its snapshot are decoded when they are read, each on its own: as
+        dictionaries, those of a large job would take five times the memory, in each worker."""
+        lines = (str(line, "ascii") for line in io.BytesIO(body))
+        data = json.loads(next(lines))
         return cls(
             data["target"],
             data["values"],
             frozenset(data["unsafe"]),
-            data["snapshot"],
+            _snapshot(data["snapshot"], lines),
             timeout,
             data["cluster_info"],
             data["facts"],
@@ -112,19 +119,28 @@ class RunRequest:
         )
 
 
-def _snapshot_text(snapshot: Mapping[str, Any] | None) -> str:
-    """Most of a snapshot is text already, so that a large job does not keep other threads waiting for the encoder."""
+def _counts(snapshot: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """How many objects of each kind a snapshot has, in the order of their lines."""
     if snapshot is None:
-        return "null"
-    return _object_text((uid, _owned_text(owned)) for uid, owned in snapshot.items())
+        return None
+    return {uid: {kind: len(objs) for kind, objs in owned.items()} for uid, owned in snapshot.items()}
 
 
-def _owned_text(owned: Mapping[str, Any]) -> str:
-    return _object_text((kind, JsonTexts.joined(objs).text) for kind, objs in owned.items())
+def _texts(snapshot: Mapping[str, Any] | None) -> Iterator[str]:
+    """The objects of a snapshot, a line each. Most are text already, so that a large job does not keep other threads
+    waiting for the encoder."""
+    for owned in (snapshot or {}).values():
+        for objs in owned.values():
+            yield from JsonTexts.joined(objs).texts
 
 
-def _object_text(members: Iterable[tuple[str, str]]) -> str:
-    return "{" + ",".join(f"{text_of(key)}:{value}" for key, value in members) + "}"
+def _snapshot(counts: Mapping[str, Any] | None, lines: Iterator[str]) -> Mapping[str, Any] | None:
+    if counts is None:
+        return None
+    return {
+        uid: {kind: JsonTexts(itertools.islice(lines, count)) for kind, count in kinds.items()}
+        for uid, kinds in counts.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -222,6 +238,11 @@ class FrameReader:
             if len(self._buffer) < end:
                 return
             header = json.loads(self._buffer[_LENGTHS.size : body_start])
-            body = bytes(self._buffer[body_start:end])
-            del self._buffer[:end]
-            yield Frame(header, body)
+            yield Frame(header, self._cut(body_start, end))
+
+    def _cut(self, start: int, end: int) -> bytes:
+        """Remove everything before `end` and return what is after `start`. Nothing else keeps it: it may be large."""
+        with memoryview(self._buffer) as view:
+            body = bytes(view[start:end])
+        del self._buffer[:end]
+        return body

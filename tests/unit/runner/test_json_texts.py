@@ -21,7 +21,7 @@ def test_it_is_a_list_of_the_objects(first: list[Any], second: list[Any]) -> Non
     assert list(texts) == [*first, *second]
     assert len(texts) == len(first) + len(second)
     assert texts[1:] == [*first, *second][1:]
-    assert json.loads(texts.text) == [*first, *second]
+    assert [json.loads(text) for text in texts.texts] == [*first, *second]
 
 
 def test_one_object() -> None:
