@@ -85,6 +85,8 @@ class WorkerRuns:
         uid = uid_of(job)
         requested = _Requested(parsed, job)
         turn = self._requeues.request(uid, reconciled_before=bool(job.get("status")))
+        if not self._informers.may_share(uid):
+            turn = dataclasses.replace(turn, may_share=False)
         if turn.line is Line.CHANGED:
             with self._changes_lock:
                 self._changes.note(uid)

@@ -64,7 +64,7 @@ class Controller:
         self._informers = InformerSet(watches, api, self._settings, self._queue, metrics.job_changed)
         self._concluder = Concluder(self._queue, EventRecorder(api), metrics, self._period)
         work = Work(
-            take=lambda: self._queue.get(self._batch_limit),
+            take=self._take,
             handle=self._reconcile,
             abandon=lambda key: self._queue.done(key, ok=False),
             close=self._queue.close,
@@ -100,6 +100,9 @@ class Controller:
         self._workers.stop(grace)
 
     # Reconciles (on the workers' threads)
+
+    def _take(self, timeout: float | None = None) -> list[str] | None:
+        return self._queue.get(self._batch_limit, timeout, self._informers.may_share)
 
     def _batch_limit(self, target: str) -> int:
         kind = self._informers.kind(target)

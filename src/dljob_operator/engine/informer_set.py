@@ -44,7 +44,7 @@ from dljob_operator.engine.predicates import (
 )
 from dljob_operator.engine.requests import CacheView, target_name
 from dljob_operator.engine.resource_versions import ResourceVersionTracker, Written
-from dljob_operator.engine.settings import Settings
+from dljob_operator.engine.settings import LARGEST_SHARING, Settings
 from dljob_operator.engine.transforms import Object
 from dljob_operator.json_texts import JsonTexts
 from dljob_operator.watches import GVK, Watch
@@ -170,6 +170,15 @@ class InformerSet:
     def find(self, uid: str) -> tuple[WatchedKind, Object] | None:
         """Return a job and its kind."""
         return next(((kind, obj) for kind in self._kinds_of.of(uid) if (obj := kind.get(uid)) is not None), None)
+
+    def may_share(self, uid: str) -> bool:
+        """Whether a job is small enough to share a run with others; see LARGEST_SHARING."""
+        found = self.find(uid)
+        if found is None:
+            return True
+        namespace = namespace_of(found[1])
+        owned = (one.store.count(uid, namespace) for informers in self._owned.values() for one in informers)
+        return sum(owned) <= LARGEST_SHARING
 
     def name_of(self, uid: str) -> str:
         """Return how users know a job, its UID if the cache lacks it."""

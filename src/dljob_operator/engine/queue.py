@@ -141,8 +141,14 @@ class WorkQueue:
             self._schedule.discard(key)
             self._lines.discard(key)
 
-    def get(self, limit: Callable[[str], int], timeout: float | None = None) -> list[str] | None:
-        """Wait for work and return the keys to run together: one, or up to `limit(target)` of the same target.
+    def get(
+        self,
+        limit: Callable[[str], int],
+        timeout: float | None = None,
+        may_share: Callable[[str], bool] = lambda key: True,
+    ) -> list[str] | None:
+        """Wait for work and return the keys to run together: one, or up to `limit(target)` of the same target that
+        `may_share` a run.
 
         Ready keys are divided among the waiting threads. Return [] after `timeout` seconds (0 does not wait), and None
         once the queue is closed. The caller must call `done` for every key.
@@ -151,7 +157,7 @@ class WorkQueue:
             self._takers += 1
             self._progress.idle(threading.get_ident())
             try:
-                return self._schedule.wait(lambda: self._take(limit), timeout)
+                return self._schedule.wait(lambda: self._take(limit, may_share), timeout)
             finally:
                 self._takers -= 1
 
@@ -207,19 +213,18 @@ class WorkQueue:
         with self._changed:
             self._schedule.close()
 
-    def _take(self, limit: Callable[[str], int]) -> list[str] | None:
+    def _take(self, limit: Callable[[str], int], may_share: Callable[[str], bool]) -> list[str] | None:
         self._promote()
         thread = threading.get_ident()
-        keys = self._lines.take(thread, self._takers, limit, self._is_shared)
+        keys = self._lines.take(
+            thread, self._takers, limit, lambda key: self._items[key].next_run is NextRun.ORDINARY and may_share(key)
+        )
         if keys is None:
             return None
         for key in keys:
             self._items[key].state, self._items[key].taker = _State.RUNNING, thread
         self._progress.took(thread, keys)
         return keys
-
-    def _is_shared(self, key: str) -> bool:
-        return self._items[key].next_run is NextRun.ORDINARY
 
     def _make_ready(self, key: str, item: _Item, *, urgent: bool = False) -> None:
         if urgent:

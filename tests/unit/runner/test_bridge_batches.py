@@ -21,7 +21,7 @@ from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit
 from dljob_operator.engine.informer_set import WatchedKind
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
-from dljob_operator.engine.settings import Settings
+from dljob_operator.engine.settings import LARGEST_SHARING, Settings
 from dljob_operator.runner import Failure, RunOutcome, RunRequest, RunResult
 from dljob_operator.watches import GVK, Watch
 from dljob_operator.watches.model import Finalizer
@@ -260,6 +260,17 @@ def test_runs_that_wait_together_share_a_batch(bridge: Bridge) -> None:
     for shim in batched(bridge, "a", "b", "c"):
         assert shim.result(10).code == 0
     assert [uids_of(request) for request in bridge.runs.requests] == [["first"], ["a", "b", "c"]]
+
+
+def test_a_job_that_owns_many_objects_shares_no_batch(bridge: Bridge) -> None:
+    bridge.watched("ADDED", "large")
+    (pods,) = bridge.controller._informers._owned["Pod"]
+    for index in range(LARGEST_SHARING + 1):
+        metadata = {"name": f"large-{index}", "namespace": "team", "uid": f"pod-{index}", "resourceVersion": "1"}
+        pods.store.put({"metadata": {**metadata, "ownerReferences": [{"uid": "large", "controller": True}]}})
+    for shim in batched(bridge, "a", "large", "b"):
+        assert shim.result(10).code == 0
+    assert [uids_of(request) for request in bridge.runs.requests] == [["first"], ["a", "b"], ["large"]]
 
 
 def test_a_failed_job_of_a_batch_fails_alone(bridge: Bridge) -> None:

@@ -23,7 +23,7 @@ from dljob_operator.engine.predicates import RECONCILE_PERIOD_ANNOTATION
 from dljob_operator.engine.progress import MARGIN
 from dljob_operator.engine.queue import NextRun, WorkQueue
 from dljob_operator.engine.recent_changes import CONTENTION
-from dljob_operator.engine.settings import Settings
+from dljob_operator.engine.settings import LARGEST_SHARING, Settings
 from dljob_operator.problem import Problem
 from dljob_operator.runner import Failure, RunOutcome, RunRequest, RunResult
 from dljob_operator.watches import Finalizer, Watch
@@ -91,7 +91,7 @@ class Bench:
         self.kind.informers[0]._handle_event({"type": event, "object": obj})
 
     def take(self) -> list[str]:
-        return self.controller._queue.get(self.controller._batch_limit, 0) or []
+        return self.controller._take(0) or []
 
     def work(self) -> list[str]:
         """Reconcile what the queue has next; return its keys."""
@@ -117,6 +117,12 @@ Make = Callable[..., Bench]
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Make:
     return functools.partial(Bench, monkeypatch)
+
+
+def owned_pod(name: str, owner: Mapping[str, Any]) -> dict[str, Any]:
+    job = owner["metadata"]
+    metadata = {"name": name, "namespace": job["namespace"], "uid": f"uid of {name}", "resourceVersion": "1"}
+    return {"metadata": {**metadata, "ownerReferences": [{"uid": job["uid"], "controller": True}]}}
 
 
 def reports(*jobs: Mapping[str, Any], partial: bool = False) -> RunResult:
@@ -317,6 +323,17 @@ def test_a_batch_has_at_most_the_largest_number_of_jobs(
     for number in range(3):
         bench.add(f"job-{number}", str(number))
     assert [len(bench.take()) for _ in range(3)] == expected
+
+
+def test_a_job_that_owns_many_objects_shares_no_run(make: Make) -> None:
+    """After a start all large jobs wait, and a worker that gets the objects of 25 of them needs their memory."""
+    bench = make(Watch(ECHO, vars=BATCHABLE))
+    (pods,) = bench.controller._informers._owned["Pod"]
+    jobs = [bench.add(f"job-{number}", str(number)) for number in range(5)]
+    for number, owned in ((0, LARGEST_SHARING + 1), (1, LARGEST_SHARING), (3, LARGEST_SHARING + 1)):
+        for index in range(owned):
+            pods.store.put(owned_pod(f"job-{number}-{index}", jobs[number]))
+    assert [bench.take() for _ in range(4)] == [["0"], ["1", "2", "4"], ["3"], []]
 
 
 def test_a_job_is_concluded_when_it_is_reported_and_not_at_the_end_of_the_run(make: Make) -> None:

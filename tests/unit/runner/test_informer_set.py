@@ -19,7 +19,7 @@ from dljob_operator.engine.kube import KubeApi
 from dljob_operator.engine.nesting import LIMIT
 from dljob_operator.engine.orphans import DeletedJob
 from dljob_operator.engine.predicates import Change
-from dljob_operator.engine.settings import Settings
+from dljob_operator.engine.settings import LARGEST_SHARING, Settings
 from dljob_operator.watches import GVK, Watch
 
 ECHO = GVK("example.com", "v1", "EchoJob")
@@ -250,6 +250,20 @@ def test_nothing_is_left_of_a_deleted_job() -> None:
         fed.feed(str(ECHO), "ADDED", job(uid))
     fed.feed(str(ECHO), "DELETED", job("1"))
     assert (fed.set.find("1"), len(fed.set._kinds_of)) == (None, 1)
+
+
+def test_a_job_with_many_objects_of_all_kinds_shares_no_run() -> None:
+    fed = Fed()
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    for number in range(LARGEST_SHARING):
+        fed.feed("pods" if number else "services", "ADDED", pod("1", f"p{number}"))
+    elsewhere = pod("1", "forged")
+    elsewhere["metadata"]["namespace"] = "another"
+    fed.feed("pods", "ADDED", elsewhere)
+    assert fed.set.may_share("1")
+    fed.feed("pods", "ADDED", pod("1", "more"))
+    assert not fed.set.may_share("1")
+    assert fed.set.may_share("unknown")
 
 
 def test_jobs_are_found_by_uid_and_kinds_by_target() -> None:
