@@ -160,6 +160,13 @@ def namespace(api: client.ApiClient) -> Iterator[str]:
         yield name
 
 
+@pytest.fixture
+def another_namespace(api: client.ApiClient) -> Iterator[str]:
+    """One more namespace of the test's own."""
+    with _namespace(api) as name:
+        yield name
+
+
 @pytest.fixture(scope="session")
 def empty_namespace(api: client.ApiClient) -> Iterator[str]:
     """One namespace for all tests that leave nothing in it: dry runs."""

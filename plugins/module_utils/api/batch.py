@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
@@ -21,20 +22,36 @@ PARALLEL_JOBS = 4
 """Jobs of a batch that are reconciled at once: each waits for the API server most of the time. Their pods are written
 several at a time besides."""
 
+LONGEST = 10.0
+"""Seconds after which no further job of a batch begins. Where an admission webhook does not answer, each write takes
+its timeout, by default as long, and 25 jobs of one namespace would occupy a worker for minutes."""
+
 
 def reconcile_all(
-    context: Context, jobs: Sequence[Resource], frameworks: Frameworks, every: float | None = None
+    context: Context,
+    jobs: Sequence[Resource],
+    frameworks: Frameworks,
+    every: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[tuple[list[Outcome], bool]]:
     """The outcomes of ``jobs``, and whether they are the last: all at once, or ``every`` so many seconds what there is.
 
     An engine requeues a job only after its outcome, so a small job must not wait for one of a thousand replicas in the
-    same batch.
+    same batch. For an engine, the only one that asks for outcomes ``every`` so often, those that have not begun after
+    ``LONGEST`` seconds of the ``clock`` are not reconciled but requeued at once, so that others have their turn.
     """
     if len(jobs) == 1:
         yield [_reconcile(context, jobs[0], frameworks)], True
         return
+    last_begin = None if every is None else clock() + LONGEST
+
+    def begin(job: Resource) -> Outcome:
+        if last_begin is not None and clock() > last_begin:
+            return Outcome(job, Plan(), True, False, "the other jobs of its batch took too long", 0.0)
+        return _reconcile(context, job, frameworks)
+
     with ThreadPoolExecutor(min(PARALLEL_JOBS, len(jobs))) as pool:
-        pending = [pool.submit(_reconcile, context, job, frameworks) for job in jobs]
+        pending = [pool.submit(begin, job) for job in jobs]
         try:
             while pending:
                 done = wait(pending, every).done

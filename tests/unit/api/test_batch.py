@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api import batch
 from ansible_collections.dljob.operator.plugins.module_utils.api.batch import PARALLEL_JOBS
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 
 Part = tuple[list[str], bool]
 
@@ -85,6 +87,44 @@ def test_jobs_that_have_not_begun_are_left_where_nobody_waits_for_them(
     assert next(parts) == (["a"], False)
     parts.close()
     assert "f" not in action.begun
+
+
+class SlowReconciles:
+    """Each round of as many reconciles as run at once takes ten seconds, as where a webhook does not answer."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        self.begun: list[str] = []
+        self._round = threading.Barrier(PARALLEL_JOBS, action=self._pass_time)
+        monkeypatch.setattr(batch, "reconcile", self._reconcile)
+
+    def _pass_time(self) -> None:
+        self.now += 10.0
+
+    def _reconcile(self, context: Any, job: Mapping[str, Any], framework: Any) -> Outcome:
+        self.begun.append(job["metadata"]["name"])
+        self._round.wait(30)
+        return Outcome(job, Plan(), True, True, "", 5.0)
+
+    def outcomes(self, count: int, every: float | None) -> list[Outcome]:
+        jobs = [{"metadata": {"name": str(number)}} for number in range(count)]
+        parts = batch.reconcile_all(None, jobs, None, every, lambda: self.now)  # type: ignore[arg-type]
+        return [one for part, _ in parts for one in part]
+
+
+def test_jobs_that_have_not_begun_in_time_leave_the_worker_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their engine requeues them at once; each of 24 jobs in its turn would occupy the worker for a minute."""
+    slow = SlowReconciles(monkeypatch)
+    found = slow.outcomes(24, 0.01)
+    begun = {one.resource["metadata"]["name"] for one in found if one.changed}
+    assert begun == set(slow.begun)
+    assert len(begun) == 2 * PARALLEL_JOBS, "those that begin within the limit are reconciled"
+    assert {(one.ok, one.changed, one.requeue_after) for one in found} == {(True, True, 5.0), (True, False, 0.0)}
+    assert len(found) == 24
+
+
+def test_without_an_engine_every_job_has_its_reconcile(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert all(one.changed for one in SlowReconciles(monkeypatch).outcomes(24, None))
 
 
 @pytest.mark.parametrize("names", ["a", "abcdef"])
