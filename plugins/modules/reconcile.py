@@ -617,6 +617,11 @@ dljob:
               creates at most 1000 pods and writes for at most four seconds, or half a second once a user changes or
               deletes the job.
           type: bool
+        postponed:
+          description:
+            - Whether the job was not reconciled, because the other jobs of its batch took longer than ten seconds. Only
+              for an engine, which returns it to its queue; its place and its backoff stay as they were.
+          type: bool
         wrote:
           description:
             - The objects that the reconcile wrote, each as its UID and its new resourceVersion, null where it was
@@ -640,6 +645,7 @@ dljob:
         message: ""
         requeue_after: null
         continues: false
+        postponed: false
         wrote: [[e800b1ed-9c6c-11e8-962f-704d7b2c0a63, "491499"]]
         warnings: []
 msg:

@@ -1,6 +1,6 @@
 """A list of objects as JSON texts.
 
-As dictionaries they would take four times the memory, and an encoder would have to encode them again."""
+As dictionaries they would take several times the memory, and an encoder would have to encode them again."""
 
 from __future__ import annotations
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 
@@ -27,6 +29,33 @@ LONGEST = 10.0
 its timeout, by default as long, and 25 jobs of one namespace would occupy a worker for minutes."""
 
 
+class _Turns:
+    """The order in which the threads of a batch begin its jobs. While jobs of several namespaces wait, those of one
+    leave a thread to the others."""
+
+    def __init__(self, jobs: Sequence[Resource]) -> None:
+        self._waiting = list(jobs)
+        self._running: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def begin(self) -> Resource:
+        """Remove and return the next job."""
+        with self._lock:
+            has_turn = (job for job in self._waiting if self._running[_namespace_of(job)] < PARALLEL_JOBS - 1)
+            job = next(has_turn, self._waiting[0])
+            self._waiting.remove(job)
+            self._running[_namespace_of(job)] += 1
+            return job
+
+    def end(self, job: Resource) -> None:
+        with self._lock:
+            self._running[_namespace_of(job)] -= 1
+
+
+def _namespace_of(job: Resource) -> str:
+    return str(job["metadata"].get("namespace", ""))
+
+
 def reconcile_all(
     context: Context,
     jobs: Sequence[Resource],
@@ -37,21 +66,26 @@ def reconcile_all(
     """The outcomes of ``jobs``, and whether they are the last: all at once, or ``every`` so many seconds what there is.
 
     An engine requeues a job only after its outcome, so a small job must not wait for one of a thousand replicas in the
-    same batch. For an engine, the only one that asks for outcomes ``every`` so often, those that have not begun after
-    ``LONGEST`` seconds of the ``clock`` are not reconciled but requeued at once, so that others have their turn.
+    same batch. With ``every``, which the engine of a long-lived worker sets, the jobs that have not begun after
+    ``LONGEST`` seconds of the ``clock`` are postponed, so that others have their turn.
     """
     if len(jobs) == 1:
         yield [_reconcile(context, jobs[0], frameworks)], True
         return
     last_begin = None if every is None else clock() + LONGEST
+    turns = _Turns(jobs)
 
-    def begin(job: Resource) -> Outcome:
-        if last_begin is not None and clock() > last_begin:
-            return Outcome(job, Plan(), True, False, "the other jobs of its batch took too long", 0.0)
-        return _reconcile(context, job, frameworks)
+    def reconcile_next() -> Outcome:
+        job = turns.begin()
+        try:
+            if last_begin is not None and clock() > last_begin:
+                return Outcome(job, Plan(), True, False, "", None, is_postponed=True)
+            return _reconcile(context, job, frameworks)
+        finally:
+            turns.end(job)
 
     with ThreadPoolExecutor(min(PARALLEL_JOBS, len(jobs))) as pool:
-        pending = [pool.submit(begin, job) for job in jobs]
+        pending = [pool.submit(reconcile_next) for _ in jobs]
         try:
             while pending:
                 done = wait(pending, every).done

@@ -77,6 +77,8 @@ class Outcome:
     """What the operator may not do or read, for its own log: not an error of the job."""
     status: Mapping[str, Any] | None = None
     """The status that was written, or that a dry run would write."""
+    is_postponed: bool = False
+    """Whether the job was not reconciled at all, because the others of its batch took too long."""
 
     def as_result(self) -> dict[str, Any]:
         """For the engine: see the RETURN documentation of ``dljob.operator.reconcile``."""
@@ -90,6 +92,7 @@ class Outcome:
             "message": self.message,
             "requeue_after": self.requeue_after,
             "continues": self.continues,
+            "postponed": self.is_postponed,
             "wrote": [list(version) for version in self.wrote],
             "warnings": list(self.warnings),
         }

@@ -160,6 +160,14 @@ class RequeueQueue:
                 self._annotate_after(key, delay)
             return delay
 
+    def postponed(self, key: str) -> None:
+        """Record that a run did not begin the job after all; it waits for its next turn."""
+        with self._changed:
+            job = self._jobs.get(key)
+            if job is not None:
+                job.running = max(0, job.running - 1)
+                job.annotated_at = self._clock()
+
     def get(self, timeout: float | None = None) -> list[str] | None:
         """Wait for a due job and return it; [] after `timeout` seconds, None once the queue is closed.
 

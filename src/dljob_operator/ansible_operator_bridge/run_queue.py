@@ -39,7 +39,11 @@ class _Waiting(Generic[T]):
 @dataclass
 class _Running(Generic[T]):
     thread: int
-    requests: list[T]
+    taken: _Waiting[T]
+
+    @property
+    def requests(self) -> list[T]:
+        return self.taken.requests
 
 
 class RunQueue(Generic[T]):
@@ -95,7 +99,7 @@ class RunQueue(Generic[T]):
                     keys = self._lines.take(thread, self._takers, limit, self._may_share)
                     if keys is not None:
                         for key in keys:
-                            self._running[key] = _Running(thread, self._waiting.pop(key).requests)
+                            self._running[key] = _Running(thread, self._waiting.pop(key))
                         self._progress.took(thread, keys)
                         return keys
                     self._changed.wait()
@@ -126,6 +130,20 @@ class RunQueue(Generic[T]):
                 self._changed.notify_all()
             if key in self._waiting:
                 self._make_ready(key)
+
+    def postponed(self, key: str) -> bool:
+        """The calling thread's run of `key` did not begin it: its requests wait for its next turn, in the same line.
+        Return False once the queue is closed."""
+        with self._changed:
+            running = self._running.get(key)
+            if self._closed or running is None or running.thread != threading.get_ident():
+                return False
+            later = self._waiting.get(key)
+            if later is not None:
+                running.taken.requests += later.requests
+            self._waiting[key] = running.taken
+            self.done(key)
+            return True
 
     def close(self) -> list[T]:
         """Make `get` return None in all threads; return the requests that have not begun."""

@@ -21,7 +21,7 @@ from dljob_operator.engine.batch import BatchRunner, run_batch
 from dljob_operator.engine.concluder import Concluder
 from dljob_operator.engine.informer_set import InformerSet, WatchedKind, flow_of
 from dljob_operator.engine.outcome import JobOutcome, written
-from dljob_operator.engine.predicates import uid_of, version_of
+from dljob_operator.engine.predicates import namespace_of, uid_of, version_of
 from dljob_operator.engine.progress import Stall
 from dljob_operator.engine.ready_lines import Line
 from dljob_operator.engine.recent_changes import RecentChanges
@@ -85,7 +85,7 @@ class WorkerRuns:
         uid = uid_of(job)
         requested = _Requested(parsed, job)
         turn = self._requeues.request(uid, reconciled_before=bool(job.get("status")))
-        if not self._informers.may_share(uid):
+        if not self._informers.may_share(uid, namespace_of(job)):
             turn = dataclasses.replace(turn, may_share=False)
         if turn.line is Line.CHANGED:
             with self._changes_lock:
@@ -131,7 +131,10 @@ class WorkerRuns:
                 cancelled = reported.result.ending is RunOutcome.CANCELLED
                 for job, outcome in reported.jobs:
                     self._concluder.conclude(kind.watch, job, outcome, reported.result, batch=len(reported.jobs))
-                    self._end(uid_of(job), _Ended(outcome, cancelled))
+                    if not outcome.postponed:
+                        self._end(uid_of(job), _Ended(outcome, cancelled))
+                    elif not self._runs.postponed(uid_of(job)):
+                        self._end(uid_of(job), _Ended(_STOPPED, cancelled=True))
 
     def _end(self, uid: str, ended: _Ended) -> None:
         for requested in self._runs.requests(uid):

@@ -38,6 +38,10 @@ class EndedRuns(Protocol):
         """The run of the job `key` has ended; see `WorkQueue.done`."""
         ...
 
+    def postponed(self, key: str) -> None:
+        """The run of the job `key` did not reconcile it; see `WorkQueue.postponed`."""
+        ...
+
 
 class Concluder:
     """Concludes the runs of one controller. `period` returns after how many seconds a job is reconciled without an
@@ -85,6 +89,10 @@ class Concluder:
                 _LOG.info("reconcile cancelled", extra=logs.fields(**values))
                 self._queue.done(uid, ok=True)
                 return
+        if outcome.postponed:
+            _LOG.debug("reconcile postponed", extra=logs.fields(**values))
+            self._queue.postponed(uid)
+            return
         again = _earliest(outcome.requeue_after, self._period(watch, obj)) if outcome.ok else None
         self._metrics.reconciled(target_name(watch), ok=outcome.ok)
         delay = self._queue.done(

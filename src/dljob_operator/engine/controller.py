@@ -179,7 +179,8 @@ class Controller:
 
     def _conclude_all(self, kind: WatchedKind, reported: Reported) -> None:
         for obj, outcome in reported.jobs:
-            if kind.watch.manage_status and reported.result.ending is not RunOutcome.CANCELLED:
+            was_run = not outcome.postponed and reported.result.ending is not RunOutcome.CANCELLED
+            if kind.watch.manage_status and was_run:
                 self._manage_status(kind, obj, outcome, reported.result.stats)
             self._concluder.conclude(kind.watch, obj, outcome, reported.result, batch=len(reported.jobs))
 

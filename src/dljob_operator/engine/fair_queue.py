@@ -92,7 +92,11 @@ class FairQueue:
         return self._targets[target]
 
     def pop_more(self, target: str, most: int, permitted: Callable[[str], bool]) -> list[str]:
-        """Remove and return up to `most` permitted keys of `target`, in the order of `pop`."""
+        """Remove and return up to `most` permitted keys of `target`, in the order of `pop`.
+
+        It is the turn of a namespace only if its first key of `target` is taken: one that is not permitted, behind
+        which others are taken, keeps its turn.
+        """
         found: list[str] = []
         while len(found) < most:
             firsts = (
@@ -103,8 +107,10 @@ class FairQueue:
                 break
             for key in turn:
                 namespace = self._flows[key].namespace
+                is_first = key == next(iter(self._namespaces[namespace].of_target[target]))
                 self.discard(key)
-                self._to_the_end(namespace)
+                if is_first:
+                    self._to_the_end(namespace)
                 found.append(key)
         return found
 

@@ -171,14 +171,16 @@ class InformerSet:
         """Return a job and its kind."""
         return next(((kind, obj) for kind in self._kinds_of.of(uid) if (obj := kind.get(uid)) is not None), None)
 
-    def may_share(self, uid: str) -> bool:
-        """Whether a job is small enough to share a run with others; see LARGEST_SHARING."""
-        found = self.find(uid)
-        if found is None:
-            return True
-        namespace = namespace_of(found[1])
-        owned = (one.store.count(uid, namespace) for informers in self._owned.values() for one in informers)
-        return sum(owned) <= LARGEST_SHARING
+    def may_share(self, uid: str, namespace: str) -> bool:
+        """Whether the job `uid` is small enough to share a run with others; see LARGEST_SHARING."""
+        owned = sum(self._count(name, uid, namespace) for name in self._owned)
+        if self._count(_BATCH_JOB, uid, namespace):
+            batch_jobs = JsonTexts.joined(*(one.store.owned(uid, namespace) for one in self._owned[_BATCH_JOB]))
+            owned += sum(self._count(_POD, uid_of(one), namespace) for one in batch_jobs)
+        return owned <= LARGEST_SHARING
+
+    def _count(self, name: str, owner: str, namespace: str) -> int:
+        return sum(one.store.count(owner, namespace) for one in self._owned.get(name, ()))
 
     def name_of(self, uid: str) -> str:
         """Return how users know a job, its UID if the cache lacks it."""
@@ -330,7 +332,7 @@ class InformerSet:
             job = watched.get(owner)
             if job is not None and is_in_namespace_of(change.obj, job) and _watches_owned(watched.watch, kind):
                 version = None if change.new is None else version_of(change.new)
-                owned = sum(informer.store.count(owner, namespace_of(job)) for informer in self._owned[kind.name])
+                owned = self._count(kind.name, owner, namespace_of(job))
                 cause = (uid_of(change.obj), version)
                 self._events.add(owner, flow_of(target_name(watched.watch), job), cause=cause, owned=owned)
 

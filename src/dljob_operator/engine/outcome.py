@@ -6,6 +6,7 @@ A task result may carry `dljob`, a mapping with
                     have no requeue_after of their own
     jobs            a list with, for each job of the run: uid, ok, message, requeue_after, and optionally
                     continues: whether the next run continues the writes of this one, of a job too large for one;
+                    postponed: whether the job was not reconciled, because others of the run took too long;
                     wrote: [[uid, resourceVersion or null], ...], the objects that the run created, changed
                     or (null) deleted for it. The next run of the job starts after the cache has observed these
                     writes, and their watch events do not requeue the job. Optionally also warnings: a list of
@@ -32,6 +33,7 @@ class JobOutcome:
     wrote: frozenset[Written] = field(default_factory=frozenset)
     reported: bool = True
     continues: bool = False
+    postponed: bool = False
     warnings: tuple[str, ...] = ()
 
 
@@ -89,6 +91,7 @@ def _by_uid(reports: Sequence[Mapping[str, Any]]) -> dict[str, JobOutcome]:
                 _earliest([job.get("requeue_after", report.get("requeue_after"))]),
                 frozenset((str(uid), version and str(version)) for uid, version in job.get("wrote") or ()),
                 continues=bool(job.get("continues")),
+                postponed=bool(job.get("postponed")),
                 warnings=tuple(map(str, job.get("warnings") or ())),
             )
             before = found.get(job["uid"])
@@ -104,6 +107,7 @@ def _combined(first: JobOutcome, second: JobOutcome) -> JobOutcome:
         _earliest((first.requeue_after, second.requeue_after)),
         first.wrote | second.wrote,
         continues=first.continues or second.continues,
+        postponed=first.postponed or second.postponed,
         warnings=tuple(dict.fromkeys((*first.warnings, *second.warnings))),
     )
 

@@ -10,6 +10,7 @@ succeeds or a user changes it.
 from __future__ import annotations
 
 import enum
+import functools
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -52,6 +53,8 @@ class _Item:
     state: _State = _State.IDLE
     failures: int = 0
     next_run: NextRun = NextRun.ORDINARY
+    line: Line = Line.OWNED
+    """That in which it is ready, or was before it was taken."""
     taker: int = 0
     """The thread that reconciles the key, while it runs."""
     dirty: set[Written | None] = field(default_factory=set)
@@ -119,7 +122,7 @@ class WorkQueue:
                 item.urgent = item.urgent or urgent
             elif urgent:
                 item.failures = 0
-                self._make_ready(key, item, urgent=True)
+                self._make_ready(key, item, Line.CHANGED)
             elif not item.failures:
                 self._delay(key, item, min(self._schedule.due(key), self._clock() + item.settle))
 
@@ -145,10 +148,10 @@ class WorkQueue:
         self,
         limit: Callable[[str], int],
         timeout: float | None = None,
-        may_share: Callable[[str], bool] = lambda key: True,
+        may_share: Callable[[str, str], bool] = lambda key, namespace: True,
     ) -> list[str] | None:
         """Wait for work and return the keys to run together: one, or up to `limit(target)` of the same target that
-        `may_share` a run.
+        `may_share` a run, each with its namespace.
 
         Ready keys are divided among the waiting threads. Return [] after `timeout` seconds (0 does not wait), and None
         once the queue is closed. The caller must call `done` for every key.
@@ -178,13 +181,9 @@ class WorkQueue:
         during the run requeue the key, except those whose cause the run itself `wrote`. See `NextRun` for `next_run`.
         """
         with self._changed:
-            self._progress.returned(threading.get_ident(), key)
-            if self._lines.returned(threading.get_ident(), key):
-                self._changed.notify_all()
-            item = self._items.get(key)
-            if item is None or item.state is not _State.RUNNING or item.taker != threading.get_ident():
+            item = self._returned(key)
+            if item is None:
                 return None
-            item.state = _State.IDLE
             item.next_run = next_run
             news = item.dirty.difference(wrote)
             urgent, item.dirty, item.urgent = item.urgent and bool(news), set(), False
@@ -193,7 +192,7 @@ class WorkQueue:
             else:
                 item.failures += 1
             if urgent:
-                self._make_ready(key, item, urgent=True)
+                self._make_ready(key, item, Line.CHANGED)
                 return 0.0
             if next_run is NextRun.CONTINUING and ok:
                 delay = 0.0
@@ -208,17 +207,32 @@ class WorkQueue:
             self._delay(key, item, self._clock() + delay)
             return delay
 
+    def postponed(self, key: str) -> None:
+        """Return a key whose run did not reconcile it to its line; its backoff goes on.
+
+        Only the thread that got the key from `get` may call this.
+        """
+        with self._changed:
+            item = self._returned(key)
+            if item is None:
+                return
+            urgent, item.dirty, item.urgent = item.urgent, set(), False
+            self._make_ready(key, item, Line.CHANGED if urgent else item.line)
+
     def close(self) -> None:
         """Make `get` return None in all threads."""
         with self._changed:
             self._schedule.close()
 
-    def _take(self, limit: Callable[[str], int], may_share: Callable[[str], bool]) -> list[str] | None:
+    def _take(self, limit: Callable[[str], int], may_share: Callable[[str, str], bool]) -> list[str] | None:
+        @functools.cache
+        def is_shared(key: str) -> bool:
+            item = self._items[key]
+            return item.next_run is NextRun.ORDINARY and may_share(key, item.flow.namespace)
+
         self._promote()
         thread = threading.get_ident()
-        keys = self._lines.take(
-            thread, self._takers, limit, lambda key: self._items[key].next_run is NextRun.ORDINARY and may_share(key)
-        )
+        keys = self._lines.take(thread, self._takers, limit, is_shared)
         if keys is None:
             return None
         for key in keys:
@@ -226,15 +240,26 @@ class WorkQueue:
         self._progress.took(thread, keys)
         return keys
 
-    def _make_ready(self, key: str, item: _Item, *, urgent: bool = False) -> None:
-        if urgent:
+    def _returned(self, key: str) -> _Item | None:
+        """Note that this thread's run of `key` has ended; return its item, None if it was returned or is deleted."""
+        thread = threading.get_ident()
+        self._progress.returned(thread, key)
+        if self._lines.returned(thread, key):
+            self._changed.notify_all()
+        item = self._items.get(key)
+        if item is None or item.state is not _State.RUNNING or item.taker != thread:
+            return None
+        item.state = _State.IDLE
+        return item
+
+    def _make_ready(self, key: str, item: _Item, line: Line) -> None:
+        if line is Line.CHANGED:
             self._lines.move_up(key, item.flow)
+            item.line = line
         if item.state is not _State.READY:
-            item.state = _State.READY
+            item.state, item.line = _State.READY, line
             item.ready_since = self._clock()
             self._schedule.discard(key)
-            continues = item.next_run is NextRun.CONTINUING
-            line = Line.CHANGED if urgent else Line.CONTINUING if continues else Line.OWNED
             self._lines.add(key, item.flow, line)
             self._changed.notify()
 
@@ -246,4 +271,5 @@ class WorkQueue:
     def _promote(self) -> None:
         """Make due keys ready."""
         while (key := self._schedule.pop()) is not None:
-            self._make_ready(key, self._items[key])
+            item = self._items[key]
+            self._make_ready(key, item, Line.CONTINUING if item.next_run is NextRun.CONTINUING else Line.OWNED)

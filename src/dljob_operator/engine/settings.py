@@ -8,7 +8,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_schedul
 
 LARGEST_BATCH = 25
 """Jobs that one run reconciles together."""
-LARGEST_SHARING = 100
+LARGEST_SHARING = 400
 """Objects of a job that shares a run with others; one that owns more has a run of its own. A run gets all objects of
 its jobs, and the memory of a worker must not depend on how many large jobs wait, as all do after a start."""
 

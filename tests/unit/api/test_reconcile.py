@@ -102,6 +102,7 @@ def test_the_result_for_the_engine_has_all_that_its_queue_needs() -> None:
         "message": "3 pods",
         "requeue_after": 4.0,
         "continues": True,
+        "postponed": False,
         "wrote": [["pod", "7"], ["other", None]],
         "warnings": ["no right"],
     }

@@ -273,6 +273,16 @@ def test_a_job_that_owns_many_objects_shares_no_batch(bridge: Bridge) -> None:
     assert [uids_of(request) for request in bridge.runs.requests] == [["first"], ["a", "b"], ["large"]]
 
 
+def test_a_postponed_job_runs_in_a_later_batch(bridge: Bridge) -> None:
+    """Its shim waits meanwhile: ansible-operator takes its end for the outcome of the run."""
+    both = RunResult(RunOutcome.COMPLETED, reports=({"jobs": [{"uid": "a"}, {"uid": "b", "postponed": True}]},))
+    results = iter([[report("first")], [both], [report("b", ok=False)]])
+    bridge.runs.answer = lambda request: next(results)
+    a, b = batched(bridge, "a", "b")
+    assert (a.result(10).code, b.result(10).code) == (0, 2)
+    assert [uids_of(request) for request in bridge.runs.requests] == [["first"], ["a", "b"], ["b"]]
+
+
 def test_a_failed_job_of_a_batch_fails_alone(bridge: Bridge) -> None:
     def answer(request: RunRequest) -> list[RunResult]:
         bad = [uid for uid in uids_of(request) if uid == "bad"]

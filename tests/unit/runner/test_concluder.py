@@ -47,6 +47,9 @@ class Queue:
         )
         return self.delay
 
+    def postponed(self, key: str) -> None:
+        self.returned.append({"key": key, "postponed": True})
+
 
 class Bench:
     def __init__(self, period: float | None = None) -> None:
@@ -71,6 +74,14 @@ def logged(caplog: pytest.LogCaptureFixture, message: str) -> tuple[int, dict[st
 @pytest.fixture(autouse=True)
 def all_levels(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "dljob_operator")
+
+
+def test_a_postponed_job_has_no_outcome(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(period=60.0)
+    assert bench.conclude(JobOutcome(True, postponed=True), batch=2) == {"key": "1", "postponed": True}
+    for result in ("ok", "failed"):
+        assert not bench.count("dljob_reconciles_total", result=result)
+    assert logged(caplog, "reconcile postponed")[0] == logging.DEBUG
 
 
 @pytest.mark.parametrize(

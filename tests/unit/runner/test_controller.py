@@ -336,6 +336,18 @@ def test_a_job_that_owns_many_objects_shares_no_run(make: Make) -> None:
     assert [bench.take() for _ in range(4)] == [["0"], ["1", "2", "4"], ["3"], []]
 
 
+def test_a_postponed_job_gets_no_conditions_and_has_its_turn(make: Make) -> None:
+    bench = make(Watch(ECHO, vars=BATCHABLE))
+    bench.add("first", "1")
+    bench.add("second", "2")
+    bench.runner.answer = lambda request: iter([reports({"uid": "1"}, {"uid": "2", "postponed": True})])
+    assert bench.work() == ["1", "2"]
+    assert bench.conditions("first")
+    assert not bench.conditions("second")
+    assert (bench.reconciled("ok"), bench.reconciled("failed")) == (1, 0)
+    assert bench.take() == ["2"]
+
+
 def test_a_job_is_concluded_when_it_is_reported_and_not_at_the_end_of_the_run(make: Make) -> None:
     bench = make(Watch(ECHO, vars=BATCHABLE))
     bench.add("first", "1")

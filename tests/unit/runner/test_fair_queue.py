@@ -77,6 +77,14 @@ def test_a_batch_leaves_out_what_is_not_permitted() -> None:
     assert len(queue) == 1
 
 
+def test_what_shares_no_batch_has_its_turn_between_the_batches() -> None:
+    """Five keys of each namespace in a batch: otherwise that of the first one would always be the next."""
+    queue = _filled(*(f"{namespace}{number}" for number in range(1, 99, 2) for namespace in "abcde"))
+    assert queue.pop()[0] == "a1"
+    assert len(queue.pop_more("odd", 24, lambda key: key != "b1")) == 24
+    assert queue.pop()[0] == "b1"
+
+
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), unique=True))
 def test_no_key_waits_for_more_than_one_of_each_other_namespace(pairs: list[tuple[str, int]]) -> None:
     order = _drained(_filled(*(f"{namespace}{number}" for namespace, number in pairs)))

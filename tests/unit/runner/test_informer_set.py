@@ -260,10 +260,22 @@ def test_a_job_with_many_objects_of_all_kinds_shares_no_run() -> None:
     elsewhere = pod("1", "forged")
     elsewhere["metadata"]["namespace"] = "another"
     fed.feed("pods", "ADDED", elsewhere)
-    assert fed.set.may_share("1")
+    assert fed.set.may_share("1", "team")
     fed.feed("pods", "ADDED", pod("1", "more"))
-    assert not fed.set.may_share("1")
-    assert fed.set.may_share("unknown")
+    assert not fed.set.may_share("1", "team")
+    assert fed.set.may_share("unknown", "team")
+
+
+def test_the_pods_of_its_batch_jobs_are_a_jobs_too() -> None:
+    """A run gets them; a tenant may create a batch Job that claims to be a job's launcher, with thousands of pods."""
+    fed = Fed(Watch(ECHO, vars={"dljob_owns": ["Job"]}))
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.feed("jobs", "ADDED", pod("1", "launcher"))
+    for number in range(LARGEST_SHARING - 1):
+        fed.feed("pods", "ADDED", pod("launcher-uid", f"p{number}"))
+    assert fed.set.may_share("1", "team")
+    fed.feed("pods", "ADDED", pod("launcher-uid", "more"))
+    assert not fed.set.may_share("1", "team")
 
 
 def test_jobs_are_found_by_uid_and_kinds_by_target() -> None:

@@ -54,6 +54,12 @@ class TestOneJob:
             False, "no", 3.0, frozenset({("p", "1"), ("q", "2")})
         )
 
+    def test_a_job_is_postponed_if_any_task_says_so(self) -> None:
+        one, other = {"uid": "u", "postponed": True}, {"uid": "u"}
+        assert _one(_result({"jobs": [one]}, {"jobs": [other]})).postponed
+        assert _one(_result({"jobs": [other]}, {"jobs": [one]})).postponed
+        assert not _one(_result({"jobs": [other]})).postponed
+
     @pytest.mark.parametrize("further", [{}, {"continues": False}, {"continues": True}])
     def test_a_job_continues_if_any_task_says_so(self, further: dict[str, Any]) -> None:
         one, other = {"uid": "u", "continues": True}, {"uid": "u", **further}

@@ -304,6 +304,50 @@ class TestBatches:
         assert _take(queue, 25) == ["a", "b", "c"]
 
 
+class TestPostponedJobs:
+    """Jobs that a run returned without a reconcile, because others of its batch took too long."""
+
+    def test_keep_their_line(self, queue: WorkQueue, clock: Clock) -> None:
+        queue.add("pods", G)
+        clock.pass_time(SETTLE)
+        for key in ("new", "newer"):
+            queue.add(key, G, urgent=True)
+        assert _take(queue) == ["new"]
+        queue.postponed("new")
+        assert [_take(queue), _take(queue), _take(queue)] == [["newer"], ["new"], ["pods"]]
+        queue.postponed("pods")
+        queue.add("last", G, urgent=True)
+        assert [_take(queue), _take(queue)] == [["last"], ["pods"]]
+
+    def test_keep_their_backoff(self, queue: WorkQueue, clock: Clock) -> None:
+        queue.add("a", G, urgent=True)
+        for delay in (FIRST_BACKOFF, 2 * FIRST_BACKOFF):
+            assert _take(queue) == ["a"]
+            assert queue.done("a", ok=False) == delay
+            clock.pass_time(delay)
+        assert _take(queue) == ["a"]
+        queue.postponed("a")
+        assert _take(queue) == ["a"]
+        assert queue.done("a", ok=False) == 4 * FIRST_BACKOFF
+
+    def test_come_first_once_a_user_changes_them(self, queue: WorkQueue, clock: Clock) -> None:
+        for key in ("a", "b"):
+            queue.add(key, G)
+        clock.pass_time(SETTLE)
+        assert _take(queue) == ["a"]
+        queue.add("a", G, urgent=True)
+        queue.postponed("a")
+        assert _take(queue) == ["a"]
+        assert queue.done("a", ok=True) is None, "the change is not reported twice"
+
+    def test_are_forgotten_once_they_are_deleted(self, queue: WorkQueue) -> None:
+        queue.add("a", G, urgent=True)
+        assert _take(queue) == ["a"]
+        queue.discard("a")
+        queue.postponed("a")
+        assert _take(queue) == []
+
+
 def test_get_wakes_for_a_key_a_due_time_and_close() -> None:
     queue = WorkQueue()
     taken: list[list[str] | None] = []

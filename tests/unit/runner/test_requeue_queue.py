@@ -47,6 +47,19 @@ def after_a_run(requeues: RequeueQueue, key: str = "a", **done: object) -> float
     return requeues.done(key, **{"ok": True, **done})  # type: ignore[arg-type]
 
 
+def test_a_postponed_run_is_still_to_come(requeues: RequeueQueue, clock: Clock) -> None:
+    """Neither its outcome nor its line changes, and a change meanwhile needs no annotation: the run will see it."""
+    after_a_run(requeues, ok=False)
+    requeues.begin("a")
+    requeues.postponed("a")
+    requeues.postponed("unknown")
+    requeues.add("a", KIND, cause=("pod", "1"))
+    clock.now += 1.0
+    assert (requeues.depth, due(requeues)) == (0, [])
+    assert requeues.request("a").line is Line.OWNED, "it failed before"
+    assert after_a_run(requeues, again_after=5.0) == 5.0, "no run is in progress any more"
+
+
 def test_changes_and_deletions_of_jobs_are_counted(clock: Clock) -> None:
     counted: list[str] = []
     requeues = RequeueQueue(clock, on_change=counted.append)

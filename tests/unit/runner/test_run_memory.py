@@ -64,7 +64,7 @@ def traced() -> Iterator[None]:
 
 
 def test_pods_are_not_all_in_memory_as_dictionaries(body: bytes, traced: None) -> None:
-    """As dictionaries they take six times the memory of their texts."""
+    """As dictionaries alone they take five times the memory of their texts."""
     request = RunRequest.from_body(body, 0.0)
     assert request.snapshot is not None
     observed = build_observed_state(OWNER, "pytorch", request.snapshot[UID]["Pod"], request.snapshot[UID]["Service"])

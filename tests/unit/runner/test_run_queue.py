@@ -112,6 +112,22 @@ def test_only_the_thread_of_a_run_ends_it(runs: RunQueue[str]) -> None:
     assert runs.requests("a") == ["first"]
 
 
+def test_a_run_that_did_not_begin_waits_in_its_line(runs: RunQueue[str]) -> None:
+    runs.add("a", G, CHANGED, "first")
+    assert get(runs) == ["a"]
+    runs.add("a", G, OWNED, "second")
+    runs.add("b", G, OWNED, "")
+    assert runs.postponed("a")
+    assert get(runs) == ["a"]
+    assert runs.requests("a") == ["first", "second"]
+    runs.done("a")
+    assert get(runs) == ["b"]
+    assert not runs.postponed("a")
+    runs.close()
+    assert not runs.postponed("b"), "its requests are answered now"
+    assert runs.requests("b") == [""]
+
+
 def test_close_wakes_waiting_threads_and_returns_what_has_not_begun(runs: RunQueue[str]) -> None:
     found: list[object] = []
     thread = threading.Thread(target=lambda: found.append(get(runs)))
