@@ -34,18 +34,20 @@ class _Turns:
     leave a thread to the others."""
 
     def __init__(self, jobs: Sequence[Resource]) -> None:
-        self._waiting = list(jobs)
+        self._waiting = list(enumerate(jobs))
         self._running: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def begin(self) -> Resource:
-        """Remove and return the next job."""
+    def begin(self) -> tuple[int, Resource]:
+        """Remove and return the next job, with its place in the batch."""
         with self._lock:
-            has_turn = (job for job in self._waiting if self._running[_namespace_of(job)] < PARALLEL_JOBS - 1)
-            job = next(has_turn, self._waiting[0])
-            self._waiting.remove(job)
+            has_turn = (at for at, (_, job) in enumerate(self._waiting) if self._may_begin(job))
+            place, job = self._waiting.pop(next(has_turn, 0))
             self._running[_namespace_of(job)] += 1
-            return job
+            return place, job
+
+    def _may_begin(self, job: Resource) -> bool:
+        return self._running[_namespace_of(job)] < PARALLEL_JOBS - 1
 
     def end(self, job: Resource) -> None:
         with self._lock:
@@ -75,12 +77,12 @@ def reconcile_all(
     last_begin = None if every is None else clock() + LONGEST
     turns = _Turns(jobs)
 
-    def reconcile_next() -> Outcome:
-        job = turns.begin()
+    def reconcile_next() -> tuple[int, Outcome]:
+        place, job = turns.begin()
         try:
             if last_begin is not None and clock() > last_begin:
-                return Outcome(job, Plan(), True, False, "", None, is_postponed=True)
-            return _reconcile(context, job, frameworks)
+                return place, Outcome(job, Plan(), True, False, "", None, is_postponed=True)
+            return place, _reconcile(context, job, frameworks)
         finally:
             turns.end(job)
 
@@ -91,7 +93,8 @@ def reconcile_all(
                 done = wait(pending, every).done
                 is_last = len(done) == len(pending)
                 if done:
-                    yield [future.result() for future in pending if future in done], is_last
+                    found = sorted((future.result() for future in done), key=lambda one: one[0])
+                    yield [outcome for _, outcome in found], is_last
                 pending = [future for future in pending if future not in done]
         finally:
             for future in pending:  # where one of them has raised an unexpected error

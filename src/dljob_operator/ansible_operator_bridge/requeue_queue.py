@@ -167,6 +167,8 @@ class RequeueQueue:
             if job is not None:
                 job.running = max(0, job.running - 1)
                 job.annotated_at = self._clock()
+                if not job.running:
+                    job.dirty.clear()
 
     def get(self, timeout: float | None = None) -> list[str] | None:
         """Wait for a due job and return it; [] after `timeout` seconds, None once the queue is closed.

@@ -132,16 +132,18 @@ class RunQueue(Generic[T]):
                 self._make_ready(key)
 
     def postponed(self, key: str) -> bool:
-        """The calling thread's run of `key` did not begin it: its requests wait for its next turn, in the same line.
-        Return False once the queue is closed."""
+        """The calling thread's run of `key` did not begin it: its requests wait for its next turn, in the same line or,
+        with a later request, in that one's if it is earlier. Return False once the queue is closed."""
         with self._changed:
             running = self._running.get(key)
             if self._closed or running is None or running.thread != threading.get_ident():
                 return False
-            later = self._waiting.get(key)
+            taken, later = running.taken, self._waiting.get(key)
             if later is not None:
-                running.taken.requests += later.requests
-            self._waiting[key] = running.taken
+                taken.requests += later.requests
+                line = min(taken.turn.line, later.turn.line)
+                taken.turn = Turn(line, taken.turn.may_share and later.turn.may_share)
+            self._waiting[key] = taken
             self.done(key)
             return True
 

@@ -174,7 +174,7 @@ class InformerSet:
     def may_share(self, uid: str, namespace: str) -> bool:
         """Whether the job `uid` is small enough to share a run with others; see LARGEST_SHARING."""
         owned = sum(self._count(name, uid, namespace) for name in self._owned)
-        if self._count(_BATCH_JOB, uid, namespace):
+        if owned <= LARGEST_SHARING and self._count(_BATCH_JOB, uid, namespace):
             batch_jobs = JsonTexts.joined(*(one.store.owned(uid, namespace) for one in self._owned[_BATCH_JOB]))
             owned += sum(self._count(_POD, uid_of(one), namespace) for one in batch_jobs)
         return owned <= LARGEST_SHARING

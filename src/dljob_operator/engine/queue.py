@@ -208,7 +208,7 @@ class WorkQueue:
             return delay
 
     def postponed(self, key: str) -> None:
-        """Return a key whose run did not reconcile it to its line; its backoff goes on.
+        """Return a key whose run did not reconcile it to its line; its backoff goes on, unless a user has changed it.
 
         Only the thread that got the key from `get` may call this.
         """
@@ -217,6 +217,8 @@ class WorkQueue:
             if item is None:
                 return
             urgent, item.dirty, item.urgent = item.urgent, set(), False
+            if urgent:
+                item.failures = 0
             self._make_ready(key, item, Line.CHANGED if urgent else item.line)
 
     def close(self) -> None:

@@ -129,6 +129,21 @@ def test_without_an_engine_every_job_has_its_reconcile(monkeypatch: pytest.Monke
     assert not any(one.is_postponed for one in SlowReconciles(monkeypatch).outcomes(24, None))
 
 
+def test_the_outcomes_have_the_order_of_the_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever thread begins first."""
+    begin = batch._Turns.begin
+    taken: list[Any] = []
+
+    def last_first(turns: batch._Turns) -> Any:
+        taken.extend([begin(turns) for _ in range(3)] if not taken else ())
+        return taken.pop()
+
+    monkeypatch.setattr(batch._Turns, "begin", last_first)
+    monkeypatch.setattr(batch, "reconcile", lambda context, job, framework: job["name"])
+    jobs = [{"name": name, "metadata": {}} for name in "abc"]
+    assert list(batch.reconcile_all(None, jobs, None)) == [(["a", "b", "c"], True)]  # type: ignore[arg-type]
+
+
 def test_while_the_jobs_of_one_namespace_wait_those_of_another_have_a_thread(action: Reconciles) -> None:
     """Jobs a to e are of the namespace whose webhook does not answer."""
     jobs = [{"name": name, "metadata": {"name": name, "namespace": name == "f"}} for name in "abcdef"]

@@ -11,6 +11,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_schedul
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 
 from dljob_operator.engine import informer_set
+from dljob_operator.engine.cache import Store
 from dljob_operator.engine.discovery import Resource
 from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.informer import Informer
@@ -275,6 +276,15 @@ def test_the_pods_of_its_batch_jobs_are_a_jobs_too() -> None:
         fed.feed("pods", "ADDED", pod("launcher-uid", f"p{number}"))
     assert fed.set.may_share("1", "team")
     fed.feed("pods", "ADDED", pod("launcher-uid", "more"))
+    assert not fed.set.may_share("1", "team")
+
+
+def test_of_a_large_job_no_batch_job_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The queue is locked meanwhile."""
+    fed = Fed(Watch(ECHO, vars={"dljob_owns": ["Job"]}))
+    for number in range(LARGEST_SHARING + 1):
+        fed.feed("jobs", "ADDED", pod("1", f"launcher-{number}"))
+    monkeypatch.setattr(Store, "owned", lambda *_: pytest.fail("its objects are read"))
     assert not fed.set.may_share("1", "team")
 
 

@@ -335,10 +335,15 @@ class TestPostponedJobs:
             queue.add(key, G)
         clock.pass_time(SETTLE)
         assert _take(queue) == ["a"]
+        queue.done("a", ok=False)
+        queue.add("b", G, urgent=True)
+        clock.pass_time(FIRST_BACKOFF)
+        assert [_take(queue), _take(queue)] == [["b"], ["a"]]
         queue.add("a", G, urgent=True)
+        queue.add("c", G, urgent=True)
         queue.postponed("a")
-        assert _take(queue) == ["a"]
-        assert queue.done("a", ok=True) is None, "the change is not reported twice"
+        assert [_take(queue), _take(queue)] == [["c"], ["a"]]
+        assert queue.done("a", ok=False) == FIRST_BACKOFF, "the change has ended the backoff"
 
     def test_are_forgotten_once_they_are_deleted(self, queue: WorkQueue) -> None:
         queue.add("a", G, urgent=True)

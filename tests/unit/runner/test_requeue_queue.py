@@ -51,6 +51,7 @@ def test_a_postponed_run_is_still_to_come(requeues: RequeueQueue, clock: Clock) 
     """Neither its outcome nor its line changes, and a change meanwhile needs no annotation: the run will see it."""
     after_a_run(requeues, ok=False)
     requeues.begin("a")
+    requeues.add("a", KIND, cause=("pod", "0"))
     requeues.postponed("a")
     requeues.postponed("unknown")
     requeues.add("a", KIND, cause=("pod", "1"))

@@ -80,7 +80,7 @@ def test_a_worker_keeps_the_objects_of_its_batch_once(body: bytes, traced: None)
         with os.fdopen(work_write, "wb") as pipe:
             pipe.write(Frame({}, body).encode())
 
-    writer = threading.Thread(target=write)
+    writer = threading.Thread(target=write, daemon=True)
     writer.start()
     batches = PipeWorkSource(work_read, -1).work()
     batch = next(batches)

@@ -128,6 +128,20 @@ def test_a_run_that_did_not_begin_waits_in_its_line(runs: RunQueue[str]) -> None
     assert runs.requests("b") == [""]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "other"), [(OWNED, CHANGED, OWNED), (CHANGED, Turn(Line.OWNED, may_share=False), CHANGED)]
+)
+def test_a_postponed_run_has_the_better_line_of_its_requests_and_may_have_to_be_alone(
+    runs: RunQueue[str], first: Turn, second: Turn, other: Turn
+) -> None:
+    runs.add("a", G, first, "")
+    assert get(runs) == ["a"]
+    runs.add("a", G, second, "")
+    assert runs.postponed("a")
+    runs.add("b", G, other, "")
+    assert get(runs) == ["a"]
+
+
 def test_close_wakes_waiting_threads_and_returns_what_has_not_begun(runs: RunQueue[str]) -> None:
     found: list[object] = []
     thread = threading.Thread(target=lambda: found.append(get(runs)))
