@@ -115,19 +115,8 @@ class ActionModule(ActionBase):
                 arguments, read = batch.declaration.arguments, batch.declaration.files.__getitem__
             frameworks = by_target.get(batch.target) or _frameworks(arguments, read)
             by_target[batch.target] = frameworks
-            reader = Reader(client, batch.owned, batch.cluster_info)
-            context = Context(
-                client,
-                reader,
-                _settings(arguments),
-                is_contended=batch.is_contended,
-                changes=batch.changes,
-                since_taken=batch.since_taken,
-            )
-            for outcomes, is_last in reconcile_all(context, batch.jobs, frameworks, REPORT_EVERY):
-                done = task_result(outcomes)
-                changed = changed or done["changed"]
-                (work_source.report_final if is_last else work_source.report_partial)(done)
+            changed = _serve_batch(work_source, client, batch, frameworks, arguments) or changed
+            del batch  # its objects may take much memory, and the next batch has its own
         return {"changed": changed}
 
     def _read(self, name: str) -> str:
@@ -136,6 +125,30 @@ class ActionModule(ActionBase):
             return Path(self._find_needle("files", name)).read_text(encoding="utf-8")
         except (AnsibleError, OSError) as e:
             raise InvalidFramework(f"the file {name!r}: {e}") from e
+
+
+def _serve_batch(
+    work_source: worker_protocol.WorkSource,
+    client: RestClient,
+    batch: worker_protocol.Batch,
+    frameworks: Frameworks,
+    arguments: Mapping[str, Any],
+) -> bool:
+    """Reconcile one batch and report its results. Returns whether anything has changed."""
+    context = Context(
+        client,
+        Reader(client, batch.owned, batch.cluster_info),
+        _settings(arguments),
+        is_contended=batch.is_contended,
+        changes=batch.changes,
+        since_taken=batch.since_taken,
+    )
+    changed = False
+    for outcomes, is_last in reconcile_all(context, batch.jobs, frameworks, REPORT_EVERY):
+        done = task_result(outcomes)
+        changed = changed or done["changed"]
+        (work_source.report_final if is_last else work_source.report_partial)(done)
+    return changed
 
 
 def _frameworks(arguments: Mapping[str, Any], read: Read) -> Frameworks:

@@ -620,7 +620,7 @@ dljob:
         postponed:
           description:
             - Whether the job was not reconciled, because the other jobs of its batch took longer than ten seconds. Only
-              for an engine, which returns it to its line in the queue; its backoff stays as it was.
+              for an engine, which returns it to the front of its line in the queue; its backoff stays as it was.
           type: bool
         wrote:
           description:

@@ -6,7 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, digits
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
+    Owner,
+    controller_of,
+    is_owned_by,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import pod_group_of
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FIRST_CONTAINER
@@ -33,20 +37,22 @@ def build_observed_state(
     ``others`` are objects by kind: the items of the API's lists have no kind. The pods of a batch Job that runs a
     replica belong to that Job.
     """
-    own_pods, pods_of_others = [], []
-    for pod in pods:  # each is read once, and only its state is kept: a job may have thousands
-        if is_owned_by(pod, owner):
-            own_pods.append(_pod(pod, container))
-        else:
-            pods_of_others.append(pod)
     owned = {
         kind: [one for one in found if is_owned_by(one, owner)]
         for kind, found in {**(others or {}), "Service": services}.items()
     }
-    batch_jobs = filter(batch_job.runs_replica, owned.get(batch_job.KIND, ()))
+    batch_jobs = [one for one in owned.get(batch_job.KIND, ()) if batch_job.runs_replica(one)]
+    states: dict[str, list[PodState]] = {uid: [] for uid in (owner.uid, *map(_uid_of, batch_jobs))}
+    for pod in pods:  # each is read once, and only its state is kept: a job may have thousands
+        uid = controller_of(pod, owner.namespace)
+        if uid in states:
+            states[uid].append(_pod(pod, container))
+    replicas = (
+        batch_job.state(one, _pod({"metadata": one["metadata"]}, container), states[_uid_of(one)]) for one in batch_jobs
+    )
     return Observed(
-        pods=(*own_pods, *(_replica_of_batch_job(one, pods_of_others, owner, container) for one in batch_jobs)),
-        services={one["metadata"]["name"]: one["metadata"].get("uid", "") for one in owned["Service"]},
+        pods=(*states[owner.uid], *replicas),
+        services={one["metadata"]["name"]: _uid_of(one) for one in owned["Service"]},
         owned_objects={
             (kind, one["metadata"]["name"]): _owned_object(one["metadata"])
             for kind, found in owned.items()
@@ -55,10 +61,8 @@ def build_observed_state(
     )
 
 
-def _replica_of_batch_job(resource: Resource, pods: Iterable[Resource], owner: Owner, container: str) -> PodState:
-    job = Owner(owner.namespace, resource["metadata"].get("uid", ""))
-    found = [_pod(pod, container) for pod in pods if is_owned_by(pod, job)]
-    return batch_job.state(resource, _pod({"metadata": resource["metadata"]}, container), found)
+def _uid_of(resource: Resource) -> str:
+    return str(resource["metadata"].get("uid", ""))
 
 
 def _owned_object(metadata: Mapping[str, Any]) -> OwnedObject:

@@ -41,11 +41,19 @@ def is_owned_by(resource: Mapping[str, Any], owner: Owner) -> bool:
     An owner reference alone proves nothing: a user who may create pods may write any uid into it. An object of another
     namespace is never the job's, and neither is one that the job does not control.
     """
+    return controller_of(resource, owner.namespace) == owner.uid
+
+
+def controller_of(resource: Mapping[str, Any], namespace: str) -> str | None:
+    """The uid of what controls ``resource``; ``None`` where nothing does, and of one in another ``namespace``.
+
+    The API server accepts one controller at most.
+    """
     metadata = resource.get("metadata") or {}
-    if metadata.get("namespace", owner.namespace) != owner.namespace:
-        return False
+    if metadata.get("namespace", namespace) != namespace:
+        return None
     references = metadata.get("ownerReferences") or ()
-    return any(r.get("uid") == owner.uid and r.get("controller") is True for r in references)
+    return next((str(one.get("uid")) for one in references if one.get("controller") is True), None)
 
 
 def belongs_to_predecessor(resource: Mapping[str, Any], job: Mapping[str, Any]) -> bool:

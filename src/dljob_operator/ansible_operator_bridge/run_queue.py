@@ -76,7 +76,7 @@ class RunQueue(Generic[T]):
                 return True
             self._waiting[key] = _Waiting(flow, turn, [request])
             if key not in self._running:
-                self._make_ready(key)
+                self._make_ready(key, self._lines.add)
             return True
 
     def stall(self, limit: float) -> Stall | None:
@@ -124,16 +124,13 @@ class RunQueue(Generic[T]):
             running = self._running.get(key)
             if running is None or running.thread != threading.get_ident():
                 return
-            del self._running[key]
-            self._progress.returned(threading.get_ident(), key)
-            if self._lines.returned(threading.get_ident(), key):
-                self._changed.notify_all()
+            self._end(key)
             if key in self._waiting:
-                self._make_ready(key)
+                self._make_ready(key, self._lines.add)
 
     def postponed(self, key: str) -> bool:
-        """The calling thread's run of `key` did not begin it: its requests wait for its next turn, in the same line or,
-        with a later request, in that one's if it is earlier. Return False once the queue is closed."""
+        """The calling thread's run of `key` did not begin it: its requests return to the front of their line or, with a
+        later request, of that one's if it is earlier. Return False once the queue is closed."""
         with self._changed:
             running = self._running.get(key)
             if self._closed or running is None or running.thread != threading.get_ident():
@@ -143,8 +140,9 @@ class RunQueue(Generic[T]):
                 taken.requests += later.requests
                 line = min(taken.turn.line, later.turn.line)
                 taken.turn = Turn(line, taken.turn.may_share and later.turn.may_share)
+            self._end(key)
             self._waiting[key] = taken
-            self.done(key)
+            self._make_ready(key, self._lines.put_back)
             return True
 
     def close(self) -> list[T]:
@@ -156,10 +154,16 @@ class RunQueue(Generic[T]):
             self._waiting.clear()
             return left
 
-    def _make_ready(self, key: str) -> None:
+    def _end(self, key: str) -> None:
+        del self._running[key]
+        self._progress.returned(threading.get_ident(), key)
+        if self._lines.returned(threading.get_ident(), key):
+            self._changed.notify_all()
+
+    def _make_ready(self, key: str, add: Callable[[str, Flow, Line], None]) -> None:
         waiting = self._waiting[key]
         waiting.ready_since = self._clock()
-        self._lines.add(key, waiting.flow, waiting.turn.line)
+        add(key, waiting.flow, waiting.turn.line)
         self._changed.notify()
 
     def _may_share(self, key: str) -> bool:

@@ -6,7 +6,8 @@ A task result may carry `dljob`, a mapping with
                     have no requeue_after of their own
     jobs            a list with, for each job of the run: uid, ok, message, requeue_after, and optionally
                     continues: whether the next run continues the writes of this one, of a job too large for one;
-                    postponed: whether the job was not reconciled, because others of the run took too long;
+                    postponed: whether the job was not reconciled, because others of the run took too long (not of a job
+                    that is alone in its run, nor if another task reconciled it);
                     wrote: [[uid, resourceVersion or null], ...], the objects that the run created, changed
                     or (null) deleted for it. The next run of the job starts after the cache has observed these
                     writes, and their watch events do not requeue the job. Optionally also warnings: a list of
@@ -61,7 +62,7 @@ def _single(result: RunResult, job: JobOutcome | None, common: float | None) -> 
     job = job or JobOutcome(True)
     if not result.ok:
         return JobOutcome(False, job.message or result.message, wrote=job.wrote, warnings=job.warnings)
-    return _with_common(job, common)
+    return replace(_with_common(job, common), postponed=False)  # there was no other job
 
 
 def _shared(result: RunResult, job: JobOutcome | None, common: float | None) -> JobOutcome:
@@ -107,7 +108,7 @@ def _combined(first: JobOutcome, second: JobOutcome) -> JobOutcome:
         _earliest((first.requeue_after, second.requeue_after)),
         first.wrote | second.wrote,
         continues=first.continues or second.continues,
-        postponed=first.postponed or second.postponed,
+        postponed=first.postponed and second.postponed,
         warnings=tuple(dict.fromkeys((*first.warnings, *second.warnings))),
     )
 

@@ -208,7 +208,9 @@ class WorkQueue:
             return delay
 
     def postponed(self, key: str) -> None:
-        """Return a key whose run did not reconcile it to its line; its backoff goes on, unless a user has changed it.
+        """Return a key whose run did not reconcile it to the front of its line.
+
+        Its backoff goes on, unless a user has changed it.
 
         Only the thread that got the key from `get` may call this.
         """
@@ -219,7 +221,7 @@ class WorkQueue:
             urgent, item.dirty, item.urgent = item.urgent, set(), False
             if urgent:
                 item.failures = 0
-            self._make_ready(key, item, Line.CHANGED if urgent else item.line)
+            self._make_ready(key, item, Line.CHANGED if urgent else item.line, first=True)
 
     def close(self) -> None:
         """Make `get` return None in all threads."""
@@ -254,7 +256,7 @@ class WorkQueue:
         item.state = _State.IDLE
         return item
 
-    def _make_ready(self, key: str, item: _Item, line: Line) -> None:
+    def _make_ready(self, key: str, item: _Item, line: Line, *, first: bool = False) -> None:
         if line is Line.CHANGED:
             self._lines.move_up(key, item.flow)
             item.line = line
@@ -262,7 +264,7 @@ class WorkQueue:
             item.state, item.line = _State.READY, line
             item.ready_since = self._clock()
             self._schedule.discard(key)
-            self._lines.add(key, item.flow, line)
+            (self._lines.put_back if first else self._lines.add)(key, item.flow, line)
             self._changed.notify()
 
     def _delay(self, key: str, item: _Item, due: float) -> None:

@@ -57,6 +57,10 @@ class ReadyLines:
         """Append `key`, which is in no line."""
         self._lines[line].add(key, flow)
 
+    def put_back(self, key: str, flow: Flow, line: Line) -> None:
+        """Make `key`, which was taken and not begun, the next of `line`."""
+        self._lines[line].put_back(key, flow)
+
     def move_up(self, key: str, flow: Flow) -> None:
         """Move `key`, if it is in a later line, to the end of the first."""
         if self._lines[Line.OWNED].discard(key) or self._lines[Line.CONTINUING].discard(key):

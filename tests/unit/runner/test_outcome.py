@@ -54,11 +54,19 @@ class TestOneJob:
             False, "no", 3.0, frozenset({("p", "1"), ("q", "2")})
         )
 
-    def test_a_job_is_postponed_if_any_task_says_so(self) -> None:
+    def test_a_job_is_postponed_if_no_task_has_reconciled_it_and_others_were_in_its_run(self) -> None:
         one, other = {"uid": "u", "postponed": True}, {"uid": "u"}
-        assert _one(_result({"jobs": [one]}, {"jobs": [other]})).postponed
-        assert _one(_result({"jobs": [other]}, {"jobs": [one]})).postponed
-        assert not _one(_result({"jobs": [other]})).postponed
+
+        def is_postponed(*jobs: dict[str, Any]) -> bool:
+            result = _result(*({"jobs": [job]} for job in jobs))
+            assert not outcomes(result, ["u"])["u"].postponed, "alone it would run again and again"
+            return outcomes(result, ["u"], shared=True)["u"].postponed
+
+        assert is_postponed(one)
+        assert is_postponed(one, one)
+        assert not is_postponed(one, other)
+        assert not is_postponed(other, one)
+        assert not is_postponed(other)
 
     @pytest.mark.parametrize("further", [{}, {"continues": False}, {"continues": True}])
     def test_a_job_continues_if_any_task_says_so(self, further: dict[str, Any]) -> None:

@@ -307,17 +307,32 @@ class TestBatches:
 class TestPostponedJobs:
     """Jobs that a run returned without a reconcile, because others of its batch took too long."""
 
-    def test_keep_their_line(self, queue: WorkQueue, clock: Clock) -> None:
-        queue.add("pods", G)
+    def test_are_the_next_of_their_line(self, queue: WorkQueue, clock: Clock) -> None:
+        for key in ("pods 1", "pods 2"):
+            queue.add(key, G)
         clock.pass_time(SETTLE)
         for key in ("new", "newer"):
             queue.add(key, G, urgent=True)
         assert _take(queue) == ["new"]
         queue.postponed("new")
-        assert [_take(queue), _take(queue), _take(queue)] == [["newer"], ["new"], ["pods"]]
-        queue.postponed("pods")
+        assert [_take(queue), _take(queue), _take(queue)] == [["new"], ["newer"], ["pods 1"]]
+        queue.postponed("pods 1")
         queue.add("last", G, urgent=True)
-        assert [_take(queue), _take(queue)] == [["last"], ["pods"]]
+        assert [_take(queue), _take(queue), _take(queue)] == [["last"], ["pods 1"], ["pods 2"]]
+
+    def test_of_a_new_namespace_have_their_turn_after_one_batch_of_others(self, queue: WorkQueue) -> None:
+        """The jobs of the four namespaces that come before it take all threads of a batch until it ends."""
+        for number in range(99):
+            for namespace in "abde":
+                queue.add(f"{namespace}{number}", Flow("g", namespace), urgent=True)
+        queue.add("c0", Flow("g", "c"), urgent=True)
+        taken = _take(queue, 25)
+        assert taken.index("c0") == 4
+        for key in taken[:4]:
+            queue.done(key, ok=True)
+        for key in reversed(taken[4:]):
+            queue.postponed(key)
+        assert _take(queue, 25)[0] == "c0"
 
     def test_keep_their_backoff(self, queue: WorkQueue, clock: Clock) -> None:
         queue.add("a", G, urgent=True)
@@ -342,7 +357,7 @@ class TestPostponedJobs:
         queue.add("a", G, urgent=True)
         queue.add("c", G, urgent=True)
         queue.postponed("a")
-        assert [_take(queue), _take(queue)] == [["c"], ["a"]]
+        assert [_take(queue), _take(queue)] == [["a"], ["c"]]
         assert queue.done("a", ok=False) == FIRST_BACKOFF, "the change has ended the backoff"
 
     def test_are_forgotten_once_they_are_deleted(self, queue: WorkQueue) -> None:

@@ -116,9 +116,9 @@ def test_a_run_that_did_not_begin_waits_in_its_line(runs: RunQueue[str]) -> None
     runs.add("a", G, CHANGED, "first")
     assert get(runs) == ["a"]
     runs.add("a", G, OWNED, "second")
-    runs.add("b", G, OWNED, "")
+    runs.add("b", G, CHANGED, "")
     assert runs.postponed("a")
-    assert get(runs) == ["a"]
+    assert get(runs, 1) == ["a"]
     assert runs.requests("a") == ["first", "second"]
     runs.done("a")
     assert get(runs) == ["b"]
