@@ -620,8 +620,13 @@ dljob:
         postponed:
           description:
             - Whether the job was not reconciled, because the other jobs of its batch took longer than ten seconds. Only
-              for an engine, which returns it to the front of its line in the queue; its backoff stays as it was.
+              for an engine, which returns it to its line in the queue; its backoff stays as it was.
           type: bool
+        seconds:
+          description:
+            - How long the reconcile took. After one of eight seconds or more, an engine with several workers leaves one
+              of them to other namespaces, for a minute.
+          type: float
         wrote:
           description:
             - The objects that the reconcile wrote, each as its UID and its new resourceVersion, null where it was
@@ -646,6 +651,7 @@ dljob:
         requeue_after: null
         continues: false
         postponed: false
+        seconds: 0.021
         wrote: [[e800b1ed-9c6c-11e8-962f-704d7b2c0a63, "491499"]]
         warnings: []
 msg:

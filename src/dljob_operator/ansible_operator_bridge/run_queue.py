@@ -56,7 +56,7 @@ class RunQueue(Generic[T]):
         self._clock = clock
         self._progress = QueueProgress(clock)
         self._changed = threading.Condition()
-        self._lines = ReadyLines(threads)
+        self._lines = ReadyLines(threads, clock)
         self._waiting: dict[str, _Waiting[T]] = {}
         self._running: dict[str, _Running[T]] = {}
         self._takers = 0
@@ -76,7 +76,7 @@ class RunQueue(Generic[T]):
                 return True
             self._waiting[key] = _Waiting(flow, turn, [request])
             if key not in self._running:
-                self._make_ready(key, self._lines.add)
+                self._make_ready(key)
             return True
 
     def stall(self, limit: float) -> Stall | None:
@@ -126,11 +126,11 @@ class RunQueue(Generic[T]):
                 return
             self._end(key)
             if key in self._waiting:
-                self._make_ready(key, self._lines.add)
+                self._make_ready(key)
 
     def postponed(self, key: str) -> bool:
-        """The calling thread's run of `key` did not begin it: its requests return to the front of their line or, with a
-        later request, of that one's if it is earlier. Return False once the queue is closed."""
+        """The calling thread's run of `key` did not begin it: its requests return to their line or, with a later
+        request, to that one's if it is earlier. Return False once the queue is closed."""
         with self._changed:
             running = self._running.get(key)
             if self._closed or running is None or running.thread != threading.get_ident():
@@ -142,8 +142,15 @@ class RunQueue(Generic[T]):
                 taken.turn = Turn(line, taken.turn.may_share and later.turn.may_share)
             self._end(key)
             self._waiting[key] = taken
-            self._make_ready(key, self._lines.put_back)
+            self._make_ready(key)
             return True
+
+    def took(self, key: str, seconds: float) -> None:
+        """Note how long the reconcile of `key`, which is not ended yet, took; see `ReadyLines.took`."""
+        with self._changed:
+            running = self._running.get(key)
+            if running is not None:
+                self._lines.took(running.taken.flow.namespace, seconds)
 
     def close(self) -> list[T]:
         """Make `get` return None in all threads; return the requests that have not begun."""
@@ -160,10 +167,10 @@ class RunQueue(Generic[T]):
         if self._lines.returned(threading.get_ident(), key):
             self._changed.notify_all()
 
-    def _make_ready(self, key: str, add: Callable[[str, Flow, Line], None]) -> None:
+    def _make_ready(self, key: str) -> None:
         waiting = self._waiting[key]
         waiting.ready_since = self._clock()
-        add(key, waiting.flow, waiting.turn.line)
+        self._lines.add(key, waiting.flow, waiting.turn.line)
         self._changed.notify()
 
     def _may_share(self, key: str) -> bool:

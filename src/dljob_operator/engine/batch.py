@@ -26,10 +26,7 @@ class BatchRunner(Protocol):
 
 @dataclass(frozen=True)
 class Reported:
-    """The jobs that one result of the run reports, each with its outcome; `result` may be partial.
-
-    The postponed ones are in reverse order: each returns to the front of its line, and so they keep their order.
-    """
+    """The jobs that one result of the run reports, each with its outcome; `result` may be partial."""
 
     jobs: Sequence[tuple[Object, JobOutcome]]
     result: RunResult
@@ -53,6 +50,4 @@ def _reports(results: Iterator[RunResult], objs: Sequence[Object]) -> Iterator[R
     unreported = {uid_of(obj): obj for obj in objs}
     for result in results:
         job_outcomes = outcomes(result, list(unreported), shared=len(objs) > 1)
-        jobs = [(unreported.pop(uid), outcome) for uid, outcome in job_outcomes.items()]
-        postponed = [one for one in jobs if one[1].postponed]
-        yield Reported([*(one for one in jobs if not one[1].postponed), *reversed(postponed)], result)
+        yield Reported([(unreported.pop(uid), outcome) for uid, outcome in job_outcomes.items()], result)

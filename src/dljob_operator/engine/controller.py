@@ -179,6 +179,7 @@ class Controller:
 
     def _conclude_all(self, kind: WatchedKind, reported: Reported) -> None:
         for obj, outcome in reported.jobs:
+            self._queue.took(uid_of(obj), outcome.seconds)
             was_run = not outcome.postponed and reported.result.ending is not RunOutcome.CANCELLED
             if kind.watch.manage_status and was_run:
                 self._manage_status(kind, obj, outcome, reported.result.stats)

@@ -29,10 +29,6 @@ class _Keys:
         self.all[key] = flow
         self.of_target.setdefault(flow.target, OrderedDict())[key] = None
 
-    def move_to_front(self, key: str) -> None:
-        self.all.move_to_end(key, last=False)
-        self.of_target[self.all[key].target].move_to_end(key, last=False)
-
     def discard(self, key: str) -> None:
         flow = self.all.pop(key)
         keys = self.of_target[flow.target]
@@ -60,11 +56,12 @@ class FairQueue:
         self._namespaces.setdefault(flow.namespace, _Keys()).add(key, flow)
         self._targets[flow.target] += 1
 
-    def put_back(self, key: str, flow: Flow) -> None:
-        """Return `key`, which was taken in vain: it is the first of its namespace, and that namespace is the next."""
-        self.add(key, flow)
-        self._namespaces[flow.namespace].move_to_front(key)
-        self._namespaces.move_to_end(flow.namespace, last=False)
+    def remove(self, namespace: str) -> dict[str, Flow]:
+        """Remove and return all keys of a namespace, in their order."""
+        found = dict(self._namespaces[namespace].all) if namespace in self._namespaces else {}
+        for key in found:
+            self.discard(key)
+        return found
 
     def discard(self, key: str) -> bool:
         """Remove `key`; return whether it was queued."""

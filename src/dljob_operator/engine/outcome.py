@@ -8,6 +8,7 @@ A task result may carry `dljob`, a mapping with
                     continues: whether the next run continues the writes of this one, of a job too large for one;
                     postponed: whether the job was not reconciled, because others of the run took too long (not of a job
                     that is alone in its run, nor if another task reconciled it);
+                    seconds: how long the reconcile of the job took;
                     wrote: [[uid, resourceVersion or null], ...], the objects that the run created, changed
                     or (null) deleted for it. The next run of the job starts after the cache has observed these
                     writes, and their watch events do not requeue the job. Optionally also warnings: a list of
@@ -35,6 +36,8 @@ class JobOutcome:
     reported: bool = True
     continues: bool = False
     postponed: bool = False
+    seconds: float = 0.0
+    """How long the reconcile took, if the role reports it."""
     warnings: tuple[str, ...] = ()
 
 
@@ -93,6 +96,7 @@ def _by_uid(reports: Sequence[Mapping[str, Any]]) -> dict[str, JobOutcome]:
                 frozenset((str(uid), version and str(version)) for uid, version in job.get("wrote") or ()),
                 continues=bool(job.get("continues")),
                 postponed=bool(job.get("postponed")),
+                seconds=float(job.get("seconds") or 0.0),
                 warnings=tuple(map(str, job.get("warnings") or ())),
             )
             before = found.get(job["uid"])
@@ -109,6 +113,7 @@ def _combined(first: JobOutcome, second: JobOutcome) -> JobOutcome:
         first.wrote | second.wrote,
         continues=first.continues or second.continues,
         postponed=first.postponed and second.postponed,
+        seconds=first.seconds + second.seconds,
         warnings=tuple(dict.fromkeys((*first.warnings, *second.warnings))),
     )
 

@@ -80,7 +80,7 @@ class WorkQueue:
         self._schedule = Schedule(clock)
         self._changed = self._schedule.changed
         self._items: dict[str, _Item] = {}
-        self._lines = ReadyLines(threads)
+        self._lines = ReadyLines(threads, clock)
         self._changes = RecentChanges(clock)
         self._takers = 0
         self._progress = QueueProgress(clock)
@@ -207,8 +207,15 @@ class WorkQueue:
             self._delay(key, item, self._clock() + delay)
             return delay
 
+    def took(self, key: str, seconds: float) -> None:
+        """Note how long the reconcile of a key took; see `ReadyLines.took`."""
+        with self._changed:
+            item = self._items.get(key)
+            if item is not None:
+                self._lines.took(item.flow.namespace, seconds)
+
     def postponed(self, key: str) -> None:
-        """Return a key whose run did not reconcile it to the front of its line.
+        """Return a key whose run did not reconcile it to its line.
 
         Its backoff goes on, unless a user has changed it.
 
@@ -221,7 +228,7 @@ class WorkQueue:
             urgent, item.dirty, item.urgent = item.urgent, set(), False
             if urgent:
                 item.failures = 0
-            self._make_ready(key, item, Line.CHANGED if urgent else item.line, first=True)
+            self._make_ready(key, item, Line.CHANGED if urgent else item.line)
 
     def close(self) -> None:
         """Make `get` return None in all threads."""
@@ -256,7 +263,7 @@ class WorkQueue:
         item.state = _State.IDLE
         return item
 
-    def _make_ready(self, key: str, item: _Item, line: Line, *, first: bool = False) -> None:
+    def _make_ready(self, key: str, item: _Item, line: Line) -> None:
         if line is Line.CHANGED:
             self._lines.move_up(key, item.flow)
             item.line = line
@@ -264,7 +271,7 @@ class WorkQueue:
             item.state, item.line = _State.READY, line
             item.ready_since = self._clock()
             self._schedule.discard(key)
-            (self._lines.put_back if first else self._lines.add)(key, item.flow, line)
+            self._lines.add(key, item.flow, line)
             self._changed.notify()
 
     def _delay(self, key: str, item: _Item, due: float) -> None:

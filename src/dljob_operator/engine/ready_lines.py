@@ -2,14 +2,16 @@
 
 Earlier lines come first, but none is passed over for long; within a line the namespaces take turns. While a namespace
 has changed jobs, every other take is of the second line, from a namespace that has none: the burst of one tenant does
-not delay the statuses of another. The last line never occupies all threads, so a small job does not wait for large
-ones. The queues of both engines use it.
+not delay the statuses of another. The last two lines never occupy all threads, so a small job does not wait for large
+ones, nor that of one namespace for those of another in which each write waits for a timeout. The queues of both engines
+use it.
 """
 
 from __future__ import annotations
 
 import enum
 import math
+import time
 from collections.abc import Callable, Collection, Iterable
 
 from dljob_operator.engine.fair_queue import FairQueue, Flow
@@ -29,6 +31,16 @@ class Line(enum.IntEnum):
     """An object that it owns has changed, or its time is due."""
     CONTINUING = 2
     """Its last run ended before it had written everything."""
+    SLOW = 3
+    """It would be in one of the first two lines, but reconciles in its namespace have lately taken long."""
+
+
+LONG = 8.0
+"""Seconds of a reconcile that make its namespace slow. An admission webhook that does not answer takes ten seconds of
+each write by default; a slice of a large job takes four."""
+SLOW_FOR = 60.0
+"""Seconds for which a namespace is slow after such a reconcile."""
+_LIMITED = (Line.CONTINUING, Line.SLOW)
 
 
 class _Queue(FairQueue):
@@ -40,13 +52,18 @@ class _Queue(FairQueue):
 
 
 class ReadyLines:
-    """The ready keys for `threads` threads. Not thread-safe: its owner locks."""
+    """The ready keys for `threads` threads. Not thread-safe: its owner locks. `clock` returns monotonic seconds."""
 
-    def __init__(self, threads: int) -> None:
-        self._most_continuing = max(1, threads - 1)
+    def __init__(self, threads: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._most_limited = max(1, threads - 1)
         self._lines = {line: _Queue() for line in Line}
-        self._running_continuing: dict[str, int] = {}
+        self._limited: list[tuple[int, set[str]]] = []
+        """The takes that leave a thread to the others: the thread of each, and the keys that it has not returned."""
+        self._continuing: dict[str, int] = {}
         """The thread of each run of a continuing job."""
+        self._slow: dict[str, float] = {}
+        """Until when each slow namespace is slow."""
         self._took_changed = False
         """Whether the last take was of changed jobs."""
 
@@ -54,16 +71,29 @@ class ReadyLines:
         return sum(map(len, self._lines.values()))
 
     def add(self, key: str, flow: Flow, line: Line) -> None:
-        """Append `key`, which is in no line."""
-        self._lines[line].add(key, flow)
+        """Append `key`, which is in no line, to `line`, or to that of the slow namespaces."""
+        is_slow = line not in _LIMITED and self._is_slow(flow.namespace)
+        self._lines[Line.SLOW if is_slow else line].add(key, flow)
 
-    def put_back(self, key: str, flow: Flow, line: Line) -> None:
-        """Make `key`, which was taken and not begun, the next of `line`."""
-        self._lines[line].put_back(key, flow)
+    def took(self, namespace: str, seconds: float) -> None:
+        """Note how long a reconcile took: if it was long, all keys of its namespace leave a thread to the others."""
+        if seconds < LONG:
+            return
+        now = self._clock()
+        self._slow = {name: until for name, until in self._slow.items() if until > now}
+        self._slow[namespace] = now + SLOW_FOR
+        for line in (Line.CHANGED, Line.OWNED):
+            for key, flow in self._lines[line].remove(namespace).items():
+                self._lines[Line.SLOW].add(key, flow)
+
+    def _is_slow(self, namespace: str) -> bool:
+        return self._slow.get(namespace, 0.0) > self._clock()
 
     def move_up(self, key: str, flow: Flow) -> None:
-        """Move `key`, if it is in a later line, to the end of the first."""
-        if self._lines[Line.OWNED].discard(key) or self._lines[Line.CONTINUING].discard(key):
+        """Move `key`, if it is in a later line, to the end of the first, unless its namespace is slow."""
+        if self._is_slow(flow.namespace):
+            return
+        if any(self._lines[line].discard(key) for line in Line if line is not Line.CHANGED):
             self._lines[Line.CHANGED].add(key, flow)
 
     def discard(self, key: str) -> None:
@@ -89,25 +119,32 @@ class ReadyLines:
                 most = min(most, FEW)
             share = min(most, math.ceil((self._lines[line].count(flow.target) + 1) / takers))
             keys += self._lines[line].pop_more(flow.target, share - 1, may_share)
+        if line in _LIMITED:
+            self._limited.append((thread, set(keys)))
         if line is Line.CONTINUING:
-            self._running_continuing[first] = thread
+            self._continuing[first] = thread
         return keys
 
     def continuing(self, thread: int, keys: Iterable[str]) -> list[str]:
-        """Those of the `keys` that `thread` took from the last line: these runs leave a thread to the others."""
-        return [key for key in keys if self._running_continuing.get(key) == thread]
+        """Those of the `keys` that `thread` took from the line of continuing jobs: these leave one to the others."""
+        return [key for key in keys if self._continuing.get(key) == thread]
 
     def returned(self, thread: int, key: str) -> bool:
-        """Note the end of a run; return whether a thread may now take the next continuing job."""
-        if not self.continuing(thread, [key]):
+        """Note the end of a run; return whether a thread may now take the next job of the last lines."""
+        taken = next((one for one in self._limited if one[0] == thread and key in one[1]), None)
+        if taken is None:
             return False
-        del self._running_continuing[key]
+        taken[1].discard(key)
+        self._continuing.pop(key, None)
+        if taken[1]:
+            return False
+        self._limited.remove(taken)
         return True
 
     def _next_line(self) -> tuple[Line, Collection[str]] | None:
         """The first line with keys, or a later one that was passed over for too long; and the namespaces to avoid."""
-        is_full = len(self._running_continuing) >= self._most_continuing
-        waiting = [line for line in Line if self._lines[line] and not (is_full and line is Line.CONTINUING)]
+        is_full = len(self._limited) >= self._most_limited
+        waiting = [line for line in Line if self._lines[line] and not (is_full and line in _LIMITED)]
         if not waiting:
             return None
         chosen = next((line for line in reversed(waiting) if self._lines[line].passed_over >= PASSED_OVER), waiting[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -92,6 +93,7 @@ def test_the_result_for_the_engine_has_all_that_its_queue_needs() -> None:
         True,
         ("no right",),
         {"state": ""},
+        seconds=0.5,
     )
     assert outcome.as_result() == {
         "namespace": "lab",
@@ -103,11 +105,19 @@ def test_the_result_for_the_engine_has_all_that_its_queue_needs() -> None:
         "requeue_after": 4.0,
         "continues": True,
         "postponed": False,
+        "seconds": 0.5,
         "wrote": [["pod", "7"], ["other", None]],
         "warnings": ["no right"],
     }
     bare = Outcome({"metadata": {}}, Plan(), True, False, "", None).as_result()
     assert (bare["namespace"], bare["name"], bare["uid"]) == ("", "", "")
+
+
+def test_an_outcome_says_how_long_its_reconcile_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched()
+    times = iter([100.0, 109.0])
+    monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=lambda: next(times)))
+    assert run(Api()).seconds == 9.0
 
 
 # --- reads

@@ -21,6 +21,7 @@ from dljob_operator.ansible_operator_bridge.controller import BridgeController
 from dljob_operator.ansible_operator_bridge.parsed_run import ParsedRun, RunExit
 from dljob_operator.engine.informer_set import WatchedKind
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
+from dljob_operator.engine.ready_lines import LONG
 from dljob_operator.engine.settings import LARGEST_SHARING, Settings
 from dljob_operator.runner import Failure, RunOutcome, RunRequest, RunResult
 from dljob_operator.watches import GVK, Watch
@@ -281,6 +282,13 @@ def test_a_postponed_job_runs_in_a_later_batch(bridge: Bridge) -> None:
     a, b = batched(bridge, "a", "b")
     assert (a.result(10).code, b.result(10).code) == (0, 2)
     assert [uids_of(request) for request in bridge.runs.requests] == [["first"], ["a", "b"], ["b"]]
+
+
+def test_a_run_that_took_long_makes_its_namespace_slow(bridge: Bridge) -> None:
+    bridge.runs.answer = lambda request: [report(*uids_of(request), seconds=LONG)]
+    bridge.runs.release.set()
+    assert bridge.shim("a").result(10).code == 0
+    assert bridge.controller._worker_runs._runs._lines._is_slow("team")
 
 
 def test_a_failed_job_of_a_batch_fails_alone(bridge: Bridge) -> None:

@@ -22,6 +22,7 @@ from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.predicates import RECONCILE_PERIOD_ANNOTATION
 from dljob_operator.engine.progress import MARGIN
 from dljob_operator.engine.queue import NextRun, WorkQueue
+from dljob_operator.engine.ready_lines import LONG
 from dljob_operator.engine.recent_changes import CONTENTION
 from dljob_operator.engine.settings import LARGEST_SHARING, Settings
 from dljob_operator.problem import Problem
@@ -334,6 +335,21 @@ def test_a_job_that_owns_many_objects_shares_no_run(make: Make) -> None:
         for index in range(owned):
             pods.store.put(owned_pod(f"job-{number}-{index}", jobs[number]))
     assert [bench.take() for _ in range(4)] == [["0"], ["1", "2", "4"], ["3"], []]
+
+
+def test_a_job_whose_reconcile_took_long_leaves_a_thread_to_others(make: Make) -> None:
+    bench = make(Watch(ECHO, vars=BATCHABLE))
+    bench.add("first", "1")
+    bench.runner.answer = lambda request: iter([reports({"uid": "1", "seconds": LONG})])
+    bench.work()
+    for uid in ("2", "3"):
+        bench.add(f"job-{uid}", uid)
+    took: list[list[str]] = []
+    thread = threading.Thread(target=lambda: took.append(bench.take()))
+    thread.start()
+    thread.join(30)
+    bench.add("last", "4")
+    assert (took, bench.take()) == ([["2", "3"]], [])
 
 
 def test_a_postponed_job_gets_no_conditions_and_has_its_turn(make: Make) -> None:

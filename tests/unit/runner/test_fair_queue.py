@@ -85,14 +85,16 @@ def test_what_shares_no_batch_has_its_turn_between_the_batches() -> None:
     assert queue.pop()[0] == "b1"
 
 
-def test_what_is_put_back_is_the_next() -> None:
-    queue = _filled("a1", "a3", "b1", "c1")
-    assert [queue.pop(), *queue.pop_more("odd", 1, lambda key: True)] == [("a1", Flow("odd", "a")), "b1"]
-    for key in ("b1", "a1"):  # the last first
-        queue.put_back(key, Flow("odd", key[0]))
-    assert queue.count("odd") == 4
-    assert queue.pop_more("odd", 1, lambda key: True) == ["a1"]
-    assert _drained(queue) == ["b1", "c1", "a3"]
+def test_all_keys_of_a_namespace_are_removed() -> None:
+    queue = _filled("a1", "b1", "a2", "a3")
+    assert list(queue.remove("a").items()) == [
+        ("a1", Flow("odd", "a")),
+        ("a2", Flow("even", "a")),
+        ("a3", Flow("odd", "a")),
+    ]
+    assert queue.remove("a") == {}
+    assert queue.count("odd") == 1
+    assert _drained(queue) == ["b1"]
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), unique=True))

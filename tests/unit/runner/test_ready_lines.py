@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dljob_operator.engine.fair_queue import Flow
-from dljob_operator.engine.ready_lines import FEW, PASSED_OVER, Line, ReadyLines
+from dljob_operator.engine.ready_lines import FEW, LONG, PASSED_OVER, SLOW_FOR, Line, ReadyLines
 
 G, H = Flow("g", "default"), Flow("h", "default")
 OTHER = Flow("g", "other")
@@ -104,3 +104,69 @@ def test_a_discarded_job_is_not_taken(lines: ReadyLines) -> None:
         lines.add(line.name, G, line)
         lines.discard(line.name)
     assert take(lines) is None
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_namespace_is_slow_for_a_while_after_a_long_reconcile() -> None:
+    clock = Clock()
+    lines = ReadyLines(2, clock)
+    lines.took("default", LONG - 0.1)
+    lines.add("a", G, Line.CHANGED)
+    lines.add("b", G, Line.OWNED)
+    assert [take(lines, most=1, thread=1), take(lines, most=1, thread=2)] == [["a"], ["b"]], "not slow yet"
+    lines.add("a", G, Line.CHANGED)
+    lines.took("default", LONG)
+    lines.add("b", G, Line.CHANGED)
+    lines.move_up("b", G)
+    assert [take(lines, most=1, thread=1), take(lines, most=1, thread=2)] == [["a"], None]
+    assert lines.returned(1, "a")
+    assert take(lines, most=1, thread=1) == ["b"]
+    assert lines.returned(1, "b")
+    clock.now += SLOW_FOR
+    lines.add("a", G, Line.CHANGED)
+    lines.add("b", G, Line.CHANGED)
+    assert [take(lines, most=1, thread=1), take(lines, most=1, thread=2)] == [["a"], ["b"]]
+
+
+def test_what_is_left_of_a_slow_namespace_moves_up_once_it_is_slow_no_more() -> None:
+    clock = Clock()
+    lines = ReadyLines(2, clock)
+    lines.took("default", LONG)
+    for key in ("a", "b"):
+        lines.add(key, G, Line.OWNED)
+    clock.now += SLOW_FOR
+    lines.add("c", G, Line.CHANGED)
+    lines.move_up("b", G)
+    assert [take(lines, most=1) for _ in range(3)] == [["c"], ["b"], ["a"]]
+
+
+def test_the_place_of_a_batch_is_free_once_all_of_its_keys_have_returned() -> None:
+    lines = ReadyLines(2)
+    lines.took("default", LONG)
+    for key in ("a", "b", "c"):
+        lines.add(key, G, Line.CHANGED)
+    assert take(lines, most=2, thread=1) == ["a", "b"]
+    assert lines.continuing(1, ["a", "b"]) == [], "they get no more time for that"
+    assert not lines.returned(1, "a")
+    assert not lines.returned(2, "b")
+    assert take(lines, thread=2) is None
+    assert lines.returned(1, "b")
+    assert not lines.returned(1, "b")
+    assert take(lines, thread=2) == ["c"]
+
+
+def test_only_one_thread_is_left_to_others_by_both_kinds() -> None:
+    lines = ReadyLines(2)
+    lines.took("other", LONG)
+    lines.add("large", G, Line.CONTINUING)
+    lines.add("slow", OTHER, Line.CHANGED)
+    assert take(lines, thread=1) == ["large"]
+    assert take(lines, thread=2) is None
+    assert lines.returned(1, "large")
+    assert take(lines, thread=2) == ["slow"]

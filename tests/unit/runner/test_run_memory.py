@@ -73,6 +73,18 @@ def test_pods_are_not_all_in_memory_as_dictionaries(body: bytes, traced: None) -
     assert tracemalloc.get_traced_memory()[1] < 4 * len(body)
 
 
+def test_nor_are_those_of_a_batch_job(body: bytes, traced: None) -> None:
+    """Nor those of others: a tenant may write any owner into a pod."""
+    request = RunRequest.from_body(body, 0.0)
+    assert request.snapshot is not None
+    launcher = {"metadata": {"name": "l", "uid": UID, "ownerReferences": [{"uid": "job", "controller": True}]}}
+    for others in ({"Job": [launcher]}, {}):
+        owner = Owner("default", "job")
+        observed = build_observed_state(owner, "pytorch", request.snapshot[UID]["Pod"], [], others)
+        assert len(observed.pods) <= 1
+    assert tracemalloc.get_traced_memory()[1] < 4 * len(body)
+
+
 def test_a_worker_keeps_the_objects_of_its_batch_once(body: bytes, traced: None) -> None:
     work_read, work_write = os.pipe()
 

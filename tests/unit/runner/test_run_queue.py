@@ -9,11 +9,11 @@ import pytest
 from dljob_operator.ansible_operator_bridge.run_queue import RunQueue, Turn
 from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.progress import Stall
-from dljob_operator.engine.ready_lines import Line
+from dljob_operator.engine.ready_lines import LONG, Line
 
 G = Flow("g", "default")
 H = Flow("h", "default")
-CHANGED, OWNED, CONTINUING = (Turn(line, may_share=line is not Line.CONTINUING) for line in Line)
+CHANGED, OWNED, CONTINUING = Turn(Line.CHANGED), Turn(Line.OWNED), Turn(Line.CONTINUING, may_share=False)
 
 
 @pytest.fixture
@@ -116,9 +116,9 @@ def test_a_run_that_did_not_begin_waits_in_its_line(runs: RunQueue[str]) -> None
     runs.add("a", G, CHANGED, "first")
     assert get(runs) == ["a"]
     runs.add("a", G, OWNED, "second")
-    runs.add("b", G, CHANGED, "")
+    runs.add("b", G, OWNED, "")
     assert runs.postponed("a")
-    assert get(runs, 1) == ["a"]
+    assert get(runs) == ["a"]
     assert runs.requests("a") == ["first", "second"]
     runs.done("a")
     assert get(runs) == ["b"]
@@ -140,6 +140,22 @@ def test_a_postponed_run_has_the_better_line_of_its_requests_and_may_have_to_be_
     assert runs.postponed("a")
     runs.add("b", G, other, "")
     assert get(runs) == ["a"]
+
+
+def test_runs_of_a_slow_namespace_leave_a_thread_to_others(runs: RunQueue[str]) -> None:
+    slow, other = Flow("g", "slow"), Flow("g", "other")
+    for key in ("a", "b", "c"):
+        runs.add(key, slow, CHANGED, "")
+    assert get(runs, 1) == ["a"]
+    runs.took("a", LONG)
+    runs.took("unknown", LONG)
+    runs.done("a")
+    taken: list[list[str] | None] = []
+    thread = threading.Thread(target=lambda: taken.append(get(runs, 1)))
+    thread.start()
+    thread.join(10)
+    runs.add("d", other, OWNED, "")
+    assert (taken, get(runs)) == ([["b"]], ["d"]), "c waits for the end of b"
 
 
 def test_close_wakes_waiting_threads_and_returns_what_has_not_begun(runs: RunQueue[str]) -> None:
