@@ -625,7 +625,7 @@ dljob:
         seconds:
           description:
             - How long the reconcile took. After one of eight seconds or more, an engine with several workers leaves one
-              of them to other namespaces, for a minute.
+              of them to other namespaces, for six minutes.
           type: float
         wrote:
           description:

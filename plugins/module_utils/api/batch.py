@@ -102,12 +102,14 @@ def reconcile_all(
 
 
 def _reconcile(context: Context, job: Resource, frameworks: Frameworks) -> Outcome:
+    began = time.monotonic()
     try:
         return reconcile(context, job, frameworks)
     except ApiError as e:
-        return Outcome(job, Plan(), False, False, rbac.explain_denial(e.summary), None)
+        message = rbac.explain_denial(e.summary)
+        return Outcome(job, Plan(), False, False, message, None, seconds=time.monotonic() - began)
     except Exception as e:
         # a defect of ours must not cost the other jobs of the batch their reconcile
         frame = traceback.extract_tb(e.__traceback__)[-1]
         message = f"internal error: {type(e).__name__}: {e} ({frame.filename}:{frame.lineno})"
-        return Outcome(job, Plan(), False, False, message, None)
+        return Outcome(job, Plan(), False, False, message, None, seconds=time.monotonic() - began)

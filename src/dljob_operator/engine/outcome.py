@@ -64,7 +64,8 @@ def written(job_outcomes: Iterable[JobOutcome]) -> frozenset[Written]:
 def _single(result: RunResult, job: JobOutcome | None, common: float | None) -> JobOutcome:
     job = job or JobOutcome(True)
     if not result.ok:
-        return JobOutcome(False, job.message or result.message, wrote=job.wrote, warnings=job.warnings)
+        message = job.message or result.message
+        return JobOutcome(False, message, wrote=job.wrote, warnings=job.warnings, seconds=job.seconds)
     return replace(_with_common(job, common), postponed=False)  # there was no other job
 
 

@@ -1,4 +1,4 @@
-"""The jobs that are ready for a worker, in three lines: which of them the next worker takes.
+"""The jobs that are ready for a worker, in four lines: which of them the next worker takes.
 
 Earlier lines come first, but none is passed over for long; within a line the namespaces take turns. While a namespace
 has changed jobs, every other take is of the second line, from a namespace that has none: the burst of one tenant does
@@ -38,8 +38,8 @@ class Line(enum.IntEnum):
 LONG = 8.0
 """Seconds of a reconcile that make its namespace slow. An admission webhook that does not answer takes ten seconds of
 each write by default; a slice of a large job takes four."""
-SLOW_FOR = 60.0
-"""Seconds for which a namespace is slow after such a reconcile."""
+SLOW_FOR = 360.0
+"""Seconds for which a namespace is slow after such a reconcile: longer than the longest backoff of its jobs."""
 _LIMITED = (Line.CONTINUING, Line.SLOW)
 
 

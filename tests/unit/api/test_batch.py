@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import types
 from collections.abc import Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -175,3 +176,15 @@ def test_an_api_server_that_does_not_answer_fails_its_job_alone(action: Reconcil
     (((failed,), is_last),) = action.parts("a", None, breaks=ApiError(503, "", "no answer"))
     assert (failed.ok, failed.message, is_last) == (False, "503: no answer", True)  # type: ignore[attr-defined]
     assert failed.changed is False  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("error", [ApiError(500, "InternalError", "no answer"), RuntimeError("a bug")])
+def test_a_failed_reconcile_says_how_long_it_took(
+    action: Reconciles, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """An admission webhook for all kinds delays the write of the status, too, until it fails."""
+    times = iter([100.0, 110.0])
+    monkeypatch.setattr(batch, "time", types.SimpleNamespace(monotonic=lambda: next(times)))
+    action.finish("a")
+    (((failed,), _),) = action.parts("a", None, breaks=error)
+    assert failed.seconds == 10.0  # type: ignore[attr-defined]

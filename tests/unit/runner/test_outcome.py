@@ -68,6 +68,13 @@ class TestOneJob:
         assert not is_postponed(other, one)
         assert not is_postponed(other)
 
+    @pytest.mark.parametrize("failures", [(), (Failure("t", "m"),)])
+    def test_a_job_took_as_long_as_all_tasks_say(self, failures: tuple[Failure, ...]) -> None:
+        """Also one that failed: that of a silent webhook may be no status at all."""
+        jobs = [{"uid": "u", "ok": not failures, "seconds": seconds} for seconds in (2.0, 6.5)]
+        result = replace(_result(*({"jobs": [job]} for job in jobs)), failures=failures)
+        assert outcomes(result, ["u"])["u"].seconds == 8.5
+
     @pytest.mark.parametrize("further", [{}, {"continues": False}, {"continues": True}])
     def test_a_job_continues_if_any_task_says_so(self, further: dict[str, Any]) -> None:
         one, other = {"uid": "u", "continues": True}, {"uid": "u", **further}
