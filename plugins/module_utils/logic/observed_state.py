@@ -8,7 +8,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, digits
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
     Owner,
-    controller_of,
+    controller_uid,
     is_owned_by,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import pod_group_of
@@ -44,7 +44,7 @@ def build_observed_state(
     batch_jobs = [one for one in owned.get(batch_job.KIND, ()) if batch_job.runs_replica(one)]
     states: dict[str, list[PodState]] = {uid: [] for uid in (owner.uid, *map(_uid_of, batch_jobs))}
     for pod in pods:  # each is read once, and only its state is kept: a job may have thousands
-        uid = controller_of(pod, owner.namespace)
+        uid = controller_uid(pod, owner.namespace)
         if uid in states:
             states[uid].append(_pod(pod, container))
     replicas = (

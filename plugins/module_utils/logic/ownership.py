@@ -41,10 +41,10 @@ def is_owned_by(resource: Mapping[str, Any], owner: Owner) -> bool:
     An owner reference alone proves nothing: a user who may create pods may write any uid into it. An object of another
     namespace is never the job's, and neither is one that the job does not control.
     """
-    return controller_of(resource, owner.namespace) == owner.uid
+    return controller_uid(resource, owner.namespace) == owner.uid
 
 
-def controller_of(resource: Mapping[str, Any], namespace: str) -> str | None:
+def controller_uid(resource: Mapping[str, Any], namespace: str) -> str | None:
     """The uid of what controls ``resource``; ``None`` where nothing does, and of one in another ``namespace``.
 
     The API server accepts one controller at most.

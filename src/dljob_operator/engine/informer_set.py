@@ -175,7 +175,7 @@ class InformerSet:
         """Whether the job `uid` is small enough to share a run with others; see LARGEST_SHARING."""
         owned = sum(self._count(name, uid, namespace) for name in self._owned)
         if owned <= LARGEST_SHARING and self._count(_BATCH_JOB, uid, namespace):
-            batch_jobs = JsonTexts.joined(*(one.store.owned(uid, namespace) for one in self._owned[_BATCH_JOB]))
+            batch_jobs = self._owned_by(_BATCH_JOB, uid, namespace)
             owned += sum(self._count(_POD, uid_of(one), namespace) for one in batch_jobs)
         return owned <= LARGEST_SHARING
 
@@ -217,16 +217,17 @@ class InformerSet:
 
     def view(self, objs: Sequence[Object]) -> CacheView:
         """Return what a run for the jobs `objs` gets of the cache."""
-        owned = {uid_of(obj): {name: self._owned_by(name, uid_of(obj), obj) for name in self._owned} for obj in objs}
+        owned = {}
         for obj in objs:
-            found = owned[uid_of(obj)]
+            uid, namespace = uid_of(obj), namespace_of(obj)
+            found = owned[uid] = {name: self._owned_by(name, uid, namespace) for name in self._owned}
             for batch_job in found.get(_BATCH_JOB, ()):
-                found[_POD] = JsonTexts.joined(found[_POD], self._owned_by(_POD, uid_of(batch_job), obj))
+                found[_POD] = JsonTexts.joined(found[_POD], self._owned_by(_POD, uid_of(batch_job), namespace))
         return CacheView(owned, self._cluster_info.snapshot())
 
-    def _owned_by(self, name: str, uid: str, job: Object) -> JsonTexts:
-        """Return the objects of the kind `name` that `uid` controls, in the namespace of `job`."""
-        return JsonTexts.joined(*(one.store.owned(uid, namespace_of(job)) for one in self._owned[name]))
+    def _owned_by(self, name: str, uid: str, namespace: str) -> JsonTexts:
+        """Return the objects of the kind `name` that `uid` controls in a namespace."""
+        return JsonTexts.joined(*(one.store.owned(uid, namespace) for one in self._owned[name]))
 
     def _job_of(self, owner: str) -> str:
         """Return the UID of the job that owns the batch Job `owner`, or `owner` itself where that is no such Job."""

@@ -264,11 +264,11 @@ class WorkQueue:
         return item
 
     def _make_ready(self, key: str, item: _Item, line: Line) -> None:
+        item.line = line
         if line is Line.CHANGED:
             self._lines.move_up(key, item.flow)
-            item.line = line
         if item.state is not _State.READY:
-            item.state, item.line = _State.READY, line
+            item.state = _State.READY
             item.ready_since = self._clock()
             self._schedule.discard(key)
             self._lines.add(key, item.flow, line)

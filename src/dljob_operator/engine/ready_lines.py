@@ -13,6 +13,7 @@ import enum
 import math
 import time
 from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
 
 from dljob_operator.engine.fair_queue import FairQueue, Flow
 
@@ -51,6 +52,14 @@ class _Queue(FairQueue):
         self.passed_over = 0
 
 
+class _Take(NamedTuple):
+    """The keys that a thread took from a line and has not returned."""
+
+    thread: int
+    line: Line
+    left: set[str]
+
+
 class ReadyLines:
     """The ready keys for `threads` threads. Not thread-safe: its owner locks. `clock` returns monotonic seconds."""
 
@@ -58,10 +67,8 @@ class ReadyLines:
         self._clock = clock
         self._most_limited = max(1, threads - 1)
         self._lines = {line: _Queue() for line in Line}
-        self._limited: list[tuple[int, set[str]]] = []
-        """The takes that leave a thread to the others: the thread of each, and the keys that it has not returned."""
-        self._continuing: dict[str, int] = {}
-        """The thread of each run of a continuing job."""
+        self._limited: list[_Take] = []
+        """The takes that leave a thread to the others."""
         self._slow: dict[str, float] = {}
         """Until when each slow namespace is slow."""
         self._took_changed = False
@@ -120,23 +127,21 @@ class ReadyLines:
             share = min(most, math.ceil((self._lines[line].count(flow.target) + 1) / takers))
             keys += self._lines[line].pop_more(flow.target, share - 1, may_share)
         if line in _LIMITED:
-            self._limited.append((thread, set(keys)))
-        if line is Line.CONTINUING:
-            self._continuing[first] = thread
+            self._limited.append(_Take(thread, line, set(keys)))
         return keys
 
     def continuing(self, thread: int, keys: Iterable[str]) -> list[str]:
         """Those of the `keys` that `thread` took from the line of continuing jobs: these leave one to the others."""
-        return [key for key in keys if self._continuing.get(key) == thread]
+        takes = [one for one in self._limited if one.thread == thread and one.line is Line.CONTINUING]
+        return [key for key in keys if any(key in one.left for one in takes)]
 
     def returned(self, thread: int, key: str) -> bool:
         """Note the end of a run; return whether a thread may now take the next job of the last lines."""
-        taken = next((one for one in self._limited if one[0] == thread and key in one[1]), None)
+        taken = next((one for one in self._limited if one.thread == thread and key in one.left), None)
         if taken is None:
             return False
-        taken[1].discard(key)
-        self._continuing.pop(key, None)
-        if taken[1]:
+        taken.left.discard(key)
+        if taken.left:
             return False
         self._limited.remove(taken)
         return True

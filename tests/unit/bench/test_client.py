@@ -50,13 +50,18 @@ class Interrupted:
         self.closed = True
 
 
+def client_with(*connections: Interrupted) -> Client:
+    client = Client.__new__(Client)
+    client._local = threading.local()
+    opened = iter(connections)
+    client.connection = lambda timeout=0.0: next(opened)  # type: ignore[method-assign,assignment,return-value]
+    return client
+
+
 def test_after_an_interruption_the_next_request_has_a_new_connection() -> None:
     """Of the old one the response is still to be read, and it takes no other request."""
     connections = [Interrupted(), Interrupted()]
-    opened = iter(connections)
-    client = Client.__new__(Client)
-    client._local = threading.local()
-    client.connection = lambda timeout=0.0: next(opened)  # type: ignore[method-assign,assignment,return-value]
+    client = client_with(*connections)
     for connection in connections:
         with pytest.raises(KeyboardInterrupt):
             client.raw("DELETE", "/jobs")
@@ -82,14 +87,6 @@ class Idle(Interrupted):
             raise http.client.RemoteDisconnected("Remote end closed connection without response")
         self.left -= 1
         return Answer()
-
-
-def client_with(*connections: Idle) -> Client:
-    client = Client.__new__(Client)
-    client._local = threading.local()
-    opened = iter(connections)
-    client.connection = lambda timeout=0.0: next(opened)  # type: ignore[method-assign,assignment,return-value]
-    return client
 
 
 def test_a_request_on_a_connection_that_has_become_idle_is_sent_again() -> None:
