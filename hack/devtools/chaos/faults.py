@@ -61,6 +61,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("clock set", PROCESS, 3, "the wall clock of an operator's processes jumps, by up to ten minutes either way"),
     Kind("API server restarted", CONTROL_PLANE, 1, "SIGKILL of kube-apiserver in the node", gap=280),
     Kind("etcd restarted", CONTROL_PLANE, 1, "SIGKILL of etcd in the node", gap=280),
+    Kind("webhook silent", CONTROL_PLANE, 2, "writes wait for an admission webhook that does not answer", (3, 12)),
     Kind("node lost", NODE, 2, "the Node is deleted, and another one joins later", (5, 25)),
     Kind("node returned", NODE, 1, "the Node is deleted, and one of the same name joins later", (5, 75)),
     Kind("nodes stopped", NODE, 2, "no pod of any simulated node changes for a while", (3, 10)),

@@ -26,6 +26,7 @@ from devtools.chaos.recorder import Recorder
 from devtools.chaos.report import Result
 from devtools.chaos.shapes import SHAPES, Shape
 from devtools.chaos.upstream import Client, Refused, Upstream
+from devtools.chaos.webhook import SilentWebhook
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.settings import Settings
 
@@ -131,6 +132,7 @@ class Run:
             self._nodes = stack.enter_context(
                 Nodes(self._client, options.kwok, options.settings.kubeconfig, options.folder)
             )
+            self._webhook = stack.enter_context(SilentWebhook(self._client, options.namespace))
             self._start_operators(stack)
             self._recorder = stack.enter_context(Recorder(self._client, options.namespace, self._now))
             self._disturber = Disturber(self._client, self._recorder, options.namespace, self._later)
@@ -215,6 +217,7 @@ class Run:
     def _calm(self) -> None:
         """End all faults that have a duration, and the consequences for the simulated nodes."""
         self._nodes.restart()
+        self._webhook.remove_all()
         for operator in self._operators.values():
             operator.resume()
 
@@ -246,6 +249,8 @@ class Run:
             self._count(fault, hit)
 
     def _disturb_control_plane(self, fault: Fault) -> str:
+        if fault.kind == "webhook silent":
+            return self._webhook.apply(fault, self._later)
         control_plane.kill(self._options.settings, fault.kind)
         return control_plane.PROGRAMS[fault.kind]
 
