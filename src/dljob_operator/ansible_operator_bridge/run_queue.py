@@ -145,12 +145,10 @@ class RunQueue(Generic[T]):
             self._make_ready(key)
             return True
 
-    def took(self, key: str, seconds: float) -> None:
-        """Note how long the reconcile of `key`, which is not ended yet, took; see `ReadyLines.took`."""
+    def took(self, namespace: str, seconds: float) -> None:
+        """Note how long a reconcile took; see `ReadyLines.took`."""
         with self._changed:
-            running = self._running.get(key)
-            if running is not None:
-                self._lines.took(running.taken.flow.namespace, seconds)
+            self._lines.took(namespace, seconds)
 
     def close(self) -> list[T]:
         """Make `get` return None in all threads; return the requests that have not begun."""

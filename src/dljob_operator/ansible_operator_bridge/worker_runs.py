@@ -131,7 +131,7 @@ class WorkerRuns:
                 cancelled = reported.result.ending is RunOutcome.CANCELLED
                 for job, outcome in reported.jobs:
                     self._concluder.conclude(kind.watch, job, outcome, reported.result, batch=len(reported.jobs))
-                    self._runs.took(uid_of(job), outcome.seconds)
+                    self._runs.took(namespace_of(job), outcome.seconds)
                     if not outcome.postponed:
                         self._end(uid_of(job), _Ended(outcome, cancelled))
                     elif not self._runs.postponed(uid_of(job)):

@@ -19,7 +19,7 @@ from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 from dljob_operator.engine.metrics import Metrics
 from dljob_operator.engine.orphans import OrphanCollector
 from dljob_operator.engine.outcome import JobOutcome, outcomes, written
-from dljob_operator.engine.predicates import is_leaving, object_fields, uid_of
+from dljob_operator.engine.predicates import is_leaving, namespace_of, object_fields, uid_of
 from dljob_operator.engine.progress import stalled
 from dljob_operator.engine.queue import WorkQueue
 from dljob_operator.engine.requests import beside_others, period_of, request_for_many, request_for_one
@@ -179,7 +179,7 @@ class Controller:
 
     def _conclude_all(self, kind: WatchedKind, reported: Reported) -> None:
         for obj, outcome in reported.jobs:
-            self._queue.took(uid_of(obj), outcome.seconds)
+            self._queue.took(namespace_of(obj), outcome.seconds)
             was_run = not outcome.postponed and reported.result.ending is not RunOutcome.CANCELLED
             if kind.watch.manage_status and was_run:
                 self._manage_status(kind, obj, outcome, reported.result.stats)

@@ -62,7 +62,8 @@ def written(job_outcomes: Iterable[JobOutcome]) -> frozenset[Written]:
 
 
 def _single(result: RunResult, job: JobOutcome | None, common: float | None) -> JobOutcome:
-    job = job or JobOutcome(True)
+    if job is None:  # a run that was killed has reported nothing
+        job = JobOutcome(True, seconds=0.0 if result.ok else result.seconds)
     if not result.ok:
         message = job.message or result.message
         return JobOutcome(False, message, wrote=job.wrote, warnings=job.warnings, seconds=job.seconds)

@@ -207,12 +207,10 @@ class WorkQueue:
             self._delay(key, item, self._clock() + delay)
             return delay
 
-    def took(self, key: str, seconds: float) -> None:
-        """Note how long the reconcile of a key took; see `ReadyLines.took`."""
+    def took(self, namespace: str, seconds: float) -> None:
+        """Note how long a reconcile took, also that of a key which is deleted by now; see `ReadyLines.took`."""
         with self._changed:
-            item = self._items.get(key)
-            if item is not None:
-                self._lines.took(item.flow.namespace, seconds)
+            self._lines.took(namespace, seconds)
 
     def postponed(self, key: str) -> None:
         """Return a key whose run did not reconcile it to its line.

@@ -40,7 +40,7 @@ LONG = 8.0
 """Seconds of a reconcile that make its namespace slow. An admission webhook that does not answer takes ten seconds of
 each write by default; a slice of a large job takes four."""
 SLOW_FOR = 360.0
-"""Seconds for which a namespace is slow after such a reconcile: longer than the longest backoff of its jobs."""
+"""Seconds for which a namespace is slow after such a reconcile: longer than the engine's longest backoff."""
 _LIMITED = (Line.CONTINUING, Line.SLOW)
 
 

@@ -337,10 +337,18 @@ def test_a_job_that_owns_many_objects_shares_no_run(make: Make) -> None:
     assert [bench.take() for _ in range(4)] == [["0"], ["1", "2", "4"], ["3"], []]
 
 
-def test_a_job_whose_reconcile_took_long_leaves_a_thread_to_others(make: Make) -> None:
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_job_whose_reconcile_took_long_leaves_a_thread_to_others(make: Make, is_deleted: bool) -> None:
+    """Also one that was deleted meanwhile: a script may create and delete one after the other."""
     bench = make(Watch(ECHO, vars=BATCHABLE))
-    bench.add("first", "1")
-    bench.runner.answer = lambda request: iter([reports({"uid": "1", "seconds": LONG})])
+    first = bench.add("first", "1")
+
+    def answer(request: RunRequest) -> Iterator[RunResult]:
+        if is_deleted:
+            bench.observe("DELETED", first)
+        yield reports({"uid": "1", "seconds": LONG})
+
+    bench.runner.answer = answer
     bench.work()
     for uid in ("2", "3"):
         bench.add(f"job-{uid}", uid)

@@ -75,6 +75,14 @@ class TestOneJob:
         result = replace(_result(*({"jobs": [job]} for job in jobs)), failures=failures)
         assert outcomes(result, ["u"])["u"].seconds == 8.5
 
+    def test_a_job_whose_run_was_killed_took_as_long_as_the_run(self) -> None:
+        result = replace(_result(), ending=RunOutcome.TIMED_OUT, seconds=300.0)
+        assert outcomes(result, ["u"])["u"].seconds == 300.0
+
+    def test_a_role_that_reports_nothing_is_not_slow(self) -> None:
+        """It may take long by its nature, and not because of its namespace."""
+        assert outcomes(replace(_result(), seconds=60.0), ["u"])["u"].seconds == 0.0
+
     @pytest.mark.parametrize("further", [{}, {"continues": False}, {"continues": True}])
     def test_a_job_continues_if_any_task_says_so(self, further: dict[str, Any]) -> None:
         one, other = {"uid": "u", "continues": True}, {"uid": "u", **further}

@@ -148,8 +148,7 @@ def test_runs_of_a_slow_namespace_leave_a_thread_to_others(runs: RunQueue[str]) 
     for key in ("a", "b", "c"):
         runs.add(key, slow, CHANGED, "")
     assert get(runs, 1) == ["a"]
-    runs.took("a", LONG)
-    runs.took("unknown", LONG)
+    runs.took("slow", LONG)
     runs.done("a")
     taken: list[list[str] | None] = []
     thread = threading.Thread(target=lambda: taken.append(get(runs, 1)))
