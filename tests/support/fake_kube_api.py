@@ -18,6 +18,12 @@ ECHO_JOBS = Resource("/apis/example.com/v1", "echojobs")
 JOBS, EVENTS = ("team", "echojobs"), ("team", "events")
 
 
+def owned_pod(name: str, owner: str) -> dict[str, Any]:
+    """A pod of the job with the uid `owner`, as a watch delivers it."""
+    metadata = {"name": name, "namespace": JOBS[0], "uid": f"{name}-uid", "resourceVersion": "1"}
+    return {"metadata": {**metadata, "ownerReferences": [{"uid": owner, "controller": True}]}}
+
+
 class FakeKubeApi(KubeApi):
     """Sends requests for namespaced objects to `fake`."""
 

@@ -16,24 +16,18 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.change_count
     ChangeCounter,
     ChangesSince,
 )
+from support.clock import Clock
 
 TIMES = Times(shortest=0.5, unchanged=1.5, alone=4.0)
 OWN, OTHER = "u-1", "u-2"
 SMALL, LARGE = LEAST, LEAST + 1
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Engine:
     """A reconcile of a job, and the users who change jobs meanwhile. One has changed another job just before."""
 
     def __init__(self, writes: int = LARGE, *, is_contended: bool = False, continues: bool = True) -> None:
-        self.clock = Clock()
+        self.clock = Clock(0.0)
         self.counter = ChangeCounter.create(self.clock)
         self.counter.increment(OTHER)
         changes = ChangesSince(self.counter, self.counter.counts([OWN] if continues else []))
@@ -169,7 +163,7 @@ def test_a_large_job_pauses_from_its_first_creation_beside_others() -> None:
 
 def test_a_slice_that_always_stays_short_begins_without_pauses() -> None:
     """It has few creations, for which the whole job is read and planned."""
-    limit = Budget(TIMES.always_short(), LARGE, Users(OWN, is_contended=True), Clock())
+    limit = Budget(TIMES.always_short(), LARGE, Users(OWN, is_contended=True), Clock(0.0))
     for number in range(LEAST + 2):
         assert limit.take()
         assert limit.pauses is (number >= LEAST)

@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter, ChangesSince
 from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import WORKER_VAR
 from support.ansible_operator import EventReceiver, run_result
+from support.fake_kube_api import owned_pod
 
 from dljob_operator.ansible_operator_bridge import artifacts
 from dljob_operator.ansible_operator_bridge.command import Command, Input, NestedTooDeeply
@@ -267,8 +268,7 @@ def test_a_job_that_owns_many_objects_shares_no_batch(bridge: Bridge) -> None:
     bridge.watched("ADDED", "large")
     (pods,) = bridge.controller._informers._owned["Pod"]
     for index in range(LARGEST_SHARING + 1):
-        metadata = {"name": f"large-{index}", "namespace": "team", "uid": f"pod-{index}", "resourceVersion": "1"}
-        pods.store.put({"metadata": {**metadata, "ownerReferences": [{"uid": "large", "controller": True}]}})
+        pods.store.put(owned_pod(f"large-{index}", "large"))
     for shim in batched(bridge, "a", "large", "b"):
         assert shim.result(10).code == 0
     assert [uids_of(request) for request in bridge.runs.requests] == [["first"], ["a", "b"], ["large"]]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ANY_JOB, ChangeCounter
 from ansible_collections.dljob.operator.plugins.module_utils.shared.worker_protocol import BATCH_VAR, WORKER_VAR
-from support.fake_kube_api import ECHO, ECHO_JOBS, FakeKubeApi
+from support.fake_kube_api import ECHO, ECHO_JOBS, FakeKubeApi, owned_pod
 
 from dljob_operator.engine import controller as module
 from dljob_operator.engine.controller import Controller
@@ -118,12 +118,6 @@ Make = Callable[..., Bench]
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Make:
     return functools.partial(Bench, monkeypatch)
-
-
-def owned_pod(name: str, owner: Mapping[str, Any]) -> dict[str, Any]:
-    job = owner["metadata"]
-    metadata = {"name": name, "namespace": job["namespace"], "uid": f"uid of {name}", "resourceVersion": "1"}
-    return {"metadata": {**metadata, "ownerReferences": [{"uid": job["uid"], "controller": True}]}}
 
 
 def reports(*jobs: Mapping[str, Any], partial: bool = False) -> RunResult:
@@ -330,10 +324,11 @@ def test_a_job_that_owns_many_objects_shares_no_run(make: Make) -> None:
     """After a start all large jobs wait, and a worker that gets the objects of 25 of them needs their memory."""
     bench = make(Watch(ECHO, vars=BATCHABLE))
     (pods,) = bench.controller._informers._owned["Pod"]
-    jobs = [bench.add(f"job-{number}", str(number)) for number in range(5)]
+    for number in range(5):
+        bench.add(f"job-{number}", str(number))
     for number, owned in ((0, LARGEST_SHARING + 1), (1, LARGEST_SHARING), (3, LARGEST_SHARING + 1)):
         for index in range(owned):
-            pods.store.put(owned_pod(f"job-{number}-{index}", jobs[number]))
+            pods.store.put(owned_pod(f"job-{number}-{index}", str(number)))
     assert [bench.take() for _ in range(4)] == [["0"], ["1", "2", "4"], ["3"], []]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import gang_scheduler
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
+from support.fake_kube_api import owned_pod
 
 from dljob_operator.engine import informer_set
 from dljob_operator.engine.cache import Store
@@ -74,9 +75,9 @@ def job(uid: str = "1", version: str = "1", **fields: Any) -> dict[str, Any]:
 
 
 def pod(owner: str, name: str = "p", version: str = "5", phase: str = "Pending") -> dict[str, Any]:
-    references = [{"uid": owner, "controller": True}]
-    metadata = {"name": name, "namespace": "team", "uid": f"{name}-uid", "resourceVersion": version}
-    return {"metadata": {**metadata, "ownerReferences": references}, "status": {"phase": phase}}
+    made = owned_pod(name, owner)
+    made["metadata"]["resourceVersion"] = version
+    return {**made, "status": {"phase": phase}}
 
 
 def test_a_new_job_is_urgent_and_one_that_was_reconciled_before_a_restart_is_not() -> None:

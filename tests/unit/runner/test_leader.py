@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from support.clock import Clock
 from support.polling import until
 
 from dljob_operator.engine import leader as module
@@ -226,16 +227,6 @@ def test_a_stop_releases_the_lease_and_reports_no_loss() -> None:
 # One attempt at a time, without threads: what it writes, and whether this operator leads after it
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def pass_time(self, seconds: float) -> None:
-        self.now += seconds
-
-
 class Guarded(Leases):
     """Refuses writes as the API server does, and records what was sent."""
 
@@ -269,7 +260,7 @@ class Guarded(Leases):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
+    made = Clock(1000.0)
     monkeypatch.setattr(module, "boottime", made)
     return made
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter
+from support.clock import Clock
 
 from dljob_operator.engine import progress as module
 from dljob_operator.engine.controller import Controller
@@ -20,13 +21,6 @@ from dljob_operator.watches import GVK, Watch
 
 LIMIT = 600.0
 ECHO = GVK("example.com", "v1", "EchoJob")
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Worker:

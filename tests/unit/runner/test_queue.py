@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from support.clock import Clock
 
 from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.queue import (
@@ -19,17 +20,6 @@ from dljob_operator.engine.recent_changes import CONTENTION
 from dljob_operator.engine.settings import LARGEST_BATCH
 
 G = Flow("g", "default")
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def pass_time(self, seconds: float) -> None:
-        self.now += seconds
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.clock import Clock
 
 from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.ready_lines import FEW, LONG, PASSED_OVER, SLOW_FOR, Line, ReadyLines
@@ -104,13 +105,6 @@ def test_a_discarded_job_is_not_taken(lines: ReadyLines) -> None:
         lines.add(line.name, G, line)
         lines.discard(line.name)
     assert take(lines) is None
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_a_namespace_is_slow_for_a_while_after_a_long_reconcile() -> None:

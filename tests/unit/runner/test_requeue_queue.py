@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from support.clock import Clock
 
 from dljob_operator.ansible_operator_bridge.requeue_queue import (
     ANNOTATION_TIMEOUT,
@@ -19,13 +20,6 @@ from dljob_operator.engine.queue import SETTLE, NextRun
 from dljob_operator.engine.ready_lines import PASSED_OVER, Line
 
 KIND, OTHER = Flow("kind", "default"), Flow("other", "default")
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from support.clock import Clock
 from support.polling import until
 
 from dljob_operator.ansible_operator_bridge.run_queue import RunQueue, Turn
@@ -177,13 +178,6 @@ def test_close_wakes_waiting_threads_and_returns_what_has_not_begun(runs: RunQue
 
 
 # When it counts as stuck
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 LIMIT = 600.0

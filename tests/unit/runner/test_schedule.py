@@ -6,15 +6,9 @@ import threading
 import time
 
 import pytest
+from support.clock import Clock
 
 from dljob_operator.engine.schedule import Schedule
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def due_keys(schedule: Schedule) -> list[str]:

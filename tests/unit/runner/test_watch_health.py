@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from support.clock import Clock
 
 from dljob_operator.engine.watch_health import (
     LIST_AGAIN_AFTER,
@@ -14,18 +15,11 @@ from dljob_operator.engine.watch_health import (
 )
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Watched:
     """A watch that was listed and opened."""
 
     def __init__(self) -> None:
-        self.clock = Clock()
+        self.clock = Clock(1000.0)
         self.health = WatchHealth("pods", self.clock)
         self.health.received()
         self.health.opened()
@@ -99,7 +93,7 @@ def test_a_thread_that_makes_no_attempt_is_stuck(before: str) -> None:
 
 
 def test_a_thread_that_has_not_even_listed_is_stuck() -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     health = WatchHealth("pods", clock)
     clock.now += STALE_AFTER
     assert (health.problem(), health.silent_for) == ("", 0)
@@ -108,7 +102,7 @@ def test_a_thread_that_has_not_even_listed_is_stuck() -> None:
 
 
 def test_before_the_first_list_it_is_not_ready_and_the_error_is_named() -> None:
-    health = WatchHealth("pods", Clock())
+    health = WatchHealth("pods", Clock(1000.0))
     assert health.not_ready(False) == "the first list of pods is not complete"
     health.failed("Unauthorized")
     assert health.not_ready(False) == "the first list of pods is not complete: Unauthorized"
