@@ -31,9 +31,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 Resource = Mapping[str, Any]
 FIRST_AT_ONCE = 8
-"""Creations at a time in the beginning; each that succeeds permits one more, so their number doubles with each round
-trip, as the Job controller's does. So a quota that denies a job of many pods answers few requests. A small job, which
-begins with all of its objects, loses no time."""
+"""Creations, or deletions, at a time in the beginning; each that succeeds permits one more, so their number doubles
+with each round trip, as the Job controller's does. So a quota that denies a job of many pods answers few requests, and
+an admission webhook that does not answer leaves threads to the other jobs of a batch. A small job, which begins with
+all of its objects, loses no time."""
 
 
 def observed_version(resource: Resource) -> ObservedVersion:
@@ -128,7 +129,9 @@ class Writer:
         else:
             self._create_all([*plan.services, *plan.pods], written, budget)
         self._api.executor.map(
-            plan.deletions, lambda deletion: self._delete(deletion, written, budget), lambda: self._at_once(budget)
+            plan.deletions,
+            lambda deletion: self._delete(deletion, written, budget),
+            self._slow_start(written.deleted, budget),
         )
         order = _order([*plan.pods, *plan.services])
         written.postponed.sort(key=lambda text: (order(text), text))
@@ -141,12 +144,18 @@ class Writer:
         self, manifests: Sequence[Resource], written: ApplyResult, budget: Budget | None, first: int = FIRST_AT_ONCE
     ) -> None:
         """Create objects, ``first`` at a time in the beginning."""
-        before = len(written.created)
         self._api.executor.map(
             manifests,
             lambda manifest: self._create(manifest, written, budget),
-            lambda: min(self._at_once(budget), first + len(written.created) - before),
+            self._slow_start(written.created, budget, first),
         )
+
+    def _slow_start(
+        self, succeeded: Sequence[str], budget: Budget | None, first: int = FIRST_AT_ONCE
+    ) -> Callable[[], float]:
+        """How many writes may run at a time, as a function of those that have been added to ``succeeded`` since."""
+        before = len(succeeded)
+        return lambda: min(self._at_once(budget), first + len(succeeded) - before)
 
     def _at_once(self, budget: Budget | None) -> float:
         return self._api.executor.window.width if budget is not None and budget.is_beside_others else math.inf

@@ -11,8 +11,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executo
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
-from ansible_collections.dljob.operator.plugins.module_utils.api.writer import FIRST_AT_ONCE
+from ansible_collections.dljob.operator.plugins.module_utils.api.writer import FIRST_AT_ONCE, Writer
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
 from support.builders import MPI, MXNET, NOW, mpijob, mxjob, stamp
 from support.fake_api_server import Admission, Call, FakeApiServer, FakeRestClient, Response, forbidden, pod_quota
 from support.recording_api import Api, context_of
@@ -73,6 +74,41 @@ def test_a_quota_answers_few_requests(admitted: int) -> None:
     again = Counting({"Pod": QUOTA}, width=64)
     assert seen(again, api.status).requeue_after == 5.0
     assert again.tries == 1
+
+
+class Silent(Api):
+    """Answers only the first ``answered`` requests. The others wait until ``expected`` do, and a while for further ones."""
+
+    def __init__(self, expected: int, answered: int) -> None:
+        super().__init__()
+        self.executor = BoundedExecutor(64)
+        self.expected = expected
+        self.answered = answered
+        self.waiting = 0
+        self.most = 0
+        self._changed = threading.Condition()
+
+    def request(self, method: str, path: str, body: Any = None, query: Any = None, content_type: str = "") -> Any:
+        with self._changed:
+            if self.answered:
+                self.answered -= 1
+                return super().request(method, path, body, query, content_type)
+            self.waiting += 1
+            self.most = max(self.most, self.waiting)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self.most >= self.expected, 10)
+            self._changed.wait_for(lambda: self.most > self.expected, 0.05)
+            self.waiting -= 1
+        raise WEBHOOK
+
+
+@pytest.mark.parametrize("answered", [0, 10])
+def test_deletions_that_are_not_answered_leave_threads_to_other_jobs(answered: int) -> None:
+    """32 of one job would wait on all threads of the worker, and make every job of the batch one of a slow namespace."""
+    api = Silent(FIRST_AT_ONCE + answered, answered)
+    deletions = tuple(Deletion("Pod", f"p{number}", "u") for number in range(60))
+    Writer(api, JOB).objects(Plan(deletions=deletions))
+    assert api.most == FIRST_AT_ONCE + answered
 
 
 @pytest.mark.parametrize("error", [QUOTA, WEBHOOK, NO_ANSWER], ids=["quota", "webhook", "no answer"])

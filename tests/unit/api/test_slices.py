@@ -167,7 +167,9 @@ def test_the_deletions_of_a_large_job_keep_to_the_window_without_pauses(
     watched.job["spec"].setdefault("runPolicy", {})["suspend"] = True
     in_window: list[bool] = []
     monkeypatch.setattr(
-        BoundedExecutor, "map", lambda self, items, do, at_once: in_window.append(bool(items) and at_once() < math.inf)
+        BoundedExecutor,
+        "map",
+        lambda self, items, do, at_once: in_window.append(bool(items) and at_once() < FIRST_AT_ONCE),
     )
     monkeypatch.setattr(writer.time, "sleep", lambda seconds: pytest.fail("it pauses"))
     watched.reconcile(is_contended, changes())
