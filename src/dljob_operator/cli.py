@@ -165,7 +165,7 @@ def _run_until(stopping: _Stopping, options: argparse.Namespace, deadline_file: 
             return 0
         controller = Controller(
             watches,
-            api if elector is None else api.writing_while(elector.leads),
+            api if elector is None else api.writing_while(elector.seconds_left),
             runner if elector is None else FencedRunner(runner, elector.leads),
             Settings(
                 namespaces=_namespaces(options),

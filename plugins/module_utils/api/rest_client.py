@@ -3,15 +3,18 @@
 The engine has a client of its own (``src/dljob_operator/engine/kube.py``), because it watches: it reads responses as
 streams that another thread may stop, and must tell a lost connection from an error of the API server. This client reads
 whole responses, repeats a request on a connection that the server has just closed, and limits the open connections.
-Both send through :mod:`..shared.connection`.
+Neither leaves repetitions to urllib3, which would send a write after the deadline of the leader. Both send through
+:mod:`..shared.connection`.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from threading import BoundedSemaphore
 from typing import Any
 
 import urllib3
@@ -23,6 +26,11 @@ from kubernetes import client, config
 
 TIMEOUT = 30.0
 """Seconds for one request; the API server's own limit for a write is 60."""
+
+_IDEMPOTENT = ("GET", "PUT", "DELETE")
+_TRIES = 4
+"""Of a request with one of these methods, where the connection closes without a response. An API server that restarts
+closes all of them, and some may be chosen before this is seen. What it does not answer in time is not repeated."""
 
 CONNECTIONS = 32
 """Number of concurrent requests. An API server on two cores creates pods for 32 writers in two thirds of the time that
@@ -39,10 +47,11 @@ class RestClient:
         self.client = api
         """The kubernetes client, for libraries that need one."""
         self._connection = Connection(api)
-        # A thread that finds no free connection waits for one. By default urllib3 would open another one and discard
-        # it after a single request, which costs both sides more than the request does.
-        self._connection.pool.connection_pool_kw["block"] = True
-        self.executor = BoundedExecutor(api.configuration.connection_pool_maxsize)
+        connections = api.configuration.connection_pool_maxsize
+        self._free = BoundedSemaphore(connections)
+        """Of the connections. By default urllib3 would open another one and discard it after a single request, which
+        costs both sides more than the request does; or its pool would wait, also past the deadline."""
+        self.executor = BoundedExecutor(connections)
         """Runs independent requests in parallel."""
         self.folder = folder
         """Directory for temporary files; :meth:`close` removes it."""
@@ -68,13 +77,33 @@ class RestClient:
         content_type: str = JSON,
     ) -> dict[str, Any]:
         """Send one request and return the decoded response. Raises :class:`ApiError`."""
-        if method != "GET" and self._deadline is not None and self._deadline.has_passed:
-            raise ApiError(0, "NotLeading", f"{method} {path} was not sent: this operator is no longer the leader")
+        request = Request(method, path, body, query, content_type)
         try:
-            response = self._connection.send(Request(method, path, body, query, content_type), timeout=TIMEOUT)
+            with self._free:
+                response = self._send(request, _TRIES if method in _IDEMPOTENT else 1)
         except urllib3.exceptions.HTTPError as e:
             raise ApiError(0, "NoAnswer", f"{method} {path}: {e}") from e
         return decode(response.status, response.data)
+
+    def _send(self, request: Request, tries: int) -> urllib3.BaseHTTPResponse:
+        while True:
+            timeout = urllib3.Timeout(connect=min(TIMEOUT, self._seconds_left(request)), read=TIMEOUT)
+            try:
+                return self._connection.send(request, timeout=timeout, retries=False)
+            except urllib3.exceptions.ProtocolError:
+                tries -= 1
+                if not tries:
+                    raise
+
+    def _seconds_left(self, request: Request) -> float:
+        """Until when the request may be sent. Raises :class:`ApiError` if that is over."""
+        if request.method == "GET" or self._deadline is None:
+            return math.inf
+        left = self._deadline.seconds_left
+        if left <= 0:
+            text = f"{request.method} {request.path} was not sent: this operator is no longer the leader"
+            raise ApiError(0, "NotLeading", text)
+        return left
 
 
 def connect(kubeconfig: str | None = None, context: str | None = None, connections: int = CONNECTIONS) -> RestClient:

@@ -46,5 +46,10 @@ class WriteDeadline:
         self._word[0] = moment
 
     @property
+    def seconds_left(self) -> float:
+        """0 or less if the deadline has passed."""
+        return float(self._word[0]) - boottime()
+
+    @property
     def has_passed(self) -> bool:
-        return boottime() >= self._word[0]
+        return self.seconds_left <= 0

@@ -88,7 +88,7 @@ class KubeApi:
         self._configuration = api_client.configuration
         self._connection = _connection(api_client)
         self._timeout = _READ_TIMEOUT
-        self._may_write: Callable[[], bool] = lambda: True
+        self._may_write_for: Callable[[], float] = lambda: math.inf
 
     def with_timeout(self, seconds: float) -> KubeApi:
         """Return an API that gives up a request after `seconds` without a response; watches have their own time."""
@@ -102,10 +102,13 @@ class KubeApi:
         other._connection = _connection(client.ApiClient(self._configuration))
         return other
 
-    def writing_while(self, allowed: Callable[[], bool]) -> KubeApi:
-        """Return an API that sends a request other than GET only if `allowed` returns True just before."""
+    def writing_while(self, seconds_left: Callable[[], float]) -> KubeApi:
+        """Return an API that sends a request other than GET only while `seconds_left` returns more than 0.
+
+        Nor does it send one on a connection that takes longer to open than is left.
+        """
         other = copy.copy(self)
-        other._may_write = allowed
+        other._may_write_for = seconds_left
         return other
 
     @classmethod
@@ -161,9 +164,10 @@ class KubeApi:
 
         Raises ApiError for an error response, ApiConnectionError for none, and NestedTooDeeply.
         """
-        if method != "GET" and not self._may_write():
+        left = math.inf if method == "GET" else self._may_write_for()
+        if left <= 0:
             raise NotLeading(f"{method} {path} was not sent: this operator is no longer the leader")
-        with self._open(Request(method, path, body, query, content_type), self._timeout) as response:
+        with self._open(Request(method, path, body, query, content_type), self._timeout, left) as response:
             data = response.read()
         try:
             return decode(response.status, data)
@@ -190,8 +194,10 @@ class KubeApi:
             yield WatchStream(response, time.monotonic() + longest)
 
     @contextlib.contextmanager
-    def _open(self, request: Request, read_timeout: float) -> Iterator[urllib3.BaseHTTPResponse]:
-        timeout = urllib3.Timeout(connect=min(_CONNECT_TIMEOUT, read_timeout), read=read_timeout)
+    def _open(
+        self, request: Request, read_timeout: float, connect_timeout: float = math.inf
+    ) -> Iterator[urllib3.BaseHTTPResponse]:
+        timeout = urllib3.Timeout(connect=min(_CONNECT_TIMEOUT, read_timeout, connect_timeout), read=read_timeout)
         try:
             response = self._connection.send(request, preload_content=False, timeout=timeout, retries=False)
             try:

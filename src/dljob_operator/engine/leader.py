@@ -181,7 +181,11 @@ class LeaderElector:
 
     def leads(self) -> bool:
         """Whether the Lease is certainly still that of this process."""
-        return self.elected.is_set() and boottime() < self._renewed + self._timings.deadline
+        return self.seconds_left() > 0
+
+    def seconds_left(self) -> float:
+        """For how long it certainly is, without a further renewal; 0 or less if it may not be any more."""
+        return self._renewed + self._timings.deadline - boottime() if self.elected.is_set() else 0.0
 
     def not_ready(self) -> str:
         """Why this operator can neither lead nor take over, "" if it can. A standby is ready."""

@@ -16,9 +16,11 @@ import urllib3
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.api import rest_client
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import connect
+from ansible_collections.dljob.operator.plugins.module_utils.shared.boottime import boottime
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE, WriteDeadline
 from support.certificates import write_certificate
+from support.polling import until
 
 
 class Server(ThreadingHTTPServer):
@@ -35,6 +37,8 @@ class Server(ThreadingHTTPServer):
         self.tokens: list[str] = []
         self.closes = False
         """Whether the connection ends after the response, without a notice."""
+        self.drops = False
+        """Whether it ends without a response."""
         self.free = threading.Event()
         self.free.set()
 
@@ -49,6 +53,9 @@ class Handler(BaseHTTPRequestHandler):
         self.server.ports.add(self.client_address[1])
         self.server.tokens.append(self.headers.get("Authorization") or "")
         self.server.free.wait(5)
+        if self.server.drops:
+            self.close_connection = True
+            return
         status, body = self.server.answer
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
@@ -56,7 +63,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
         self.close_connection = self.server.closes
 
-    do_GET = do_POST = do_PATCH = _answer
+    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _answer
 
     def log_message(self, *_: object) -> None:
         pass
@@ -104,20 +111,18 @@ def test_an_error_has_the_status_and_the_reason(server: Server, kubeconfig: str)
 def test_a_server_that_does_not_answer_is_an_error_within_the_time_limit(
     server: Server, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rest_client, "TIMEOUT", urllib3.Timeout(connect=5, read=0.1))
+    monkeypatch.setattr(rest_client, "TIMEOUT", 0.1)
     server.free.clear()
     with connect(kubeconfig) as client, pytest.raises(ApiError, match="GET /p") as caught:
         client.request("GET", "/p")
     assert (caught.value.status, caught.value.reason, caught.value.permanent) == (0, "NoAnswer", False)
+    assert len(server.asked) == 1, "four times the limit would be two minutes"
 
 
 def test_after_the_deadline_of_the_leader_only_reads_are_sent(
-    server: Server, kubeconfig: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Server, kubeconfig: str, leader: WriteDeadline
 ) -> None:
-    leader = WriteDeadline(tmp_path / "deadline", create=True)
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "deadline"))
     with connect(kubeconfig) as client:
-        leader.extend(float("inf"))
         client.request("POST", "/p", {})
         leader.extend(0.0)
         with pytest.raises(ApiError, match="PATCH /p was not sent: this operator is no longer the leader") as caught:
@@ -125,6 +130,76 @@ def test_after_the_deadline_of_the_leader_only_reads_are_sent(
         assert (caught.value.status, caught.value.reason, caught.value.permanent) == (0, "NotLeading", False)
         client.request("GET", "/p")
     assert [method for method, *_ in server.asked] == ["POST", "GET"]
+
+
+@pytest.fixture
+def leader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WriteDeadline:
+    made = WriteDeadline(tmp_path / "deadline", create=True)
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "deadline"))
+    made.extend(float("inf"))
+    return made
+
+
+def test_a_write_whose_connection_closes_is_not_repeated_after_the_deadline(
+    server: Server, kubeconfig: str, leader: WriteDeadline
+) -> None:
+    server.free.clear()
+    server.drops = True
+    with connect(kubeconfig) as client, ThreadPoolExecutor(1) as threads:
+        written = threads.submit(client.request, "DELETE", "/p")
+        until(lambda: len(server.asked) == 1)
+        leader.extend(0.0)
+        server.free.set()
+        with pytest.raises(ApiError, match="no longer the leader"):
+            written.result(10)
+    assert len(server.asked) == 1
+
+
+def test_a_write_that_waits_for_a_connection_is_not_sent_after_the_deadline(
+    server: Server, kubeconfig: str, leader: WriteDeadline
+) -> None:
+    server.free.clear()
+    with connect(kubeconfig, connections=1) as client, ThreadPoolExecutor(2) as threads:
+        first = threads.submit(client.request, "POST", "/first")
+        until(lambda: len(server.asked) == 1)
+        second = threads.submit(client.request, "POST", "/second")
+        free: Any = client._free
+        until(lambda: free._cond._waiters)
+        leader.extend(0.0)
+        server.free.set()
+        first.result(10)
+        with pytest.raises(ApiError, match="no longer the leader"):
+            second.result(10)
+    assert [path for _, path, *_ in server.asked] == ["/first"]
+
+
+def test_no_connection_for_a_write_is_opened_for_longer_than_until_the_deadline(
+    server: Server, kubeconfig: str, leader: WriteDeadline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader.extend(boottime() + 5.0)
+    limits: list[float] = []
+    with connect(kubeconfig) as client:
+        send = client._connection.send
+
+        def record(request: Any, *, timeout: urllib3.Timeout, **options: Any) -> Any:
+            limits.append(timeout.connect_timeout)
+            return send(request, timeout=timeout, **options)
+
+        monkeypatch.setattr(client._connection, "send", record)
+        client.request("POST", "/p")
+        client.request("GET", "/p")
+    assert 0 < limits[0] <= 5.0
+    assert limits[1] == rest_client.TIMEOUT
+
+
+@pytest.mark.parametrize(("method", "tries"), [("GET", 4), ("PUT", 4), ("DELETE", 4), ("POST", 1), ("PATCH", 1)])
+def test_what_has_an_effect_at_each_try_is_not_repeated(
+    server: Server, kubeconfig: str, method: str, tries: int
+) -> None:
+    server.drops = True
+    with connect(kubeconfig) as client, pytest.raises(ApiError) as caught:
+        client.request(method, "/p")
+    assert (caught.value.reason, len(server.asked)) == ("NoAnswer", tries)
 
 
 def test_without_the_file_of_the_deadline_there_is_no_connection(

@@ -85,6 +85,9 @@ class Elector(Part):
     def leads(self) -> bool:
         return self.leading
 
+    def seconds_left(self) -> float:
+        return 3.0 if self.leads() else 0.0
+
 
 class Operator:
     """`dljob-operator run` with `arguments`, on a thread."""

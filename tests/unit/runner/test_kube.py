@@ -333,11 +333,28 @@ def test_an_api_with_a_shorter_timeout_leaves_that_of_the_other(server: Scripted
     assert (short._timeout, server.api._timeout) == (0.2, 60.0)
 
 
+def test_a_leader_does_not_wait_longer_for_the_connection_of_a_write_than_it_leads(
+    server: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = server.api.writing_while(lambda: 3.0)
+    limits: list[float] = []
+    send = api._connection.send
+
+    def record(request: Any, *, timeout: urllib3.Timeout, **options: Any) -> Any:
+        limits.append(timeout.connect_timeout)
+        return send(request, timeout=timeout, **options)
+
+    monkeypatch.setattr(api._connection, "send", record)
+    api.request("POST", "/pods", {})
+    api.get("/pods")
+    assert limits == [3.0, 10.0]
+
+
 def test_an_api_of_a_leader_sends_writes_only_while_it_leads(server: Scripted) -> None:
-    leads = True
-    api = server.api.writing_while(lambda: leads)
+    left = 3.0
+    api = server.api.writing_while(lambda: left)
     api.request("DELETE", "/pods/a")
-    leads = False
+    left = 0.0
     api.get("/pods")
     with pytest.raises(NotLeading, match="POST /pods was not sent: this operator is no longer the leader"):
         api.request("POST", "/pods", {})

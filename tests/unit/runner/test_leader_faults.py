@@ -46,7 +46,7 @@ class Candidate:
         self.lost = threading.Event()
         self.api: KubeApi = api or server.connect()
         self.elector = LeaderElector(self.api, LeaseName("ns"), name, self.lost.set, timings)
-        self.operator = self.api.writing_while(self.elector.leads)
+        self.operator = self.api.writing_while(self.elector.seconds_left)
 
     @property
     def elected(self) -> threading.Event:
@@ -299,7 +299,7 @@ from dljob_operator.engine.leader import LeaderElector, LeaseName, LeaseTimings
 api = KubeApi(client.ApiClient(client.Configuration(host=sys.argv[1])))
 lost = threading.Event()
 elector = LeaderElector(api, LeaseName("ns"), "me", lost.set, LeaseTimings(4.5, 3.0, 0.1))
-operator = api.writing_while(elector.leads)
+operator = api.writing_while(elector.seconds_left)
 elector.start()
 assert elector.elected.wait(20)
 operator.request("POST", "/writes", {"at": "first"})
