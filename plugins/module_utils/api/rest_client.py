@@ -13,13 +13,14 @@ import math
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping
 from threading import BoundedSemaphore
 from typing import Any
 
 import urllib3
 from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
-from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON, Connection, Request
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON, STEPS, Connection, Request
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError, decode
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
 from kubernetes import client, config
@@ -27,10 +28,13 @@ from kubernetes import client, config
 TIMEOUT = 30.0
 """Seconds for one request; the API server's own limit for a write is 60."""
 
-_IDEMPOTENT = ("GET", "PUT", "DELETE")
 _TRIES = 4
-"""Of a request with one of these methods, where the connection closes without a response. An API server that restarts
-closes all of them, and some may be chosen before this is seen. What it does not answer in time is not repeated."""
+_IDEMPOTENT = ("GET", "PUT", "DELETE")
+_LOST = (urllib3.exceptions.ProtocolError, urllib3.exceptions.SSLError, urllib3.exceptions.ProxyError)
+"""The errors after which these are repeated: the connection has closed. An API server that restarts closes all of them,
+and some may be chosen before this is seen. What it does not answer within TIMEOUT is not repeated."""
+_LONGEST_PAUSE = 1.0
+"""Seconds for which a request waits where the API server asks for it. Its priority and fairness asks for one second."""
 
 CONNECTIONS = 32
 """Number of concurrent requests. An API server on two cores creates pods for 32 writers in two thirds of the time that
@@ -78,32 +82,51 @@ class RestClient:
     ) -> dict[str, Any]:
         """Send one request and return the decoded response. Raises :class:`ApiError`."""
         request = Request(method, path, body, query, content_type)
-        try:
-            with self._free:
-                response = self._send(request, _TRIES if method in _IDEMPOTENT else 1)
-        except urllib3.exceptions.HTTPError as e:
-            raise ApiError(0, "NoAnswer", f"{method} {path}: {e}") from e
+        for is_last in (*[False] * (_TRIES - 1), True):
+            try:
+                with self._free:
+                    response = self._send(request)
+            except urllib3.exceptions.HTTPError as e:
+                if is_last or not _may_repeat(method, e):
+                    raise ApiError(0, "NoAnswer", f"{method} {path}: {e}") from e
+                continue
+            pause = _pause(method, response)
+            if is_last or pause is None:
+                break
+            time.sleep(pause)
         return decode(response.status, response.data)
 
-    def _send(self, request: Request, tries: int) -> urllib3.BaseHTTPResponse:
-        while True:
-            timeout = urllib3.Timeout(connect=min(TIMEOUT, self._seconds_left(request)), read=TIMEOUT)
-            try:
-                return self._connection.send(request, timeout=timeout, retries=False)
-            except urllib3.exceptions.ProtocolError:
-                tries -= 1
-                if not tries:
-                    raise
-
-    def _seconds_left(self, request: Request) -> float:
-        """Until when the request may be sent. Raises :class:`ApiError` if that is over."""
-        if request.method == "GET" or self._deadline is None:
-            return math.inf
-        left = self._deadline.seconds_left
+    def refuse_after_deadline(self, what: str) -> float:
+        """Return the seconds for which ``what``, a write, may be sent. Raises :class:`ApiError` if that is over."""
+        left = math.inf if self._deadline is None else self._deadline.seconds_left
         if left <= 0:
-            text = f"{request.method} {request.path} was not sent: this operator is no longer the leader"
-            raise ApiError(0, "NotLeading", text)
+            raise ApiError(0, "NotLeading", f"{what} was not sent: this operator is no longer the leader")
         return left
+
+    def _send(self, request: Request) -> urllib3.BaseHTTPResponse:
+        self._connection.credentials()  # a kubeconfig's program may take its time, so not after the comparison
+        is_read = request.method == "GET"
+        left = math.inf if is_read else self.refuse_after_deadline(f"{request.method} {request.path}")
+        timeout = urllib3.Timeout(connect=min(TIMEOUT, left / STEPS), read=TIMEOUT)
+        return self._connection.send(request, timeout=timeout, retries=False)
+
+
+def _may_repeat(method: str, error: urllib3.exceptions.HTTPError) -> bool:
+    """Whether to repeat a request that was not sent, or whose repetition does no harm."""
+    is_unsent = isinstance(error, urllib3.exceptions.NewConnectionError)
+    return is_unsent or (method in _IDEMPOTENT and isinstance(error, _LOST))
+
+
+def _pause(method: str, response: urllib3.BaseHTTPResponse) -> float | None:
+    """The seconds after which to repeat a request that the API server has not processed; None for an answer.
+
+    It processes nothing that it answers with 429.
+    """
+    seconds = str(response.headers.get("Retry-After", ""))
+    is_asked = response.status == 429 or (response.status == 503 and method in _IDEMPOTENT)
+    if not is_asked or not seconds.isdecimal() or int(seconds) > _LONGEST_PAUSE:
+        return None
+    return float(seconds)
 
 
 def connect(kubeconfig: str | None = None, context: str | None = None, connections: int = CONNECTIONS) -> RestClient:
@@ -127,4 +150,5 @@ def connect(kubeconfig: str | None = None, context: str | None = None, connectio
         shutil.rmtree(folder, ignore_errors=True)
         raise
     configuration.connection_pool_maxsize = connections
+    configuration.retries = False  # of the library for Routes too
     return RestClient(client.ApiClient(configuration), folder, deadline)

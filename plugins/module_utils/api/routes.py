@@ -88,8 +88,10 @@ def _read(api: RestClient, namespace: str, name: str) -> Mapping[str, Any] | Non
 
 
 def _client(api: RestClient) -> Any:
-    """The client for Routes. Its discovery cache is removed with the connection."""
+    """The client for a write of a Route. Its discovery cache is removed with the connection."""
     from openshift.dynamic import DynamicClient
 
     client = DynamicClient(api.client, cache_file=str(Path(api.folder) / "discovery.json"))
-    return client.resources.get(api_version=c.ROUTE_API_VERSION, kind="Route")
+    found = client.resources.get(api_version=c.ROUTE_API_VERSION, kind="Route")
+    api.refuse_after_deadline("the write of a Route")
+    return found

@@ -25,6 +25,9 @@ CREDENTIALS_TTL = 1.0
 """Seconds for which the credentials are cached. The library renews them when they expire, but it evaluates its whole
 configuration on every query, which at each request would take a twelfth of the cost of a reconcile."""
 
+STEPS = 2
+"""Steps of opening a connection, TCP and TLS, for each of which urllib3 waits as long as it may for a connection."""
+
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -65,7 +68,7 @@ class Connection:
         Raises :class:`urllib3.exceptions.HTTPError` where there is no response.
         """
         path = request.path + (f"?{urlencode(request.query)}" if request.query else "")
-        headers = {"Accept": request.accept, "User-Agent": MANAGER, **self._authorization()}
+        headers = {"Accept": request.accept, "User-Agent": MANAGER, **self.credentials()}
         data = None
         if request.body is not None:
             headers["Content-Type"] = request.content_type
@@ -83,7 +86,8 @@ class Connection:
             self._direct = self.pool.connection_from_url(self.server), path.rstrip("/")
         return self._direct
 
-    def _authorization(self) -> dict[str, str]:
+    def credentials(self) -> dict[str, str]:
+        """The headers that authorize a request. The library may run a program of the kubeconfig to renew them."""
         now = time.monotonic()
         if now >= self._credentials_until:
             settings = self._configuration.auth_settings().values()

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import urllib3
-from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON, Connection, Request
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON, STEPS, Connection, Request
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.rbac import explain_denial
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import (
@@ -105,7 +105,7 @@ class KubeApi:
     def writing_while(self, seconds_left: Callable[[], float]) -> KubeApi:
         """Return an API that sends a request other than GET only while `seconds_left` returns more than 0.
 
-        Nor does it send one on a connection that takes longer to open than is left.
+        Nor does it send one on a connection that takes longer to open than is left, without a proxy.
         """
         other = copy.copy(self)
         other._may_write_for = seconds_left
@@ -164,10 +164,11 @@ class KubeApi:
 
         Raises ApiError for an error response, ApiConnectionError for none, and NestedTooDeeply.
         """
+        self._connection.credentials()  # a kubeconfig's program may take its time, so not after the comparison
         left = math.inf if method == "GET" else self._may_write_for()
         if left <= 0:
             raise NotLeading(f"{method} {path} was not sent: this operator is no longer the leader")
-        with self._open(Request(method, path, body, query, content_type), self._timeout, left) as response:
+        with self._open(Request(method, path, body, query, content_type), self._timeout, left / STEPS) as response:
             data = response.read()
         try:
             return decode(response.status, data)

@@ -30,6 +30,11 @@ class Api(RestClient):
         self.asked: list[str] = []
         self._present, self._errors = present, errors
 
+    def refuse_after_deadline(self, what: str) -> float:
+        if "deadline" in self._errors:
+            raise self._errors["deadline"]
+        return 1.0
+
     def request(self, method: str, path: str, *_: Any, **__: Any) -> dict[str, Any]:
         name = path.rpartition("/")[2]
         self.asked.append(path)
@@ -125,6 +130,17 @@ def test_a_cluster_without_routes_is_no_error(written: list[Any], tmp_path: Any,
 def test_a_route_of_somebody_else_is_reported_and_left(written: list[Any], tmp_path: Any) -> None:
     (problem,) = routes.ensure(Api(str(tmp_path), present()), WANTED, "ml", UID)
     assert problem.startswith("Route: board: a Route of that name exists and does not belong to this job")
+    assert written == []
+
+
+@pytest.mark.parametrize(
+    ("plan", "there"), [(WANTED, None), (WANTED, present(OWN, to={"name": "other"})), (STALE, present(OWN))]
+)
+def test_after_the_deadline_of_the_leader_none_is_written(
+    written: list[Any], tmp_path: Any, plan: Plan, there: dict[str, Any] | None
+) -> None:
+    api = Api(str(tmp_path), there, deadline=ApiError(0, "NotLeading", "not sent"))
+    assert routes.ensure(api, plan, "ml", UID) == ["Route: not sent"]
     assert written == []
 
 
