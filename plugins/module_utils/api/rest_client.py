@@ -29,12 +29,10 @@ TIMEOUT = 30.0
 """Seconds for one request; the API server's own limit for a write is 60."""
 
 _TRIES = 4
+_PATIENCE = 3.0
+"""Seconds after the first try in which a request is repeated. An API server that restarts closes all connections, and
+some may be chosen before this is seen; one that is overloaded asks the client to wait for 1 to 32 seconds."""
 _IDEMPOTENT = ("GET", "PUT", "DELETE")
-_LOST = (urllib3.exceptions.ProtocolError, urllib3.exceptions.SSLError, urllib3.exceptions.ProxyError)
-"""The errors after which these are repeated: the connection has closed. An API server that restarts closes all of them,
-and some may be chosen before this is seen. What it does not answer within TIMEOUT is not repeated."""
-_LONGEST_PAUSE = 1.0
-"""Seconds for which a request waits where the API server asks for it. Its priority and fairness asks for one second."""
 
 CONNECTIONS = 32
 """Number of concurrent requests. An API server on two cores creates pods for 32 writers in two thirds of the time that
@@ -82,16 +80,18 @@ class RestClient:
     ) -> dict[str, Any]:
         """Send one request and return the decoded response. Raises :class:`ApiError`."""
         request = Request(method, path, body, query, content_type)
-        for is_last in (*[False] * (_TRIES - 1), True):
+        last_begin = time.monotonic() + _PATIENCE
+        for tries_left in reversed(range(_TRIES)):
+            pause = None
             try:
                 with self._free:
                     response = self._send(request)
+                pause = _pause(method, response)
             except urllib3.exceptions.HTTPError as e:
-                if is_last or not _may_repeat(method, e):
+                if not tries_left or time.monotonic() > last_begin or not _may_repeat(method, e):
                     raise ApiError(0, "NoAnswer", f"{method} {path}: {e}") from e
                 continue
-            pause = _pause(method, response)
-            if is_last or pause is None:
+            if not tries_left or pause is None or time.monotonic() + pause > last_begin:
                 break
             time.sleep(pause)
         return decode(response.status, response.data)
@@ -104,29 +104,33 @@ class RestClient:
         return left
 
     def _send(self, request: Request) -> urllib3.BaseHTTPResponse:
-        self._connection.credentials()  # a kubeconfig's program may take its time, so not after the comparison
+        credentials = self._connection.credentials()
         is_read = request.method == "GET"
         left = math.inf if is_read else self.refuse_after_deadline(f"{request.method} {request.path}")
         timeout = urllib3.Timeout(connect=min(TIMEOUT, left / STEPS), read=TIMEOUT)
-        return self._connection.send(request, timeout=timeout, retries=False)
+        return self._connection.send(request, credentials, timeout=timeout, retries=False)
 
 
-def _may_repeat(method: str, error: urllib3.exceptions.HTTPError) -> bool:
-    """Whether to repeat a request that was not sent, or whose repetition does no harm."""
-    is_unsent = isinstance(error, urllib3.exceptions.NewConnectionError)
-    return is_unsent or (method in _IDEMPOTENT and isinstance(error, _LOST))
+def _may_repeat(method: str, error: Exception) -> bool:
+    """Whether to repeat a request that was not sent, or whose connection was lost and whose repetition does no harm.
+
+    What is not answered in time is not repeated.
+    """
+    if isinstance(error, urllib3.exceptions.ProxyError):
+        error = error.original_error
+    if isinstance(error, urllib3.exceptions.NewConnectionError):
+        return True
+    return method in _IDEMPOTENT and not isinstance(error, urllib3.exceptions.TimeoutError)
 
 
 def _pause(method: str, response: urllib3.BaseHTTPResponse) -> float | None:
-    """The seconds after which to repeat a request that the API server has not processed; None for an answer.
+    """The seconds for which the API server asks to wait before the request is repeated; None for an answer.
 
-    It processes nothing that it answers with 429.
+    A creation is not repeated: the job may be deleted or suspended meanwhile.
     """
     seconds = str(response.headers.get("Retry-After", ""))
-    is_asked = response.status == 429 or (response.status == 503 and method in _IDEMPOTENT)
-    if not is_asked or not seconds.isdecimal() or int(seconds) > _LONGEST_PAUSE:
-        return None
-    return float(seconds)
+    is_asked = method in _IDEMPOTENT and response.status in (429, 503) and seconds.isdecimal()
+    return float(seconds) if is_asked else None
 
 
 def connect(kubeconfig: str | None = None, context: str | None = None, connections: int = CONNECTIONS) -> RestClient:

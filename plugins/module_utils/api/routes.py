@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
-from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
+from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import TIMEOUT, RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
-from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH, STEPS
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
@@ -35,7 +35,8 @@ def ensure(api: RestClient, plan: Plan, namespace: str, uid: str, dry_run: bool 
         for name in plan.stale_routes:
             present = _read(api, namespace, name)
             if present and is_owned_by(present, Owner(namespace, uid)):
-                _client(api).delete(name=name, namespace=namespace, body=delete_options(present["metadata"]["uid"]))
+                body = delete_options(present["metadata"]["uid"])
+                _client(api).delete(name=name, namespace=namespace, body=body, **_limits(api))
         for route in plan.routes:
             _ensure_one(api, route, namespace, uid)
     except ImportError:
@@ -51,7 +52,7 @@ def _ensure_one(api: RestClient, wanted: Mapping[str, Any], namespace: str, uid:
     name = wanted["metadata"]["name"]
     present = _read(api, namespace, name)
     if present is None:
-        _client(api).create(body=dict(wanted), namespace=namespace)
+        _client(api).create(body=dict(wanted), namespace=namespace, **_limits(api))
     elif not is_owned_by(present, Owner(namespace, uid)):
         message = f"{name}: a Route of that name exists and does not belong to this job; delete it"
         raise ApiError(409, "AlreadyExists", message)
@@ -59,7 +60,7 @@ def _ensure_one(api: RestClient, wanted: Mapping[str, Any], namespace: str, uid:
         # A merge patch keeps fields that the router or a user has set (a host, a certificate). The API server refuses
         # it where another Route has the name meanwhile, because a UID cannot change.
         body = {**wanted, "metadata": {**wanted["metadata"], "uid": present["metadata"]["uid"]}}
-        _client(api).patch(body=body, namespace=namespace, content_type=MERGE_PATCH)
+        _client(api).patch(body=body, namespace=namespace, content_type=MERGE_PATCH, **_limits(api))
 
 
 def _covers(present: Any, wanted: Any) -> bool:
@@ -92,6 +93,10 @@ def _client(api: RestClient) -> Any:
     from openshift.dynamic import DynamicClient
 
     client = DynamicClient(api.client, cache_file=str(Path(api.folder) / "discovery.json"))
-    found = client.resources.get(api_version=c.ROUTE_API_VERSION, kind="Route")
-    api.refuse_after_deadline("the write of a Route")
-    return found
+    return client.resources.get(api_version=c.ROUTE_API_VERSION, kind="Route")
+
+
+def _limits(api: RestClient) -> dict[str, Any]:
+    """The client's option for the seconds of a write, to connect and to answer. Raises ApiError after the deadline."""
+    left = api.refuse_after_deadline("the write of a Route")
+    return {"_request_timeout": (min(TIMEOUT, left / STEPS), TIMEOUT)}

@@ -62,13 +62,20 @@ class Connection:
         """The URL of the API server."""
         return str(self._configuration.host)
 
-    def send(self, request: Request, **options: Any) -> urllib3.BaseHTTPResponse:
+    def send(
+        self, request: Request, credentials: Mapping[str, str] | None = None, **options: Any
+    ) -> urllib3.BaseHTTPResponse:
         """Return the response, whatever its status. ``options`` are those of urllib3's ``request``.
 
+        A caller that compares a deadline just before has asked for the ``credentials``, which may take their time.
         Raises :class:`urllib3.exceptions.HTTPError` where there is no response.
         """
         path = request.path + (f"?{urlencode(request.query)}" if request.query else "")
-        headers = {"Accept": request.accept, "User-Agent": MANAGER, **self.credentials()}
+        headers = {
+            "Accept": request.accept,
+            "User-Agent": MANAGER,
+            **(self.credentials() if credentials is None else credentials),
+        }
         data = None
         if request.body is not None:
             headers["Content-Type"] = request.content_type
@@ -88,9 +95,8 @@ class Connection:
 
     def credentials(self) -> dict[str, str]:
         """The headers that authorize a request. The library may run a program of the kubeconfig to renew them."""
-        now = time.monotonic()
-        if now >= self._credentials_until:
+        if time.monotonic() >= self._credentials_until:
             settings = self._configuration.auth_settings().values()
             self._credentials = {s["key"]: s["value"] for s in settings if s["in"] == "header" and s["value"]}
-            self._credentials_until = now + CREDENTIALS_TTL
+            self._credentials_until = time.monotonic() + CREDENTIALS_TTL  # not before a program that takes longer
         return self._credentials

@@ -105,7 +105,7 @@ class KubeApi:
     def writing_while(self, seconds_left: Callable[[], float]) -> KubeApi:
         """Return an API that sends a request other than GET only while `seconds_left` returns more than 0.
 
-        Nor does it send one on a connection that takes longer to open than is left, without a proxy.
+        Nor does it send one on a connection that takes longer to open than is left, to one address and without a proxy.
         """
         other = copy.copy(self)
         other._may_write_for = seconds_left
@@ -164,11 +164,12 @@ class KubeApi:
 
         Raises ApiError for an error response, ApiConnectionError for none, and NestedTooDeeply.
         """
-        self._connection.credentials()  # a kubeconfig's program may take its time, so not after the comparison
+        credentials = self._connection.credentials()  # a kubeconfig's program may take its time: before the comparison
         left = math.inf if method == "GET" else self._may_write_for()
         if left <= 0:
             raise NotLeading(f"{method} {path} was not sent: this operator is no longer the leader")
-        with self._open(Request(method, path, body, query, content_type), self._timeout, left / STEPS) as response:
+        request = Request(method, path, body, query, content_type)
+        with self._open(request, self._timeout, left / STEPS, credentials) as response:
             data = response.read()
         try:
             return decode(response.status, data)
@@ -196,11 +197,17 @@ class KubeApi:
 
     @contextlib.contextmanager
     def _open(
-        self, request: Request, read_timeout: float, connect_timeout: float = math.inf
+        self,
+        request: Request,
+        read_timeout: float,
+        connect_timeout: float = math.inf,
+        credentials: Mapping[str, str] | None = None,
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         timeout = urllib3.Timeout(connect=min(_CONNECT_TIMEOUT, read_timeout, connect_timeout), read=read_timeout)
         try:
-            response = self._connection.send(request, preload_content=False, timeout=timeout, retries=False)
+            response = self._connection.send(
+                request, credentials, preload_content=False, timeout=timeout, retries=False
+            )
             try:
                 if not is_success(response.status):
                     error = error_of(response.status, response.read())

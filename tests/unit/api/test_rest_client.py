@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -185,9 +186,9 @@ def test_no_connection_for_a_write_is_opened_for_longer_than_until_the_deadline(
     with connect(kubeconfig) as client:
         send = client._connection.send
 
-        def record(request: Any, *, timeout: urllib3.Timeout, **options: Any) -> Any:
+        def record(*given: Any, timeout: urllib3.Timeout, **options: Any) -> Any:
             limits.append(timeout.connect_timeout)
-            return send(request, timeout=timeout, **options)
+            return send(*given, timeout=timeout, **options)
 
         monkeypatch.setattr(client._connection, "send", record)
         client.request("POST", "/p")
@@ -208,15 +209,19 @@ def test_what_has_an_effect_at_each_try_is_not_repeated(
 
 REFUSED = urllib3.exceptions.NewConnectionError(None, "refused")  # type: ignore[arg-type]
 TLS = urllib3.exceptions.SSLError("EOF occurred in violation of protocol")
-PROXY = urllib3.exceptions.ProxyError("closed", OSError())
+LATE = urllib3.exceptions.ConnectTimeoutError(None, "timed out")
+NO_PROXY = urllib3.exceptions.ProxyError("refused", REFUSED)
+LATE_PROXY = urllib3.exceptions.ProxyError("timed out", LATE)
+LOST_PROXY = urllib3.exceptions.ProxyError("closed", OSError())
 
 
 @pytest.mark.parametrize(
     ("method", "error", "is_repeated"),
     [
         *((method, REFUSED, True) for method in ("GET", "PUT", "DELETE", "POST", "PATCH")),
-        *((method, TLS, method == "DELETE") for method in ("DELETE", "POST")),
-        *((method, PROXY, method == "DELETE") for method in ("DELETE", "POST")),
+        *((method, NO_PROXY, True) for method in ("DELETE", "POST")),
+        *((method, error, method == "DELETE") for method in ("DELETE", "POST") for error in (TLS, LOST_PROXY)),
+        *(("DELETE", error, False) for error in (LATE, LATE_PROXY)),
     ],
 )
 def test_a_request_that_was_not_sent_or_that_may_be_sent_twice_is_repeated(
@@ -226,10 +231,10 @@ def test_a_request_that_was_not_sent_or_that_may_be_sent_twice_is_repeated(
     with connect(kubeconfig) as client:
         send, left = client._connection.send, [error] * 3
 
-        def fail_first(request: Any, **options: Any) -> Any:
+        def fail_first(*given: Any, **options: Any) -> Any:
             if left:
                 raise left.pop()
-            return send(request, **options)
+            return send(*given, **options)
 
         monkeypatch.setattr(client._connection, "send", fail_first)
         with contextlib.nullcontext() if is_repeated else pytest.raises(ApiError):
@@ -237,31 +242,58 @@ def test_a_request_that_was_not_sent_or_that_may_be_sent_twice_is_repeated(
     assert len(server.asked) == is_repeated
 
 
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Those of the client, whose clock passes only in them."""
+    found: list[float] = []
+    clock = SimpleNamespace(sleep=found.append, monotonic=lambda: sum(found))
+    monkeypatch.setattr(rest_client, "time", clock)
+    return found
+
+
 @pytest.mark.parametrize(
-    ("method", "status", "after", "tries"),
+    ("method", "status", "after", "repeated"),
     [
-        ("GET", 429, "1", 4),
-        ("POST", 429, "1", 4),
-        ("PATCH", 429, "0", 4),
-        ("DELETE", 503, "1", 4),
-        ("POST", 503, "1", 1),
-        ("GET", 429, "", 1),
-        ("GET", 429, "2", 1),
-        ("GET", 429, "Sat, 28 Nov 2026 02:00:00 GMT", 1),
-        ("GET", 500, "1", 1),
+        ("GET", 429, "1", [1, 1, 1]),
+        ("PUT", 429, "0", [0, 0, 0]),
+        ("DELETE", 503, "1", [1, 1, 1]),
+        ("DELETE", 503, "2", [2]),
+        ("DELETE", 503, "3", [3]),
+        ("GET", 429, "4", []),
+        ("POST", 429, "1", []),
+        ("PATCH", 503, "1", []),
+        ("GET", 429, "", []),
+        ("GET", 429, "Sat, 28 Nov 2026 02:00:00 GMT", []),
+        ("GET", 500, "1", []),
     ],
 )
 def test_a_request_is_repeated_after_the_time_for_which_the_api_server_asks(
-    server: Server, kubeconfig: str, monkeypatch: pytest.MonkeyPatch, method: str, status: int, after: str, tries: int
+    server: Server, kubeconfig: str, pauses: list[float], method: str, status: int, after: str, repeated: list[float]
 ) -> None:
-    pauses: list[float] = []
-    monkeypatch.setattr(rest_client.time, "sleep", pauses.append)
     server.answer = status, b"{}"
     server.headers = {"Retry-After": after}
     with connect(kubeconfig) as client, pytest.raises(ApiError) as caught:
         client.request(method, "/p")
-    assert (caught.value.status, len(server.asked)) == (status, tries)
-    assert [f"{seconds:.0f}" for seconds in pauses] == [after] * (tries - 1)
+    assert (caught.value.status, len(server.asked)) == (status, 1 + len(repeated))
+    assert pauses == repeated
+
+
+def test_a_request_whose_connection_is_lost_late_is_not_repeated(
+    server: Server, kubeconfig: str, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four requests of 29 s would be two minutes."""
+    with connect(kubeconfig) as client:
+        send = client._connection.send
+
+        def take_long(*given: Any, **options: Any) -> Any:
+            pauses.append(2.0)
+            return send(*given, **options)
+
+        monkeypatch.setattr(client._connection, "send", take_long)
+        server.drops = True
+        with pytest.raises(ApiError, match="DELETE /p"):
+            client.request("DELETE", "/p")
+    assert len(server.asked) == 2
 
 
 def test_a_write_that_the_api_server_postponed_is_not_sent_after_the_deadline(
@@ -271,19 +303,28 @@ def test_a_write_that_the_api_server_postponed_is_not_sent_after_the_deadline(
     server.answer = 429, b"{}"
     server.headers = {"Retry-After": "1"}
     with connect(kubeconfig) as client, pytest.raises(ApiError, match="no longer the leader"):
-        client.request("PATCH", "/p", {})
+        client.request("DELETE", "/p", {})
     assert len(server.asked) == 1
 
 
 def test_the_credentials_are_renewed_before_the_deadline_is_compared(
     server: Server, kubeconfig: str, leader: WriteDeadline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A program of the kubeconfig may take longer than the Lease."""
+    """And not once more after it: a program of the kubeconfig may take longer than the Lease."""
     with connect(kubeconfig) as client:
+        renewed: list[None] = []
+
+        def renew() -> dict[str, str]:
+            renewed.append(None)
+            return {"Authorization": f"Bearer {len(renewed)}"}
+
+        monkeypatch.setattr(client._connection, "credentials", renew)
+        client.request("PATCH", "/p", {})
+        assert server.tokens == ["Bearer 1"]
         monkeypatch.setattr(client._connection, "credentials", lambda: leader.extend(0.0))
         with pytest.raises(ApiError, match="no longer the leader"):
             client.request("PATCH", "/p", {})
-    assert server.asked == []
+    assert len(server.asked) == 1
 
 
 def test_no_library_on_these_connections_repeats_requests(server: Server, kubeconfig: str) -> None:

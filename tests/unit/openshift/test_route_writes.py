@@ -52,6 +52,8 @@ def written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, 
     """The writes of the OpenShift client."""
     found: list[tuple[str, Any]] = []
 
+    limits = {"_request_timeout": (0.5, 30.0)}
+
     class Client:
         def __init__(self, _: Any, cache_file: str) -> None:
             assert Path(cache_file).parent == tmp_path, "it is removed with the connection"
@@ -61,15 +63,18 @@ def written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, 
             assert (api_version, kind) == ("route.openshift.io/v1", "Route")
             return self
 
-        def create(self, body: Any, namespace: str) -> None:
+        def create(self, body: Any, namespace: str, **options: Any) -> None:
+            assert options == limits
             found.append(("create", (namespace, body["metadata"]["name"])))
 
-        def patch(self, body: Any, namespace: str, content_type: str) -> None:
+        def patch(self, body: Any, namespace: str, content_type: str, **options: Any) -> None:
+            assert options == limits
             metadata = body["metadata"]
             assert body["spec"] == ROUTE["spec"]
             found.append(("patch", (namespace, metadata["name"], metadata["uid"], content_type)))
 
-        def delete(self, name: str, namespace: str, body: Any) -> None:
+        def delete(self, name: str, namespace: str, body: Any, **options: Any) -> None:
+            assert options == limits
             found.append(("delete", (namespace, name, body["preconditions"])))
 
     monkeypatch.setattr(openshift.dynamic, "DynamicClient", Client)

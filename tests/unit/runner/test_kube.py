@@ -337,15 +337,19 @@ def test_the_credentials_of_a_write_are_renewed_before_the_time_that_is_left_is_
     server: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program of the kubeconfig may take longer than the Lease."""
-    left = 3.0
+    left = 4.0
 
-    def renew() -> None:
+    def renew() -> dict[str, str]:
         nonlocal left
-        left = 0.0
+        left -= 2.0
+        return {}
 
     monkeypatch.setattr(server.api._connection, "credentials", renew)
+    api = server.api.writing_while(lambda: left)
+    api.request("POST", "/pods", {})
+    assert left == 2.0, "they are renewed once"
     with pytest.raises(NotLeading):
-        server.api.writing_while(lambda: left).request("POST", "/pods", {})
+        api.request("POST", "/pods", {})
 
 
 def test_a_leader_does_not_wait_longer_for_the_connection_of_a_write_than_it_leads(
@@ -355,9 +359,9 @@ def test_a_leader_does_not_wait_longer_for_the_connection_of_a_write_than_it_lea
     limits: list[float] = []
     send = api._connection.send
 
-    def record(request: Any, *, timeout: urllib3.Timeout, **options: Any) -> Any:
+    def record(*given: Any, timeout: urllib3.Timeout, **options: Any) -> Any:
         limits.append(timeout.connect_timeout)
-        return send(request, timeout=timeout, **options)
+        return send(*given, timeout=timeout, **options)
 
     monkeypatch.setattr(api._connection, "send", record)
     api.request("POST", "/pods", {})

@@ -89,6 +89,20 @@ def test_the_library_is_not_asked_at_each_request(token_client: RestClient, cloc
     assert renewed == ["Bearer 0"]
 
 
+def test_credentials_that_took_long_are_cached_too(token_client: RestClient, clock: Clock, renewed: list[str]) -> None:
+    configuration = token_client.client.configuration
+    renew = configuration.refresh_api_key_hook
+
+    def take_long(held: client.Configuration) -> None:
+        clock.now += 2 * CREDENTIALS_TTL
+        renew(held)
+
+    configuration.refresh_api_key_hook = take_long
+    for _ in range(3):
+        token_client.request("GET", "/")
+    assert renewed == ["Bearer 0"]
+
+
 @pytest.mark.parametrize("prefix", ["", "/", "/k8s/clusters/c-1", "/k8s/clusters/c-1/"])
 def test_the_url_of_the_server_may_have_a_path(server: str, prefix: str) -> None:
     made = Connection(client.ApiClient(client.Configuration(host=server + prefix)))
