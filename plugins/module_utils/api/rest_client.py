@@ -30,8 +30,9 @@ TIMEOUT = 30.0
 
 _TRIES = 4
 _PATIENCE = 3.0
-"""Seconds after the first try in which a request is repeated. An API server that restarts closes all connections, and
-some may be chosen before this is seen; one that is overloaded asks the client to wait for 1 to 32 seconds."""
+"""Seconds in which a repetition may be decided on, with the waits for a connection and for credentials. An API server
+that restarts closes all connections, and some may be chosen before this is seen; one that is overloaded asks the client
+to wait for 1 to 32 seconds."""
 _IDEMPOTENT = ("GET", "PUT", "DELETE")
 
 CONNECTIONS = 32
@@ -82,7 +83,6 @@ class RestClient:
         request = Request(method, path, body, query, content_type)
         last_begin = time.monotonic() + _PATIENCE
         for tries_left in reversed(range(_TRIES)):
-            pause = None
             try:
                 with self._free:
                     response = self._send(request)
@@ -112,7 +112,7 @@ class RestClient:
 
 
 def _may_repeat(method: str, error: Exception) -> bool:
-    """Whether to repeat a request that was not sent, or whose connection was lost and whose repetition does no harm.
+    """Whether to repeat a request that was not sent, or that failed and whose repetition does no harm.
 
     What is not answered in time is not repeated.
     """
@@ -126,7 +126,7 @@ def _may_repeat(method: str, error: Exception) -> bool:
 def _pause(method: str, response: urllib3.BaseHTTPResponse) -> float | None:
     """The seconds for which the API server asks to wait before the request is repeated; None for an answer.
 
-    A creation is not repeated: the job may be deleted or suspended meanwhile.
+    A creation or a patch that gets such an answer is not repeated: the job may be deleted or suspended meanwhile.
     """
     seconds = str(response.headers.get("Retry-After", ""))
     is_asked = method in _IDEMPOTENT and response.status in (429, 503) and seconds.isdecimal()
