@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
     controller_uid,
     is_owned_by,
 )
+from ansible_collections.dljob.operator.plugins.module_utils.shared.batch_job_pods import labelled_job
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import pod_group_of
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FIRST_CONTAINER
@@ -42,11 +44,16 @@ def build_observed_state(
         for kind, found in {**(others or {}), "Service": services}.items()
     }
     batch_jobs = [one for one in owned.get(batch_job.KIND, ()) if batch_job.runs_replica(one)]
+    present = {_uid_of(one) for one in owned.get(batch_job.KIND, ())}  # those that a hook returned too
     states: dict[str, list[PodState]] = {uid: [] for uid in (owner.uid, *map(_uid_of, batch_jobs))}
+    remaining: list[PodState] = []
     for pod in pods:  # each is read once, and only its state is kept: a job may have thousands
         uid = controller_uid(pod, owner.namespace)
         if uid in states:
             states[uid].append(_pod(pod, container))
+        elif uid is not None and uid not in present and labelled_job(pod) == owner.uid and not _has_ended(pod):
+            found = _pod(pod, container)
+            remaining.append(dataclasses.replace(found, terminating=found.terminating or found.created))
     replicas = (
         batch_job.state(one, _pod({"metadata": one["metadata"]}, container), states[_uid_of(one)]) for one in batch_jobs
     )
@@ -58,7 +65,12 @@ def build_observed_state(
             for kind, found in owned.items()
             for one in found
         },
+        remaining=tuple(remaining),
     )
+
+
+def _has_ended(pod: Resource) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def _uid_of(resource: Resource) -> str:

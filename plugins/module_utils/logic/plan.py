@@ -241,6 +241,10 @@ def _active(
         held_back = {wait.type for wait in waiting}
         starts = tuple(start for start in actions.starts if start.group.type not in held_back)
         actions = dataclasses.replace(actions, starts=starts)
+    if observed.remaining and any(group.batch_job for group in job.groups):
+        # the launcher of the attempt before would reach the new workers, which have the names of its own
+        awaited = (*actions.awaited, *observed.remaining) if actions.starts else actions.awaited
+        actions = dataclasses.replace(actions, starts=(), awaited=awaited)
     left = deadlines.time_left(job, report.started, surroundings.now)
     job_failure = (
         failure.find_failure(job, going_on, completed)
@@ -266,9 +270,10 @@ def _active(
     _report_phase(job, going_on, report, up, anew=bool(actions.begins) or (as_one and changed))
     if not report.reason:
         report.waiting(start_order.reason(waiting, job, current, completed))
-    forced = force_delete.due(job, observed.pods, surroundings.now)
+    terminating = (*observed.pods, *(pod for pod in observed.remaining if pod.deleting))
+    forced = force_delete.due(job, terminating, surroundings.now)
     if not forced:  # else the state of their nodes decides what to report
-        _report_terminating(job, observed, actions.awaited, report, surroundings.now)
+        _report_terminating(job, terminating, actions.awaited, report, surroundings.now)
     starts = slices.first_starts(actions.starts, surroundings.settings.largest_slice)
     is_partial = len(starts) < len(actions.starts)
     cluster = build_cluster_spec(job, framework, attempt)
@@ -297,8 +302,8 @@ def _active(
         report.event("Normal", c.EVENT_CREATED, _created_text(job, _created_so_far(job, current, starts, pods)))
     wait = IMMEDIATE if is_partial else _soonest(actions.wait, actions.deletions)
     checks = (
-        termination.next_check(observed.pods, actions.awaited, surroundings.now),
-        force_delete.next_check(job, observed.pods, surroundings.now),
+        termination.next_check(terminating, actions.awaited, surroundings.now),
+        force_delete.next_check(job, terminating, surroundings.now),
         pending.next_check(job, current, surroundings.now),
     )
     waits = [w for w in (wait, left, *checks) if w is not None]
@@ -419,12 +424,12 @@ def _causes(job: DLJob, pods: Sequence[PodState]) -> list[PodState]:
 
 
 def _report_terminating(
-    job: DLJob, observed: Observed, awaited: Sequence[PodState], report: StatusBuilder, now: datetime
+    job: DLJob, pods: Sequence[PodState], awaited: Sequence[PodState], report: StatusBuilder, now: datetime
 ) -> None:
     """Report pods of a dead node: Kubernetes keeps them as terminating, and the job would wait without a reason. Where
     there is no other reason, report also the ``awaited`` pods that take longer than usual."""
     before = str(job.status.get("reason") or "")
-    text = termination.on_lost_node(job, observed.pods) or termination.stuck(observed.pods, now)
+    text = termination.on_lost_node(job, pods) or termination.stuck(pods, now)
     if text:
         if text != before:
             report.event("Warning", c.EVENT_NOT_TERMINATED, text)

@@ -9,6 +9,7 @@ OWN_PREFIX = "dljob.operator/"
 """Prefix of this operator's own labels and annotations."""
 
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+LABEL_JOB_UID = f"{OWN_PREFIX}job-uid"
 
 STATE_RUNNING = "Running"
 STATE_SUCCEEDED = "Succeeded"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_JOB_UID as LABEL_JOB_UID
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY as LABEL_MANAGED_BY
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import MANAGER as MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import STATE_FAILED as STATE_FAILED
@@ -11,7 +12,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
 # defined there because the engine uses them too
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS
 
-LABEL_JOB_UID = "dljob.operator/job-uid"
 LABEL_REPLICA_TYPE = "dljob.operator/replica-type"
 LABEL_REPLICA_INDEX = "dljob.operator/replica-index"
 LABEL_REPLICA_GROUP = "dljob.operator/replica-group"

@@ -140,6 +140,9 @@ class Observed:
     """Service name to uid."""
     owned_objects: Mapping[tuple[str, str], OwnedObject] = field(default_factory=dict)
     """All owned objects except pods, by the registry's name of their kind and their own."""
+    remaining: tuple[PodState, ...] = ()
+    """Pods of the job that have not ended and whose batch Job is gone. The garbage collector is about to delete them,
+    and until then no pod and no batch Job is created."""
     foreign: tuple[PodState, ...] = ()
     """The pods of the job that another operator has created and that this one has not adopted. They have no labels of
     this operator, and only a plan with ``presumes_known_pods`` has the reconcile read them."""

@@ -1,12 +1,14 @@
-"""The cache of one kind's objects, indexed by name, by UID and by owner."""
+"""The cache of one kind's objects, indexed by name, by UID and by owner; pods of batch Jobs also by their job."""
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.shared.batch_job_pods import labelled_job
 
 from dljob_operator.engine.packing import AsDict, Packing
 from dljob_operator.engine.predicates import Change, owner_uid, uid_of
@@ -14,7 +16,7 @@ from dljob_operator.engine.transforms import Object
 
 _Name = tuple[str, str]
 _Owner = tuple[str, str]
-"""The UID of a controller, and the namespace of what it controls. Anyone may write a reference to it elsewhere."""
+"""A UID, and the namespace of what it controls. Anyone may write a reference to it, or a label, elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,33 @@ class _Record:
     name: _Name
     uid: str
     owner: _Owner | None
+    job: _Owner | None
+    """Of a pod that a batch Job controls: the job in its label."""
     packed: Any
+
+
+class _Index:
+    """Records by a key that several may have. Its owner locks; one read of a dictionary needs no lock."""
+
+    def __init__(self) -> None:
+        self._found: dict[_Owner, dict[_Name, _Record]] = {}
+
+    def of(self, key: _Owner) -> Mapping[_Name, _Record]:
+        return self._found.get(key, {})
+
+    def keys(self) -> Iterable[_Owner]:
+        return self._found.keys()
+
+    def add(self, key: _Owner | None, record: _Record) -> None:
+        if key is not None:
+            self._found.setdefault(key, {})[record.name] = record
+
+    def drop(self, key: _Owner | None, record: _Record) -> None:
+        if key is not None:
+            siblings = self._found[key]
+            del siblings[record.name]
+            if not siblings:
+                del self._found[key]
 
 
 class Store:
@@ -36,7 +64,8 @@ class Store:
         self._lock = threading.Lock()
         self._by_name: dict[_Name, _Record] = {}
         self._by_uid: dict[str, _Record] = {}
-        self._by_owner: dict[_Owner, dict[_Name, _Record]] = {}
+        self._by_owner = _Index()
+        self._by_job = _Index()
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -49,14 +78,24 @@ class Store:
     def owned(self, uid: str, namespace: str) -> Sequence[Object]:
         """Return the objects that the object `uid` controls in a namespace ("" for none), sorted by name."""
         with self._lock:
-            owned = self._by_owner.get((uid, namespace), {})
+            owned = self._by_owner.of((uid, namespace))
             records = [owned[name] for name in sorted(owned)]
         return self._packing.unpack_all(record.packed for record in records)
+
+    def labelled(self, job: str, namespace: str, others: Set[str]) -> Sequence[Object]:
+        """Return the pods in a namespace that a batch Job controls, none with the UID of one of the `others`, and whose
+        label names the job, sorted by name."""
+        with self._lock:
+            found = self._by_job.of((job, namespace))
+            records = [found[name] for name in sorted(found)]
+        return self._packing.unpack_all(
+            record.packed for record in records if record.owner is None or record.owner[0] not in others
+        )
 
     def owners(self) -> list[tuple[str, str]]:
         """Return the UIDs of all controllers, each with the namespaces of the objects that it controls, sorted."""
         with self._lock:
-            return sorted(self._by_owner)
+            return sorted(self._by_owner.keys())
 
     def all(self) -> list[Object]:
         """Return all objects, sorted by name."""
@@ -69,7 +108,11 @@ class Store:
 
         One read of a dictionary needs no lock, and the queue, which asks this of many jobs, must not wait for a list.
         """
-        return len(self._by_owner.get((uid, namespace), ()))
+        return len(self._by_owner.of((uid, namespace)))
+
+    def count_labelled(self, job: str, namespace: str) -> int:
+        """Return how many pods in a namespace batch Jobs control whose label names the job, likewise."""
+        return len(self._by_job.of((job, namespace)))
 
     def put(self, obj: Object) -> list[Change]:
         """Store an added or changed object.
@@ -113,8 +156,14 @@ class Store:
         return Change(None if old is None else self._object(old), new)
 
     def _record(self, obj: Object) -> _Record:
-        name, owner = _name(obj), owner_uid(obj)
-        return _Record(name, uid_of(obj), None if owner is None else (owner, name[0]), self._packing.pack(obj))
+        name, owner, job = _name(obj), owner_uid(obj), labelled_job(obj)
+        return _Record(
+            name,
+            uid_of(obj),
+            None if owner is None else (owner, name[0]),
+            None if job is None else (job, name[0]),
+            self._packing.pack(obj),
+        )
 
     def _object(self, record: _Record) -> Object:
         return self._packing.unpack(record.packed)
@@ -125,18 +174,15 @@ class Store:
             self._drop(old)
         self._by_name[record.name] = record
         self._by_uid[record.uid] = record
-        if record.owner is not None:
-            self._by_owner.setdefault(record.owner, {})[record.name] = record
+        self._by_owner.add(record.owner, record)
+        self._by_job.add(record.job, record)
         return old
 
     def _drop(self, record: _Record) -> None:
         del self._by_name[record.name]
         del self._by_uid[record.uid]
-        if record.owner is not None:
-            siblings = self._by_owner[record.owner]
-            del siblings[record.name]
-            if not siblings:
-                del self._by_owner[record.owner]
+        self._by_owner.drop(record.owner, record)
+        self._by_job.drop(record.job, record)
 
 
 def _name(obj: Object) -> _Name:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.batch_job_pods import labelled_job
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY, MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
@@ -174,6 +175,7 @@ class InformerSet:
     def may_share(self, uid: str, namespace: str) -> bool:
         """Whether the job `uid` is small enough to share a run with others; see LARGEST_SHARING."""
         owned = sum(self._count(name, uid, namespace) for name in self._owned)
+        owned += sum(one.store.count_labelled(uid, namespace) for one in self._owned.get(_POD, ()))
         if owned <= LARGEST_SHARING and self._count(_BATCH_JOB, uid, namespace):
             batch_jobs = self._owned_by(_BATCH_JOB, uid, namespace)
             owned += sum(self._count(_POD, uid_of(one), namespace) for one in batch_jobs)
@@ -221,21 +223,27 @@ class InformerSet:
         for obj in objs:
             uid, namespace = uid_of(obj), namespace_of(obj)
             found = owned[uid] = {name: self._owned_by(name, uid, namespace) for name in self._owned}
-            for batch_job in found.get(_BATCH_JOB, ()):
-                found[_POD] = JsonTexts.joined(found[_POD], self._owned_by(_POD, uid_of(batch_job), namespace))
+            batch_jobs = [uid_of(one) for one in found.get(_BATCH_JOB, ())]
+            launched = (self._owned_by(_POD, one, namespace) for one in batch_jobs)
+            joined = {uid, *batch_jobs}
+            labelled = (one.store.labelled(uid, namespace, joined) for one in self._owned[_POD])
+            if pods := [one for one in (*launched, *labelled) if one]:
+                found[_POD] = JsonTexts.joined(found[_POD], *pods)
         return CacheView(owned, self._cluster_info.snapshot())
 
     def _owned_by(self, name: str, uid: str, namespace: str) -> JsonTexts:
         """Return the objects of the kind `name` that `uid` controls in a namespace."""
         return JsonTexts.joined(*(one.store.owned(uid, namespace) for one in self._owned[name]))
 
-    def _job_of(self, owner: str) -> str:
-        """Return the UID of the job that owns the batch Job `owner`, or `owner` itself where that is no such Job."""
-        for informer in self._owned.get(_BATCH_JOB, ()):
-            batch_job = informer.store.get(owner)
-            if batch_job is not None:
-                return owner_uid(batch_job) or owner
-        return owner
+    def _jobs_of(self, obj: Object) -> Iterator[str]:
+        """Yield the UIDs of the jobs that an owned object may belong to: by its owner, a batch Job's owner, a label."""
+        owner, job = owner_uid(obj), labelled_job(obj)
+        if owner is not None:
+            batch_jobs = (informer.store.get(owner) for informer in self._owned.get(_BATCH_JOB, ()))
+            batch_job = next(filter(None, batch_jobs), None)
+            yield (owner_uid(batch_job) if batch_job else None) or owner
+        if job is not None:
+            yield job
 
     def wait_for(self, wrote: Collection[Written]) -> None:
         """Wait until the cache has observed what a run wrote, so that the next run does not use older state."""
@@ -324,9 +332,9 @@ class InformerSet:
         if not owned_predicate(change):
             return
         # of a job that has lost the object too: somebody may have removed its owner reference
-        for owner in dict.fromkeys(owner_uid(obj) for obj in (change.old, change.new) if obj is not None):
-            if owner is not None:
-                self._owned_by_changed(self._job_of(owner), kind, change)
+        found = (uid for obj in (change.old, change.new) if obj is not None for uid in self._jobs_of(obj))
+        for uid in dict.fromkeys(found):
+            self._owned_by_changed(uid, kind, change)
 
     def _owned_by_changed(self, owner: str, kind: OwnedKind, change: Change) -> None:
         for watched in self._kinds_of.of(owner):

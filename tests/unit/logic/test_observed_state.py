@@ -230,6 +230,35 @@ def test_objects_of_other_owners_are_ignored() -> None:
     assert (seen.pods, seen.services) == ((), {})
 
 
+@pytest.mark.parametrize(
+    ("controller", "label", "phase", "expected"),
+    [
+        ({}, UID, "Running", ["p"]),
+        ({}, UID, "Pending", ["p"]),
+        ({}, UID, "Failed", []),
+        ({}, UID, "Succeeded", []),
+        ({}, "another job", "Running", []),
+        ({}, None, "Running", []),
+        ({"kind": "ReplicaSet"}, UID, "Running", []),
+        ({"apiVersion": "example.com/v1"}, UID, "Running", []),
+        ({"controller": False}, UID, "Running", []),
+    ],
+)
+def test_pods_of_a_batch_job_that_is_gone(
+    controller: dict[str, Any], label: str | None, phase: str, expected: list[str]
+) -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "uid": "gone", "controller": True, **controller}
+    labels = {"dljob.operator/job-uid": label} if label else {}
+    metadata = {"name": "p", "namespace": "default", "labels": labels, "creationTimestamp": "2026-01-02T03:04:05Z"}
+    pod = {"metadata": {**metadata, "ownerReferences": [owner]}, "status": {"phase": phase}}
+    seen = build_observed_state(Owner("default", UID), "mpi", [pod], [])
+    assert seen.pods == ()
+    assert [(one.name, one.terminating) for one in seen.remaining] == [(x, "2026-01-02T03:04:05Z") for x in expected]
+    assert build_observed_state(Owner("elsewhere", UID), "mpi", [pod], []).remaining == ()
+    of_a_hook = {"metadata": {"name": "j", "uid": "gone", "namespace": "default", "ownerReferences": [OWNER]}}
+    assert build_observed_state(Owner("default", UID), "mpi", [pod], [], {"Job": [of_a_hook]}).remaining == ()
+
+
 def test_services_by_name() -> None:
     service = {"metadata": {"name": "s", "uid": "2", "ownerReferences": [OWNER]}}
     assert build_observed_state(Owner("default", UID), "mxnet", [], [service]).services == {"s": "2"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.builders import MPI, Resource, mpijob, mpijob_v1, stamp
+from support.builders import MPI, MXNET, Resource, mpijob, mpijob_v1, mxjob, stamp
 from support.fake_cluster import FakeCluster, is_quiet
 
 
@@ -343,6 +343,37 @@ def test_where_all_restart_together_the_launcher_goes_first_too() -> None:
     assert fake_cluster.status.get("attempt", 0) == 0, "an edit is no restart"
 
 
+@pytest.mark.parametrize("policy", [{}, {"restartScope": "Job"}])
+def test_nothing_is_created_beside_a_launcher_whose_batch_job_is_gone(policy: dict[str, str]) -> None:
+    """The garbage collector may miss a pod as the API server restarts. The new workers would have the old names."""
+    fake_cluster = played(mpijob(runPolicy=policy))
+    del fake_cluster.others["Job"]["pi-launcher"]
+    del fake_cluster.pods["pi-worker-1"]
+    for _ in range(5):
+        fake_cluster.step()
+        if fake_cluster.pods.get("pi-worker-0", {}).get("metadata", {}).get("deletionTimestamp"):
+            del fake_cluster.pods["pi-worker-0"]
+        fake_cluster.advance(10)
+    assert "pi-launcher" not in fake_cluster.others["Job"]
+    assert "pi-worker-1" not in fake_cluster.pods
+    assert fake_cluster.status["reason"] == "waiting until Pod/pi-launcher-0, which terminates, is gone"
+    del fake_cluster.pods["pi-launcher-0"]
+    fake_cluster.settle()
+    assert "pi-launcher" in fake_cluster.others["Job"]
+    assert fake_cluster.replicas() == ["launcher-0", "worker-0", "worker-1"]
+
+
+def test_a_job_without_batch_jobs_waits_for_no_pod_of_one() -> None:
+    fake_cluster = FakeCluster(mxjob("digits").v1().workers(2).resource(), MXNET)
+    expected = [one["metadata"]["name"] for one in fake_cluster.planned().pods]
+    job_uid = fake_cluster.resource["metadata"]["uid"]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "uid": "gone", "controller": True}
+    labels = {"dljob.operator/job-uid": job_uid}
+    fake_cluster.pods["p"] = {"metadata": {"name": "p", "labels": labels, "ownerReferences": [owner]}}
+    assert expected
+    assert [one["metadata"]["name"] for one in fake_cluster.planned().pods] == expected
+
+
 def test_another_template_of_the_launcher_keeps_the_workers() -> None:
     fake_cluster = played(mpijob())
     fake_cluster.edit(image_of("Launcher"))
@@ -400,9 +431,12 @@ def terminates(fake_cluster: FakeCluster, seconds: float) -> None:
     pod["metadata"].update(deletionTimestamp=stamp(seconds), deletionGracePeriodSeconds=seconds)
 
 
-def test_the_pod_of_a_launcher_on_a_lost_node_is_reported_and_deleted_by_force() -> None:
+@pytest.mark.parametrize("is_job_gone", [False, True])
+def test_the_pod_of_a_launcher_on_a_lost_node_is_reported_and_deleted_by_force(is_job_gone: bool) -> None:
     fake_cluster = played(mpijob(runPolicy={"forceDeleteAfterSeconds": 60}))
     terminates(fake_cluster, 30)
+    if is_job_gone:
+        del fake_cluster.others["Job"]["pi-launcher"]
     fake_cluster.advance(80)
     assert "pod pi-launcher-0 should have terminated" in str(fake_cluster.step().status)
     fake_cluster.advance(20)

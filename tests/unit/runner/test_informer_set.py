@@ -137,16 +137,105 @@ def test_a_pod_of_a_batch_job_concerns_the_job_that_owns_that() -> None:
     assert [one["metadata"]["name"] for one in snapshot["Pod"]] == ["worker", "launcher-x"]
 
 
+def launched(name: str, job: str = "1", **metadata: Any) -> dict[str, Any]:
+    """A pod of a batch Job, with the label of the job whose replica it runs."""
+    made = pod("launcher-uid", name)
+    made["metadata"]["ownerReferences"][0] |= {"apiVersion": "batch/v1", "kind": "Job"}
+    made["metadata"] |= {"labels": {"dljob.operator/job-uid": job}, **metadata}
+    return made
+
+
+def pods_of(fed: Fed, uid: str = "1") -> list[str]:
+    return [one["metadata"]["name"] for one in (fed.set.view([job(uid)]).snapshot or {})[uid]["Pod"]]
+
+
+def test_a_pod_outlives_its_batch_job_in_the_cache() -> None:
+    """The garbage collector may miss it as the API server restarts, and no other launcher may begin beside it."""
+    fed = Fed(Watch(ECHO, vars={"dljob_owns": ["Job"]}))
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.feed("jobs", "ADDED", pod("1", "launcher"))
+    for name in ("x", "y"):
+        fed.feed("pods", "ADDED", launched(name))
+    assert pods_of(fed) == ["x", "y"]
+    fed.feed("jobs", "DELETED", pod("1", "launcher"))
+    assert pods_of(fed) == ["x", "y"]
+    fed.events.taken()
+    fed.feed("pods", "DELETED", launched("x"))
+    assert pods_of(fed) == ["y"]
+    fed.feed("pods", "DELETED", launched("y"))
+    assert [key for key, _, _ in fed.events.taken()] == ["1", "1"], "the job waits for this"
+    assert pods_of(fed) == []
+
+
+def test_a_label_counts_only_as_long_as_a_pod_has_it() -> None:
+    """A tenant may change it again and again, of one pod."""
+    fed = Fed(Watch(ECHO, vars={"dljob_owns": ["Job"]}))
+    for uid in ("1", "2"):
+        fed.feed(str(ECHO), "ADDED", job(uid))
+    fed.feed("pods", "ADDED", launched("x", "1"))
+    fed.events.taken()
+    fed.feed("pods", "MODIFIED", launched("x", "2", resourceVersion="6"))
+    assert [key for key, _, _ in fed.events.taken()] == ["1", "2"]
+    assert (pods_of(fed, "1"), pods_of(fed, "2")) == ([], ["x"])
+    fed.feed("pods", "DELETED", launched("x", "2", resourceVersion="7"))
+    assert pods_of(fed, "2") == []
+    (pods,) = fed.set._owned["Pod"]
+    assert list(pods.store._by_job.keys()) == []
+
+
+def test_a_pod_with_a_reference_to_the_job_as_a_batch_job_is_one_pod() -> None:
+    """A tenant may write it."""
+    fed = Fed(Watch(ECHO, vars={"dljob_owns": ["Job"]}))
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    forged = launched("x")
+    forged["metadata"]["ownerReferences"][0]["uid"] = "1"
+    fed.feed("pods", "ADDED", forged)
+    assert pods_of(fed) == ["x"]
+
+
+def test_a_pod_of_a_batch_job_of_somebody_else_wakes_the_job_that_waits_for_it() -> None:
+    fed = Fed(Watch(ECHO, vars={"dljob_owns": ["Job"]}))
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.feed("jobs", "ADDED", pod("stranger", "launcher"))
+    fed.feed("pods", "ADDED", launched("x"))
+    fed.events.taken()
+    fed.feed("pods", "DELETED", launched("x"))
+    assert [key for key, _, _ in fed.events.taken()] == ["1"]
+
+
+def test_the_pods_of_a_batch_job_that_is_gone_count_as_the_jobs() -> None:
+    """A tenant may write any label, in any number of pods."""
+    fed = Fed(Watch(ECHO, vars={"dljob_owns": ["Job"]}))
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    for number in range(LARGEST_SHARING):
+        fed.feed("pods", "ADDED", launched(f"p{number}"))
+    assert fed.set.may_share("1", "team")
+    fed.feed("pods", "ADDED", launched("more"))
+    assert not fed.set.may_share("1", "team")
+
+
+def test_the_label_of_a_pod_in_another_namespace_proves_nothing() -> None:
+    fed = Fed(Watch(ECHO, vars={"dljob_owns": ["Job"]}))
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.events.taken()
+    fed.feed("pods", "ADDED", launched("x", namespace="elsewhere"))
+    assert fed.events.taken() == []
+    assert pods_of(fed) == []
+    fed.feed("pods", "ADDED", launched("y"))
+    fed.feed("pods", "DELETED", launched("x", namespace="elsewhere"))
+    assert pods_of(fed) == ["y"]
+
+
 def test_a_batch_job_of_another_namespace_brings_no_pods() -> None:
     """Its owner reference is forged."""
     fed = Fed(Watch(ECHO, vars={"dljob_owns": ["Job"]}))
     fed.feed(str(ECHO), "ADDED", job("1"))
-    forged, launched = pod("1", "launcher"), pod("launcher-uid", "launcher-x")
-    for obj in (forged, launched):
+    forged, its_pod = pod("1", "launcher"), pod("launcher-uid", "launcher-x")
+    for obj in (forged, its_pod):
         obj["metadata"]["namespace"] = "elsewhere"
     fed.feed("jobs", "ADDED", forged)
     fed.events.taken()
-    fed.feed("pods", "ADDED", launched)
+    fed.feed("pods", "ADDED", its_pod)
     assert fed.events.taken() == []
     assert (fed.set.view([job("1")]).snapshot or {})["1"]["Pod"] == []
 

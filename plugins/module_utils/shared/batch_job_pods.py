@@ -1,0 +1,26 @@
+"""Which job's replica runs in a pod that a batch Job has created.
+
+The operator deletes such a batch Job in the foreground, so that Kubernetes deletes its pods first. But the garbage
+collector knows only of the pods that its watch has shown, and where this is interrupted, as by a restart of the API
+server, the batch Job may be gone while a pod runs. Its labels still say whose replica it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_JOB_UID
+
+
+def labelled_job(pod: Mapping[str, Any]) -> str | None:
+    """The UID of the job whose replica a batch Job runs in ``pod``; ``None`` for a pod that no batch Job controls.
+
+    A user may write any UID into the label, so it may delay the pods of that job in its namespace, and no more.
+    """
+    metadata = pod["metadata"]
+    for one in metadata.get("ownerReferences") or ():
+        if one.get("controller") is True and (one.get("apiVersion"), one.get("kind")) == ("batch/v1", "Job"):
+            found = (metadata.get("labels") or {}).get(LABEL_JOB_UID)
+            return None if found is None else str(found)
+    return None
