@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from devtools.chaos.upstream import Client, Upstream
+from devtools.chaos.webhook import SilentWebhook, rules
 from devtools.demo.operator_process import OperatorProcess
-from kubernetes import client
 from support.live_jobs import Cluster, v1_job
 
 TIMEOUT = 10
@@ -21,41 +20,9 @@ JOBS = 60
 @pytest.fixture
 def silenced(cluster: Path, crds: None, namespace: str) -> Iterator[Cluster]:
     """Every creation of a pod in the namespace waits for a server that accepts connections and never answers."""
-    own = Cluster(cluster, namespace, own_operator=True)
-    (node, *_) = own.core.list_node().items
-    (address,) = (one.address for one in node.status.addresses if one.type == "InternalIP")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((address, 9))
-        host = probe.getsockname()[0]
-    with socket.create_server((host, 0), backlog=1024) as listener:
-        url = f"https://{host}:{listener.getsockname()[1]}/"
-        with webhook(own, url):
-            yield own
-
-
-@contextmanager
-def webhook(own: Cluster, url: str) -> Iterator[None]:
-    name = f"{own.namespace}.example.com"
-    selector = client.V1LabelSelector(match_labels={"kubernetes.io/metadata.name": own.namespace})
-    rule = client.V1RuleWithOperations(operations=["CREATE"], api_groups=[""], api_versions=["v1"], resources=["pods"])
-    hook = client.V1ValidatingWebhook(
-        admission_review_versions=["v1"],
-        client_config=client.AdmissionregistrationV1WebhookClientConfig(url=url),
-        name=name,
-        namespace_selector=selector,
-        rules=[rule],
-        side_effects="None",
-        timeout_seconds=TIMEOUT,
-    )
-    metadata = client.V1ObjectMeta(name=name)
-    admission = client.AdmissionregistrationV1Api(own.core.api_client)
-    admission.create_validating_webhook_configuration(
-        client.V1ValidatingWebhookConfiguration(metadata=metadata, webhooks=[hook])
-    )
-    try:
-        yield
-    finally:
-        admission.delete_validating_webhook_configuration(name)
+    with SilentWebhook(Client(Upstream(cluster)), namespace, TIMEOUT) as webhook:
+        webhook.add(namespace, rules(all_writes=False))
+        yield Cluster(cluster, namespace, own_operator=True)
 
 
 @pytest.mark.long

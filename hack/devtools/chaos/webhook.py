@@ -12,28 +12,34 @@ from devtools.chaos.workload import OWNED, WATCHED
 
 PATH = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
-TIMEOUT = 2
-"""Seconds for which the API server waits for an answer before it refuses the write."""
+_TIMEOUT = 2
 
 
-def configuration(name: str, namespace: str, url: str, all_writes: bool) -> dict[str, Any]:
-    """Refuses the creations of pods in ``namespace``, or all creations for jobs and the writes of their statuses.
+def rules(all_writes: bool) -> list[dict[str, Any]]:
+    """The creations of pods, or all creations for jobs and the writes of their statuses.
 
-    The run's own requests and kwok's are not among them.
+    A chaos run's own requests and kwok's are not among them.
     """
-    rules = [_rule("CREATE", "", "pods")]
-    if all_writes:
-        rules = [_rule("CREATE", resource.group, resource.plural) for resource in OWNED]
-        rules += [_rule("UPDATE", resource.group, f"{resource.plural}/status") for resource in WATCHED]
+    if not all_writes:
+        return [_rule("CREATE", "", "pods")]
+    created = [_rule("CREATE", resource.group, resource.plural) for resource in OWNED]
+    return created + [_rule("UPDATE", resource.group, f"{resource.plural}/status") for resource in WATCHED]
+
+
+def _rule(operation: str, group: str, resource: str) -> dict[str, Any]:
+    return {"operations": [operation], "apiGroups": [group], "apiVersions": ["*"], "resources": [resource]}
+
+
+def _configuration(name: str, namespace: str, url: str, timeout: int, refused: list[dict[str, Any]]) -> dict[str, Any]:
     hook = {
         "name": f"{name}.example.com",
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "failurePolicy": "Fail",
-        "timeoutSeconds": TIMEOUT,
+        "timeoutSeconds": timeout,
         "clientConfig": {"url": url},
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-        "rules": rules,
+        "rules": refused,
     }
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -43,16 +49,14 @@ def configuration(name: str, namespace: str, url: str, all_writes: bool) -> dict
     }
 
 
-def _rule(operation: str, group: str, resource: str) -> dict[str, Any]:
-    return {"operations": [operation], "apiGroups": [group], "apiVersions": ["*"], "resources": [resource]}
-
-
 class SilentWebhook:
     """A context manager; on exit it removes its configurations and closes the server."""
 
-    def __init__(self, client: Client, namespace: str) -> None:
+    def __init__(self, client: Client, namespace: str, timeout: int = _TIMEOUT) -> None:
+        """After ``timeout`` seconds without an answer the API server refuses a write in ``namespace``."""
         self._client = client
         self._namespace = namespace
+        self._timeout = timeout
         self.names: list[str] = []
         """Of the present configurations."""
 
@@ -70,10 +74,14 @@ class SilentWebhook:
         """Configure a webhook; ``later`` calls a function after so many seconds. Returns what waits for it."""
         name = f"{self._namespace}-{fault.number}"
         all_writes = fault.pick >= 0.5
-        self.names.append(name)
-        self._client.request("POST", PATH, configuration(name, self._namespace, self._url, all_writes))
+        self.add(name, rules(all_writes))
         later(fault.seconds, lambda: self.remove(name))
         return "all writes" if all_writes else "pods"
+
+    def add(self, name: str, refused: list[dict[str, Any]]) -> None:
+        """Add a configuration with the ``rules`` of what is refused."""
+        self.names.append(name)
+        self._client.request("POST", PATH, _configuration(name, self._namespace, self._url, self._timeout, refused))
 
     def remove(self, name: str) -> None:
         self._client.request("DELETE", f"{PATH}/{name}")
