@@ -20,7 +20,13 @@ from typing import Any
 
 import urllib3
 from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
-from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON, STEPS, Connection, Request
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import (
+    JSON,
+    Connection,
+    Request,
+    TooLate,
+    connect_timeout,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError, decode
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
 from kubernetes import client, config
@@ -85,8 +91,10 @@ class RestClient:
         for tries_left in reversed(range(_TRIES)):
             try:
                 with self._free:
-                    response = self._send(request)
+                    response = self._connection.send(request, (TIMEOUT, TIMEOUT), self._seconds_left)
                 pause = _pause(method, response)
+            except TooLate as e:
+                raise _not_leading(e) from e
             except urllib3.exceptions.HTTPError as e:
                 if not tries_left or time.monotonic() > last_begin or not _may_repeat(method, e):
                     raise ApiError(0, "NoAnswer", f"{method} {path}: {e}") from e
@@ -96,19 +104,22 @@ class RestClient:
             time.sleep(pause)
         return decode(response.status, response.data)
 
-    def refuse_after_deadline(self, what: str) -> float:
-        """Return the seconds for which ``what``, a write, may be sent. Raises :class:`ApiError` if that is over."""
-        left = math.inf if self._deadline is None else self._deadline.seconds_left
-        if left <= 0:
-            raise ApiError(0, "NotLeading", f"{what} was not sent: this operator is no longer the leader")
-        return left
+    def connect_timeout(self, write: str) -> float:
+        """The seconds for each step of opening a connection for a ``write`` that :attr:`client` sends.
 
-    def _send(self, request: Request) -> urllib3.BaseHTTPResponse:
-        credentials = self._connection.credentials()
-        is_read = request.method == "GET"
-        left = math.inf if is_read else self.refuse_after_deadline(f"{request.method} {request.path}")
-        timeout = urllib3.Timeout(connect=min(TIMEOUT, left / STEPS), read=TIMEOUT)
-        return self._connection.send(request, credentials, timeout=timeout, retries=False)
+        Raises :class:`ApiError` after the deadline.
+        """
+        try:
+            return connect_timeout(TIMEOUT, self._seconds_left, write)
+        except TooLate as e:
+            raise _not_leading(e) from e
+
+    def _seconds_left(self) -> float:
+        return math.inf if self._deadline is None else self._deadline.seconds_left
+
+
+def _not_leading(error: TooLate) -> ApiError:
+    return ApiError(0, "NotLeading", str(error))
 
 
 def _may_repeat(method: str, error: Exception) -> bool:

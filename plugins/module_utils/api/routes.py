@@ -13,7 +13,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.api import paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import TIMEOUT, RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
-from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH, STEPS
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import MERGE_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
@@ -98,5 +98,4 @@ def _client(api: RestClient) -> Any:
 
 def _limits(api: RestClient) -> dict[str, Any]:
     """The client's option for the seconds of a write, to connect and to answer. Raises ApiError after the deadline."""
-    left = api.refuse_after_deadline("the write of a Route")
-    return {"_request_timeout": (min(TIMEOUT, left / STEPS), TIMEOUT)}
+    return {"_request_timeout": (api.connect_timeout("the write of a Route"), TIMEOUT)}

@@ -1,4 +1,4 @@
-"""A connection to the API server: how both REST clients encode, authorize and send a request.
+"""A connection to the API server: how both REST clients encode, authorize and send a request, and until when a write.
 
 The kubernetes client does what is hard to get right: kubeconfig, exec plugins, token refresh, TLS, the connection pool.
 Its generated methods are not used: they build model objects from every response, which costs more than a reconcile,
@@ -11,8 +11,9 @@ their docstrings for the reasons.
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -25,7 +26,7 @@ CREDENTIALS_TTL = 1.0
 """Seconds for which the credentials are cached. The library renews them when they expire, but it evaluates its whole
 configuration on every query, which at each request would take a twelfth of the cost of a reconcile."""
 
-STEPS = 2
+_STEPS = 2
 """Steps of opening a connection, TCP and TLS, for each of which urllib3 waits as long as it may for a connection."""
 
 JSON = "application/json"
@@ -47,6 +48,10 @@ class Request:
     accept: str = JSON
 
 
+class TooLate(Exception):
+    """A write that was not sent, because another operator may be the leader."""
+
+
 class Connection:
     """Sends requests over the connection pool of a kubernetes client. It is thread-safe."""
 
@@ -63,27 +68,36 @@ class Connection:
         return str(self._configuration.host)
 
     def send(
-        self, request: Request, credentials: Mapping[str, str] | None = None, **options: Any
+        self,
+        request: Request,
+        timeout: tuple[float, float],
+        seconds_left: Callable[[], float] = lambda: math.inf,
+        **options: Any,
     ) -> urllib3.BaseHTTPResponse:
-        """Return the response, whatever its status. ``options`` are those of urllib3's ``request``.
+        """Return the response, whatever its status.
 
-        A caller that compares a deadline just before has asked for the ``credentials``, which may take their time.
-        Raises :class:`urllib3.exceptions.HTTPError` where there is no response.
+        ``timeout`` has the seconds for each step of opening a connection, and those for the response. A request other
+        than GET is sent only while ``seconds_left`` returns more than 0, and not on a connection that takes longer to
+        open, to one address and without a proxy. It is called after the credentials are renewed, which may take its
+        time, and urllib3 repeats nothing, because it would not call it again. ``options`` are those of its ``request``.
+
+        Raises :class:`TooLate`, and :class:`urllib3.exceptions.HTTPError` where there is no response.
         """
-        path = request.path + (f"?{urlencode(request.query)}" if request.query else "")
-        headers = {
-            "Accept": request.accept,
-            "User-Agent": MANAGER,
-            **(self.credentials() if credentials is None else credentials),
-        }
+        headers = {"Accept": request.accept, "User-Agent": MANAGER, **self.credentials()}
         data = None
         if request.body is not None:
             headers["Content-Type"] = request.content_type
             data = json.dumps(request.body, separators=(",", ":")).encode()
+        path = request.path + (f"?{urlencode(request.query)}" if request.query else "")
+        connect, read = timeout
+        if request.method != "GET":
+            connect = connect_timeout(connect, seconds_left, f"{request.method} {request.path}")
+        within = urllib3.Timeout(connect=connect, read=read)
+        options |= {"body": data, "headers": headers, "timeout": within, "retries": False}
         if self.pool.proxy is not None:  # which needs the whole URL, or a tunnel
-            return self.pool.request(request.method, self.server + path, body=data, headers=headers, **options)
+            return self.pool.request(request.method, self.server + path, **options)
         pool, prefix = self._server_pool()
-        return pool.request(request.method, prefix + path, body=data, headers=headers, **options)
+        return pool.request(request.method, prefix + path, **options)
 
     def _server_pool(self) -> tuple[urllib3.HTTPConnectionPool, str]:
         """The connections to the server, and the path of its URL. It is the same pool each time, and to find it by the
@@ -100,3 +114,14 @@ class Connection:
             self._credentials = {s["key"]: s["value"] for s in settings if s["in"] == "header" and s["value"]}
             self._credentials_until = time.monotonic() + CREDENTIALS_TTL  # not before a program that takes longer
         return self._credentials
+
+
+def connect_timeout(longest: float, seconds_left: Callable[[], float], write: str) -> float:
+    """Return the seconds for each step of opening a connection for a ``write``: ``longest``, or what is left of them.
+
+    Raises :class:`TooLate`.
+    """
+    left = seconds_left()
+    if left <= 0:
+        raise TooLate(f"{write} was not sent: this operator is no longer the leader")
+    return min(longest, left / _STEPS)

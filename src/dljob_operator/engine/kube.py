@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import urllib3
-from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON, STEPS, Connection, Request
+from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON, Connection, Request, TooLate
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.rbac import explain_denial
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import (
@@ -88,7 +88,7 @@ class KubeApi:
         self._configuration = api_client.configuration
         self._connection = _connection(api_client)
         self._timeout = _READ_TIMEOUT
-        self._may_write_for: Callable[[], float] = lambda: math.inf
+        self._seconds_left: Callable[[], float] = lambda: math.inf
 
     def with_timeout(self, seconds: float) -> KubeApi:
         """Return an API that gives up a request after `seconds` without a response; watches have their own time."""
@@ -105,10 +105,10 @@ class KubeApi:
     def writing_while(self, seconds_left: Callable[[], float]) -> KubeApi:
         """Return an API that sends a request other than GET only while `seconds_left` returns more than 0.
 
-        Nor does it send one on a connection that takes longer to open than is left, to one address and without a proxy.
+        Nor does it send one on a connection that takes longer to open; see `Connection.send`.
         """
         other = copy.copy(self)
-        other._may_write_for = seconds_left
+        other._seconds_left = seconds_left
         return other
 
     @classmethod
@@ -164,12 +164,7 @@ class KubeApi:
 
         Raises ApiError for an error response, ApiConnectionError for none, and NestedTooDeeply.
         """
-        credentials = self._connection.credentials()  # a kubeconfig's program may take its time: before the comparison
-        left = math.inf if method == "GET" else self._may_write_for()
-        if left <= 0:
-            raise NotLeading(f"{method} {path} was not sent: this operator is no longer the leader")
-        request = Request(method, path, body, query, content_type)
-        with self._open(request, self._timeout, left / STEPS, credentials) as response:
+        with self._open(Request(method, path, body, query, content_type), self._timeout) as response:
             data = response.read()
         try:
             return decode(response.status, data)
@@ -196,18 +191,10 @@ class KubeApi:
             yield WatchStream(response, time.monotonic() + longest)
 
     @contextlib.contextmanager
-    def _open(
-        self,
-        request: Request,
-        read_timeout: float,
-        connect_timeout: float = math.inf,
-        credentials: Mapping[str, str] | None = None,
-    ) -> Iterator[urllib3.BaseHTTPResponse]:
-        timeout = urllib3.Timeout(connect=min(_CONNECT_TIMEOUT, read_timeout, connect_timeout), read=read_timeout)
+    def _open(self, request: Request, read_timeout: float) -> Iterator[urllib3.BaseHTTPResponse]:
+        timeout = min(_CONNECT_TIMEOUT, read_timeout), read_timeout
         try:
-            response = self._connection.send(
-                request, credentials, preload_content=False, timeout=timeout, retries=False
-            )
+            response = self._connection.send(request, timeout, self._seconds_left, preload_content=False)
             try:
                 if not is_success(response.status):
                     error = error_of(response.status, response.read())
@@ -216,6 +203,8 @@ class KubeApi:
             finally:
                 # A response that was read completely has returned its connection to the pool; close all others.
                 response.close()
+        except TooLate as error:
+            raise NotLeading(str(error)) from error
         except urllib3.exceptions.HTTPError as error:
             kind = UntrustedServer if _is_untrusted(error) else ApiConnectionError
             raise kind(f"{request.method} {self.server}{request.path}: {error}") from error

@@ -184,14 +184,14 @@ def test_no_connection_for_a_write_is_opened_for_longer_than_until_the_deadline(
 ) -> None:
     leader.extend(boottime() + 5.0)
     limits: list[float] = []
+    request = urllib3.HTTPConnectionPool.request
+
+    def record(*given: Any, timeout: urllib3.Timeout, **options: Any) -> Any:
+        limits.append(timeout.connect_timeout)
+        return request(*given, timeout=timeout, **options)
+
+    monkeypatch.setattr(urllib3.HTTPConnectionPool, "request", record)
     with connect(kubeconfig) as client:
-        send = client._connection.send
-
-        def record(*given: Any, timeout: urllib3.Timeout, **options: Any) -> Any:
-            limits.append(timeout.connect_timeout)
-            return send(*given, timeout=timeout, **options)
-
-        monkeypatch.setattr(client._connection, "send", record)
         client.request("POST", "/p")
         client.request("GET", "/p")
     assert 0 < limits[0] <= 2.5, "TCP and TLS take so long each"
@@ -322,7 +322,7 @@ def test_the_credentials_are_renewed_before_the_deadline_is_compared(
         monkeypatch.setattr(client._connection, "credentials", renew)
         client.request("PATCH", "/p", {})
         assert server.tokens == ["Bearer 1"]
-        monkeypatch.setattr(client._connection, "credentials", lambda: leader.extend(0.0))
+        monkeypatch.setattr(client._connection, "credentials", lambda: leader.extend(0.0) or {})
         with pytest.raises(ApiError, match="no longer the leader"):
             client.request("PATCH", "/p", {})
     assert len(server.asked) == 1

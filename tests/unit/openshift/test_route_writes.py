@@ -30,10 +30,10 @@ class Api(RestClient):
         self.asked: list[str] = []
         self._present, self._errors = present, errors
 
-    def refuse_after_deadline(self, what: str) -> float:
+    def connect_timeout(self, write: str) -> float:
         if "deadline" in self._errors:
             raise self._errors["deadline"]
-        return 1.0
+        return 0.5
 
     def request(self, method: str, path: str, *_: Any, **__: Any) -> dict[str, Any]:
         name = path.rpartition("/")[2]

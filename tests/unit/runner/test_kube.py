@@ -357,13 +357,13 @@ def test_a_leader_does_not_wait_longer_for_the_connection_of_a_write_than_it_lea
 ) -> None:
     api = server.api.writing_while(lambda: 3.0)
     limits: list[float] = []
-    send = api._connection.send
+    request = urllib3.HTTPConnectionPool.request
 
     def record(*given: Any, timeout: urllib3.Timeout, **options: Any) -> Any:
         limits.append(timeout.connect_timeout)
-        return send(*given, timeout=timeout, **options)
+        return request(*given, timeout=timeout, **options)
 
-    monkeypatch.setattr(api._connection, "send", record)
+    monkeypatch.setattr(urllib3.HTTPConnectionPool, "request", record)
     api.request("POST", "/pods", {})
     api.get("/pods")
     assert limits == [1.5, 10.0], "TCP and TLS take so long each"

@@ -14,8 +14,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.connection i
     CREDENTIALS_TTL,
     Connection,
     Request,
+    TooLate,
+    connect_timeout,
 )
 from kubernetes import client
+
+TIMEOUT = 5.0, 5.0
 
 
 class Clock:
@@ -107,12 +111,23 @@ def test_credentials_that_took_long_are_cached_too(token_client: RestClient, clo
 def test_the_url_of_the_server_may_have_a_path(server: str, prefix: str) -> None:
     made = Connection(client.ApiClient(client.Configuration(host=server + prefix)))
     for query, text in ((None, ""), ({"limit": 5, "labelSelector": "a=b"}, "?limit=5&labelSelector=a%3Db")):
-        response = made.send(Request("GET", "/api/v1/pods", query=query))
+        response = made.send(Request("GET", "/api/v1/pods", query=query), TIMEOUT)
         assert response.json()["target"] == f"{prefix.rstrip('/')}/api/v1/pods{text}"
 
 
 def test_a_proxy_gets_the_whole_url(server: str) -> None:
     configuration = client.Configuration(host="http://cluster.invalid:6443/prefix")
     configuration.proxy = server
-    response = Connection(client.ApiClient(configuration)).send(Request("GET", "/api"))
+    response = Connection(client.ApiClient(configuration)).send(Request("GET", "/api"), TIMEOUT)
     assert response.json()["target"] == "http://cluster.invalid:6443/prefix/api"
+
+
+@pytest.mark.parametrize(("left", "seconds"), [(8.0, 3.0), (6.0, 3.0), (5.0, 2.5), (0.5, 0.25)])
+def test_each_step_of_opening_a_connection_takes_at_most_half_of_what_is_left(left: float, seconds: float) -> None:
+    assert connect_timeout(3.0, lambda: left, "POST /p") == seconds, "TCP and TLS are two steps"
+
+
+@pytest.mark.parametrize("left", [0.0, -1.0, float("-inf")])
+def test_no_connection_is_opened_for_a_write_that_is_too_late(left: float) -> None:
+    with pytest.raises(TooLate, match=r"^POST /p was not sent: this operator is no longer the leader$"):
+        connect_timeout(3.0, lambda: left, "POST /p")
