@@ -8,6 +8,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import (
@@ -104,12 +105,12 @@ def reconcile_all(
 def _reconcile(context: Context, job: Resource, frameworks: Frameworks) -> Outcome:
     began = time.monotonic()
     try:
-        return reconcile(context, job, frameworks)
+        outcome = reconcile(context, job, frameworks)
     except ApiError as e:
-        message = rbac.explain_denial(e.summary)
-        return Outcome(job, Plan(), False, False, message, None, seconds=time.monotonic() - began)
+        outcome = Outcome(job, Plan(), False, False, rbac.explain_denial(e.summary), None)
     except Exception as e:
         # a defect of ours must not cost the other jobs of the batch their reconcile
         frame = traceback.extract_tb(e.__traceback__)[-1]
         message = f"internal error: {type(e).__name__}: {e} ({frame.filename}:{frame.lineno})"
-        return Outcome(job, Plan(), False, False, message, None, seconds=time.monotonic() - began)
+        outcome = Outcome(job, Plan(), False, False, message, None)
+    return replace(outcome, seconds=time.monotonic() - began)

@@ -6,7 +6,6 @@ before ``read`` because the job and its framework decide which kinds of owned ob
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -81,7 +80,7 @@ class Outcome:
     is_postponed: bool = False
     """Whether the job was not reconciled at all, because the others of its batch took too long."""
     seconds: float = 0.0
-    """How long the reconcile took."""
+    """How long the reconcile took; :mod:`.batch` measures it."""
 
     def as_result(self) -> dict[str, Any]:
         """For the engine: see the RETURN documentation of ``dljob.operator.reconcile``."""
@@ -133,12 +132,6 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
 
     Raises :class:`ApiError` where the API server does not answer the reads.
     """
-    began = time.monotonic()
-    outcome = _reconciled(context, resource, frameworks)
-    return replace(outcome, seconds=time.monotonic() - began)
-
-
-def _reconciled(context: Context, resource: Resource, frameworks: Frameworks) -> Outcome:
     if resource["metadata"].get("deletionTimestamp"):
         return Outcome(resource, Plan(), True, False, "being deleted", None)  # the garbage collector does the rest
     now = context.clock()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import types
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,6 +16,16 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 
 Part = tuple[list[str], bool]
+"""The names of jobs that have an outcome, and whether they are the last."""
+
+
+def done(job: Mapping[str, Any]) -> Outcome:
+    return Outcome(job, Plan(), True, False, "", None)
+
+
+def names_of(parts: Iterable[tuple[Sequence[Outcome], bool]]) -> Generator[Part, None, None]:
+    for outcomes, is_last in parts:
+        yield [one.resource["name"] for one in outcomes], is_last
 
 
 class Reconciles:
@@ -26,16 +36,24 @@ class Reconciles:
         self.begun: set[str] = set()
         monkeypatch.setattr(batch, "reconcile", self._reconcile)
 
-    def _reconcile(self, context: Any, job: Mapping[str, Any], framework: Any) -> Any:
+    def _reconcile(self, context: Any, job: Mapping[str, Any], framework: Any) -> Outcome:
         self.begun.add(job["name"])
         assert self.allowed[job["name"]].wait(30)
         if job.get("breaks"):
             fail(job["breaks"])
-        return job["name"]
+        return done(job)
 
-    def parts(self, names: str, every: float | None, **more: Any) -> Generator[Part, None, None]:
-        jobs = [{"name": name, "metadata": {"name": name}, **more} for name in names]
-        yield from batch.reconcile_all(None, jobs, None, every)  # type: ignore[arg-type, misc]
+    def parts(self, names: str, every: float | None) -> Generator[Part, None, None]:
+        jobs = [{"name": name, "metadata": {"name": name}} for name in names]
+        return names_of(batch.reconcile_all(None, jobs, None, every))  # type: ignore[arg-type]
+
+    def outcome(self, error: Exception | None) -> Outcome:
+        """That of a job whose reconcile raises ``error``, if there is one."""
+        self.finish("a")
+        job = {"name": "a", "metadata": {"name": "a"}, "breaks": error}
+        (((outcome,), is_last),) = batch.reconcile_all(None, [job], None)  # type: ignore[arg-type]
+        assert is_last
+        return outcome
 
     def finish(self, names: str) -> None:
         for name in names:
@@ -139,19 +157,19 @@ def test_the_outcomes_have_the_order_of_the_jobs(monkeypatch: pytest.MonkeyPatch
         turns._waiting.reverse()
 
     monkeypatch.setattr(batch._Turns, "__init__", last_first)
-    monkeypatch.setattr(batch, "reconcile", lambda context, job, framework: job["name"])
+    monkeypatch.setattr(batch, "reconcile", lambda context, job, framework: done(job))
     jobs = [{"name": name, "metadata": {}} for name in "abc"]
-    assert list(batch.reconcile_all(None, jobs, None)) == [(["a", "b", "c"], True)]  # type: ignore[arg-type]
+    assert list(names_of(batch.reconcile_all(None, jobs, None))) == [(["a", "b", "c"], True)]  # type: ignore[arg-type]
 
 
 def test_while_the_jobs_of_one_namespace_wait_those_of_another_have_a_thread(action: Reconciles) -> None:
     """Jobs a to e are of the namespace whose webhook does not answer."""
     jobs = [{"name": name, "metadata": {"name": name, "namespace": name == "f"}} for name in "abcdef"]
-    parts = batch.reconcile_all(None, jobs, None, 0.01)  # type: ignore[arg-type]
+    parts = names_of(batch.reconcile_all(None, jobs, None, 0.01))  # type: ignore[arg-type]
     action.finish("f")
     assert next(parts) == (["f"], False)
     action.finish("abcde")
-    assert sorted(name for names, _ in parts for name in names) == list("abcde")  # type: ignore[type-var]
+    assert sorted(name for names, _ in parts for name in names) == list("abcde")
 
 
 @pytest.mark.parametrize("names", ["a", "abcdef"])
@@ -165,26 +183,23 @@ def test_an_unexpected_error_fails_its_job_alone(action: Reconciles) -> None:
     jobs = [{"name": "a", "metadata": {}, "breaks": RuntimeError("a bug in the plugin")}, {"name": "b", "metadata": {}}]
     ((outcomes, is_last),) = batch.reconcile_all(None, jobs, None)  # type: ignore[arg-type]
     failed, other = outcomes
-    assert (failed.ok, is_last, other) == (False, True, "b")
+    assert (failed.ok, is_last, other.resource["name"], other.ok) == (False, True, "b", True)
     assert failed.message.startswith("internal error: RuntimeError: a bug in the plugin (")
     assert f"test_batch.py:{fail.__code__.co_firstlineno + 1})" in failed.message, "it names the line"
     assert (failed.changed, failed.requeue_after) == (False, None)
 
 
 def test_an_api_server_that_does_not_answer_fails_its_job_alone(action: Reconciles) -> None:
-    action.finish("a")
-    (((failed,), is_last),) = action.parts("a", None, breaks=ApiError(503, "", "no answer"))
-    assert (failed.ok, failed.message, is_last) == (False, "503: no answer", True)  # type: ignore[attr-defined]
-    assert failed.changed is False  # type: ignore[attr-defined]
+    failed = action.outcome(ApiError(503, "", "no answer"))
+    assert (failed.ok, failed.changed, failed.message) == (False, False, "503: no answer")
 
 
-@pytest.mark.parametrize("error", [ApiError(500, "InternalError", "no answer"), RuntimeError("a bug")])
-def test_a_failed_reconcile_says_how_long_it_took(
-    action: Reconciles, monkeypatch: pytest.MonkeyPatch, error: Exception
+@pytest.mark.parametrize("error", [None, ApiError(500, "InternalError", "no answer"), RuntimeError("a bug")])
+def test_an_outcome_says_how_long_its_reconcile_took(
+    action: Reconciles, monkeypatch: pytest.MonkeyPatch, error: Exception | None
 ) -> None:
-    """An admission webhook for all kinds delays the write of the status, too, until it fails."""
+    """Also a failed one: an admission webhook for all kinds delays the write of the status, too, until it fails."""
     times = iter([100.0, 110.0])
     monkeypatch.setattr(batch, "time", types.SimpleNamespace(monotonic=lambda: next(times)))
-    action.finish("a")
-    (((failed,), _),) = action.parts("a", None, breaks=error)
-    assert failed.seconds == 10.0  # type: ignore[attr-defined]
+    outcome = action.outcome(error)
+    assert (outcome.ok, outcome.seconds) == (error is None, 10.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import types
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -111,13 +110,6 @@ def test_the_result_for_the_engine_has_all_that_its_queue_needs() -> None:
     }
     bare = Outcome({"metadata": {}}, Plan(), True, False, "", None).as_result()
     assert (bare["namespace"], bare["name"], bare["uid"]) == ("", "", "")
-
-
-def test_an_outcome_says_how_long_its_reconcile_took(monkeypatch: pytest.MonkeyPatch) -> None:
-    watched()
-    times = iter([100.0, 109.0])
-    monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=lambda: next(times)))
-    assert run(Api()).seconds == 9.0
 
 
 # --- reads
