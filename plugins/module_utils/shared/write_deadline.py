@@ -49,7 +49,3 @@ class WriteDeadline:
     def seconds_left(self) -> float:
         """0 or less if the deadline has passed."""
         return float(self._word[0]) - boottime()
-
-    @property
-    def has_passed(self) -> bool:
-        return self.seconds_left <= 0

@@ -381,7 +381,7 @@ def test_a_worker_of_a_leader_that_was_stopped_writes_nothing_after_the_deadline
     deadline = WriteDeadline(path, create=True)
     environ = {**os.environ, VARIABLE: str(path)}
     with process_of(LEADER, server.url, environ=environ) as leading:
-        until(lambda: not deadline.has_passed)
+        until(lambda: deadline.seconds_left > 0)
         with process_of(WORKER, server.url, str(tmp_path), environ=environ) as worker:
             until(lambda: bool(server.written("/worker")))
             leading.send_signal(signal.SIGSTOP)
@@ -546,12 +546,12 @@ def test_the_loss_kills_the_runs_and_ends_the_operator_with_an_error(server: Lea
     deadline = WriteDeadline(tmp_path / "deadline", create=True)
     elector = cli._elector(options, server.connect(), stopping, runner, deadline)  # type: ignore[arg-type]
     assert cli._elected(elector, stopping, None)
-    assert not deadline.has_passed
+    assert deadline.seconds_left > 0
     assert elector._timings == LeaseTimings(6.0, 3.0, 1.0)
     server.write(held_by("other", leaseDurationSeconds=1000))
     with pytest.raises(cli.LeadershipLost, match="another operator is the leader now"):
         cli._wait(options, Controller(), runner, stopping, None)  # type: ignore[arg-type]
     assert runner.closed.wait(10)
-    assert deadline.has_passed
+    assert deadline.seconds_left <= 0
     assert graces == [0]
     elector.stop()
