@@ -26,6 +26,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 Resource = Mapping[str, Any]
 
+_ENDED = ("Succeeded", "Failed")
+"""The phases of a pod that has ended."""
+
 
 def build_observed_state(
     owner: Owner,
@@ -51,9 +54,10 @@ def build_observed_state(
         uid = controller_uid(pod, owner.namespace)
         if uid in states:
             states[uid].append(_pod(pod, container))
-        elif uid is not None and uid not in present and labelled_job(pod) == owner.uid and not _has_ended(pod):
+        elif uid is not None and uid not in present and labelled_job(pod) == owner.uid:
             found = _pod(pod, container)
-            remaining.append(dataclasses.replace(found, terminating=found.terminating or found.created))
+            if found.phase not in _ENDED:
+                remaining.append(dataclasses.replace(found, terminating=found.terminating or found.created))
     replicas = (
         batch_job.state(one, _pod({"metadata": one["metadata"]}, container), states[_uid_of(one)]) for one in batch_jobs
     )
@@ -67,10 +71,6 @@ def build_observed_state(
         },
         remaining=tuple(remaining),
     )
-
-
-def _has_ended(pod: Resource) -> bool:
-    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def _uid_of(resource: Resource) -> str:
@@ -175,7 +175,7 @@ def _failures(statuses: list[Resource]) -> Iterator[ContainerFailure]:
 
 
 def _is_active(status: Resource, phase: str) -> bool:
-    if phase in ("Succeeded", "Failed"):
+    if phase in _ENDED:
         return False
     statuses = status.get("containerStatuses") or ()
     return not statuses or any("terminated" not in (s.get("state") or {}) for s in statuses)
