@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework
 from ansible_collections.dljob.operator.plugins.module_utils.logic.flavors import flavor_of
-from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping, maps
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
     Owner,
@@ -29,6 +29,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.replic
     SUCCEEDED,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import outcome
+from ansible_collections.dljob.operator.plugins.module_utils.shared.batch_job_pods import is_of_batch_job
+from ansible_collections.dljob.operator.plugins.module_utils.shared.controller_reference import controller_of
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import LAYOUT_SINGLE, STATUS_V1, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
@@ -75,17 +77,9 @@ def job_status(resource: Resource, framework: Framework, pods: Sequence[Resource
 def belongs(pod: Resource, uid: str) -> bool:
     """Whether ``pod`` belongs to the job ``uid``: by its owner references, by its label only where it has none."""
     metadata = as_mapping(pod.get("metadata"))
-    if metadata.get("ownerReferences") and not _is_of_batch_job(metadata):
+    if metadata.get("ownerReferences") and not is_of_batch_job(pod):
         return is_owned_by(pod, Owner(str(metadata.get("namespace")), uid))
     return bool(uid) and as_mapping(metadata.get("labels")).get(c.LABEL_JOB_UID) == uid
-
-
-def _is_of_batch_job(metadata: Mapping[str, Any]) -> bool:
-    """Whether a batch/v1 Job runs the pod, which owns it in place of the job."""
-    return any(
-        (one.get("apiVersion"), one.get("kind")) == ("batch/v1", "Job") and one.get("controller") is True
-        for one in maps(metadata.get("ownerReferences"))
-    )
 
 
 def uid_of(resource: Resource, framework: Framework, pods: Iterable[Resource]) -> str:
@@ -115,12 +109,11 @@ def _uid_by_name(pod: Resource, resource: Resource, labels: Mapping[str, str]) -
     metadata = as_mapping(pod.get("metadata"))
     if namespace and metadata.get("namespace") not in (None, namespace):
         return ""
-    references = metadata.get("ownerReferences")
-    if references:
+    if metadata.get("ownerReferences"):
         # without a uid of its own the job takes any controller of its group, kind and name for another job
         unidentified = {**resource, "metadata": {"name": name, "uid": ""}}
-        owned = belongs_to_predecessor(pod, unidentified)
-        return next(str(r.get("uid", "")) for r in references if r.get("controller")) if owned else ""
+        controller = controller_of(pod) if belongs_to_predecessor(pod, unidentified) else None
+        return "" if controller is None else str(controller.get("uid", ""))
     pod_labels = as_mapping(metadata.get("labels"))
     expected = {
         label: text.replace("{job}", name).replace("{namespace}", metadata.get("namespace") or "")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.controller_reference import controller_of
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 
@@ -45,15 +46,12 @@ def is_owned_by(resource: Mapping[str, Any], owner: Owner) -> bool:
 
 
 def controller_uid(resource: Mapping[str, Any], namespace: str) -> str | None:
-    """The uid of what controls ``resource``; ``None`` where nothing does, and of one in another ``namespace``.
-
-    The API server accepts one controller at most.
-    """
+    """The uid of what controls ``resource``; ``None`` where nothing does, and of one in another ``namespace``."""
     metadata = resource.get("metadata") or {}
     if metadata.get("namespace", namespace) != namespace:
         return None
-    references = metadata.get("ownerReferences") or ()
-    return next((str(one.get("uid")) for one in references if one.get("controller") is True), None)
+    controller = controller_of(resource)
+    return None if controller is None else str(controller.get("uid"))
 
 
 def belongs_to_predecessor(resource: Mapping[str, Any], job: Mapping[str, Any]) -> bool:
@@ -63,12 +61,9 @@ def belongs_to_predecessor(resource: Mapping[str, Any], job: Mapping[str, Any]) 
     """
     metadata = job["metadata"]
     wanted = (_group(job["apiVersion"]), job["kind"], metadata["name"])
-    references = (resource.get("metadata") or {}).get("ownerReferences") or ()
-    return any(
-        (_group(r.get("apiVersion", "")), r.get("kind"), r.get("name")) == wanted and r.get("uid") != metadata["uid"]
-        for r in references
-        if r.get("controller")
-    )
+    controller = controller_of(resource) or {}
+    found = (_group(controller.get("apiVersion", "")), controller.get("kind"), controller.get("name"))
+    return found == wanted and controller.get("uid") != metadata["uid"]
 
 
 def _group(api_version: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.controller_reference import controller_of
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_JOB_UID
 
 
@@ -18,9 +19,11 @@ def labelled_job(pod: Mapping[str, Any]) -> str | None:
 
     A user may write any UID into the label, so it may delay the pods of that job in its namespace, and no more.
     """
-    metadata = pod["metadata"]
-    for one in metadata.get("ownerReferences") or ():
-        if one.get("controller") is True and (one.get("apiVersion"), one.get("kind")) == ("batch/v1", "Job"):
-            found = (metadata.get("labels") or {}).get(LABEL_JOB_UID)
-            return None if found is None else str(found)
-    return None
+    found = (pod["metadata"].get("labels") or {}).get(LABEL_JOB_UID) if is_of_batch_job(pod) else None
+    return None if found is None else str(found)
+
+
+def is_of_batch_job(pod: Mapping[str, Any]) -> bool:
+    """Whether a batch Job controls ``pod``."""
+    controller = controller_of(pod)
+    return controller is not None and (controller.get("apiVersion"), controller.get("kind")) == ("batch/v1", "Job")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.batch_job_pods import labelled_job
+from ansible_collections.dljob.operator.plugins.module_utils.shared.controller_reference import controller_of
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY, MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
@@ -33,7 +34,6 @@ from dljob_operator.engine.orphans import DeletedJob, Orphan
 from dljob_operator.engine.packing import AsText
 from dljob_operator.engine.predicates import (
     Change,
-    controller_of,
     custom_predicate,
     is_in_namespace_of,
     is_leaving,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.controller_reference import controller_of
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import OWN_PREFIX
 
 from dljob_operator.engine.transforms import Object
@@ -42,12 +43,6 @@ def owned_predicate(change: Change) -> bool:
     if change.old is None or change.new is None:
         return True
     return _without_version(change.old) != _without_version(change.new)
-
-
-def controller_of(obj: Object) -> Object | None:
-    """Return the reference to the object's controller, or None if it has none."""
-    references: list[Object] = obj["metadata"].get("ownerReferences") or []
-    return next((reference for reference in references if reference.get("controller")), None)
 
 
 def owner_uid(obj: Object) -> str | None:
