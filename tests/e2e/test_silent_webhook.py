@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from devtools.chaos.upstream import Client, Upstream
-from devtools.chaos.webhook import SilentWebhook, rules
+from devtools.chaos.webhook import SilentWebhook, rules_for
 from devtools.demo.operator_process import OperatorProcess
 from support.live_jobs import Cluster, v1_job
 
@@ -21,7 +21,7 @@ JOBS = 60
 def silenced(cluster: Path, crds: None, namespace: str) -> Iterator[Cluster]:
     """Every creation of a pod in the namespace waits for a server that accepts connections and never answers."""
     with SilentWebhook(Client(Upstream(cluster)), namespace, TIMEOUT) as webhook:
-        webhook.add(namespace, rules(all_writes=False))
+        webhook.add(namespace, rules_for(all_writes=False))
         yield Cluster(cluster, namespace, own_operator=True)
 
 

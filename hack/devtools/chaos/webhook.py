@@ -13,9 +13,10 @@ from devtools.chaos.workload import OWNED, WATCHED
 PATH = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _TIMEOUT = 2
+"""Seconds for which the API server waits for an answer."""
 
 
-def rules(all_writes: bool) -> list[dict[str, Any]]:
+def rules_for(all_writes: bool) -> list[dict[str, Any]]:
     """The creations of pods, or all creations for jobs and the writes of their statuses.
 
     A chaos run's own requests and kwok's are not among them.
@@ -30,7 +31,7 @@ def _rule(operation: str, group: str, resource: str) -> dict[str, Any]:
     return {"operations": [operation], "apiGroups": [group], "apiVersions": ["*"], "resources": [resource]}
 
 
-def _configuration(name: str, namespace: str, url: str, timeout: int, refused: list[dict[str, Any]]) -> dict[str, Any]:
+def _configuration(name: str, namespace: str, url: str, timeout: int, rules: list[dict[str, Any]]) -> dict[str, Any]:
     hook = {
         "name": f"{name}.example.com",
         "admissionReviewVersions": ["v1"],
@@ -39,7 +40,7 @@ def _configuration(name: str, namespace: str, url: str, timeout: int, refused: l
         "timeoutSeconds": timeout,
         "clientConfig": {"url": url},
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-        "rules": refused,
+        "rules": rules,
     }
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -74,14 +75,14 @@ class SilentWebhook:
         """Configure a webhook; ``later`` calls a function after so many seconds. Returns what waits for it."""
         name = f"{self._namespace}-{fault.number}"
         all_writes = fault.pick >= 0.5
-        self.add(name, rules(all_writes))
+        self.add(name, rules_for(all_writes))
         later(fault.seconds, lambda: self.remove(name))
         return "all writes" if all_writes else "pods"
 
-    def add(self, name: str, refused: list[dict[str, Any]]) -> None:
-        """Add a configuration with the ``rules`` of what is refused."""
+    def add(self, name: str, rules: list[dict[str, Any]]) -> None:
+        """Add a configuration; its ``rules`` choose the requests that wait and are then refused."""
         self.names.append(name)
-        self._client.request("POST", PATH, _configuration(name, self._namespace, self._url, self._timeout, refused))
+        self._client.request("POST", PATH, _configuration(name, self._namespace, self._url, self._timeout, rules))
 
     def remove(self, name: str) -> None:
         self._client.request("DELETE", f"{PATH}/{name}")

@@ -3,8 +3,7 @@
 The engine has a client of its own (``src/dljob_operator/engine/kube.py``), because it watches: it reads responses as
 streams that another thread may stop, and must tell a lost connection from an error of the API server. This client reads
 whole responses, repeats a request on a connection that the server has just closed, and limits the open connections.
-Neither leaves repetitions to urllib3, which would send a write after the deadline of the leader. Both send through
-:mod:`..shared.connection`.
+Both send through :mod:`..shared.connection`, which leaves no repetition to urllib3.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.connection i
     Connection,
     Request,
     TooLate,
-    connect_timeout,
+    check_deadline,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError, decode
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import WriteDeadline
@@ -104,13 +103,13 @@ class RestClient:
             time.sleep(pause)
         return decode(response.status, response.data)
 
-    def connect_timeout(self, write: str) -> float:
-        """The seconds for each step of opening a connection for a ``write`` that :attr:`client` sends.
+    def check_deadline(self, write: str) -> float:
+        """Return the seconds for each step of opening a connection for a ``write`` that :attr:`client` sends.
 
         Raises :class:`ApiError` after the deadline.
         """
         try:
-            return connect_timeout(TIMEOUT, self._seconds_left, write)
+            return check_deadline(self._seconds_left, write)
         except TooLate as e:
             raise _not_leading(e) from e
 

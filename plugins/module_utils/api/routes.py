@@ -98,4 +98,4 @@ def _client(api: RestClient) -> Any:
 
 def _limits(api: RestClient) -> dict[str, Any]:
     """The client's option for the seconds of a write, to connect and to answer. Raises ApiError after the deadline."""
-    return {"_request_timeout": (api.connect_timeout("the write of a Route"), TIMEOUT)}
+    return {"_request_timeout": (min(TIMEOUT, api.check_deadline("the write of a Route")), TIMEOUT)}

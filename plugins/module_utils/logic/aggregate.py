@@ -112,8 +112,9 @@ def _uid_by_name(pod: Resource, resource: Resource, labels: Mapping[str, str]) -
     if metadata.get("ownerReferences"):
         # without a uid of its own the job takes any controller of its group, kind and name for another job
         unidentified = {**resource, "metadata": {"name": name, "uid": ""}}
-        controller = controller_of(pod) if belongs_to_predecessor(pod, unidentified) else None
-        return "" if controller is None else str(controller.get("uid", ""))
+        if not belongs_to_predecessor(pod, unidentified):
+            return ""
+        return str((controller_of(pod) or {}).get("uid", ""))
     pod_labels = as_mapping(metadata.get("labels"))
     expected = {
         label: text.replace("{job}", name).replace("{namespace}", metadata.get("namespace") or "")

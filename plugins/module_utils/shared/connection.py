@@ -4,7 +4,7 @@ The kubernetes client does what is hard to get right: kubeconfig, exec plugins, 
 Its generated methods are not used: they build model objects from every response, which costs more than a reconcile,
 and their signatures differ between the supported versions (33 to 37).
 
-Each REST client reads the responses and chooses the timeouts itself, and each chooses its cluster configuration: see
+Each REST client reads the responses, decides on repetitions and chooses its timeouts and its cluster configuration: see
 their docstrings for the reasons.
 """
 
@@ -76,10 +76,10 @@ class Connection:
     ) -> urllib3.BaseHTTPResponse:
         """Return the response, whatever its status.
 
-        ``timeout`` has the seconds for each step of opening a connection, and those for the response. A request other
-        than GET is sent only while ``seconds_left`` returns more than 0, and not on a connection that takes longer to
-        open, to one address and without a proxy. It is called after the credentials are renewed, which may take its
-        time, and urllib3 repeats nothing, because it would not call it again. ``options`` are those of its ``request``.
+        ``timeout`` has the seconds for each step of opening a connection, and those for the response; ``options`` are
+        more options of urllib3's ``request``. A request other than GET is a write: :func:`check_deadline` is called
+        with ``seconds_left`` right before it, once the credentials are renewed, which may take long. urllib3 repeats
+        nothing, since it would not check the deadline again.
 
         Raises :class:`TooLate`, and :class:`urllib3.exceptions.HTTPError` where there is no response.
         """
@@ -91,7 +91,7 @@ class Connection:
         path = request.path + (f"?{urlencode(request.query)}" if request.query else "")
         connect, read = timeout
         if request.method != "GET":
-            connect = connect_timeout(connect, seconds_left, f"{request.method} {request.path}")
+            connect = min(connect, check_deadline(seconds_left, f"{request.method} {request.path}"))
         within = urllib3.Timeout(connect=connect, read=read)
         options |= {"body": data, "headers": headers, "timeout": within, "retries": False}
         if self.pool.proxy is not None:  # which needs the whole URL, or a tunnel
@@ -116,12 +116,12 @@ class Connection:
         return self._credentials
 
 
-def connect_timeout(longest: float, seconds_left: Callable[[], float], write: str) -> float:
-    """Return the seconds for each step of opening a connection for a ``write``: ``longest``, or what is left of them.
+def check_deadline(seconds_left: Callable[[], float], write: str) -> float:
+    """Return the seconds for each step of opening a connection for a ``write``, so that it is open in time.
 
-    Raises :class:`TooLate`.
+    That holds for a server with one address and without a proxy. Raises :class:`TooLate` where none is left.
     """
     left = seconds_left()
     if left <= 0:
         raise TooLate(f"{write} was not sent: this operator is no longer the leader")
-    return min(longest, left / _STEPS)
+    return left / _STEPS

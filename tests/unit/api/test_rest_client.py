@@ -328,6 +328,18 @@ def test_the_credentials_are_renewed_before_the_deadline_is_compared(
     assert len(server.asked) == 1
 
 
+def test_what_a_library_writes_on_these_connections_has_the_same_deadline(
+    server: Server, kubeconfig: str, leader: WriteDeadline
+) -> None:
+    with connect(kubeconfig) as client:
+        leader.extend(boottime() + 5.0)
+        assert 0 < client.check_deadline("the write of a Route") <= 2.5
+        leader.extend(0.0)
+        with pytest.raises(ApiError, match="the write of a Route was not sent") as caught:
+            client.check_deadline("the write of a Route")
+    assert (caught.value.status, caught.value.reason) == (0, "NotLeading")
+
+
 def test_no_library_on_these_connections_repeats_requests(server: Server, kubeconfig: str) -> None:
     server.drops = True
     with connect(kubeconfig) as client, pytest.raises(urllib3.exceptions.ProtocolError):

@@ -224,6 +224,8 @@ def test_only_the_layout_of_one_type_has_the_active_ones_in_the_summary() -> Non
         ({"ownerReferences": [BATCH_JOB]}, False),
         ({"ownerReferences": [{**BATCH_JOB, "controller": False}], "labels": OF_THE_JOB}, False),
         ({"ownerReferences": [{**BATCH_JOB, "apiVersion": "x/v1"}], "labels": OF_THE_JOB}, False),
+        ({"ownerReferences": [None, BATCH_JOB], "labels": OF_THE_JOB}, True),
+        ({"ownerReferences": "x", "labels": OF_THE_JOB}, False),
         ({"labels": OF_THE_JOB}, True),
         ({"labels": {"dljob.operator/job-uid": "x"}}, False),
         ({}, False),

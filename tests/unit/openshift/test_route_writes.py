@@ -30,7 +30,7 @@ class Api(RestClient):
         self.asked: list[str] = []
         self._present, self._errors = present, errors
 
-    def connect_timeout(self, write: str) -> float:
+    def check_deadline(self, write: str) -> float:
         if "deadline" in self._errors:
             raise self._errors["deadline"]
         return 0.5

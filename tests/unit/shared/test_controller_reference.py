@@ -21,6 +21,10 @@ CONTROLLER = {"uid": "controller", "controller": True}
         ({"ownerReferences": None}, None),
         ({}, None),
         (None, None),
+        ({"ownerReferences": [None, "x", CONTROLLER]}, CONTROLLER),
+        ({"ownerReferences": True}, None),
+        ({"ownerReferences": CONTROLLER}, None),
+        ({"ownerReferences": [{**CONTROLLER, "controller": "true"}]}, None),
     ],
 )
 def test_an_owner_that_does_not_control_an_object_is_passed_over(metadata: Any, found: Any) -> None:
