@@ -105,7 +105,7 @@ class KubeApi:
     def writing_while(self, seconds_left: Callable[[], float]) -> KubeApi:
         """Return an API that sends a request other than GET only while `seconds_left` returns more than 0.
 
-        Nor does it send one on a connection that takes longer to open, to a server with one address and without a proxy.
+        Nor does it send one on a connection that takes longer to open, if the server has one address and no proxy.
         """
         other = copy.copy(self)
         other._seconds_left = seconds_left
