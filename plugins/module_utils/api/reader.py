@@ -15,7 +15,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.accelerators import ClusterInfo, RequiredInfo
-from ansible_collections.dljob.operator.plugins.module_utils.values.constants import LABEL_JOB_NAME_V1, LABEL_JOB_UID
+from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
+    LABEL_JOB_NAME_V1,
+    LABEL_JOB_UID,
+    LABEL_REPLICA_TYPE,
+)
 
 Resource = Mapping[str, Any]
 PAGE = 500
@@ -63,20 +67,24 @@ class Reader:
 
     def pods(self, owner: Owner) -> Iterator[Resource]:
         """The pods of the job ``owner`` that the API server has, and an engine's cache would have."""
-        return self._read("Pod", owner)
+        return (pod for pod in self._labelled("Pod", owner) if is_owned_by(pod, owner))
 
     def batch_jobs(self, owner: Owner) -> Iterator[Resource]:
         """The batch Jobs of the job ``owner``, likewise."""
-        return self._read("Job", owner)
+        return (one for one in self._labelled("Job", owner) if is_owned_by(one, owner))
 
-    def _read(self, kind: str, owner: Owner) -> Iterator[Resource]:
+    def pods_of_type(self, owner: Owner, type_: str) -> Iterator[Resource]:
+        """The pods with the label of this replica type, likewise, also those that a batch Job controls."""
+        return self._labelled("Pod", owner, f",{LABEL_REPLICA_TYPE}={type_.lower()}")
+
+    def _labelled(self, kind: str, owner: Owner, more: str = "") -> Iterator[Resource]:
         path = paths.collection(OWNED_KINDS[kind].api_version, kind, owner.namespace)
         read = pages(
             lambda query: self._client.request("GET", path, query=query),
-            {"labelSelector": f"{LABEL_MANAGED_BY}={MANAGER},{LABEL_JOB_UID}={owner.uid}"},
+            {"labelSelector": f"{LABEL_MANAGED_BY}={MANAGER},{LABEL_JOB_UID}={owner.uid}{more}"},
             PAGE,
         )
-        return (one for page in read for one in page.get("items", ()) if is_owned_by(one, owner))
+        return (one for page in read for one in page.get("items", ()))
 
     def pods_of_training_operator(self, owner: Owner, job: str) -> Iterator[Resource]:
         """The pods of the job ``owner``, of the name ``job``, that training-operator has created."""

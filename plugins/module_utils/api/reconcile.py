@@ -27,7 +27,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude impo
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, controller_uid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
     force_delete,
@@ -149,6 +149,8 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
         return Outcome(resource, Plan(), True, False, "the cache lacks the end of pods of the job", CACHE_REQUEUE)
     if planned.presumes_kept and not are_kept(context, parsed, planned.presumes_kept):
         return Outcome(resource, Plan(), True, False, "the cache lacks deletions of pods of the job", CACHE_REQUEUE)
+    if (types := planned.presumes_ended_launchers) and does_launcher_run(context, parsed, observed, types):
+        return Outcome(resource, Plan(), True, False, "the cache lacks a pod of a batch Job of the job", CACHE_REQUEUE)
     resolution = resolve(context, parsed, planned)
     if (planned.presumes_current_spec or may_have_changed(context, parsed)) and is_job_behind(context, parsed):
         return Outcome(resource, Plan(), True, False, "the cache has an older spec of the job", CACHE_REQUEUE)
@@ -227,6 +229,17 @@ def are_kept(context: Context, parsed: Parsed, uids: Collection[str]) -> bool:
         return True  # the reconcile has just read them
     replicas = _replicas(context, parsed)
     return {one["uid"] for one in replicas if not one.get("deletionTimestamp")}.issuperset(uids)
+
+
+def does_launcher_run(context: Context, parsed: Parsed, observed: Observed, types: Collection[str]) -> bool:
+    """Whether the API server has a pod of one of these replica ``types`` that has not ended and whose batch Job is
+    gone."""
+    if not context.reader.has_watch:
+        return False  # the reconcile has just read them
+    present = {one.uid for (kind, _), one in observed.owned_objects.items() if kind == batch_job.KIND}
+    found = (pod for type_ in types for pod in context.reader.pods_of_type(parsed.owner, type_))
+    pods = (pod for pod in found if controller_uid(pod, parsed.owner.namespace) not in present)
+    return bool(build_observed_state(parsed.owner, parsed.framework.container, pods, []).remaining)
 
 
 def _replicas(context: Context, parsed: Parsed) -> Iterator[Mapping[str, Any]]:

@@ -62,9 +62,9 @@ def belongs_to_predecessor(resource: Mapping[str, Any], job: Mapping[str, Any]) 
     metadata = job["metadata"]
     wanted = (_group(job["apiVersion"]), job["kind"], metadata["name"])
     controller = controller_of(resource) or {}
-    found = (_group(controller.get("apiVersion", "")), controller.get("kind"), controller.get("name"))
+    found = (_group(controller.get("apiVersion")), controller.get("kind"), controller.get("name"))
     return found == wanted and controller.get("uid") != metadata["uid"]
 
 
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]
+def _group(api_version: Any) -> str:
+    return str(api_version or "").rpartition("/")[0]

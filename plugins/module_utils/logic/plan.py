@@ -326,6 +326,7 @@ def _active(
         missing_pods=len(actions.starts),
         is_partial=is_partial,
         presumes_deleted_pods=bool(actions.begins) and not actions.restarted,
+        presumes_ended_launchers=_lost_launchers(job, observed) if starts else (),
         presumes_current_spec=bool(actions.deletions) and _has_other_pods(job, observed, spec_hashes),
     )
 
@@ -381,6 +382,13 @@ def _of_this_spec(job: DLJob, observed: Observed, hashes: SpecHashes) -> Observe
     sizes = {group.type.lower(): group.replicas for group in job.groups}
     pods = tuple(p for p in observed.pods if p.spec_hash == hashes.of(p.type, p.index) and p.index < sizes[p.type])
     return dataclasses.replace(observed, pods=pods)
+
+
+def _lost_launchers(job: DLJob, observed: Observed) -> tuple[str, ...]:
+    """The types that batch Jobs run and that have none, unless the job is new."""
+    if not (job.status or observed.pods or observed.services or observed.owned_objects):
+        return ()
+    return tuple(group.type for group in job.groups if group.batch_job and not observed.pods_of(group.type))
 
 
 def _undecided(observed: Observed, current: Observed, going_on: Observed) -> Observed:

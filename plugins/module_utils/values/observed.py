@@ -191,6 +191,10 @@ class Plan:
     presumes_current_spec: bool = False
     """Whether it deletes pods because the spec wants others, or none. A cache may only have an older spec, and the pods
     be those of the newer one, so the reconcile asks the API server first."""
+    presumes_ended_launchers: tuple[str, ...] = ()
+    """The types of replicas that batch Jobs run and that the job lacks, where it creates replicas and may have had
+    one of these. Its pod may outlive the batch Job, and a cache may only not have the pod yet, so the reconcile asks
+    the API server first."""
     presumes_known_pods: bool = False
     """Whether its status says that the job has ended or is suspended. No cache has pods that are not adopted yet, and
     they would run on, so the reconcile asks the API server first."""
