@@ -241,6 +241,9 @@ class TestHelm:
         assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{kubectl.describe('dljob-helm')}"
         return done.stdout
 
+    def pods(self, kubectl: Kubectl, *selection: str) -> set[str]:
+        return set(kubectl.run("get", "pods", *selection, "-o", "name").split())
+
     def test_install_run_upgrade_and_uninstall(
         self, helm: Path, kubectl: Kubectl, cluster: Path, namespace: str
     ) -> None:
@@ -256,7 +259,8 @@ class TestHelm:
         try:
             self.run(helm, kubectl, "install", *release, str(CHART), "--create-namespace", *settings)
             run_the_example(cluster, namespace)
-            logs = ("-n", "dljob-helm", "logs", "--selector", f"app.kubernetes.io/name={NAME}", "--tail=-1")
+            own = ("-n", "dljob-helm", "--selector", f"app.kubernetes.io/name={NAME}")
+            logs = ("logs", *own, "--tail=-1")
             assert "forbidden" not in kubectl.run(*logs)
             service = f"/api/v1/namespaces/dljob-helm/services/{NAME}-metrics:metrics/proxy/metrics"
             counted = f'dljob_jobs_succeeded_total{{kind="kubeflow.org/v1 MXJob",namespace="{namespace}"}} 1.0'
@@ -264,7 +268,9 @@ class TestHelm:
             self.run(helm, kubectl, "test", *release, "--timeout", "5m")
             # with a second one that stands by: ready is what both must be
             standby = "concurrency=2,leaderElection.enabled=true,replicas=2"
+            before = self.pods(kubectl, *own)
             self.run(helm, kubectl, "upgrade", *release, str(CHART), *settings, "--set", standby)
+            until(lambda: not before & self.pods(kubectl, *own), 60)  # helm waits only for the new ones
             said = kubectl.run(*logs, "--prefix")
             assert len({line.partition("]")[0] for line in said.splitlines()}) == 2, "of both"
             assert "forbidden" not in said
