@@ -33,14 +33,23 @@ class Session:
 def sessions(peers: Sequence[Peer], rounds: int, chosen: Collection[str] = WORKLOADS) -> Iterator[Session]:
     """The most significant first: all peers once, the thousand jobs, the large job; then repetitions for the spread.
 
-    Peers take turns within each round, so that other load on the machine affects all of them.
+    Peers take turns within each round, so that other load on the machine affects all of them. The first session after
+    a pause is the slowest, so at each repetition they come in the opposite order.
     """
+    turns = {LIGHT: 0, HEAVY: 0, LARGE: 0}
     for number in range(1, rounds + 1):
-        for workloads in (LIGHT, HEAVY, LARGE):
-            for peer in peers:
-                wanted = tuple(w for w in workloads if w in chosen and takes_part(peer, w) and again(peer, w, number))
-                if wanted:
-                    yield Session(peer, number, wanted)
+        for workloads, turn in turns.items():
+            found = [
+                Session(peer, number, wanted)
+                for peer in (peers if turn % 2 == 0 else reversed(peers))
+                if (wanted := _wanted(peer, workloads, number, chosen))
+            ]
+            turns[workloads] += bool(found)
+            yield from found
+
+
+def _wanted(peer: Peer, workloads: Sequence[str], number: int, chosen: Collection[str]) -> tuple[str, ...]:
+    return tuple(w for w in workloads if w in chosen and takes_part(peer, w) and again(peer, w, number))
 
 
 def takes_part(peer: Peer, workload: str) -> bool:

@@ -24,9 +24,17 @@ def test_peers_take_turns_and_a_slow_one_runs_less() -> None:
         (1, "b", ("idle", "one job", "many jobs")),
         (1, "a", plan.HEAVY),
         (1, "a", plan.LARGE),
-        (2, "a", tuple(w for w in plan.LIGHT if w != plan.KINDS)),
         (2, "b", ("idle", "one job", "many jobs")),
+        (2, "a", tuple(w for w in plan.LIGHT if w != plan.KINDS)),
     ]
+
+
+def test_peers_come_in_the_opposite_order_at_each_repetition() -> None:
+    peers = [peer("a"), peer("b")]
+    found = [s.peer.name for s in plan.sessions(peers, 4, ("one job",))]
+    assert "".join(found) == "abbaabba"
+    found = [s.peer.name for s in plan.sessions(peers, 5, ("most jobs",))]
+    assert "".join(found) == "abbaabba", "in the rounds 1, 3, 4 and 5"
 
 
 def test_the_thousand_jobs_come_again_in_the_third_round() -> None:
