@@ -11,7 +11,6 @@ their docstrings for the reasons.
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -71,7 +70,7 @@ class Connection:
         self,
         request: Request,
         timeout: tuple[float, float],
-        seconds_left: Callable[[], float] = lambda: math.inf,
+        seconds_left: Callable[[], float],
         **options: Any,
     ) -> urllib3.BaseHTTPResponse:
         """Return the response, whatever its status.
@@ -83,7 +82,7 @@ class Connection:
 
         Raises :class:`TooLate`, and :class:`urllib3.exceptions.HTTPError` where there is no response.
         """
-        headers = {"Accept": request.accept, "User-Agent": MANAGER, **self.credentials()}
+        headers = {"Accept": request.accept, "User-Agent": MANAGER, **self._current_credentials()}
         data = None
         if request.body is not None:
             headers["Content-Type"] = request.content_type
@@ -107,7 +106,7 @@ class Connection:
             self._direct = self.pool.connection_from_url(self.server), path.rstrip("/")
         return self._direct
 
-    def credentials(self) -> dict[str, str]:
+    def _current_credentials(self) -> dict[str, str]:
         """The headers that authorize a request. The library may run a program of the kubeconfig to renew them."""
         if time.monotonic() >= self._credentials_until:
             settings = self._configuration.auth_settings().values()

@@ -23,6 +23,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.boottime imp
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.shared.write_deadline import VARIABLE, WriteDeadline
 from support.certificates import write_certificate
+from support.connect_timeouts import record_connect_timeouts
 from support.polling import until
 
 
@@ -183,14 +184,7 @@ def test_no_connection_for_a_write_is_opened_for_longer_than_until_the_deadline(
     server: Server, kubeconfig: str, leader: WriteDeadline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leader.extend(boottime() + 5.0)
-    limits: list[float] = []
-    request = urllib3.HTTPConnectionPool.request
-
-    def record(*given: Any, timeout: urllib3.Timeout, **options: Any) -> Any:
-        limits.append(timeout.connect_timeout)
-        return request(*given, timeout=timeout, **options)
-
-    monkeypatch.setattr(urllib3.HTTPConnectionPool, "request", record)
+    limits = record_connect_timeouts(monkeypatch)
     with connect(kubeconfig) as client:
         client.request("POST", "/p")
         client.request("GET", "/p")
@@ -319,10 +313,10 @@ def test_the_credentials_are_renewed_before_the_deadline_is_compared(
             renewed.append(None)
             return {"Authorization": f"Bearer {len(renewed)}"}
 
-        monkeypatch.setattr(client._connection, "credentials", renew)
+        monkeypatch.setattr(client._connection, "_current_credentials", renew)
         client.request("PATCH", "/p", {})
         assert server.tokens == ["Bearer 1"]
-        monkeypatch.setattr(client._connection, "credentials", lambda: leader.extend(0.0) or {})
+        monkeypatch.setattr(client._connection, "_current_credentials", lambda: leader.extend(0.0) or {})
         with pytest.raises(ApiError, match="no longer the leader"):
             client.request("PATCH", "/p", {})
     assert len(server.asked) == 1

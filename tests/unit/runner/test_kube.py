@@ -24,6 +24,7 @@ from kubernetes import client
 from kubernetes.config import incluster_config
 from support import service_account
 from support.certificates import write_certificate
+from support.connect_timeouts import record_connect_timeouts
 from support.scripted_server import Exchange, ScriptedServer, scripted
 
 from dljob_operator.engine import kube, nesting
@@ -344,7 +345,7 @@ def test_the_credentials_of_a_write_are_renewed_before_the_time_that_is_left_is_
         left -= 2.0
         return {}
 
-    monkeypatch.setattr(server.api._connection, "credentials", renew)
+    monkeypatch.setattr(server.api._connection, "_current_credentials", renew)
     api = server.api.writing_while(lambda: left)
     api.request("POST", "/pods", {})
     assert left == 2.0, "they are renewed once"
@@ -356,14 +357,7 @@ def test_a_leader_does_not_wait_longer_for_the_connection_of_a_write_than_it_lea
     server: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api = server.api.writing_while(lambda: 3.0)
-    limits: list[float] = []
-    request = urllib3.HTTPConnectionPool.request
-
-    def record(*given: Any, timeout: urllib3.Timeout, **options: Any) -> Any:
-        limits.append(timeout.connect_timeout)
-        return request(*given, timeout=timeout, **options)
-
-    monkeypatch.setattr(urllib3.HTTPConnectionPool, "request", record)
+    limits = record_connect_timeouts(monkeypatch)
     api.request("POST", "/pods", {})
     api.get("/pods")
     assert limits == [1.5, 10.0], "TCP and TLS take so long each"

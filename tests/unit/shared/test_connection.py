@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -111,14 +112,14 @@ def test_credentials_that_took_long_are_cached_too(token_client: RestClient, clo
 def test_the_url_of_the_server_may_have_a_path(server: str, prefix: str) -> None:
     made = Connection(client.ApiClient(client.Configuration(host=server + prefix)))
     for query, text in ((None, ""), ({"limit": 5, "labelSelector": "a=b"}, "?limit=5&labelSelector=a%3Db")):
-        response = made.send(Request("GET", "/api/v1/pods", query=query), TIMEOUT)
+        response = made.send(Request("GET", "/api/v1/pods", query=query), TIMEOUT, lambda: math.inf)
         assert response.json()["target"] == f"{prefix.rstrip('/')}/api/v1/pods{text}"
 
 
 def test_a_proxy_gets_the_whole_url(server: str) -> None:
     configuration = client.Configuration(host="http://cluster.invalid:6443/prefix")
     configuration.proxy = server
-    response = Connection(client.ApiClient(configuration)).send(Request("GET", "/api"), TIMEOUT)
+    response = Connection(client.ApiClient(configuration)).send(Request("GET", "/api"), TIMEOUT, lambda: math.inf)
     assert response.json()["target"] == "http://cluster.invalid:6443/prefix/api"
 
 
