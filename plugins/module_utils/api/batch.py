@@ -11,12 +11,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
-from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import (
-    Frameworks,
-    Outcome,
-    Resource,
-    reconcile,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, Resource, reconcile
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parsed import Frameworks
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan

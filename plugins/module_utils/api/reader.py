@@ -75,23 +75,22 @@ class Reader:
 
     def pods_of_type(self, owner: Owner, type_: str) -> Iterator[Resource]:
         """The pods with the label of this replica type, likewise, also those that a batch Job controls."""
-        return self._labelled("Pod", owner, f",{LABEL_REPLICA_TYPE}={type_.lower()}")
-
-    def _labelled(self, kind: str, owner: Owner, more: str = "") -> Iterator[Resource]:
-        path = paths.collection(OWNED_KINDS[kind].api_version, kind, owner.namespace)
-        read = pages(
-            lambda query: self._client.request("GET", path, query=query),
-            {"labelSelector": f"{LABEL_MANAGED_BY}={MANAGER},{LABEL_JOB_UID}={owner.uid}{more}"},
-            PAGE,
-        )
-        return (one for page in read for one in page.get("items", ()))
+        return self._labelled("Pod", owner, {LABEL_REPLICA_TYPE: type_.lower()})
 
     def pods_of_training_operator(self, owner: Owner, job: str) -> Iterator[Resource]:
         """The pods of the job ``owner``, of the name ``job``, that training-operator has created."""
-        path = paths.collection("v1", "Pod", owner.namespace)
-        query = {"labelSelector": f"{LABEL_JOB_NAME_V1}={job}"}
-        read = pages(lambda asked: self._client.request("GET", path, query=asked), query, PAGE)
-        return (pod for page in read for pod in page.get("items", ()) if is_owned_by(pod, owner))
+        return (pod for pod in self._paged("Pod", owner, {LABEL_JOB_NAME_V1: job}) if is_owned_by(pod, owner))
+
+    def _labelled(self, kind: str, owner: Owner, more: Mapping[str, str] | None = None) -> Iterator[Resource]:
+        """The objects with the labels that this operator sets on those of the job ``owner``."""
+        return self._paged(kind, owner, {LABEL_MANAGED_BY: MANAGER, LABEL_JOB_UID: owner.uid, **(more or {})})
+
+    def _paged(self, kind: str, owner: Owner, labels: Mapping[str, str]) -> Iterator[Resource]:
+        """The objects with these labels in the namespace of ``owner``."""
+        path = paths.collection(OWNED_KINDS[kind].api_version, kind, owner.namespace)
+        selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        read = pages(lambda query: self._client.request("GET", path, query=query), {"labelSelector": selector}, PAGE)
+        return (one for page in read for one in page.get("items", ()))
 
     def has_spec(self, job: Resource) -> bool:
         """Whether the API server has the object ``job`` with the same spec. A list: the operator may not get jobs."""

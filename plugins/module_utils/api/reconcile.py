@@ -6,17 +6,17 @@ before ``read`` because the job and its framework decide which kinds of owned ob
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import budget as budgets
-from ansible_collections.dljob.operator.plugins.module_utils.api import nodes, routes
+from ansible_collections.dljob.operator.plugins.module_utils.api import cache_checks, nodes, routes
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget, Users
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
-from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption, any_framework, batch_job, invalid
+from ansible_collections.dljob.operator.plugins.module_utils.logic import adoption, invalid
 from ansible_collections.dljob.operator.plugins.module_utils.logic import conclude as conclude_
 from ansible_collections.dljob.operator.plugins.module_utils.logic import plan as plan_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.accelerators.resolve import (
@@ -27,8 +27,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude impo
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, controller_uid
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parsed import Frameworks, Parsed, parse
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
     force_delete,
     initial_status,
@@ -44,15 +43,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result
     ObservedVersion,
     Resolution,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Observed, Plan, PodState
 
 Resource = Mapping[str, Any]
-Frameworks = Framework | Mapping[str, Framework]
-"""The framework of the jobs, or for DLJobs those among which each job chooses, by name (:mod:`.any_framework`)."""
-
 CONFLICT_REQUEUE = 0.5
 """Seconds until the next reconcile of a job that changed between its read and its status write."""
 
@@ -102,22 +97,6 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Parsed:
-    """A job with its framework; ``job`` is ``None`` where ``problems`` keep it from being one."""
-
-    resource: Resource
-    framework: Framework
-    job: DLJob | None
-    problems: tuple[str, ...] = ()
-
-    @property
-    def owner(self) -> Owner:
-        """What marks an object as this job's."""
-        metadata = self.resource["metadata"]
-        return Owner(metadata["namespace"], str(metadata.get("uid") or ""))
-
-
-@dataclass(frozen=True)
 class Committed:
     """The status write: the version that it made, what it lacked permission for, and whether the job had changed."""
 
@@ -143,16 +122,10 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     if planned.presumes_known_pods and (foreign := foreign_pods(context, parsed, observed)):
         observed = replace(observed, foreign=foreign)
         planned = plan(context, parsed, observed, now)
-    if planned.presumes_deleted_pods and is_cache_behind(context, parsed, observed):
-        return Outcome(resource, Plan(), True, False, "the cache lacks pods of the job", CACHE_REQUEUE)
-    if planned.presumes_running and not still_run(context, parsed, planned.presumes_running):
-        return Outcome(resource, Plan(), True, False, "the cache lacks the end of pods of the job", CACHE_REQUEUE)
-    if planned.presumes_kept and not are_kept(context, parsed, planned.presumes_kept):
-        return Outcome(resource, Plan(), True, False, "the cache lacks deletions of pods of the job", CACHE_REQUEUE)
-    if (types := planned.presumes_ended_launchers) and does_launcher_run(context, parsed, observed, types):
-        return Outcome(resource, Plan(), True, False, "the cache lacks a pod of a batch Job of the job", CACHE_REQUEUE)
+    if reason := cache_checks.reason_to_wait(context, parsed, observed, planned):
+        return Outcome(resource, Plan(), True, False, reason, CACHE_REQUEUE)
     resolution = resolve(context, parsed, planned)
-    if (planned.presumes_current_spec or may_have_changed(context, parsed)) and is_job_behind(context, parsed):
+    if cache_checks.is_spec_old(context, parsed, planned):
         return Outcome(resource, Plan(), True, False, "the cache has an older spec of the job", CACHE_REQUEUE)
     result = apply(context, writer, parsed, resolution, budget_for(context, parsed, observed, resolution.plan))
     if planned.delete_job:
@@ -166,21 +139,6 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
         concluded = conclude_.defer(concluded)
     committed = commit(context, writer, concluded, now)
     return _outcome(parsed, resolution, result, concluded, committed)
-
-
-def parse(resource: Resource, frameworks: Frameworks) -> Parsed:
-    """Any API flavor becomes one DLJob."""
-    if isinstance(frameworks, Framework):
-        try:
-            return Parsed(resource, frameworks, parse_job(resource, frameworks))
-        except InvalidJob as e:
-            return Parsed(resource, frameworks, None, tuple(e.problems))
-    framework = next(iter(frameworks.values()))  # of a job of an unknown framework only the pods are read
-    try:
-        framework = any_framework.choose(resource, frameworks)
-        return Parsed(resource, framework, any_framework.parse_any(resource, framework))
-    except InvalidJob as e:
-        return Parsed(resource, framework, None, tuple(e.problems))
 
 
 def read(context: Context, parsed: Parsed) -> Observed:
@@ -203,62 +161,6 @@ def foreign_pods(context: Context, parsed: Parsed, observed: Observed) -> tuple[
     foreign = (pod for pod in found if adoption.missing_labels(pod["metadata"], parsed.owner.uid))
     states = build_observed_state(parsed.owner, parsed.framework.container, foreign, []).pods
     return tuple(state for state in states if not state.deleting)
-
-
-def is_cache_behind(context: Context, parsed: Parsed, observed: Observed) -> bool:
-    """Whether the API server has pods of the job, or batch Jobs that run some, that the engine's cache lacks."""
-    if not context.reader.has_watch:
-        return False  # the reconcile has just read them
-    known = {batch_job.deletion(pod).uid for pod in observed.pods}
-    return any(one["uid"] not in known for one in _replicas(context, parsed))
-
-
-def still_run(context: Context, parsed: Parsed, uids: Collection[str]) -> bool:
-    """Whether the API server has active pods of these uids, and shows an end of none of them."""
-    if not context.reader.has_watch:
-        return True  # the reconcile has just read them
-    pods = context.reader.pods(parsed.owner)
-    found = (pod for pod in pods if pod["metadata"]["uid"] in uids)
-    states = build_observed_state(parsed.owner, parsed.framework.container, found, []).pods
-    return len(states) == len(uids) and all(state.is_active and state.ended is None for state in states)
-
-
-def are_kept(context: Context, parsed: Parsed, uids: Collection[str]) -> bool:
-    """Whether the API server has pods, or batch Jobs, of all these uids, and none of them terminates."""
-    if not context.reader.has_watch:
-        return True  # the reconcile has just read them
-    replicas = _replicas(context, parsed)
-    return {one["uid"] for one in replicas if not one.get("deletionTimestamp")}.issuperset(uids)
-
-
-def does_launcher_run(context: Context, parsed: Parsed, observed: Observed, types: Collection[str]) -> bool:
-    """Whether the API server has a pod of one of these replica ``types`` that has not ended and whose batch Job is
-    gone."""
-    if not context.reader.has_watch:
-        return False  # the reconcile has just read them
-    present = {one.uid for (kind, _), one in observed.owned_objects.items() if kind == batch_job.KIND}
-    found = (pod for type_ in types for pod in context.reader.pods_of_type(parsed.owner, type_))
-    pods = (pod for pod in found if controller_uid(pod, parsed.owner.namespace) not in present)
-    return bool(build_observed_state(parsed.owner, parsed.framework.container, pods, []).remaining)
-
-
-def _replicas(context: Context, parsed: Parsed) -> Iterator[Mapping[str, Any]]:
-    """The metadata of the pods of the job, and of the batch Jobs that run some, that the API server has."""
-    yield from (pod["metadata"] for pod in context.reader.pods(parsed.owner))
-    if batch_job.KIND in parsed.framework.owns:
-        jobs = context.reader.batch_jobs(parsed.owner)
-        yield from (one["metadata"] for one in jobs if batch_job.runs_replica(one))
-
-
-def may_have_changed(context: Context, parsed: Parsed) -> bool:
-    """Whether a user may have deleted or edited the job since the engine took it, seconds ago where it waited in its
-    batch. Another job may have the same count, and a label changes no spec, so only the API server knows."""
-    return context.since_taken is not None and context.since_taken.of(parsed.owner.uid)
-
-
-def is_job_behind(context: Context, parsed: Parsed) -> bool:
-    """Whether the API server has another spec of the job than the engine's cache, or the job no longer."""
-    return context.reader.has_watch and not context.reader.has_spec(parsed.resource)
 
 
 def _owned_kinds(job: DLJob, framework: Framework, gang: GangScheduler | None) -> list[str]:

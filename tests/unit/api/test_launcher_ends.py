@@ -13,6 +13,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude impo
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import labels
 from support.builders import MPI, NOW, UID, Resource, mpijob
 from support.fake_api_server import FakeApiServer, FakeRestClient
+from support.unwatched import Unwatched
 
 KEY = ("default", "mpijobs")
 KINDS = {"Pod": "pods", "Service": "services", "Job": "jobs", "ConfigMap": "configmaps", "Secret": "secrets"}
@@ -138,9 +139,6 @@ def test_a_pod_that_the_cache_has_costs_no_request(here: Here) -> None:
 
 
 def test_what_was_just_read_is_not_read_again(here: Here) -> None:
-    class Unwatched(Reader):
-        has_watch = False  # type: ignore[assignment]
-
     here.step(Unwatched)
     assert (here.launchers, here.lists()) == (["pi-launcher"], 0)
 

@@ -12,6 +12,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import CACHE_REQUEUE
 from support.builders import MXNET, NOW, Resource, mxjob, pod_of, stamp
 from support.recording_api import Api
+from support.unwatched import Unwatched
 
 MADE = mxjob("digits").v1().workers(2).run_policy(cleanPodPolicy="Running")
 JOB = MADE.status(state="Succeeded", phase="CleanUp", completionTime=stamp(-100), completed={"worker": "0-1"})
@@ -35,10 +36,6 @@ class Server(Api):
     @property
     def deleted(self) -> list[str]:
         return [path.rpartition("/")[2] for path in self.requests["DELETE"]]
-
-
-class Unwatched(Reader):
-    has_watch = False  # type: ignore[assignment]
 
 
 def reconciled(server: Server, cached: list[Resource], watched: bool = True) -> Outcome:
