@@ -34,17 +34,20 @@ def sessions(peers: Sequence[Peer], rounds: int, chosen: Collection[str] = WORKL
     """The most significant first: all peers once, the thousand jobs, the large job; then repetitions for the spread.
 
     Peers take turns within each round, so that other load on the machine affects all of them. The first session after
-    a pause is the slowest, so at each repetition they come in the opposite order.
+    a pause is the slowest, so at each repetition they come in the opposite order. Those with less work come last: where
+    the time runs out, they are left out.
     """
-    turns = {LIGHT: 0, HEAVY: 0, LARGE: 0}
+    others = [peer for peer in peers if peer.limits.lasting]
+    last = [peer for peer in peers if not peer.limits.lasting]
+    turns = dict.fromkeys((LIGHT, HEAVY, LARGE), 0)
     for number in range(1, rounds + 1):
-        for workloads, turn in turns.items():
+        for workloads in (LIGHT, HEAVY, LARGE):
+            order = [*(others if turns[workloads] % 2 == 0 else reversed(others)), *last]
             found = [
-                Session(peer, number, wanted)
-                for peer in (peers if turn % 2 == 0 else reversed(peers))
-                if (wanted := _wanted(peer, workloads, number, chosen))
+                Session(peer, number, wanted) for peer in order if (wanted := _wanted(peer, workloads, number, chosen))
             ]
-            turns[workloads] += bool(found)
+            if found:
+                turns[workloads] += 1
             yield from found
 
 

@@ -1,4 +1,4 @@
-"""Every peer, in the order in which they take turns."""
+"""Every peer, in the order of the first round and of the report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OURS, ANSIBLE_OPERATOR, BASELINE, GO_BASELINE, DEFAULT, LIFTED, STOCK = (
 
 
 def chosen(names: str, more: Sequence[Peer] = ()) -> tuple[Peer, ...]:
-    """The peers in the comma-separated ``names``; all of them for "". ``more`` are peers of this run, which take turns
+    """The peers in the comma-separated ``names``; all of them for "". ``more`` are peers of this run, which come
     after this operator. Raises ValueError."""
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     every = (PEERS[0], *more, *PEERS[1:])

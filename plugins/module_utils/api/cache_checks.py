@@ -1,13 +1,13 @@
 """What a plan presumes that only the API server knows, because an engine's cache may be behind.
 
 A cache that lags shows a pod that has ended as running, and one that was just created not at all. Some plans would do
-harm then: they say so in their ``presumes_*`` fields, and the reconcile asks the API server before it writes.
+harm then: they say so in their ``presumes_*`` fields, and the reconcile asks the API server before it writes. The pods
+of another operator (``presumes_known_pods``), which no cache has, are read in :mod:`.reconcile`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
@@ -19,46 +19,47 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 
 
 def reason_to_wait(context: Context, parsed: Parsed, observed: Observed, planned: Plan) -> str | None:
-    """What the engine's cache lacks of that which ``planned`` presumes. ``None`` where it lacks nothing, or where the
-    reconcile has just read all from the API server."""
+    """The first thing that ``planned`` presumes and that the API server denies, as the message of an outcome.
+
+    ``None`` where it denies nothing, or where the reconcile has just read all from the API server.
+    """
     if not context.reader.has_watch:
         return None
+    running, kept, types = planned.presumes_running, planned.presumes_kept, planned.presumes_ended_launchers
     checks = (
-        (planned.presumes_deleted_pods, partial(has_all_pods, observed), "pods of the job"),
-        (planned.presumes_running, partial(still_run, planned.presumes_running), "the end of pods of the job"),
-        (planned.presumes_kept, partial(are_kept, planned.presumes_kept), "deletions of pods of the job"),
-        (
-            planned.presumes_ended_launchers,
-            partial(have_launchers_ended, observed, planned.presumes_ended_launchers),
-            "a pod of a batch Job of the job",
-        ),
+        (planned.presumes_deleted_pods, lambda: _has_all_pods(context, parsed, observed), "pods of the job"),
+        (running, lambda: _still_run(context, parsed, running), "the end of pods of the job"),
+        (kept, lambda: _are_kept(context, parsed, kept), "deletions of pods of the job"),
+        (types, lambda: _have_launchers_ended(context, parsed, observed, types), "a pod of a batch Job of the job"),
     )
-    lacks = (what for presumed, holds, what in checks if presumed and not holds(context, parsed))
+    lacks = (what for presumed, holds, what in checks if presumed and not holds())
     return next((f"the cache lacks {what}" for what in lacks), None)
 
 
-def is_spec_old(context: Context, parsed: Parsed, planned: Plan) -> bool:
-    """Whether ``planned`` presumes the current spec, or a user :func:`may have changed <may_have_changed>` the job, and
-    the API server has another spec than the engine's cache, or the job no longer."""
+def has_older_spec(context: Context, parsed: Parsed, planned: Plan) -> bool:
+    """Whether the engine's cache has an older spec of the job, or has the job although it is deleted.
+
+    The API server is asked only where ``planned`` presumes the current spec, or where a user may have changed the job.
+    """
     if not context.reader.has_watch:
         return False
-    is_asked = planned.presumes_current_spec or may_have_changed(context, parsed)
+    is_asked = planned.presumes_current_spec or _may_have_changed(context, parsed)
     return is_asked and not context.reader.has_spec(parsed.resource)
 
 
-def may_have_changed(context: Context, parsed: Parsed) -> bool:
+def _may_have_changed(context: Context, parsed: Parsed) -> bool:
     """Whether a user may have deleted or edited the job since the engine took it, seconds ago where it waited in its
     batch. Another job may have the same count, and a label changes no spec, so only the API server knows."""
     return context.since_taken is not None and context.since_taken.of(parsed.owner.uid)
 
 
-def has_all_pods(observed: Observed, context: Context, parsed: Parsed) -> bool:
+def _has_all_pods(context: Context, parsed: Parsed, observed: Observed) -> bool:
     """Whether ``observed`` has all pods of the job, and batch Jobs that run some, that the API server has."""
     known = {batch_job.deletion(pod).uid for pod in observed.pods}
     return all(one["uid"] in known for one in _replicas(context, parsed))
 
 
-def still_run(uids: Collection[str], context: Context, parsed: Parsed) -> bool:
+def _still_run(context: Context, parsed: Parsed, uids: Collection[str]) -> bool:
     """Whether the API server has active pods of these uids, and shows an end of none of them."""
     pods = context.reader.pods(parsed.owner)
     found = (pod for pod in pods if pod["metadata"]["uid"] in uids)
@@ -66,13 +67,13 @@ def still_run(uids: Collection[str], context: Context, parsed: Parsed) -> bool:
     return len(states) == len(uids) and all(state.is_active and state.ended is None for state in states)
 
 
-def are_kept(uids: Collection[str], context: Context, parsed: Parsed) -> bool:
+def _are_kept(context: Context, parsed: Parsed, uids: Collection[str]) -> bool:
     """Whether the API server has pods, or batch Jobs, of all these uids, and none of them terminates."""
     replicas = _replicas(context, parsed)
     return {one["uid"] for one in replicas if not one.get("deletionTimestamp")}.issuperset(uids)
 
 
-def have_launchers_ended(observed: Observed, types: Collection[str], context: Context, parsed: Parsed) -> bool:
+def _have_launchers_ended(context: Context, parsed: Parsed, observed: Observed, types: Collection[str]) -> bool:
     """Whether all pods of these replica ``types`` that the API server has, and whose batch Job is gone, have ended."""
     present = {one.uid for (kind, _), one in observed.owned_objects.items() if kind == batch_job.KIND}
     found = (pod for type_ in types for pod in context.reader.pods_of_type(parsed.owner, type_))

@@ -8,9 +8,8 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.api import cluster_info, paths
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
-from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
+from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by, labels
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
-from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY, MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OWNED_KINDS, OwnedKind
 from ansible_collections.dljob.operator.plugins.module_utils.shared.paging import pages
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
@@ -83,12 +82,12 @@ class Reader:
 
     def _labelled(self, kind: str, owner: Owner, more: Mapping[str, str] | None = None) -> Iterator[Resource]:
         """The objects with the labels that this operator sets on those of the job ``owner``."""
-        return self._paged(kind, owner, {LABEL_MANAGED_BY: MANAGER, LABEL_JOB_UID: owner.uid, **(more or {})})
+        return self._paged(kind, owner, {**labels(owner.uid), **(more or {})})
 
-    def _paged(self, kind: str, owner: Owner, labels: Mapping[str, str]) -> Iterator[Resource]:
+    def _paged(self, kind: str, owner: Owner, selected: Mapping[str, str]) -> Iterator[Resource]:
         """The objects with these labels in the namespace of ``owner``."""
         path = paths.collection(OWNED_KINDS[kind].api_version, kind, owner.namespace)
-        selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        selector = ",".join(f"{key}={value}" for key, value in selected.items())
         read = pages(lambda query: self._client.request("GET", path, query=query), {"labelSelector": selector}, PAGE)
         return (one for page in read for one in page.get("items", ()))
 

@@ -1,7 +1,8 @@
 """One reconcile of one job: parse -> read -> plan -> resolve -> apply -> conclude -> commit.
 
-The only place where the pure logic meets the API. Each step is a function of the results before it. ``parse`` comes
-before ``read`` because the job and its framework decide which kinds of owned objects are read.
+Here the pure logic meets the API; :mod:`.cache_checks` asks it what a plan presumes. Each step is a function of the
+results before it. ``parse`` comes before ``read`` because the job and its framework decide which kinds of owned objects
+are read.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     if reason := cache_checks.reason_to_wait(context, parsed, observed, planned):
         return Outcome(resource, Plan(), True, False, reason, CACHE_REQUEUE)
     resolution = resolve(context, parsed, planned)
-    if cache_checks.is_spec_old(context, parsed, planned):
+    if cache_checks.has_older_spec(context, parsed, planned):
         return Outcome(resource, Plan(), True, False, "the cache has an older spec of the job", CACHE_REQUEUE)
     result = apply(context, writer, parsed, resolution, budget_for(context, parsed, observed, resolution.plan))
     if planned.delete_job:

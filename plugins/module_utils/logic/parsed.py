@@ -1,4 +1,4 @@
-"""A job of any API flavor with its framework: one DLJob, or the reasons why it is none."""
+"""Parses a job of any API flavor, of a known framework or of one that the job names: one DLJob, or why it is none."""
 
 from __future__ import annotations
 

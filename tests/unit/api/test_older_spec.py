@@ -14,6 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude impo
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from support.builders import NOW, PYTORCH, UID, Resource, pods_of, pytorchjob, stamp
 from support.recording_api import Api
+from support.unwatched import Unwatched
 
 NEWER = pytorchjob(worker=3, elasticPolicy={"minReplicas": 1, "maxReplicas": 4})
 NEWER["metadata"]["resourceVersion"] = "1"
@@ -34,10 +35,6 @@ class Server(Api):
         if method == "DELETE":
             self.deleted.append(path.rpartition("/")[2])
         return super().request(method, path, body, query, content_type)
-
-
-class Unwatched(Reader):
-    has_watch = False  # type: ignore[assignment]
 
 
 def fewer(spec: Resource) -> None:

@@ -139,7 +139,7 @@ def test_the_api_server_decides_whether_the_whole_job_lost_a_pod(are_deleted: bo
     assert (api.status is None, outcome.plan == Plan()) == (not are_deleted, not are_deleted)
     if not are_deleted:
         assert (outcome.ok, outcome.changed, outcome.continues) == (True, False, False)
-        assert outcome.requeue_after
+        assert (outcome.message, bool(outcome.requeue_after)) == ("the cache lacks pods of the job", True)
 
 
 def test_a_pod_of_another_owner_is_none_of_the_job() -> None:

@@ -36,6 +36,7 @@ def test_an_exit_of_before_does_not_count(terminates: bool) -> None:
         server.add(PODS, {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": stamp()}})
     outcome = resumed(server)
     assert (outcome.requeue_after, outcome.status) == (CACHE_REQUEUE, None)
+    assert outcome.message == "the cache lacks deletions of pods of the job"
     assert {call.method for call in server.calls} == {"GET"}
 
 

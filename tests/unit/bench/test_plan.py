@@ -24,8 +24,8 @@ def test_peers_take_turns_and_a_slow_one_runs_less() -> None:
         (1, "b", ("idle", "one job", "many jobs")),
         (1, "a", plan.HEAVY),
         (1, "a", plan.LARGE),
-        (2, "b", ("idle", "one job", "many jobs")),
         (2, "a", tuple(w for w in plan.LIGHT if w != plan.KINDS)),
+        (2, "b", ("idle", "one job", "many jobs")),
     ]
 
 
@@ -35,6 +35,11 @@ def test_peers_come_in_the_opposite_order_at_each_repetition() -> None:
     assert "".join(found) == "abbaabba"
     found = [s.peer.name for s in plan.sessions(peers, 5, ("most jobs",))]
     assert "".join(found) == "abbaabba", "in the rounds 1, 3, 4 and 5"
+
+
+def test_a_peer_with_less_work_comes_last_in_either_order() -> None:
+    peers = [peer("a"), peer("less", Limits(lasting=False)), peer("b")]
+    assert [s.peer.name for s in plan.sessions(peers, 2, ("one job",))] == ["a", "b", "less", "b", "a", "less"]
 
 
 def test_the_thousand_jobs_come_again_in_the_third_round() -> None:
