@@ -91,9 +91,11 @@ class Client:
                 raise
 
     def delete_all(self, collection: str, body: dict[str, Any], timeout: float) -> None:
-        """Delete a collection, in several requests where one is too short for it: the API server ends it after 60 s.
+        """Delete a collection, in several requests where one is too short for it: the API server ends it after 60 s,
+        also in the middle of its response.
 
-        Raises :class:`Refused`, also where a request that begins after ``timeout`` seconds is too short.
+        Raises :class:`Refused` or :class:`http.client.IncompleteRead`, also where a request that begins after
+        ``timeout`` seconds is too short.
         """
         deadline = time.monotonic() + timeout
         while True:
@@ -101,6 +103,9 @@ class Client:
             try:
                 self.request("DELETE", collection, body)
                 return
+            except http.client.IncompleteRead:
+                if is_last:
+                    raise
             except Refused as refusal:
                 if refusal.status != HTTPStatus.GATEWAY_TIMEOUT or is_last:
                     raise

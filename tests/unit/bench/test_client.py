@@ -18,13 +18,26 @@ class Slow(Client):
 
     def raw(self, method: str, path: str, body: Any = None, content_type: str = "") -> tuple[int, bytes]:
         assert (method, path, body) == ("DELETE", "/jobs", {"a": 1})
-        return self.statuses.pop(0), b"{}"
+        if (status := self.statuses.pop(0)) == CUT:
+            raise http.client.IncompleteRead(b"{")
+        return status, b"{}"
+
+
+CUT = 0
+"""Stands for a response that ends in the middle."""
 
 
 def test_a_collection_is_deleted_in_several_requests() -> None:
-    client = Slow(504, 504)
+    client = Slow(504, CUT, 504)
     client.delete_all("/jobs", {"a": 1}, 60)
     assert not client.statuses
+
+
+def test_a_response_that_ends_in_the_middle_is_an_error_at_the_end_of_the_time() -> None:
+    client = Slow(CUT, CUT)
+    with pytest.raises(http.client.IncompleteRead):
+        client.delete_all("/jobs", {"a": 1}, 0)
+    assert client.statuses == [CUT, 200]
 
 
 @pytest.mark.parametrize(("timeout", "statuses", "left"), [(60, [403], 1), (0, [504, 504], 2)])
