@@ -180,6 +180,7 @@ def test_a_watch_that_is_stuck_is_reported_and_not_before() -> None:
     with watching(api(empty, silent), lambda: times[-1]) as (made, requests):
         assert made.informer.synced.wait(10)
         until(lambda: any(exchange.watches for exchange in requests))
+        until(lambda: made.informer._health._open)  # the response is on its way
         times.append(watch_health.STALE_AFTER - 1)
         assert (made.informer.problem(), made.informer.not_ready()) == ("", "")
         times.append(watch_health.STALE_AFTER + 1)
