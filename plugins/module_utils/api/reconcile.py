@@ -28,7 +28,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude impo
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
-from ansible_collections.dljob.operator.plugins.module_utils.logic.parsed import Frameworks, Parsed, parse
+from ansible_collections.dljob.operator.plugins.module_utils.logic.parsed import Frameworks, Parsed
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
     force_delete,
     initial_status,
@@ -117,7 +117,7 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     now = context.clock()
     writer = Writer(context.client, resource, context.dry_run)
 
-    parsed = parse(resource, frameworks)
+    parsed = Parsed.of(resource, frameworks)
     observed = read(context, parsed)
     planned = plan(context, parsed, observed, now)
     if planned.presumes_known_pods and (foreign := foreign_pods(context, parsed, observed)):

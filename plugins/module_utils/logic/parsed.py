@@ -1,8 +1,8 @@
-"""Parses a job of any API flavor, of a known framework or of one that the job names: one DLJob, or why it is none."""
+"""A job of any API flavor, of a known framework or of one that the job names, as one DLJob, or why it is none."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,17 +33,21 @@ class Parsed:
         metadata = self.resource["metadata"]
         return Owner(metadata["namespace"], str(metadata.get("uid") or ""))
 
-
-def parse(resource: Resource, frameworks: Frameworks) -> Parsed:
-    """Any API flavor becomes one DLJob."""
-    if isinstance(frameworks, Framework):
+    @classmethod
+    def of(cls, resource: Resource, frameworks: Frameworks) -> Parsed:
+        """Parse ``resource``; never raises :class:`InvalidJob`."""
+        if isinstance(frameworks, Framework):
+            return cls._by(parse_job, resource, frameworks)
         try:
-            return Parsed(resource, frameworks, parse_job(resource, frameworks))
+            framework = any_framework.choose(resource, frameworks)
         except InvalidJob as e:
-            return Parsed(resource, frameworks, None, tuple(e.problems))
-    framework = next(iter(frameworks.values()))  # of a job of an unknown framework only the pods are read
-    try:
-        framework = any_framework.choose(resource, frameworks)
-        return Parsed(resource, framework, any_framework.parse_any(resource, framework))
-    except InvalidJob as e:
-        return Parsed(resource, framework, None, tuple(e.problems))
+            unknown = next(iter(frameworks.values()))  # of such a job only the pods are read
+            return cls(resource, unknown, None, tuple(e.problems))
+        return cls._by(any_framework.parse_any, resource, framework)
+
+    @classmethod
+    def _by(cls, parse: Callable[[Resource, Framework], DLJob], resource: Resource, framework: Framework) -> Parsed:
+        try:
+            return cls(resource, framework, parse(resource, framework))
+        except InvalidJob as e:
+            return cls(resource, framework, None, tuple(e.problems))
