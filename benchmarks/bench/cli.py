@@ -71,6 +71,7 @@ def _run(options: argparse.Namespace, peers: Sequence[Peer], workloads: Sequence
         for peer in peers:
             if peer.clean_up is not None:
                 peer.clean_up()
+        bench.say("the cluster stays up for the next run: `make cluster-down` deletes it")
     return bench
 
 

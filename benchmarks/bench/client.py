@@ -103,11 +103,8 @@ class Client:
             try:
                 self.request("DELETE", collection, body)
                 return
-            except http.client.IncompleteRead:
-                if is_last:
-                    raise
-            except Refused as refusal:
-                if refusal.status != HTTPStatus.GATEWAY_TIMEOUT or is_last:
+            except (Refused, http.client.IncompleteRead) as error:
+                if is_last or not _is_cut(error):
                     raise
 
     def each(self, calls: Sequence[tuple[str, str, Any, str]], width: int = 8) -> None:
@@ -123,3 +120,8 @@ class Client:
             raise Refused(answer.status, answer.read(500).decode(errors="replace"))
         while line := answer.readline():
             yield line
+
+
+def _is_cut(error: Refused | http.client.IncompleteRead) -> bool:
+    """Whether the API server's limit of a request's time has ended it."""
+    return not isinstance(error, Refused) or error.status == HTTPStatus.GATEWAY_TIMEOUT

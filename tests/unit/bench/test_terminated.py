@@ -36,7 +36,9 @@ sys.exit(cli.main([]))
 def test_the_measurements_are_written(number: signal.Signals, tmp_path: Path) -> None:
     done = terminated.run(BENCH, number, tmp_path)
     assert done.returncode == 1, done.stderr
-    assert done.stdout.endswith("account removed\nwritten: the run was interrupted\n")
+    *_, removed, written, cluster = done.stdout.splitlines()
+    assert (removed, written) == ("account removed", "written: the run was interrupted")
+    assert "make cluster-down" in cluster
 
 
 GROWTH = """
