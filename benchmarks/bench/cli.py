@@ -48,6 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ClusterError, ValueError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
+    finally:
+        # written here, so that every way out says it: an error during the set-up may leave the cluster, too
+        print("the cluster, if there is one, stays up for the next run: `make cluster-down` deletes it", flush=True)
     return 1 if bench.failed else 0
 
 
@@ -71,7 +74,6 @@ def _run(options: argparse.Namespace, peers: Sequence[Peer], workloads: Sequence
         for peer in peers:
             if peer.clean_up is not None:
                 peer.clean_up()
-        bench.say("the cluster stays up for the next run: `make cluster-down` deletes it")
     return bench
 
 
