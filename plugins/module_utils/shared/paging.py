@@ -11,13 +11,15 @@ Page = dict[str, Any]
 def pages(read: Callable[[Mapping[str, Any]], Page], query: Mapping[str, Any], size: int) -> Iterator[Page]:
     """Yield the responses of a list: ``read`` sends one request with the query that it gets, at most ``size`` objects.
 
-    Raises what ``read`` raises.
+    Each page is emptied before the next one is read, so that one of them is in memory at a time: keep what is in a
+    page, not the page. Raises what ``read`` raises.
     """
     asked = {**query, "limit": size}
     while True:
         page = read(asked)
-        yield page
         token = (page.get("metadata") or {}).get("continue")
+        yield page
+        page.clear()
         if not token:
             return
         asked = {**asked, "continue": token}
