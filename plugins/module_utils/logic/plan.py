@@ -227,7 +227,7 @@ def _active(
             completed.setdefault(pod.type, set()).add(pod.index)
     going_on = unfinished(current, completed)
 
-    if succeeded(job, current, completed):
+    if succeeded(job, current, completed) and not failure.precedes_success(job, framework, current, going_on):
         report.succeeded()
         report.replicas(replica_statuses.settled(job, replica_statuses.count(job, current, completed)))
         report.progress(retries, completed, attempt, ignored)

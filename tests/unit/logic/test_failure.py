@@ -16,10 +16,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.fail
     has_failed,
     is_fatal,
     over_backoff_limit,
+    precedes_success,
     retries_of,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
-from support.builders import PYTORCH, MXJob, Pod, mxjob, observed, pod_of, pytorchjob
+from support.builders import MXNET, PYTORCH, MXJob, Pod, mxjob, observed, pod_of, pytorchjob
 
 NEVER = mxjob().v1alpha1().servers(1).workers(2).restart("Never").job()
 ON_FAILURE = mxjob().v1alpha1().servers(1).workers(2).restart("OnFailure").job()
@@ -395,3 +396,66 @@ def test_over_the_limit_with_no_pod_left() -> None:
     found = over_backoff_limit(mxjob().run_policy(backoffLimit=0).job(), {"worker-0": 1}, [])
     assert found is not None
     assert (found.pod, found.exit_code) == ("", None)
+
+
+# --- several ends
+
+
+@pytest.mark.parametrize("policy", ["Never", "ExitCode"])
+@pytest.mark.parametrize(
+    ("ends", "named"),
+    [
+        ({"scheduler": 5, "worker": 3}, "worker"),
+        ({"scheduler": 3, "worker": 5}, "scheduler"),
+        ({"scheduler": 3, "worker": 3}, "scheduler"),  # then in the order of the types
+    ],
+)
+def test_the_first_to_end_is_named(policy: str, ends: Mapping[str, float], named: str) -> None:
+    job = mxjob().v1().workers(1).restart(policy).job()
+    found = find_failure(job, observed(job, [pod_of(job, type_).failed(1, seconds=s) for type_, s in ends.items()]))
+    assert found is not None
+    assert found.pod == f"{job.name}-{named}-0"
+
+
+def test_a_pod_that_the_cluster_ended_comes_before_those_that_exited() -> None:
+    job = mxjob().v1().workers(2).restart("Never").job()
+    exited, refused = pod_of(job, "worker", 0).failed(1, seconds=-60), pod_of(job, "worker", 1).refused_by_node()
+    found = find_failure(job, observed(job, [exited, refused]))
+    assert found is not None
+    assert found.reason == "OutOfcpu"
+
+
+@pytest.mark.parametrize(
+    ("type_", "seconds", "precedes"),
+    [
+        ("worker", -1, True),
+        ("worker", 0, False),  # it may have failed because the scheduler ended
+        ("worker", 1, False),
+        ("tunertracker", -1, True),
+        ("tunertracker", 0, True),  # it runs until something stops it
+        ("tunertracker", 1, False),
+    ],
+)
+def test_a_failure_before_the_end_of_the_success_target(type_: str, seconds: float, precedes: bool) -> None:
+    job = mxjob().v1().workers(2).replicas("TunerTracker", 1).restart("Never").job()
+    pods = observed(job, [pod_of(job, "scheduler").succeeded(), pod_of(job, type_).failed(137, seconds=seconds)])
+    assert precedes_success(job, MXNET, pods, pods) is precedes
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pod_of(NEVER, "worker").succeeded(-1),
+        pod_of(NEVER, "worker").failed(1, seconds=-1),  # in a list layout only the success target fails the job
+        pod_of(NEVER, "worker").running(),
+    ],
+)
+def test_what_does_not_fail_a_job_precedes_no_success(other: Pod) -> None:
+    pods = observed(NEVER, [pod_of(NEVER, "scheduler").succeeded(), other])
+    assert not precedes_success(NEVER, MXNET, pods, pods)
+
+
+def test_a_success_whose_pod_is_gone_is_preceded_by_nothing() -> None:
+    job = mxjob().v1().workers(1).restart("Never").job()
+    pods = observed(job, [pod_of(job, "worker").failed(1, seconds=-60)])
+    assert not precedes_success(job, MXNET, pods, pods)

@@ -496,3 +496,13 @@ def test_more_workers_restart_no_job_that_restarts_as_a_whole() -> None:
     fake_cluster.kubelet_deletes()
     fake_cluster.settle()
     assert fake_cluster.status["attempt"] == 1
+
+
+def test_a_worker_that_is_lost_as_its_launcher_ends_with_0_fails_the_job() -> None:
+    """mpirun of Open MPI 5 exits with 0 after it has lost a worker."""
+    fake_cluster = played(with_policy("Launcher", "Never"))
+    fake_cluster.exit("worker", 1, 137)
+    fake_cluster.exit("launcher", 0, 0)
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Failed"
+    assert fake_cluster.status["failure"]["pod"] == "pi-worker-1"

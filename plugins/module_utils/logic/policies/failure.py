@@ -14,7 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.exit
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.pod_failure import Match, first_match
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import has_succeeded
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
-from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FAILS_BY_TARGET
+from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FAILS_BY_TARGET, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import (
@@ -83,28 +83,63 @@ def action_for(job: DLJob, pod: PodState) -> str:
 def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int]] | None = None) -> Failure | None:
     """The failure that ends ``job``, or ``None`` while it can still succeed.
 
-    A permanent failure of an elastic replica does not fail the job. Where the elastic type is the success target, the
-    job fails once all its replicas have ended without success of the job. ``observed`` has the pods of the
-    :func:`.success.unfinished` replicas; ``completed`` are the others.
+    Of several fatal pods it is that of the first to end: the others may have failed because of it. A permanent failure
+    of an elastic replica does not fail the job. Where the elastic type is the success target, the job fails once all
+    its replicas have ended without success of the job. ``observed`` has the pods of the :func:`.success.unfinished`
+    replicas; ``completed`` are the others.
     """
     for pod in observed.pods:
         match = rule_for(job, pod)
         if match and match.action == ACTION_FAIL_JOB:
             return _failure_by_rule(pod, match)
-    for group in job.groups:
-        if group.type == job.elastic_type:
-            continue
-        for pod in observed.pods_of(group.type):
-            if not pod.deleting and is_fatal(job, group, pod):
-                return describe(pod)
-            if pod.deleting and _is_lost_for_good(job, group, pod):
-                return Failure(c.REASON_DISRUPTED, _DISRUPTION.format(pod.display_name), pod.name)
+    first = min(_fatal_pods(job, observed), key=_end_time, default=None)
+    if first is not None and first.deleting:
+        return Failure(c.REASON_DISRUPTED, _DISRUPTION.format(first.display_name), first.name)
+    if first is not None:
+        return describe(first)
     lost = lost_pods(job, observed)
     if not lost or job.success_target.type != job.elastic_type:
         return None
     ended = {p.index for p in lost}.union((completed or {}).get(job.elastic_type.lower(), ()))
     elastic = job.group(job.elastic_type)
     return describe(lost[0]) if elastic and ended.issuperset(range(elastic.replicas)) else None
+
+
+def precedes_success(job: DLJob, framework: Framework, observed: Observed, unfinished: Observed) -> bool:
+    """Whether a replica failed for good before the success target of ``job``, which has succeeded, ended.
+
+    mpirun of Open MPI 5 exits with 0 after it has lost a worker. Without this rule the outcome would depend on which of
+    the two ends a reconcile sees first. The kubelets' clocks give the times, to the second. Within the same second only
+    the failure of a long-running type counts: other processes may fail because the success target has just ended.
+    ``unfinished`` has the pods of the replicas that have not succeeded.
+    """
+    target = (pod.ended for pod in observed.pods_of(job.success_target.type) if has_succeeded(pod))
+    success = max((ended.finished_at for ended in target if ended is not None), default="")
+    return any(_ended_before(pod, success, framework) for pod in _fatal_pods(job, unfinished))
+
+
+def _ended_before(pod: PodState, time: str, framework: Framework) -> bool:
+    if pod.deleting or pod.ended is None or pod.ended.code == 0:
+        return False
+    type_ = framework.type_named(pod.type)
+    counts_same_second = type_ is not None and type_.long_running
+    return pod.ended.finished_at < time or (counts_same_second and pod.ended.finished_at == time)
+
+
+def _fatal_pods(job: DLJob, observed: Observed) -> list[PodState]:
+    """The pods with which ``job`` fails, in the order of its types; none of the elastic type."""
+    return [
+        pod
+        for group in job.groups
+        if group.type != job.elastic_type
+        for pod in observed.pods_of(group.type)
+        if (_is_lost_for_good(job, group, pod) if pod.deleting else is_fatal(job, group, pod))
+    ]
+
+
+def _end_time(pod: PodState) -> str:
+    """When the pod's container ended (RFC 3339); "", before all others, where the cluster ended it before that."""
+    return pod.ended.finished_at if pod.ended is not None and pod.ended.code != 0 else ""
 
 
 def lost_pods(job: DLJob, observed: Observed) -> list[PodState]:
