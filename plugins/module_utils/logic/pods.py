@@ -9,10 +9,8 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, pod_defaults, pod_group
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import for_replica, placeholders
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared_env_configmap import (
-    Shared,
-    variables,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import container_env
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared_env_configmap import Shared
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import labels, owner_reference
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
@@ -133,10 +131,8 @@ def _configure_containers(
     for container in spec["containers"]:
         named = container.get("name") == main
         if named or job.flavor.environment_in == "all":
-            own = container.get("env") or []
-            taken = [e.get("name") for e in own]
-            # first, so that the container's own variables may refer to them as $(NAME) and take precedence
-            container["env"] = [*variables(environment, taken, context.shared), *own]
+            tuning = context.framework.tuning_variables
+            container["env"] = container_env.merge(container.get("env") or (), environment, tuning, context.shared)
         if named and job.flavor.port_name and not spec.get("hostNetwork"):
             # not with hostNetwork: it would become a hostPort, so that two replicas would no longer fit on one node
             ports = container.get("ports") or []

@@ -226,6 +226,9 @@ class Framework:
     """The kinds of objects that the ``objects`` hook may return, beyond those of every job."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Texts of the role's files, by name; the hooks get them in the cluster spec."""
+    tuning_variables: frozenset[str] = frozenset()
+    """The variables of the environment that a container may replace by its own. The others say which process it is and
+    where the others are."""
     operator_files: Mapping[str, str] = field(default_factory=dict)
     """By key of a ConfigMap's data, the setting of the operator's ConfigMap that may name a file to replace it."""
 
