@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
@@ -215,12 +215,16 @@ def test_of_many_replicas(own: list[dict[str, Any]], expected: list[dict[str, An
 )
 def test_what_is_overridden(entry: dict[str, Any], value: object, expected: bool) -> None:
     own = [{"name": "A", **entry}]
-    assert list(container_env.overridden(own, {"A": value}, ())) == ["A"] * expected
-    assert list(container_env.overridden(own, {"A": value}, {"A"})) == []
-    assert list(container_env.overridden(own, {"B": value}, ())) == []
+    assert ignored(own, {"A": value}) == ["A"] * expected
+    assert ignored(own, {"A": value}, {"A"}) == []
+    assert ignored(own, {"B": value}) == []
+
+
+def ignored(own: list[dict[str, Any]], environment: Mapping[str, Any], tuning: Collection[str] = ()) -> list[str]:
+    return list(container_env.replaced(own, container_env.merge(own, environment, tuning)))
 
 
 def test_of_duplicates_the_last_one_counts() -> None:
     own = [{"name": "A", "value": "own"}, {"name": "A", "value": "1"}]
-    assert list(container_env.overridden(own, {"A": "1"}, ())) == []
-    assert list(container_env.overridden(own[::-1], {"A": "1"}, ())) == ["A"]
+    assert ignored(own, {"A": "1"}) == []
+    assert ignored(own[::-1], {"A": "1"}) == ["A"]

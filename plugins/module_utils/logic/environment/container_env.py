@@ -33,12 +33,10 @@ def merge(
     return [*ours, *(entry for entry in own if entry.get("name") not in names)]
 
 
-def overridden(own: Sequence[Entry], environment: Mapping[str, Any], tuning: Collection[str]) -> Iterator[str]:
-    """The names of the container's own variables that :func:`merge` replaces by ones of other content."""
-    given = _by_name(own)
-    for name, value in environment.items():
-        if name in given and _identifies(name, value, tuning) and not _is_same(given[name], value):
-            yield name
+def replaced(own: Sequence[Entry], merged: Sequence[Entry]) -> Iterator[str]:
+    """The names of the variables in ``own`` that have other content in the result ``merged`` of :func:`merge`."""
+    made = _by_name(merged)
+    return (name for name, entry in _by_name(own).items() if _content(made[name]) != _content(entry))
 
 
 def _by_name(own: Sequence[Entry]) -> dict[str, Entry]:
@@ -52,6 +50,5 @@ def _identifies(name: str, value: object, tuning: Collection[str]) -> bool:
     return name not in tuning and value != ""
 
 
-def _is_same(entry: Entry, value: object) -> bool:
-    source = entry.get("valueFrom")
-    return source == value if source else (entry.get("value") or "") == value
+def _content(entry: Entry) -> object:
+    return entry.get("valueFrom") or entry.get("value") or ""
