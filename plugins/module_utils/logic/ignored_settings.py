@@ -74,7 +74,7 @@ def _compare(
         _add(found, f"env of container {container.get('name')}", container_env.replaced(own, env))
     for field in ("labels", "annotations"):
         given, present = as_mapping(metadata.get(field)), pod["metadata"][field]
-        _add(found, field, (name for name, text in given.items() if present.get(name) != (text or "")))
+        _add(found, field, (name for name, text in given.items() if (present.get(name) or "") != (text or "")))
     _add(found, "", (name for name in ("hostname", "subdomain") if _differs(spec, pod["spec"], name)))
     policy = spec.get("restartPolicy")
     if policy not in (None, "", group.restart_policy, pods.restart_policy(job, group)):
