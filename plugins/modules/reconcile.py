@@ -126,8 +126,8 @@ options:
               - Returns a partial PodTemplateSpec with defaults for one replica (volumes, init containers, a command
                 ...). Its input is the cluster spec for that replica.
               - The job's own template takes precedence. Containers, volumes, ports and variables are merged by name,
-                volume mounts by path. A container's C(command) and C(args) count as one value. Only labels replace those of
-                the template.
+                volume mounts by path. A container's C(command) and C(args) count as one value.
+              - Only labels replace those of the template.
             type: str
           objects:
             description:

@@ -103,7 +103,7 @@ def status(*, has_versions: bool = False) -> Schema:
                 "Replicas that have terminated and are not restarted.", string("Result of the replica."), most=100_000
             ),
             "ignoredSettings": mapping(
-                "By replica type, what its pod templates set in vain, because the operator sets it for each pod itself.",
+                "By replica type, what its pod templates set in vain, because the operator sets it for each pod.",
                 string("Names of variables, labels and fields."),
                 most=100,
             ),

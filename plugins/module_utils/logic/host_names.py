@@ -54,7 +54,7 @@ def _has_short_names(job: DLJob) -> bool:
 
 
 def _recognized_by_hostname(job: DLJob) -> frozenset[str]:
-    """The elastic type: torchrun compares the address of the rendezvous with its own hostname to learn who serves it."""
+    """The elastic type: torchrun compares the address of the rendezvous with its hostname to learn who serves it."""
     elastic = job.flavor.elastic
     is_elastic = elastic is not None and job.options.get(elastic.field) not in (None, False)
     return frozenset({elastic.type}) if elastic and is_elastic else frozenset()
@@ -87,13 +87,12 @@ def ends(template: PodTemplate) -> tuple[int, ...]:
     return tuple(sorted({template.indexes[0], template.indexes[-1]})) if template.indexes else ()
 
 
-def network_names(
-    job: DLJob, group: ReplicaGroup, index: int, template: Mapping[str, Any], is_replaceable: bool, domain: str
-) -> dict[str, Any]:
+def network_names(job: DLJob, group: ReplicaGroup, index: int, *, is_replaceable: bool, domain: str) -> dict[str, Any]:
     """The fields of the pod's spec that replace those of its template.
 
     ``is_replaceable``: whether the type is one of :func:`replaceable`. ``domain`` is that of the cluster.
     """
+    template = group.template_of(index).template
     own = given(template)
     if own and is_replaceable:
         return own
@@ -102,7 +101,11 @@ def network_names(
         "subdomain": naming.service_name(job),
     }
     spec = as_mapping(template.get("spec"))
-    if spec.get("setHostnameAsFQDN") and not spec.get("hostNetwork") and _full_name(job, group, domain) > LONGEST_FULL_NAME:
+    if (
+        spec.get("setHostnameAsFQDN")
+        and not spec.get("hostNetwork")
+        and _full_name(job, group, domain) > LONGEST_FULL_NAME
+    ):
         names["setHostnameAsFQDN"] = False
     return names
 

@@ -63,9 +63,7 @@ def _may_be_ignored(group: ReplicaGroup, template: PodTemplate, index: int, cont
     return bool(environment and own.intersection(environment(for_replica(context.cluster, group.type, index))))
 
 
-def _compare(
-    job: DLJob, group: ReplicaGroup, template: PodTemplate, pod: Mapping[str, Any], found: Found
-) -> None:
+def _compare(job: DLJob, group: ReplicaGroup, template: PodTemplate, pod: Mapping[str, Any], found: Found) -> None:
     """Add to ``found`` what the ``pod`` of a replica has otherwise than its template."""
     spec, metadata = template.template["spec"], as_mapping(template.template.get("metadata"))
     made = {container.get("name"): container for container in pod["spec"]["containers"]}

@@ -72,8 +72,9 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
         pod_metadata["finalizers"] = metadata["finalizers"]
 
     is_replaceable = group.type in context.replaceable_names
-    spec.update(host_names.network_names(job, group, index, own.template, is_replaceable, context.cluster_domain))
-    _resolve_others(spec, job, context.cluster_domain)
+    domain = context.cluster_domain
+    spec.update(host_names.network_names(job, group, index, is_replaceable=is_replaceable, domain=domain))
+    _resolve_others(spec, job, domain)
     _configure_containers(spec, job, group, replica, context)
     for container in (*spec["containers"], *(spec.get("initContainers") or ())):
         # FallbackToLogsOnError: the kubelet copies the end of a failed container's log into the pod's status, where it
@@ -100,7 +101,7 @@ def restart_policy(job: DLJob, group: ReplicaGroup) -> str:
 
 
 def _labels(job: DLJob, pod: PodToCreate, replica: Cluster, defaults: Mapping[str, Any]) -> dict[str, str]:
-    """The labels that replace those of the template; also those of the pod hook, since clients find replicas by them."""
+    """The labels that replace those of the template; also those of the pod hook, by which clients find replicas."""
     target = job.success_target
     values = {
         **placeholders(replica),

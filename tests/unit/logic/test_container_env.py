@@ -123,9 +123,7 @@ def test_variables_from_a_config_map_do_not_change_the_operators() -> None:
     """Kubernetes takes a variable of `env` before one of `envFrom`, so also one that only tunes."""
     source = [{"configMapRef": {"name": "settings"}}]
     plain = first_env(PYTORCH, with_env(pytorchjob(1, 2), []), "worker")
-    pod = manifest_of(
-        parse_job(with_env(pytorchjob(1, 2), [], envFrom=source), PYTORCH), "worker", framework=PYTORCH
-    )
+    pod = manifest_of(parse_job(with_env(pytorchjob(1, 2), [], envFrom=source), PYTORCH), "worker", framework=PYTORCH)
     (container,) = pod["spec"]["containers"]
     assert (container["env"], container["envFrom"]) == (plain, source)
 
@@ -149,7 +147,9 @@ def test_a_sidecar_has_the_same_identity() -> None:
 
 
 def test_a_sidecar_without_the_environment_keeps_its_own() -> None:
-    job = parse_job(with_others(tfjob("kubeflow.org/v1", "tfReplicaSpecs", worker=2), "tfReplicaSpecs", "Worker"), TENSORFLOW)
+    job = parse_job(
+        with_others(tfjob("kubeflow.org/v1", "tfReplicaSpecs", worker=2), "tfReplicaSpecs", "Worker"), TENSORFLOW
+    )
     spec = manifest_of(job, "worker", 1, framework=TENSORFLOW)["spec"]
     assert spec["containers"][1]["env"] == OWN_RANK
 

@@ -136,7 +136,10 @@ def test_a_template_without_them_has_the_jobs() -> None:
 def test_a_template_that_names_a_worker_needs_its_name(container: Resource) -> None:
     resource = with_spec(pytorchjob(1, 2), OWN)
     resource["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0].update(container)
-    assert names(PYTORCH, resource, "worker", 1) == ("example-job-worker-1", names(PYTORCH, pytorchjob(1, 1), "worker")[1])
+    assert names(PYTORCH, resource, "worker", 1) == (
+        "example-job-worker-1",
+        names(PYTORCH, pytorchjob(1, 1), "worker")[1],
+    )
     assert names(PYTORCH, resource, "master") == KEPT
 
 

@@ -103,7 +103,10 @@ OF_LABELS: Mapping[str, tuple[Resource, str]] = {
     "own": (labelled({"dljob.operator/job-uid": "x"}), "labels: dljob.operator/job-uid"),
     "group": (labelled({"dljob.operator/replica-group": "x"}), "labels: dljob.operator/replica-group"),
     "hash": (labelled({}, {"dljob.operator/spec-hash": "x"}), "annotations: dljob.operator/spec-hash"),
-    "shared": (labelled({}, {"dljob.operator/shared-environment": "x"}), "annotations: dljob.operator/shared-environment"),
+    "shared": (
+        labelled({}, {"dljob.operator/shared-environment": "x"}),
+        "annotations: dljob.operator/shared-environment",
+    ),
     "both": (
         labelled({"a": "b", "dljob.operator/attempt": "7"}, {"dljob.operator/spec-hash": "x", "c": None}),
         "labels: dljob.operator/attempt; annotations: dljob.operator/spec-hash",
@@ -166,9 +169,7 @@ def test_the_restart_policy_of_a_list_layout_is_the_templates(own: str) -> None:
         (TENSORFLOW, tfjob(master=1, worker=1), "Worker", {"Worker": "hostname, subdomain"}),
     ],
 )
-def test_hostname_and_subdomain(
-    framework: Framework, resource: Resource, type_: str, expected: dict[str, str]
-) -> None:
+def test_hostname_and_subdomain(framework: Framework, resource: Resource, type_: str, expected: dict[str, str]) -> None:
     template(resource, type_)["spec"].update(hostname="coordinator", subdomain="mesh")
     assert ignored(resource, framework) == expected
 
