@@ -23,7 +23,8 @@ Validate = Callable[[Cluster], Iterable[str]]
 """Maps a job's cluster spec to the job's errors, one sentence each, with the field and the fix."""
 
 PodDefaults = Callable[[Cluster], Mapping[str, Any]]
-"""Maps the cluster spec for a replica to defaults of its PodTemplateSpec; the job's own template takes precedence."""
+"""Maps the cluster spec for a replica to defaults of its PodTemplateSpec; the job's own template takes precedence,
+except in labels."""
 
 Objects = Callable[[Cluster], Iterable[Mapping[str, Any]]]
 """Maps a job's cluster spec to the manifests of the objects that the job owns besides its pods and their Services."""
