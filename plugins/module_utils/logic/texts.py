@@ -6,6 +6,7 @@ The API server refuses a pod with such a field, and its message names neither th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import date
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_list, as_mapping, maps
@@ -40,7 +41,7 @@ def _of_container(container: Mapping[str, Any], path: str) -> Iterator[str]:
 
 
 def _of(value: object, where: str, what: str = "") -> Iterator[str]:
-    if value is not None and not isinstance(value, str):
+    if value is not None and not isinstance(value, (str, date)):  # to kubectl an unquoted date is a text
         shown = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
         fix = "put it in quotes" if isinstance(value, (bool, int, float)) else "a list or a map cannot be there"
         yield f"{where}{what} is {shown[:100]}, and must be a text: {fix}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import date
 from typing import Any
 
 import pytest
@@ -61,7 +62,9 @@ MUST = "and must be a text: put it in quotes"
         (
             {
                 "metadata": {"labels": {"a": None}, "annotations": None},
-                "spec": {"containers": [{"env": [{"name": "A", "value": None}, {"name": "B"}], "args": None}]},
+                "spec": {
+                    "containers": [{"env": [{"name": "A", "value": None}, {"name": "B"}], "args": [date(2026, 1, 2)]}]
+                },
             },
             [],
         ),
