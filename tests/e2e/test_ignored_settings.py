@@ -84,6 +84,7 @@ def test_a_template_keeps_the_names_that_the_job_does_not_need(here: Cluster) ->
     for one in (master, worker):
         one["metadata"] = {"labels": {"in-mesh": "yes"}}
     job = here.create(pytorchjob("own-names", Master=(1, master), Worker=(1, worker)))
+    job.wait_running()
     here.wait_log("own-names-worker-0", "member", CONTAINER)
     assert here.log("own-names-worker-0", CONTAINER).split() == ["coordinator", "coordinator", "member"]
     assert "ignoredSettings" not in job.status
