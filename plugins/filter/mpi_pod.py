@@ -37,7 +37,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: A partial PodTemplateSpec. The job's own template takes precedence.
+  description: A partial PodTemplateSpec. The job's own template takes precedence, except in labels.
   type: dict
 """
 

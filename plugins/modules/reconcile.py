@@ -117,7 +117,8 @@ options:
                 C({count}), the number of replicas of its type; C({total}), that of all types; C({rank0_host}) and
                 C({rank0_port})."
               - A filter gets the cluster spec for one replica.
-              - Variables of the template take precedence.
+              - They replace variables of the same names in the template, except those in C(tuning_variables), and
+                empty ones. A Warning Event and C(status.ignoredSettings) name the variables that were replaced.
             type: raw
             default: {}
           pod:
@@ -126,6 +127,7 @@ options:
                 ...). Its input is the cluster spec for that replica.
               - The job's own template takes precedence. Containers, volumes, ports and variables are merged by name,
                 volume mounts by path. A container's C(command) and C(args) count as one value.
+              - Only labels replace those of the template.
             type: str
           objects:
             description:
@@ -201,6 +203,13 @@ options:
         default: []
       files:
         description: Files of the role whose texts the hooks get in C(files) of the cluster spec.
+        type: list
+        elements: str
+        default: []
+      tuning_variables:
+        description:
+          - Names of variables of O(framework.hooks.environment) that only tune a process. Of these a variable of the
+            template takes precedence. All others say which process it is and where the others are.
         type: list
         elements: str
         default: []

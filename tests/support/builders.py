@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import yaml
-from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, framework_loader
+from ansible_collections.dljob.operator.plugins.module_utils.logic import clock, framework_loader, host_names
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec, for_replica
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.caffe2 import (
     caffe2_environment,
@@ -522,9 +522,14 @@ def manifest_of(job: DLJob, type_: str, index: int = 0, attempt: int = 0, framew
     canonical = framework.type_named(type_)
     group = job.group(canonical.name) if canonical else None
     assert group is not None, type_
+    return dict(build_pod(job, PodToCreate(group, index, attempt), pod_context(job, framework)))
+
+
+def pod_context(job: DLJob, framework: Framework = MXNET) -> PodContext:
+    """What all pods of the job have in common."""
     cluster = build_cluster_spec(job, framework)
-    context = PodContext(framework, cluster, spec_hashes(job))
-    return dict(build_pod(job, PodToCreate(group, index, attempt), context))
+    replaceable = host_names.replaceable(job, framework, cluster)
+    return PodContext(framework, cluster, spec_hashes(job), replaceable_names=replaceable)
 
 
 def pod_of(job: DLJob, type_: str, index: int = 0, attempt: int = 0, framework: Framework = MXNET) -> Pod:

@@ -102,6 +102,11 @@ def status(*, has_versions: bool = False) -> Schema:
             "completed": mapping(
                 "Replicas that have terminated and are not restarted.", string("Result of the replica."), most=100_000
             ),
+            "ignoredSettings": mapping(
+                "By replica type, what its pod templates set in vain, because the operator sets it for each pod.",
+                string("Names of variables, labels and fields."),
+                most=100,
+            ),
             "failure": record(
                 "Cause of a job's failure. Only reason and message, unless a container caused it.",
                 {

@@ -29,7 +29,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.errors impor
 _KEYS = frozenset(
     {
         *("name", "kinds", "container", "replica_types", "success_target", "succeeds_by", "modes"),
-        *("hooks", "owns", "files", "operator_files", "permissions", "flavors"),
+        *("hooks", "tuning_variables", "owns", "files", "operator_files", "permissions", "flavors"),
         *declaration.TEXT_KEYS,
         *declaration.SHARED_KEYS,
     }
@@ -91,6 +91,7 @@ def framework(
         flavors=_flavors(flavors, types, owns),
         hooks=_hooks(_mapping("hooks", declared.get("hooks") or {}), filters or {}),
         owns=owns,
+        tuning_variables=_tuning_variables(declared),
         files={name: read(name) for name in _texts("files", declared.get("files") or ())},
         operator_files=_operator_files(_mapping("operator_files", declared.get("operator_files") or {})),
     )
@@ -105,6 +106,16 @@ def _hooks(declared: Mapping[str, Any], filters: Mapping[str, Callable[..., Any]
     if "environment" not in found:
         found["environment"] = _declared_environment(_mapping("hooks.environment", declared.get("environment") or {}))
     return f.Hooks(**found)
+
+
+def _tuning_variables(declared: Mapping[str, Any]) -> frozenset[str]:
+    """The declared names; of a declared environment each must be one of its variables."""
+    names = _texts("tuning_variables", declared.get("tuning_variables") or ())
+    variables = (declared.get("hooks") or {}).get("environment")
+    if isinstance(variables, Mapping):
+        for name in names:
+            _choice("tuning_variables", name, list(variables))
+    return frozenset(names)
 
 
 def _owns(declared: Any) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic import (
     adoption,
     batch_job,
+    host_names,
+    ignored_settings,
     managers,
     owned_objects,
     pod_group,
@@ -226,6 +228,13 @@ def _active(
         if is_done(pod):
             completed.setdefault(pod.type, set()).add(pod.index)
     going_on = unfinished(current, completed)
+    cluster = build_cluster_spec(job, framework, attempt)
+    replaceable = host_names.replaceable(job, framework, cluster)
+    domain = surroundings.settings.cluster_domain
+    context = PodContext(framework, cluster, hashes, domain, replaceable_names=replaceable)
+    is_running = conditions.is_condition_true(conditions.read_conditions(job.status), c.CONDITION_RUNNING)
+    if not is_running:
+        _report_ignored(job, context, report)
 
     if succeeded(job, current, completed) and not failure.precedes_success(job, framework, current, going_on):
         report.succeeded()
@@ -276,10 +285,12 @@ def _active(
         _report_terminating(job, terminating, actions.awaited, report, surroundings.now)
     starts = slices.first_starts(actions.starts, surroundings.settings.largest_slice)
     is_partial = len(starts) < len(actions.starts)
-    cluster = build_cluster_spec(job, framework, attempt)
+    cluster = {**cluster, "attempt": attempt}
     shared, config_maps = shared_env_configmap.due(job, framework.hooks.environment, cluster, observed, bool(starts))
-    context = PodContext(framework, cluster, hashes, surroundings.settings.cluster_domain, shared, gang)
+    context = dataclasses.replace(context, cluster=cluster, shared=shared, gang=gang)
     pods = tuple(_build_replica(job, start, context) for start in starts)
+    if is_running and starts:
+        _report_ignored(job, dataclasses.replace(context, shared=None, gang=None), report)
     services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
     objects: tuple[owned_objects.Manifest, ...] = ()
     if framework.hooks.objects:
@@ -329,6 +340,12 @@ def _active(
         presumes_ended_launchers=_lost_launchers(job, observed) if starts else (),
         presumes_current_spec=bool(actions.deletions) and _has_other_pods(job, observed, spec_hashes),
     )
+
+
+def _report_ignored(job: DLJob, context: PodContext, report: StatusBuilder) -> None:
+    """Report what the operator ignores of the templates: until the job runs, and with each pod created later."""
+    ignored = ignored_settings.find(job, context)
+    report.ignored_settings(ignored, ignored_settings.message(ignored))
 
 
 def _build_replica(job: DLJob, start: PodToCreate, context: PodContext) -> Mapping[str, Any]:

@@ -1,4 +1,6 @@
-"""Merges the pod hook's defaults into the template of a replica. The job's own template takes precedence everywhere.
+"""Merges the pod hook's defaults into the template of a replica. The job's own template takes precedence.
+
+Only in labels the hook does, which :mod:`.pods` sees to.
 
 Mappings are merged key by key. Lists whose elements have a name (containers, initContainers, volumes, env, ports) or a
 mountPath (volumeMounts) are merged element by element, the template's elements first. Of other lists and of plain

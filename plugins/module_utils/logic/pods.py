@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, pod_defaults, pod_group
+from ansible_collections.dljob.operator.plugins.module_utils.logic import host_names, naming, pod_defaults, pod_group
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import for_replica, placeholders
-from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared_env_configmap import (
-    Shared,
-    variables,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import container_env
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared_env_configmap import Shared
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import labels, owner_reference
 from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
@@ -37,6 +36,8 @@ class PodContext:
     """The part of the environment that is in a ConfigMap."""
     gang: GangScheduler | None = None
     """The scheduler that starts the pods together."""
+    replaceable_names: frozenset[str] = frozenset()
+    """The replica types of :func:`.host_names.replaceable`."""
 
 
 def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str, Any]:
@@ -45,21 +46,23 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
     own = group.template_of(index)
     replica = for_replica(context.cluster, group.type, index)
     template = own.template
-    if framework.hooks.pod:
-        template = pod_defaults.merge(template, pod_defaults.defaults_of(framework.hooks.pod, replica))
+    defaults = pod_defaults.defaults_of(framework.hooks.pod, replica) if framework.hooks.pod else {}
+    template = pod_defaults.merge(template, defaults)
     metadata = copy.deepcopy(dict(template.get("metadata") or {}))
     spec = copy.deepcopy(dict(template["spec"]))
 
     pod_metadata: dict[str, Any] = {
         "name": naming.pod_name(job, group.type, index),
         "namespace": job.namespace,
-        "labels": {**(metadata.get("labels") or {}), **_labels(job, pod, replica)},
+        "labels": {**(metadata.get("labels") or {}), **_labels(job, pod, replica, defaults)},
         "annotations": {
             **(metadata.get("annotations") or {}),
             c.ANNOTATION_SPEC_HASH: context.hashes.of(group.type, index),
         },
         "ownerReferences": [owner_reference(job)],
     }
+    # one that the template has would be another job's
+    pod_metadata["annotations"].pop(c.ANNOTATION_SHARED, None)
     if context.shared:
         pod_metadata["annotations"][c.ANNOTATION_SHARED] = context.shared.config_map
     pod_metadata["labels"].pop(c.LABEL_REPLICA_GROUP, None)  # one that the template has would be another group's
@@ -68,13 +71,16 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
     if metadata.get("finalizers"):
         pod_metadata["finalizers"] = metadata["finalizers"]
 
-    _join_network(spec, job, group, index, context.cluster_domain)
+    is_replaceable = group.type in context.replaceable_names
+    domain = context.cluster_domain
+    spec.update(host_names.network_names(job, group, index, is_replaceable=is_replaceable, domain=domain))
+    _resolve_others(spec, job, domain)
     _configure_containers(spec, job, group, replica, context)
     for container in (*spec["containers"], *(spec.get("initContainers") or ())):
         # FallbackToLogsOnError: the kubelet copies the end of a failed container's log into the pod's status, where it
         # has no message; who may read pods or jobs reads these lines without the right to read logs
         container.setdefault("terminationMessagePolicy", framework.termination_message_policy)
-    spec["restartPolicy"] = _pod_restart_policy(job, group)
+    spec["restartPolicy"] = restart_policy(job, group)
     if job.run_policy.scheduler_name:
         spec.setdefault("schedulerName", job.run_policy.scheduler_name)
     if context.gang:
@@ -86,7 +92,7 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
     return {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}
 
 
-def _pod_restart_policy(job: DLJob, group: ReplicaGroup) -> str:
+def restart_policy(job: DLJob, group: ReplicaGroup) -> str:
     """The pod's restartPolicy: Never where the operator, not the kubelet, decides about restarts."""
     policy = job.run_policy
     as_one = policy.restart_scope == c.RESTART_SCOPE_JOB
@@ -94,7 +100,8 @@ def _pod_restart_policy(job: DLJob, group: ReplicaGroup) -> str:
     return c.RESTART_NEVER if ours else group.restart_policy
 
 
-def _labels(job: DLJob, pod: PodToCreate, replica: Cluster) -> dict[str, str]:
+def _labels(job: DLJob, pod: PodToCreate, replica: Cluster, defaults: Mapping[str, Any]) -> dict[str, str]:
+    """The labels that replace those of the template; also those of the pod hook, by which clients find replicas."""
     target = job.success_target
     values = {
         **placeholders(replica),
@@ -102,6 +109,7 @@ def _labels(job: DLJob, pod: PodToCreate, replica: Cluster) -> dict[str, str]:
     }
     declared = {name: fill(text, values) for name, text in job.flavor.labels.items()}
     return {
+        **as_mapping(as_mapping(defaults.get("metadata")).get("labels")),
         # omit labels that are empty because of a placeholder, keep those declared as ""
         **{name: text for name, text in declared.items() if text or job.flavor.labels[name] == ""},
         **labels(job.uid),
@@ -111,17 +119,14 @@ def _labels(job: DLJob, pod: PodToCreate, replica: Cluster) -> dict[str, str]:
     }
 
 
-def _join_network(spec: dict[str, Any], job: DLJob, group: ReplicaGroup, index: int, cluster_domain: str) -> None:
-    subdomain = naming.service_name(job)
-    spec["hostname"] = naming.host_name(job, group.type, index)
-    spec["subdomain"] = subdomain
+def _resolve_others(spec: dict[str, Any], job: DLJob, cluster_domain: str) -> None:
     if spec.get("hostNetwork"):
         # otherwise the pod uses the node's resolver, which does not resolve names of pods
         spec.setdefault("dnsPolicy", "ClusterFirstWithHostNet")
     if job.flavor.names == NAMES_JOB:
         # v1 has a Service for each short name; with a search path, all names resolve through one headless Service
         dns = spec.get("dnsConfig") or {}
-        ours = f"{subdomain}.{job.namespace}.svc.{cluster_domain}"
+        ours = f"{naming.service_name(job)}.{job.namespace}.svc.{cluster_domain}"
         spec["dnsConfig"] = {**dns, "searches": [*(dns.get("searches") or ()), ours]}
 
 
@@ -133,10 +138,8 @@ def _configure_containers(
     for container in spec["containers"]:
         named = container.get("name") == main
         if named or job.flavor.environment_in == "all":
-            own = container.get("env") or []
-            taken = [e.get("name") for e in own]
-            # first, so that the container's own variables may refer to them as $(NAME) and take precedence
-            container["env"] = [*variables(environment, taken, context.shared), *own]
+            tuning = context.framework.tuning_variables
+            container["env"] = container_env.merge(container.get("env") or (), environment, tuning, context.shared)
         if named and job.flavor.port_name and not spec.get("hostNetwork"):
             # not with hostNetwork: it would become a hostPort, so that two replicas would no longer fit on one node
             ports = container.get("ports") or []

@@ -6,7 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, parse_failure_policy, quantities
+from ansible_collections.dljob.operator.plugins.module_utils.logic import (
+    naming,
+    parse_failure_policy,
+    quantities,
+    texts,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import (
     build_cluster_spec,
     for_replica,
@@ -128,6 +133,7 @@ def _templates(job: DLJob, framework: Framework) -> Iterator[str]:
                 if container.get(field) is not None and not _is_list_of_maps(container[field]):
                     yield f"{path}.spec.containers[{number}].{field} must be a list of maps"
         yield from quantities.malformed(spec, f"{path}.spec")
+        yield from texts.not_texts(one.template, path)
         names = [str(c.get("name")) for c in containers or ()]
         wanted = framework.container_of(names)
         if wanted not in names:

@@ -42,6 +42,9 @@ GENERATED = (GENERATE_SSH_KEY_PAIR,)
 STATUS_API_VERSION = "apiVersion"
 """Field of the status of a kind whose API versions differ: the version in which the job was created."""
 
+STATUS_IGNORED = "ignoredSettings"
+"""Field of the status: by replica type, what the operator ignores of its templates."""
+
 NAME_LIMIT = 63
 """Longest label value, pod hostname and Service name (RFC 1123/1035)."""
 
@@ -99,6 +102,7 @@ REASON_OOM = "OOMKilled"
 
 # Event reasons that are not also condition reasons
 EVENT_CREATED = "SuccessfulCreatePod"
+EVENT_IGNORED = "IgnoredSettings"
 EVENT_ADOPTED = "Adopted"
 EVENT_NOT_TERMINATED = "PodNotTerminated"
 EVENT_FORCE_DELETED = "PodForceDeleted"

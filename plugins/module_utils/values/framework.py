@@ -23,7 +23,8 @@ Validate = Callable[[Cluster], Iterable[str]]
 """Maps a job's cluster spec to the job's errors, one sentence each, with the field and the fix."""
 
 PodDefaults = Callable[[Cluster], Mapping[str, Any]]
-"""Maps the cluster spec for a replica to defaults of its PodTemplateSpec; the job's own template takes precedence."""
+"""Maps the cluster spec for a replica to defaults of its PodTemplateSpec; the job's own template takes precedence,
+except in labels."""
 
 Objects = Callable[[Cluster], Iterable[Mapping[str, Any]]]
 """Maps a job's cluster spec to the manifests of the objects that the job owns besides its pods and their Services."""
@@ -226,6 +227,9 @@ class Framework:
     """The kinds of objects that the ``objects`` hook may return, beyond those of every job."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Texts of the role's files, by name; the hooks get them in the cluster spec."""
+    tuning_variables: frozenset[str] = frozenset()
+    """The variables of the environment that a container may replace by its own. The others say which process it is and
+    where the others are."""
     operator_files: Mapping[str, str] = field(default_factory=dict)
     """By key of a ConfigMap's data, the setting of the operator's ConfigMap that may name a file to replace it."""
 

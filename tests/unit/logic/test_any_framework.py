@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework
+from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework, ignored_settings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
@@ -31,10 +31,12 @@ from support.builders import (
     echo_framework_of_flavor,
     grouped,
     jaxjob,
+    manifest_of,
     mpijob,
     mxjob,
     observed,
     paddlejob,
+    pod_context,
     pytorchjob,
     tfjob,
     xgboostjob,
@@ -391,3 +393,21 @@ def test_groups_in_the_short_form() -> None:
 def test_groups_that_are_refused(groups: Any, error: str) -> None:
     (found,) = errors(dljob("jax", {"Worker": short(count=2, groups=groups)}))
     assert found.startswith(error)
+
+
+# --- the container's own variables
+
+
+def test_who_a_process_is_comes_from_the_operator() -> None:
+    own = [
+        {"name": "RANK", "value": "7"},
+        {"name": "PYTHONUNBUFFERED", "value": "0"},
+        {"name": "OWN", "value": "$(RANK)"},
+    ]
+    framework = ALL["pytorch"]
+    resource = dljob("pytorch", {"Master": short(), "Worker": short(count=2, env=own)})
+    job = any_framework.parse_any(resource, framework)
+    (container,) = manifest_of(job, "worker", 1, framework=framework)["spec"]["containers"]
+    assert [one for one in container["env"] if one["name"] == "RANK"] == [{"name": "RANK", "value": "2"}]
+    assert container["env"][-2:] == own[1:]
+    assert ignored_settings.find(job, pod_context(job, framework)) == {"Worker": "env of container pytorch: RANK"}

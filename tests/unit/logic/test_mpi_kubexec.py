@@ -64,11 +64,11 @@ def test_a_launcher_with_a_gpu_sees_it_and_is_a_host(name: str, hidden: bool) ->
     assert ("echo pi-launcher:1\n" in data["discover_hosts.sh"]) == (not hidden)
 
 
-def test_a_variable_of_the_template_wins() -> None:
+def test_a_variable_of_the_template_does_not_change_how_the_hosts_are_reached() -> None:
     job = mpijob_v1()
     template(job, "Launcher")["containers"][0]["env"] = [{"name": "I_MPI_HYDRA_BOOTSTRAP", "value": "ssh"}]
     assert env(job, "launcher").count("I_MPI_HYDRA_BOOTSTRAP=") == 1
-    assert "I_MPI_HYDRA_BOOTSTRAP=ssh" in env(job, "launcher")
+    assert "I_MPI_HYDRA_BOOTSTRAP=rsh" in env(job, "launcher")
 
 
 def test_the_launchers_pod() -> None:

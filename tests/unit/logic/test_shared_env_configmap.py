@@ -130,13 +130,13 @@ def test_a_large_job_with_a_small_environment_has_none() -> None:
     assert not config_maps(fake_cluster)
 
 
-def test_what_the_container_sets_itself_it_need_not_share() -> None:
+def test_what_the_container_sets_itself_changes_nothing() -> None:
     job = large()
     fake_cluster = FakeCluster(job.container("Worker", env=[{"name": "MX_CONFIG", "value": "mine"}]))
     fake_cluster.settle()
-    assert [e for e in _env(fake_cluster, "worker", 3) if "MX_CONFIG" in e["name"]] == [
-        {"name": "MX_CONFIG", "value": "mine"}
-    ]
+    shared, own = (e for e in _env(fake_cluster, "worker", 3) if "MX_CONFIG" in e["name"])
+    assert shared["name"] == "DLJOB_SHARED_MX_CONFIG"
+    assert own["value"].startswith("$(DLJOB_SHARED_MX_CONFIG)")
 
 
 def test_variables_after_one_that_has_a_source_or_is_taken_are_set() -> None:

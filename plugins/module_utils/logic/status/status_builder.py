@@ -120,7 +120,7 @@ class StatusBuilder:
         self._fields["specHash"] = spec_hash
         if known in (None, spec_hash):
             return False
-        for name in ("retries", "ignoredRetries", "completed", "attempt"):
+        for name in ("retries", "ignoredRetries", "completed", "attempt", c.STATUS_IGNORED):
             self._fields.pop(name, None)
         return True
 
@@ -225,6 +225,15 @@ class StatusBuilder:
     def replicas(self, counts: dict[str, Counter[str]]) -> None:
         self._fields["replicaStatuses"] = replica_statuses.render(self._job, counts)
         self._fields["replicas"] = replica_statuses.summary(self._job, counts)
+
+    def ignored_settings(self, by_type: Mapping[str, str], message: str) -> None:
+        """Store what the operator ignores of the templates; with an Event of that ``message`` where it is new."""
+        if by_type == self._fields.get(c.STATUS_IGNORED, {}):
+            return
+        self._fields.pop(c.STATUS_IGNORED, None)
+        if by_type:
+            self._fields[c.STATUS_IGNORED] = dict(by_type)
+            self.event("Warning", c.EVENT_IGNORED, message)
 
     def progress(
         self,
