@@ -184,7 +184,7 @@ def test_a_dry_run_deletes_nothing_that_a_deleted_job_has_left() -> None:
 @pytest.mark.parametrize(
     ("found", "field", "text"),
     [
-        (present("a", ownerReferences=[]), "refused", "Pod/a: an object of that name exists and does not belong"),
+        (present("a", ownerReferences=[]), "taken", "Pod/a: an object of that name exists and does not belong"),
         (present("a", deletionTimestamp="2026-01-02T03:04:05Z"), "waiting", "Pod/a"),
         (present("a", ownerReferences=[{**OWNER, "uid": "job-0"}]), "predecessors", "Pod/a"),
         (present("a", labels=None), "postponed", f"{MANAGED_BY} and dljob.operator/job-uid=job-1"),
@@ -199,7 +199,7 @@ def test_a_dry_run_deletes_nothing_that_a_deleted_job_has_left() -> None:
 )
 def test_a_name_that_is_taken(found: Any, field: str, text: str) -> None:
     written = Writer(Api(POST_a=EXISTS, GET_a=found), JOB).objects(Plan(pods=(manifest("Pod", "a"),)))
-    problems = {name: getattr(written, name) for name in ("refused", "waiting", "predecessors", "postponed")}
+    problems = {name: getattr(written, name) for name in ("refused", "taken", "waiting", "predecessors", "postponed")}
     assert [name for name, texts in problems.items() if texts] == [field]
     assert text in problems[field][0]
     assert (written.created, written.incomplete) == ([], True)
