@@ -7,6 +7,7 @@ from typing import Any
 from support.live_jobs import UNTIL_ENDED, Cluster, Resource, v1_job
 
 MISSING = {"volumes": [{"name": "data", "secret": {"secretName": "nope"}}]}
+"""A volume of the scheduler's pod, which its container mounts: the kubelet passes over any other."""
 CAUSE = 'FailedMount: MountVolume.SetUp failed for volume "data" : secret "nope" not found'
 
 
@@ -15,7 +16,10 @@ def job_of(name: str, run_policy: Resource | None = None, **scheduler: Any) -> R
     manifest = v1_job(name, "Never", run_policy, scheduler=UNTIL_ENDED, worker=(2, UNTIL_ENDED))
     replicas = manifest["spec"]["mxReplicaSpecs"]
     manifest["spec"]["mxReplicaSpecs"] = {type_: replicas[type_] for type_ in ("Scheduler", "Worker")}
-    replicas["Scheduler"]["template"]["spec"] |= scheduler
+    spec = replicas["Scheduler"]["template"]["spec"]
+    spec |= scheduler
+    if "volumes" in scheduler:
+        spec["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
     return manifest
 
 

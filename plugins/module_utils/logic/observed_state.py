@@ -128,7 +128,9 @@ def _pod(pod: Resource, container: str) -> PodState:
         waiting=waiting,
         has_run=any(_has_run(one) for one in status.get("containerStatuses") or ()),
         pending_since=pending_since,
-        unstarted_since="" if waiting or not spec.get("nodeName") else _unstarted_since(statuses, status, pending_since),
+        unstarted_since=""
+        if waiting or not spec.get("nodeName")
+        else _unstarted_since(statuses, status, pending_since),
         disrupted=disrupted,
         conditions=conditions,
         failed_containers=tuple(_failures(statuses)),
@@ -231,6 +233,8 @@ def _unstarted_since(statuses: list[Resource], status: Resource, pending_since: 
     if not pending_since or fails or any(_has_run(one) for one in status.get("containerStatuses") or ()):
         return ""
     scheduled = (
-        one.get("lastTransitionTime") or "" for one in status.get("conditions") or () if one.get("type") == "PodScheduled"
+        one.get("lastTransitionTime") or ""
+        for one in status.get("conditions") or ()
+        if one.get("type") == "PodScheduled"
     )
     return max(pending_since, *scheduled)

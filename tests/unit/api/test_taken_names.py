@@ -172,7 +172,9 @@ def orphaned(server: FakeApiServer, job: Resource, *, is_ours: bool) -> None:
     [(True, "dljob.operator/job-uid=uid-of-PyTorchJob"), (False, "training.kubeflow.org/job-name=a")],
     ids=["of this operator", "of training-operator"],
 )
-def test_what_an_orphaned_job_has_left_is_waited_for_with_the_command_that_deletes_it(is_ours: bool, label: str) -> None:
+def test_what_an_orphaned_job_has_left_is_waited_for_with_the_command_that_deletes_it(
+    is_ours: bool, label: str
+) -> None:
     server = of_two(PYTORCHJOB)
     run(server, *PYTORCHJOB)
     orphaned(server, PYTORCHJOB[0], is_ours=is_ours)

@@ -40,11 +40,15 @@ class Here:
     def step(self, cache: Any = None) -> Any:
         client = FakeRestClient(self.server)
         owned = None if cache is None else {self.uid: {"Pod": cache}}
-        return reconcile(Context(client, Reader(client, owned), clock=lambda: NOW), self.server.objects[KEY][self.name], PYTORCH)
+        return reconcile(
+            Context(client, Reader(client, owned), clock=lambda: NOW), self.server.objects[KEY][self.name], PYTORCH
+        )
 
     def live(self) -> list[str]:
         pods = self.server.objects["default", "pods"].items()
-        return sorted(name.removeprefix(f"{self.name}-") for name, p in pods if not p["metadata"].get("deletionTimestamp"))
+        return sorted(
+            name.removeprefix(f"{self.name}-") for name, p in pods if not p["metadata"].get("deletionTimestamp")
+        )
 
 
 @pytest.mark.parametrize("state", ENDS)

@@ -11,9 +11,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.context import 
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from support import batch_controller
 from support.builders import MPI, MXNET, NOW, PYTORCH, TENSORFLOW, Resource, mpijob, mxjob, pytorchjob, stamp, tfjob
 from support.fake_api_server import FakeApiServer, FakeRestClient, Fault, failure, no_answer
-from support import batch_controller
 
 SECRET = 'MountVolume.SetUp failed for volume "data" : secret "nope" not found'
 
@@ -149,7 +149,9 @@ def test_the_pending_timeout_quotes_it(limit: int) -> None:
     here.warn(f"{here.name}-master-0")
     here.step(limit)
     assert here.status["failure"]["reason"] == "PendingTimeoutExceeded"
-    assert here.status["failure"]["message"].endswith(f"spec.runPolicy.pendingTimeoutSeconds, {limit} s: FailedMount: {SECRET}")
+    assert here.status["failure"]["message"].endswith(
+        f"spec.runPolicy.pendingTimeoutSeconds, {limit} s: FailedMount: {SECRET}"
+    )
     for _ in range(3):
         here.step(limit + 1)
     assert not any(not pod["metadata"].get("deletionTimestamp") for pod in here.pods.values()), "none starts later"

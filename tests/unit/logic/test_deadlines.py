@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.deadlines import overdue, time_left, time_to_live
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.deadlines import (
+    overdue,
+    time_left,
+    time_to_live,
+)
 from support.builders import at, mxjob, stamp
 
 

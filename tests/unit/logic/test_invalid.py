@@ -78,9 +78,7 @@ def test_a_running_job_keeps_the_pods_of_its_last_valid_spec() -> None:
     fake_cluster.edit(lambda spec: spec["mxReplicaSpecs"]["Worker"].update(replicas=-1))
     fake_cluster.settle()
     assert fake_cluster.outcome == ("Running", "Running")
-    assert fake_cluster.status["reason"].startswith(
-        "the spec is invalid, and pods of the last valid spec stay: "
-    )
+    assert fake_cluster.status["reason"].startswith("the spec is invalid, and pods of the last valid spec stay: ")
     assert fake_cluster.replicas() == before
     assert fake_cluster.events[-1].reason == "MXJobFailedValidation"
     fake_cluster.edit(lambda spec: spec["mxReplicaSpecs"]["Worker"].update(replicas=1))

@@ -21,7 +21,9 @@ from support.builders import Pod, at, mxjob, observed, pod_of, stamp
 JOB = mxjob("digits").v1().workers(6).job()
 WORKER_0 = "digits-worker-0"
 SECRET = 'MountVolume.SetUp failed for volume "data" : secret "nope" not found'
-SUMMARY = "Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process: timed out"
+SUMMARY = (
+    "Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process: timed out"
+)
 SANDBOX = 'Failed to create pod sandbox: rpc error: code = Unknown desc = failed to set up sandbox "{}": no network'
 LONG_NAME = (
     "Failed to create pod sandbox: failed to construct FQDN from pod hostname and cluster domain, FQDN a.b is too long "
@@ -41,7 +43,9 @@ def seen(*pods: Pod, job: DLJob = JOB) -> Observed:
     return observed(job, pods, services=False)
 
 
-def event(reason: str = "FailedMount", message: str = SECRET, last: float = 0, type_: str = "Warning", **more: Any) -> Any:
+def event(
+    reason: str = "FailedMount", message: str = SECRET, last: float = 0, type_: str = "Warning", **more: Any
+) -> Any:
     return {"type": type_, "reason": reason, "message": message, "lastTimestamp": stamp(last), **more}
 
 
@@ -64,7 +68,9 @@ def with_init(**state: Any) -> Any:
     ("pod", "expected"),
     [
         pytest.param(unstarted(), True, id="its container is being created"),
-        pytest.param(unstarted().change(lambda p: p["status"].pop("containerStatuses")), True, id="no word of its node"),
+        pytest.param(
+            unstarted().change(lambda p: p["status"].pop("containerStatuses")), True, id="no word of its node"
+        ),
         pytest.param(unstarted().change(set_state(waiting={"reason": "PodInitializing"})), True, id="before its init"),
         pytest.param(unstarted().change(lambda p: p["spec"].pop("nodeName")), False, id="no node"),
         pytest.param(unstarted().change(set_state(waiting={"reason": "ErrImagePull"})), False, id="another reason"),
@@ -88,7 +94,9 @@ def test_whose_events_are_read(pod: Pod, expected: bool) -> None:
     [
         pytest.param(mxjob("digits").v1().workers(6).run_policy(suspend=True), id="suspended"),
         pytest.param(mxjob("digits").v1().workers(6).status(state="Failed"), id="over"),
-        pytest.param(mxjob("digits").v1().workers(6).run_policy(managedBy="example.com/other"), id="of another controller"),
+        pytest.param(
+            mxjob("digits").v1().workers(6).run_policy(managedBy="example.com/other"), id="of another controller"
+        ),
     ],
 )
 def test_none_of_a_job_that_does_not_run_here(job: Any) -> None:
@@ -142,7 +150,9 @@ def test_the_reads_become_rarer() -> None:
             f"FailedCreatePodSandBox: {SANDBOX.format('...')}",
             id="a sandbox with an identifier",
         ),
-        pytest.param([event("NetworkNotReady", "network is not ready")], "NetworkNotReady: network is not ready", id="CNI"),
+        pytest.param(
+            [event("NetworkNotReady", "network is not ready")], "NetworkNotReady: network is not ready", id="CNI"
+        ),
         pytest.param([event("FailedScheduling", "0/1 nodes")], "", id="an earlier one of the scheduler"),
         pytest.param([event("BackOff"), event("Failed")], "", id="what the container's state says"),
         pytest.param([event("DNSConfigForming")], "", id="a harmless one"),
@@ -150,12 +160,17 @@ def test_the_reads_become_rarer() -> None:
         pytest.param([event(last=5), normal("Pulling", 5)], "", id="over: the image is pulled"),
         pytest.param([event(last=9), normal("Pulled", 5)], f"FailedMount: {SECRET}", id="after an earlier container"),
         pytest.param([event(last=9), normal("Scheduled", 9)], f"FailedMount: {SECRET}", id="another step"),
-        pytest.param([event(message=SUMMARY, last=120), event(last=110)], f"FailedMount: {SECRET}", id="not the summary"),
+        pytest.param(
+            [event(message=SUMMARY, last=120), event(last=110)], f"FailedMount: {SECRET}", id="not the summary"
+        ),
         pytest.param([event(message=SUMMARY)], f"FailedMount: {SUMMARY}", id="but if there is no other"),
         pytest.param([event(message="a", last=1), event(message="b", last=9)], "FailedMount: b", id="the newest"),
         pytest.param([event(message="a"), event(message="b")], "FailedMount: a", id="one order"),
         pytest.param(
-            [{**event(message="a"), "lastTimestamp": None, "series": {"lastObservedTime": stamp(9)}}, event(message="b", last=5)],
+            [
+                {**event(message="a"), "lastTimestamp": None, "series": {"lastObservedTime": stamp(9)}},
+                event(message="b", last=5),
+            ],
             "FailedMount: a",
             id="a series",
         ),

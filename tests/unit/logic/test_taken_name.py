@@ -12,7 +12,14 @@ OURS = "app.kubernetes.io/managed-by"
 
 
 def reference(**changes: Any) -> dict[str, Any]:
-    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "a", "uid": "u", "controller": True, **changes}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "name": "a",
+        "uid": "u",
+        "controller": True,
+        **changes,
+    }
 
 
 @pytest.mark.parametrize(
@@ -20,7 +27,10 @@ def reference(**changes: Any) -> dict[str, Any]:
     [
         pytest.param({}, ", and has no owner", "delete it, or rename the job", id="nobody's"),
         pytest.param(
-            {"ownerReferences": [reference()]}, ", but to PyTorchJob a", "delete it, or rename the job", id="another job's"
+            {"ownerReferences": [reference()]},
+            ", but to PyTorchJob a",
+            "delete it, or rename the job",
+            id="another job's",
         ),
         pytest.param(
             {"ownerReferences": [reference(kind="ReplicaSet", name="web-1")]},

@@ -58,7 +58,9 @@ POLICY = "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'rules' with bindin
         pytest.param(403, "exceeded quota", True, id="a quota"),
         pytest.param(422, 'Pod "a" is invalid: spec.containers[0].image: Required value', False, id="invalid"),
         pytest.param(400, 'strict decoding error: unknown field "spec.x"', False, id="an unknown field"),
-        pytest.param(500, 'failed calling webhook "rules.example.com": context deadline exceeded', False, id="no answer"),
+        pytest.param(
+            500, 'failed calling webhook "rules.example.com": context deadline exceeded', False, id="no answer"
+        ),
     ],
 )
 def test_a_denial_may_be_lifted(status: int, message: str, is_denial: bool) -> None:

@@ -41,8 +41,8 @@ On a loaded node the kubelet reported the exit of a process more than 5 s later 
 def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) -> tuple[Deletion, ...]:
     """The objects that ``cleanPodPolicy`` deletes of a finished job. Running keeps terminated pods for their logs.
 
-    None keeps all pods but those of :func:`never_started`, and a batch Job that has not ended: it would go on and replace
-    its pod in a job that has failed.
+    None keeps all pods but those of :func:`never_started`, and a batch Job that has not ended: it would go on and
+    replace its pod in a job that has failed.
     The objects in ``kept``, by kind and name, outlive the training.
     """
     pods = tuple(batch_job.deletion(p) for p in _pods(job, observed.pods))

@@ -45,8 +45,8 @@ _BEGUN = frozenset(("Pulling", "Pulled", "Created", "Started"))
 _GENERIC = "Unable to attach or mount volumes"
 """The kubelet's summary of other warnings, which name the cause."""
 _STALE = 300.0
-"""Seconds after which a warning that did not come again, while another one did, is over. The kubelet's own interval grows
-to two minutes, and it records one Event of an object in five minutes where there were many."""
+"""Seconds after which a warning that did not come again, while another one did, is over. The kubelet's own interval
+grows to two minutes, and it records one Event of an object in five minutes where there were many."""
 _LONGEST_TEXT = 500
 _COMBINED = "(combined from similar events): "
 _IDENTIFIER = re.compile(r"\b[0-9a-f]{32,}\b")
@@ -137,7 +137,8 @@ def _chosen(job: DLJob, observed: Observed) -> list[PodState]:
     """Those of the pods that have not started whose Events are read, now or later: the first of each template first."""
     pods = sorted(_unstarted(job, observed), key=lambda pod: (pod.unstarted_since, pod.name))
     seen: set[tuple[str, str]] = set()
-    first, others = [], []
+    first: list[PodState] = []
+    others: list[PodState] = []
     for pod in pods:
         (others if (pod.type, pod.group) in seen else first).append(pod)
         seen.add((pod.type, pod.group))
