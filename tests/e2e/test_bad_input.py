@@ -50,10 +50,12 @@ def test_name_that_is_taken_by_a_stranger(here: Cluster) -> None:
         {"metadata": {"name": "taken-scheduler-0"}, "spec": {"clusterIP": "None", "selector": {"not": "ours"}}},
     )
     job = here.create(v1_job("taken"))
-    status = job.wait_end()
-    assert "Service/taken-scheduler-0" in status["reason"]
+    status = job.wait(lambda s: "taken-scheduler-0" in (s.get("reason") or ""), "the reason in the status")
+    assert status["reason"].startswith("Service/taken-scheduler-0: an object of that name exists")
     assert "rename the job" in status["reason"]
     assert here.core.read_namespaced_service("taken-scheduler-0", here.namespace).spec.selector == {"not": "ours"}
+    here.core.delete_namespaced_service("taken-scheduler-0", here.namespace)
+    assert job.wait_running()["reason"] == "", "it goes on by itself"
 
 
 def test_pod_that_cannot_start_says_why_in_the_status(here: Cluster) -> None:

@@ -52,7 +52,7 @@ def status(*, has_versions: bool = False) -> Schema:
         "Observed state of the job. Written by the operator only.",
         {
             "state": string("State of the job: Running, Succeeded, Failed, or the cause of a delay."),
-            "phase": string("Phase of the job: Creating, Running, CleanUp, Failed, Done."),
+            "phase": string("Phase of the job: Creating, Running, Suspended, CleanUp, Failed, Done."),
             "reason": string("Explanation of the state as a sentence; may be empty."),
             "replicas": string(
                 "Running replicas (of a successful job: succeeded ones) of the desired ones, such as 2/5."

@@ -42,8 +42,8 @@ _PLAIN_HEAD = """\
 # For `ansible-operator run --watches-file` without `dljob-operator serve`; docs/deployment.md says what is lost.
 #   one entry for a kind and version, since ansible-operator exits where two groups have the same{left_out}
 #   reconcilePeriod               how often each job is reconciled: nothing reports a change of its pods
-#   blacklist                     what jobs own is read from the API server: ansible-operator's cache would hold these
-#                                 objects of all namespaces, and lags behind the role's own writes
+#   blacklist                     what jobs own, and the Events of their pods, are read from the API server:
+#                                 ansible-operator's cache would hold these objects of all namespaces, and lags behind
 #   the other keys                as in watches.yaml
 """
 _PLAIN_ENTRY = """\
@@ -72,6 +72,7 @@ def plain_text(frameworks: Sequence[Framework], roles: Mapping[str, str], source
             f'    - {{group: "{one.group}", version: {one.api_version.rpartition("/")[2]}, kind: {one.kind}}}\n'
             for one in owned
         )
+        blacklist += '    - {group: "", version: v1, kind: Event}\n'
         for kind in framework.kinds:
             version = kind.versions[0]
             if (version, kind.name) in seen:

@@ -15,6 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import controller_uid
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parsed import Parsed
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import cleanup
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, Plan
 
 
@@ -26,9 +27,11 @@ def reason_to_wait(context: Context, parsed: Parsed, observed: Observed, planned
     if not context.reader.has_watch:
         return None
     running, kept, types = planned.presumes_running, planned.presumes_kept, planned.presumes_ended_launchers
+    unstarted = planned.presumes_unstarted
     checks = (
         (planned.presumes_deleted_pods, lambda: _has_all_pods(context, parsed, observed), "pods of the job"),
         (running, lambda: _still_run(context, parsed, running), "the end of pods of the job"),
+        (unstarted, lambda: _are_unstarted(context, parsed, unstarted), "the start of pods of the job"),
         (kept, lambda: _are_kept(context, parsed, kept), "deletions of pods of the job"),
         (types, lambda: _have_launchers_ended(context, parsed, observed, types), "a pod of a batch Job of the job"),
     )
@@ -65,6 +68,13 @@ def _still_run(context: Context, parsed: Parsed, uids: Collection[str]) -> bool:
     found = (pod for pod in pods if pod["metadata"]["uid"] in uids)
     states = build_observed_state(parsed.owner, parsed.framework.container, found, []).pods
     return len(states) == len(uids) and all(state.is_active and state.ended is None for state in states)
+
+
+def _are_unstarted(context: Context, parsed: Parsed, uids: Collection[str]) -> bool:
+    """Whether none of the pods of these uids that the API server has has started."""
+    found = (pod for pod in context.reader.pods(parsed.owner) if pod["metadata"]["uid"] in uids)
+    states = build_observed_state(parsed.owner, parsed.framework.container, found, []).pods
+    return all(cleanup.never_started(state) for state in states)
 
 
 def _are_kept(context: Context, parsed: Parsed, uids: Collection[str]) -> bool:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import budget as budgets
-from ansible_collections.dljob.operator.plugins.module_utils.api import cache_checks, nodes, routes
+from ansible_collections.dljob.operator.plugins.module_utils.api import cache_checks, nodes, routes, unstarted_pods
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget, Users
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
@@ -30,6 +30,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings impo
 from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_state import build_observed_state
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parsed import Frameworks, Parsed
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
+    creation_event,
     force_delete,
     initial_status,
     slices,
@@ -118,7 +119,7 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     writer = Writer(context.client, resource, context.dry_run)
 
     parsed = Parsed.of(resource, frameworks)
-    observed = read(context, parsed)
+    observed, unread = unstarted_pods.explain(context, parsed, read(context, parsed), now)
     planned = plan(context, parsed, observed, now)
     if planned.presumes_known_pods and (foreign := foreign_pods(context, parsed, observed)):
         observed = replace(observed, foreign=foreign)
@@ -138,8 +139,9 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     concluded = conclude(parsed, resolution, result, now)
     if may_defer(context, parsed, observed, result, concluded):
         concluded = conclude_.defer(concluded)
-    committed = commit(context, writer, concluded, now)
-    return _outcome(parsed, resolution, result, concluded, committed)
+    committed = commit(context, writer, resource, concluded, now)
+    outcome = _outcome(parsed, resolution, result, concluded, committed)
+    return replace(outcome, warnings=(*outcome.warnings, *unread)) if unread else outcome
 
 
 def read(context: Context, parsed: Parsed) -> Observed:
@@ -223,7 +225,8 @@ def apply(
 ) -> ApplyResult:
     """Write the difference between the plan and the cluster, as much of it as ``budget`` permits."""
     result = writer.objects(resolution.plan, budget)
-    if parsed.job is not None and not result.refused and not result.postponed and not result.predecessors:
+    is_held_up = result.refused or result.postponed or result.taken or result.predecessors
+    if parsed.job is not None and not is_held_up:
         job = parsed.job
         result.optional_failures += routes.ensure(
             context.client, resolution.plan, job.namespace, job.uid, context.dry_run
@@ -263,15 +266,20 @@ def _adopted(writer: Writer, parsed: Parsed, planned: Plan, result: ApplyResult,
     )
 
 
-def commit(context: Context, writer: Writer, concluded: Conclusion, now: datetime) -> Committed:
-    """The one status write of a reconcile, then its Events."""
-    if concluded.status is None or context.dry_run:
+def commit(context: Context, writer: Writer, resource: Resource, concluded: Conclusion, now: datetime) -> Committed:
+    """The one status write of a reconcile, then its Events. Without the write, only those on created pods."""
+    if context.dry_run:
         return Committed()
+    created = creation_event.only(concluded.events)
+    if concluded.status is None:
+        return Committed(warnings=rbac.missing_permissions(writer.events(created, now)))
     try:
         version = observed_version(writer.status(concluded.status))
     except ApiError as e:
         if e.status not in (404, 409):
             raise
+        if e.status == 409 and creation_event.is_recorded(resource):  # no later reconcile reports these pods
+            writer.events(created, now)
         return Committed(conflict=e.status == 409, gone=e.status == 404)
     return Committed((version,), rbac.missing_permissions(writer.events(concluded.events, now)))
 

@@ -18,14 +18,18 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
     belongs_to_predecessor,
     is_owned_by,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import refusal
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import refusal, taken_name
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH, MERGE_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote, event_of
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_MANAGED_BY, MANAGER
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import MERGE, NEVER, REPLACE, owned_kind
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
-from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ApplyResult, ObservedVersion
+from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import (
+    ApplyResult,
+    ObservedVersion,
+    kind_of,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import ANNOTATION_SPEC_HASH
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Deletion, Plan
 
@@ -100,6 +104,7 @@ class Writer:
         self._namespace = str(resource["metadata"]["namespace"])
         self._query = {"fieldManager": MANAGER, "fieldValidation": "Strict", **({"dryRun": "All"} if dry_run else {})}
         self._dry_run = dry_run
+        self._pod_uids: dict[str, str] = {}  # of the pods that this writer has created
         self._starts_slowly = refusal.is_of_a_creation(resource.get("status"))
         self._lock = threading.Lock()
 
@@ -125,20 +130,31 @@ class Writer:
         # longer than these writes. Where the API server rejects a Service, the job fails and its pods are deleted.
         if self._starts_slowly:
             self._create_all(plan.services, written, budget, first=1)
-            self._create_all(plan.pods, written, budget, first=1)
+            if not written.taken:
+                self._create_all(plan.pods, written, budget, first=1)
         else:
             self._create_all([*plan.services, *plan.pods], written, budget)
+            if any(kind_of(text) == "Service" for text in written.taken):
+                self._withdraw(plan.pods, written)
         self._api.executor.map(
             plan.deletions,
             lambda deletion: self._delete(deletion, written, budget),
             self._slow_start(written.deleted, budget),
         )
         order = _order([*plan.pods, *plan.services])
-        written.postponed.sort(key=lambda text: (order(text), text))
+        for texts in (written.refused, written.postponed, written.taken):
+            texts.sort(key=lambda text: (order(text), text))
         for manifest in plan.ensured_objects:
             if not self._ensure(manifest, written) and not owned_kind(manifest).watched:
                 break  # the plan puts last what has to wait for this object
         return written
+
+    def _withdraw(self, pods: Sequence[Resource], written: ApplyResult) -> None:
+        """Delete those of ``pods`` that were just created: their DNS names do not resolve while the job waits."""
+        names = [str(pod["metadata"]["name"]) for pod in pods]
+        made = [Deletion("Pod", name, self._pod_uids[name]) for name in names if name in self._pod_uids]
+        if not self._dry_run:
+            self._api.executor.map(made, lambda deletion: self._delete(deletion, written))
 
     def _create_all(
         self, manifests: Sequence[Resource], written: ApplyResult, budget: Budget | None, first: int = FIRST_AT_ONCE
@@ -179,14 +195,16 @@ class Writer:
             self._api.executor.window.measured(time.monotonic() - began)
         except ApiError as e:
             # a quota, or a policy, denies what exists already before the API server compares the names
-            if e.reason == "AlreadyExists" or (e.status == 403 and self._has(manifest)):
+            if e.reason == "AlreadyExists" or (e.is_denial and self._has(manifest)):
                 return self._check_owner(manifest, name, written)
-            # 403 is that of a quota or an admission rule; of another error the first try gives each object its chance
-            if e.status == 403 or self._starts_slowly:
+            # of an error other than a denial the first try gives each object its chance
+            if e.is_denial or self._starts_slowly:
                 written.denied.add(kind)
             self._note(e, f"{name}: {_explain(e, manifest)}", written)
         else:
             self._add(written.created, name)
+            if kind == "Pod":
+                self._pod_uids[manifest["metadata"]["name"]] = str(response["metadata"].get("uid") or "")
             if lost := adoption.lost_marks(manifest["metadata"], response["metadata"], self._uid):
                 # the plan would delete and create the object again and again
                 exempt = f"exempt objects with the label {LABEL_MANAGED_BY}={MANAGER} from it"
@@ -205,7 +223,7 @@ class Writer:
         written.created += result.created
         written.adopted += result.adopted
         written.versions += result.versions
-        written.optional_failures += result.refused
+        written.optional_failures += [*result.refused, *result.taken]
         written.postponed += result.postponed
         written.waiting += result.waiting
         written.predecessors += result.predecessors
@@ -255,10 +273,8 @@ class Writer:
         elif present["metadata"].get("deletionTimestamp"):
             self._add(written.waiting, name)
         elif not is_owned_by(present, Owner(self._namespace, self._uid)):
-            self._add(
-                written.postponed if owned_kind(manifest).shares_names else written.refused,
-                f"{name}: an object of that name exists and does not belong to this job; rename the job or delete it",
-            )
+            self._add(written.taken, taken_name.explain(manifest, present, self._resource))
+            written.denied.add(manifest["kind"])  # the job's other names are probably taken too
         elif owned_kind(manifest).watched and adoption.missing_labels(present["metadata"], self._uid):
             self._adopt(manifest, present, name, written)
         else:

@@ -1,8 +1,8 @@
 """From a plan and the result of applying it to the status, the Events and the next reconcile. Pure.
 
 The plan has a status for the case that every write succeeds. Only this module changes it, in one order: a permanent
-refusal fails the job; a refusal for now is a reason in the status and is tried again; a refused object that the
-training does not need is a reason and nothing more.
+refusal fails the job; a refusal for now, or a name that is taken, is a reason in the status and is tried again; a
+refused object that the training does not need is a reason and nothing more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, clock, managers
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import IMMEDIATE
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import initial_status, refusal, termination
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
+    creation_event,
+    initial_status,
+    refusal,
+    termination,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.conditions import read_conditions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
@@ -37,7 +42,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 RETRY_REQUEUE = 5.0
 """Seconds until the next try of a write that Kubernetes refused for now: quota, or a name whose object terminates."""
 LONGEST_REQUEUE = 60.0
-"""Seconds until the next try of a job whose objects a quota or an admission rule has denied for ten minutes or more."""
+"""Seconds until the next try of a job whose objects a quota or an admission rule has denied, or whose names somebody
+else has had, for ten minutes or more."""
 CACHE_REQUEUE = 1.0
 """Seconds until the next reconcile of a job of which the cache is behind; the events that it lacks trigger it too."""
 PREDECESSOR_REQUEUE = 1.0
@@ -60,6 +66,16 @@ def planned(plan: Plan) -> Conclusion:
 
 def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datetime) -> Conclusion:
     """What follows for ``job`` from applying the plan of ``resolution``."""
+    concluded = _conclude(job, resolution, result, now)
+    if result.refused or concluded.continues or resolution.problems:
+        return concluded
+    created = creation_event.of_result(job, resolution.plan, result)
+    if not created:
+        return concluded
+    return dataclasses.replace(concluded, events=(*created, *creation_event.without(concluded.events)))
+
+
+def _conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datetime) -> Conclusion:
     concluded = _sliced(planned(resolution.plan), job, resolution.plan, result)
     for note in resolution.notes:
         concluded = _with_reason(concluded, job.status, clip(rbac.explain_denial(note.message)), note.reason)
@@ -68,8 +84,9 @@ def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datet
         concluded = _requeue(concluded, resolution.requeue_after)
     if result.refused:
         return mark_failed(job, result.refused, now)
-    if result.postponed or result.predecessors:
-        problems = [*refusal.distinct(result.postponed), *_predecessors(result.predecessors)]
+    held_up = [*result.taken, *result.postponed]
+    if held_up or result.predecessors:
+        problems = [*refusal.distinct(held_up), *_predecessors(result.predecessors)]
         concluded = mark_retry(concluded, job, problems)
     elif result.optional_failures:
         concluded = mark_degraded(concluded, job, result.optional_failures)
@@ -78,12 +95,14 @@ def conclude(job: DLJob, resolution: Resolution, result: ApplyResult, now: datet
     if result.predecessors:
         requeue = min(PREDECESSOR_REQUEUE, concluded.requeue_after or PREDECESSOR_REQUEUE)
         return dataclasses.replace(concluded, requeue_after=requeue, continues=False)
-    if result.postponed or result.waiting:
+    if held_up or result.waiting:
         # not sooner than this, even if the plan asks for an immediate requeue: Kubernetes would refuse it again
         retry = _denied_requeue(job, now) if result.denied else RETRY_REQUEUE
         requeue = min(retry, concluded.requeue_after or retry)
-        message = "; ".join(result.postponed[:3])
+        message = "; ".join(held_up[:3])
         return dataclasses.replace(concluded, requeue_after=requeue, message=message, continues=False)
+    if result.optional_failures and result.denied:
+        concluded = _requeue(concluded, _denied_requeue(job, now))
     return _awaiting_cache(concluded) if _deletes_nothing(resolution.plan, result) else concluded
 
 
@@ -128,7 +147,7 @@ def _mark_waiting(concluded: Conclusion, job: DLJob, names: Sequence[str]) -> Co
     if has_finished(job):
         return concluded
     status = {**(job.status if concluded.status is None else concluded.status)}
-    events = tuple(e for e in concluded.events if e.reason != c.EVENT_CREATED)
+    events = creation_event.without(concluded.events)
     if not status.get("reason") or str(status["reason"]).startswith(CREATING):
         status["reason"] = termination.waiting(names, str(job.status.get("reason") or ""))
     return dataclasses.replace(concluded, status=None if status == job.status else status, events=events)
@@ -154,7 +173,7 @@ def _sliced(concluded: Conclusion, job: DLJob, plan: Plan, result: ApplyResult) 
     return dataclasses.replace(
         concluded,
         status=None if status == job.status else status,
-        events=tuple(e for e in concluded.events if e.reason != c.EVENT_CREATED),
+        events=creation_event.without(concluded.events),
         requeue_after=IMMEDIATE,
         continues=True,
     )
@@ -191,7 +210,7 @@ def mark_retry(concluded: Conclusion, job: DLJob, problems: Sequence[str]) -> Co
     """
     if has_finished(job) and outcome(job.status) == c.STATE_FAILED:
         return concluded
-    events = tuple(e for e in concluded.events if e.reason != c.EVENT_CREATED)
+    events = creation_event.without(concluded.events)
     reason = clip(rbac.explain_denial("; ".join(problems[:3])))
     return _with_reason(dataclasses.replace(concluded, events=events), job.status, reason, c.EVENT_NOT_CREATED)
 

@@ -75,7 +75,7 @@ def plan_invalid(
     if has_begun and is_suspended(resource) and not begun:
         return _suspended(resource, fields, "; ".join(problems), observed, now)
     if has_begun and not was_suspended(fields):
-        fields["reason"] = clip(f"the spec is invalid, the pods of the last valid spec keep running: {message}")
+        fields["reason"] = clip(f"the spec is invalid, and pods of the last valid spec stay: {message}")
     else:
         if is_queued:
             message = clip(f"{message}; {managers.RECREATE}")
@@ -174,7 +174,7 @@ def _suspended(
     suspended = conditions.NewCondition(c.CONDITION_SUSPENDED, f"{kind}Suspended", message)
     before = conditions.read_conditions(old)
     fields |= {
-        "phase": c.PHASE_CREATING,
+        "phase": c.PHASE_SUSPENDED,
         "reason": clip(f"the spec is invalid: {problem}"),
         "conditions": conditions.set_condition(before, suspended, clock.stamp(now)),
         **_counts(old),

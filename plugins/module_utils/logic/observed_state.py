@@ -98,6 +98,7 @@ def _pod(pod: Resource, container: str) -> PodState:
     conditions = tuple((x.get("type", ""), x.get("status", "")) for x in status.get("conditions") or ())
     disrupted = ("DisruptionTarget", "True") in conditions
     phase = status.get("phase") or "Pending"
+    waiting, pending_since = _waiting(statuses, status), _pending_since(metadata, status, phase)
     main = _main_container(statuses, container, phase)
     state = main.get("state") or {}
     last = main.get("lastState") or {}
@@ -124,8 +125,12 @@ def _pod(pod: Resource, container: str) -> PodState:
         is_active=_is_active(status, phase),
         reason=status.get("reason") or "",
         message=status.get("message") or "",
-        waiting=_waiting(statuses, status),
-        pending_since=_pending_since(metadata, status, phase),
+        waiting=waiting,
+        has_run=any(_has_run(one) for one in status.get("containerStatuses") or ()),
+        pending_since=pending_since,
+        unstarted_since=""
+        if waiting or not spec.get("nodeName")
+        else _unstarted_since(statuses, status, pending_since),
         disrupted=disrupted,
         conditions=conditions,
         failed_containers=tuple(_failures(statuses)),
@@ -181,6 +186,11 @@ def _is_active(status: Resource, phase: str) -> bool:
     return not statuses or any("terminated" not in (s.get("state") or {}) for s in statuses)
 
 
+def _has_run(container: Resource) -> bool:
+    state, last = container.get("state") or {}, container.get("lastState") or {}
+    return bool({"running", "terminated"} & set(state) or last.get("terminated") or container.get("restartCount"))
+
+
 def _termination(state: Resource) -> Termination:
     return Termination(
         code=int(state.get("exitCode") or 0),
@@ -213,3 +223,18 @@ def _pending_since(metadata: Resource, status: Resource, phase: str) -> str:
         return ""
     ended = [s["terminated"] for s in states if "terminated" in s and not s["terminated"].get("exitCode")]
     return max((metadata.get("creationTimestamp") or "", *(one.get("finishedAt") or "" for one in ended)))
+
+
+def _unstarted_since(statuses: list[Resource], status: Resource, pending_since: str) -> str:
+    """See :attr:`PodState.unstarted_since`, of a pod that has a node."""
+    states = [one.get("state") or {} for one in statuses]
+    fails = any((state.get("waiting") or {}).get("reason") == "CrashLoopBackOff" for state in states)
+    fails = fails or any((state.get("terminated") or {}).get("exitCode") for state in states)
+    if not pending_since or fails or any(_has_run(one) for one in status.get("containerStatuses") or ()):
+        return ""
+    scheduled = (
+        one.get("lastTransitionTime") or ""
+        for one in status.get("conditions") or ()
+        if one.get("type") == "PodScheduled"
+    )
+    return max(pending_since, *scheduled)

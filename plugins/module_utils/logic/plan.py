@@ -27,6 +27,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment i
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, PodContext, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
     cleanup,
+    creation_event,
     deadlines,
     failure,
     force_delete,
@@ -36,10 +37,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     restart_job,
     slices,
     start_order,
+    startup_events,
     suspension,
     termination,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate, Progress
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import (
     is_done,
@@ -141,6 +142,7 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
         status=report.status(),
         requeue_after=_soonest(min((w for w in (wait, left) if w is not None), default=None), deletions),
         presumes_running=cleanup.running_again(job, observed) if cleanup_targets else (),
+        presumes_unstarted=cleanup.presumed_unstarted(job, observed) if cleanup_targets else (),
         presumes_current_spec=bool(cleanup_targets) and starts_after_edit(job.status),
     )
 
@@ -176,7 +178,7 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
     if suspension.has_completed(job.status):
         return Plan(status=suspension.without_completed(job.status), requeue_after=IMMEDIATE)
     report.suspended()
-    report.phase(c.PHASE_CREATING)
+    report.phase(c.PHASE_SUSPENDED)
     report.replicas(replica_statuses.count(job, Observed(), {}))
     gone = adoption.all_deletions(observed)
     objects = _objects_at_rest(job, framework)
@@ -217,7 +219,7 @@ def _active(
     current = _of_this_spec(job, observed, hashes)
     report.taken_up(min((pod.created for pod in current.pods if pod.created), default=""))
     if changed:
-        report.respecified()
+        report.respecified(restarts=len(current.pods) < len(observed.pods) or bool(job.status.get("completed")))
     retries = {} if changed else failure.retries_of(job)
     ignored = {} if changed else failure.retries_of(job, "ignoredRetries")
     completed = {} if changed else _completed_of(job)
@@ -260,7 +262,7 @@ def _active(
         or failure.over_backoff_limit(job, actions.retries, current.pods)
         or replica_limit.over_limit(job, actions.retries, current.pods)
         or pending.find_timeout(job, current, surroundings.now)
-        or _overdue(job, left)
+        or deadlines.overdue(job, left)
     )
     if actions.begins:
         completed, attempt = {}, actions.begins
@@ -310,12 +312,13 @@ def _active(
     later = tuple(x for x in owned_objects.with_rights(objects, unsettled) if not any(x is y for y in made_first))
     surplus = owned_objects.surplus(objects, observed)
     if pods and not is_partial:
-        report.event("Normal", c.EVENT_CREATED, _created_text(job, _created_so_far(job, current, starts, pods)))
+        report.event("Normal", c.EVENT_CREATED, creation_event.text(job, _created_so_far(job, current, starts, pods)))
     wait = IMMEDIATE if is_partial else _soonest(actions.wait, actions.deletions)
     checks = (
         termination.next_check(terminating, actions.awaited, surroundings.now),
         force_delete.next_check(job, terminating, surroundings.now),
         pending.next_check(job, current, surroundings.now),
+        startup_events.next_check(job, current, surroundings.now),
     )
     waits = [w for w in (wait, left, *checks) if w is not None]
     return Plan(
@@ -425,13 +428,6 @@ def _has_other_pods(job: DLJob, observed: Observed, hashes: SpecHashes) -> bool:
     )
 
 
-def _overdue(job: DLJob, left: float | None) -> Failure | None:
-    if left is None or left > 0:
-        return None
-    limit = job.run_policy.active_deadline_seconds
-    return Failure(c.REASON_DEADLINE, f"the job ran longer than spec.runPolicy.activeDeadlineSeconds, {limit} s")
-
-
 def _report_phase(job: DLJob, going_on: Observed, report: StatusBuilder, up: bool, anew: bool) -> None:
     """Running once every replica is ``up``, and from then on: only a job begun ``anew`` goes back to Creating."""
     if up:
@@ -466,7 +462,7 @@ def _report_terminating(
 def _report_created_pods(job: DLJob, observed: Observed, report: StatusBuilder) -> None:
     """Report the pods of a reconcile that deferred the creation Event to this one, or failed to write the status."""
     if observed.pods and not conditions.is_condition_true(conditions.read_conditions(job.status), c.CONDITION_CREATED):
-        report.event("Normal", c.EVENT_CREATED, _created_text(job, [pod.name for pod in observed.pods]))
+        report.event("Normal", c.EVENT_CREATED, creation_event.text(job, [pod.name for pod in observed.pods]))
 
 
 def _created_so_far(
@@ -476,8 +472,3 @@ def _created_so_far(
     is_first = job.status.get("phase") != c.PHASE_RUNNING and not any(start.attempt for start in starts)
     earlier = [pod.name for pod in current.pods if not pod.deleting] if is_first else []
     return earlier + [pod["metadata"]["name"] for pod in pods]
-
-
-def _created_text(job: DLJob, names: Sequence[str]) -> str:
-    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return f"Created {len(names)} of {job.total} pods: {shown}"

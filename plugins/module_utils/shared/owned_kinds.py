@@ -60,9 +60,6 @@ class OwnedKind:
     """What an administrator does about a cluster that lacks the kind, for messages; "" where every cluster serves it.
     Only the reconcile creates such objects, where the administrator has set a gang scheduler; no framework declares
     them."""
-    shares_names: bool = False
-    """Whether users may have objects of this kind that are named like their jobs. A job waits until such an object is
-    gone, where it fails on account of a foreign object of another kind."""
 
     @property
     def name(self) -> str:
@@ -150,7 +147,6 @@ _ALL = (
         _EXISTENCE,
         fields=("minMember", "minResources", "scheduleTimeoutSeconds"),
         remedy=f"install the coscheduling plugin of scheduler-plugins, {_WITHOUT_GANG}",
-        shares_names=True,
     ),
     OwnedKind(
         POD_GROUP,
@@ -162,7 +158,6 @@ _ALL = (
         # not the queue: Volcano sets that of the namespace, and administrators move groups
         fields=("minMember", "minResources", "priorityClassName"),
         remedy=f"install Volcano, {_WITHOUT_GANG}",
-        shares_names=True,
     ),
 )
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 _LONGEST_TEXT = 500
 """Characters of a response that is not the API server's JSON, such as the page of a proxy."""
+
+
+_DENIAL = re.compile(r"admission webhook \"[^\"]*\" denied the request|ValidatingAdmissionPolicy '[^']*' with binding ")
+"""What the API server says of a denial by an admission rule. The status may be that of an invalid object: a webhook
+that sets none has 400, and a ValidatingAdmissionPolicy by default 422."""
 
 
 class ApiError(Exception):
@@ -25,7 +31,12 @@ class ApiError(Exception):
     @property
     def permanent(self) -> bool:
         """Whether a retry of the same request cannot succeed, because the object is invalid."""
-        return self.status in (400, 422)
+        return self.status in (400, 422) and not self.is_denial
+
+    @property
+    def is_denial(self) -> bool:
+        """Whether a quota, an admission rule or a missing permission denied the request, which may change."""
+        return self.status == 403 or bool(_DENIAL.search(self.message))
 
     @property
     def summary(self) -> str:

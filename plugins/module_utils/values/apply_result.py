@@ -46,9 +46,12 @@ class ApplyResult:
     postponed: list[str] = field(default_factory=list)
     """Writes that may succeed later and that the user should know of: quota, an admission rule, no answer."""
     denied: set[str] = field(default_factory=set)
-    """Kinds of which a quota or an admission rule denied an object, so that the creation of that kind ended there."""
+    """Kinds of which a quota or an admission rule denied an object, or of which a name is taken, so that the creation
+    of that kind ended there."""
     optional_failures: list[str] = field(default_factory=list)
     """Objects that Kubernetes refuses permanently and that the training does not need."""
+    taken: list[str] = field(default_factory=list)
+    """Objects whose name an object of somebody else has, each with whose it is."""
     waiting: list[str] = field(default_factory=list)
     """Names that an older, terminating object of the job still has."""
     predecessors: list[str] = field(default_factory=list)
@@ -70,7 +73,9 @@ class ApplyResult:
     @property
     def incomplete(self) -> bool:
         """Whether an object that the plan creates does not exist."""
-        return bool(self.refused or self.postponed or self.waiting or self.predecessors or self.is_partial)
+        return bool(
+            self.refused or self.postponed or self.taken or self.waiting or self.predecessors or self.is_partial
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,8 +48,9 @@ STATUS_IGNORED = "ignoredSettings"
 NAME_LIMIT = 63
 """Longest label value, pod hostname and Service name (RFC 1123/1035)."""
 
-# phases of the v1alpha1 status (mx-operator and tf-operator)
+# phases of the v1alpha1 status (mx-operator and tf-operator), and one for jobs that are suspended
 PHASE_CREATING = "Creating"
+PHASE_SUSPENDED = "Suspended"
 PHASE_RUNNING = "Running"
 PHASE_CLEANUP = "CleanUp"
 PHASE_FAILED = "Failed"

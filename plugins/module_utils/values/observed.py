@@ -94,6 +94,11 @@ class PodState:
     """Seconds between the request to delete it and ``terminating``."""
     ended_elsewhere: bool = False
     """Whether ``ended`` is that of another container than the framework's, which then has not run."""
+    has_run: bool = False
+    """Whether one of its containers, init containers aside, runs or has run."""
+    unstarted_since: str = ""
+    """Since when its node should have started its containers (RFC 3339), where neither they nor the pod say why it has
+    not; "" otherwise."""
     batch_job: BatchJobRef | None = None
     """The Job that runs the replica; ``None`` where the job owns the pod itself."""
     group: str = ""
@@ -184,6 +189,9 @@ class Plan:
     presumes_running: tuple[str, ...] = ()
     """The uids of pods that it deletes because they run, although the status has recorded the end of their replicas. A
     cache may only not have the end of these pods yet, so the reconcile asks the API server first."""
+    presumes_unstarted: tuple[str, ...] = ()
+    """The uids of pods, of a job that has ended, that it deletes because their containers have not run. A cache may
+    only not have their start yet, so the reconcile asks the API server first."""
     presumes_kept: tuple[str, ...] = ()
     """The uids of pods, and of batch Jobs that run some, of a job that is resumed. Its status says that it is
     suspended, which it does only once all are deleted, so a cache may only not have their deletions yet, and the

@@ -241,6 +241,18 @@ def launched_by_kubectl(operator: Operator) -> None:
     operator.until(lambda: subject() == "default", "another account has the right")
 
 
+def waits_for_a_volume(operator: Operator) -> None:
+    """Why a pod does not start is only in its Events."""
+    job = mxjob_example()
+    for replica in job["spec"]["mxReplicaSpecs"].values():
+        spec = replica["template"]["spec"]
+        spec["volumes"] = [{"name": "data", "secret": {"secretName": "nope"}}]
+        spec["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+        spec["containers"][0].pop("resources", None)
+    path = operator.create(job, "volume")
+    operator.until(lambda: "FailedMount: " in (operator.status(path).get("reason") or ""), "the cause is reported")
+
+
 def test_every_right_is_used(start: Start, openshift: None) -> None:
     # those to PodGroups are tested in test_gang_rights.py
     roles = {right for right in granted(rules_of("ClusterRole")) if right.resource != "podgroups"}
@@ -259,6 +271,7 @@ def test_every_right_is_used(start: Start, openshift: None) -> None:
         large(operator)
         launched(operator)
         launched_by_kubectl(operator)
+        waits_for_a_volume(operator)
         every = csv.examples(sources.read())
         jobs = {f"ends-{number}": one for number, one in enumerate(every)}
         paths = {name: ends_and_goes(operator, one, name) for name, one in jobs.items()}

@@ -107,6 +107,22 @@ def test_what_can_be_done_without_is_named_and_done_without(start: Start, right:
         )
 
 
+def test_without_the_right_to_read_events_a_cause_is_missing_and_nothing_else(start: Start) -> None:
+    right = Right("", "events", "list")
+    with start(right) as operator:
+        operator.process.wait_ready()
+        job = mxjob_example()
+        for replica in job["spec"]["mxReplicaSpecs"].values():
+            spec = replica["template"]["spec"]
+            spec["volumes"] = [{"name": "data", "secret": {"secretName": "nope"}}]
+            spec["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+        path = operator.create(job, "volume")
+        rule = {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]}
+        operator.until(lambda: rule in [yaml.safe_load(x) for x in RULE.findall(operator.log)], "it is logged")
+        assert operator.status(path)["reason"] == ""
+        assert operator.status(path)["phase"] == "Creating"
+
+
 def test_it_is_not_ready_before_it_may_see_pods(start: Start) -> None:
     with start(Right("", "pods", "list")) as operator, pytest.raises(OperatorError, match="not ready"):
         operator.until(lambda: 'cannot list resource "pods"' in operator.log, "the denial is logged")

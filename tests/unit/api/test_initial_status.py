@@ -150,7 +150,7 @@ def test_an_edit_before_it_that_makes_the_job_invalid_leaves_the_pods_alone(engi
     api = Api()
     look(api, fresh().container("Worker", name="another"))
     assert api.status is not None
-    assert "the pods of the last valid spec keep running" in api.status["reason"]
+    assert "pods of the last valid spec stay" in api.status["reason"]
     assert (api.status["phase"], api.status["startTime"], "failure" in api.status) == ("Creating", stamp(-7), False)
 
 

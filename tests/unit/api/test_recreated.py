@@ -98,8 +98,9 @@ def test_one_try_asks_for_few_of_many_names() -> None:
     assert len([1 for method, _ in asked if method == "POST"]) < 20
 
 
-def test_a_strangers_object_is_a_refusal_as_before() -> None:
+def test_a_strangers_object_is_waited_for_too_but_named() -> None:
     api = Api({"Pod": TAKEN, "Service": TAKEN}, old(kind="TFJob"))
     seen(api)
     assert api.status is not None
-    assert api.status["failure"]["reason"] == "RefusedByKubernetes"
+    assert "failure" not in api.status
+    assert ", but to TFJob digits; the job waits until it is gone" in api.status["reason"]

@@ -138,6 +138,31 @@ def test_denied_deletions_have_one_order_whichever_is_answered_first() -> None:
         assert written.postponed == ["Pod/a: quota", "Pod/b: quota", "Pod/c: quota"]
 
 
+@pytest.mark.parametrize("field", ["refused", "taken"])
+def test_refusals_have_the_order_of_the_pods_whichever_is_answered_first(field: str) -> None:
+    names, answered = ["b", "a"], ["a", "b"]
+    release = {name: threading.Event() for name in names}
+    release[answered[0]].set()
+    error = INVALID if field == "refused" else EXISTS
+
+    class Slow(Api):
+        def request(self, method: str, path: str, body: Any = None, *rest: Any, **more: Any) -> Any:
+            if method == "POST":
+                name = body["metadata"]["name"]
+                assert release[name].wait(5)
+            try:
+                return super().request(method, path, body, *rest, **more)
+            finally:
+                if method == "POST" and name != answered[-1]:
+                    threading.Timer(0.02, release[answered[answered.index(name) + 1]].set).start()
+
+    found = {f"GET_{name}": present(name, ownerReferences=[]) for name in names}
+    api = Slow(**{f"POST_{name}": error for name in names}, **found)
+    api.executor = BoundedExecutor(2)
+    written = Writer(api, JOB).objects(Plan(pods=tuple(manifest("Pod", name) for name in names)))
+    assert [text.partition(":")[0] for text in getattr(written, field)] == [f"Pod/{name}" for name in names]
+
+
 def test_objects_that_the_job_has_already_are_no_change_and_its_pods_follow() -> None:
     api = Api(POST_env=EXISTS, GET_env=present("env"))
     written = Writer(api, JOB).objects(Plan((manifest("ConfigMap", "env"),), pods=(manifest("Pod", "a"),)))
@@ -184,7 +209,7 @@ def test_a_dry_run_deletes_nothing_that_a_deleted_job_has_left() -> None:
 @pytest.mark.parametrize(
     ("found", "field", "text"),
     [
-        (present("a", ownerReferences=[]), "refused", "Pod/a: an object of that name exists and does not belong"),
+        (present("a", ownerReferences=[]), "taken", "Pod/a: an object of that name exists and does not belong"),
         (present("a", deletionTimestamp="2026-01-02T03:04:05Z"), "waiting", "Pod/a"),
         (present("a", ownerReferences=[{**OWNER, "uid": "job-0"}]), "predecessors", "Pod/a"),
         (present("a", labels=None), "postponed", f"{MANAGED_BY} and dljob.operator/job-uid=job-1"),
@@ -199,7 +224,7 @@ def test_a_dry_run_deletes_nothing_that_a_deleted_job_has_left() -> None:
 )
 def test_a_name_that_is_taken(found: Any, field: str, text: str) -> None:
     written = Writer(Api(POST_a=EXISTS, GET_a=found), JOB).objects(Plan(pods=(manifest("Pod", "a"),)))
-    problems = {name: getattr(written, name) for name in ("refused", "waiting", "predecessors", "postponed")}
+    problems = {name: getattr(written, name) for name in ("refused", "taken", "waiting", "predecessors", "postponed")}
     assert [name for name, texts in problems.items() if texts] == [field]
     assert text in problems[field][0]
     assert (written.created, written.incomplete) == ([], True)

@@ -13,6 +13,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.clea
     cleanup_targets,
     grace_period,
     is_clean,
+    never_started,
+    presumed_unstarted,
     running_again,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -49,7 +51,7 @@ def finished(policy: str) -> tuple[DLJob, Observed]:
     [
         ("All", {"scheduler-0", "worker-0", "worker-1", "worker-2", "worker-3", "worker-4"}),
         ("Running", {"worker-0", "worker-1", "worker-3", "worker-4"}),
-        ("None", set()),
+        ("None", {"worker-1"}),
     ],
 )
 def test_pods_to_delete(policy: str, deleted: set[str]) -> None:
@@ -68,12 +70,13 @@ def test_a_pod_whose_program_has_just_ended_keeps_its_log() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "doubted", "deleted"), [("Running", (0, 1), (0, 1, 2)), ("All", (), (0, 1, 2)), ("None", (), ())]
+    ("policy", "doubted", "deleted"), [("Running", (0, 1), (0, 1, 2)), ("All", (), (0, 1, 2)), ("None", (), (0,))]
 )
 def test_a_pod_that_runs_after_the_end_of_its_replica_is_one_of_a_stale_cache_or_one_too_many(
     policy: str, doubted: tuple[int, ...], deleted: tuple[int, ...]
 ) -> None:
-    """The status has the workers 0 and 1 as completed; the cache shows them as pending and as running."""
+    """The status has the workers 0 and 1 as completed; the cache shows them as pending and as running. None would
+    delete the first one, and asks the API server whether it has started."""
     made = mxjob("digits").v1().workers(3).run_policy(cleanPodPolicy=policy)
     job = made.status(state="Succeeded", completed={"worker": "0-1"}).job()
     seen = observed(job, [pod_of(job, "worker", 0), *(pod_of(job, "worker", i).running() for i in (1, 2))])
@@ -274,3 +277,73 @@ def test_a_job_that_was_refused_while_it_was_created_leaves_nothing_behind(
     seen = observed(job, [pod_of(job, "scheduler").failed()])
     assert ("Pod" in [d.kind for d in cleanup_targets(job, seen)]) == deleted
     assert is_clean(job, seen) != deleted
+
+
+# --- pods that have not started
+
+
+def with_init(state: dict[str, Any]) -> Pod:
+    made = pod_of(V1_JOB, "worker", 0)
+    return made.change(lambda p: p["status"].update(initContainerStatuses=[{"name": "copy", "state": state}]))
+
+
+def beside(state: dict[str, Any], **more: Any) -> Pod:
+    """A pod one container of which is in ``state`` while another waits: Kubernetes calls it pending."""
+    statuses = [
+        {"name": "mxnet", "state": {"waiting": {"reason": "ImagePullBackOff"}}},
+        {"name": "x", "state": state, **more},
+    ]
+    return pod_of(V1_JOB, "worker", 0).change(lambda p: p["status"].update(containerStatuses=statuses))
+
+
+V1_JOB = mxjob("digits").v1().workers(1).run_policy(cleanPodPolicy="None").job()
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        pytest.param(pod_of(V1_JOB, "worker"), True, id="no node"),
+        pytest.param(pod_of(V1_JOB, "worker").waiting("ImagePullBackOff"), True, id="no image"),
+        pytest.param(pod_of(V1_JOB, "worker").waiting("ContainerCreating"), True, id="no volume"),
+        pytest.param(with_init({"running": {}}), True, id="an init container runs"),
+        pytest.param(with_init({"waiting": {"reason": "CrashLoopBackOff"}}), True, id="an init container fails"),
+        pytest.param(beside({"running": {}}), False, id="another container runs"),
+        pytest.param(beside({"terminated": {"exitCode": 1}}), False, id="another container has ended"),
+        pytest.param(beside({"waiting": {}}, restartCount=1), False, id="another container has been restarted"),
+        pytest.param(beside({"waiting": {}}, lastState={"terminated": {}}), True, id="a state without content"),
+        pytest.param(pod_of(V1_JOB, "worker").running(), False, id="running"),
+        pytest.param(pod_of(V1_JOB, "worker").failed(1), False, id="failed"),
+        pytest.param(pod_of(V1_JOB, "worker").refused_by_node(), False, id="its node has refused it"),
+        pytest.param(pod_of(V1_JOB, "worker").succeeded(), False, id="succeeded"),
+    ],
+)
+@pytest.mark.parametrize("state", ["Failed", "Succeeded"])
+def test_none_keeps_every_pod_but_those_that_would_start_in_a_job_that_is_over(
+    pod: Pod, expected: bool, state: str
+) -> None:
+    failure = {"failure": {"reason": "Error", "pod": pod.resource()["metadata"]["name"]}} if state == "Failed" else {}
+    job = dataclasses.replace(V1_JOB, status={"state": state, **RUNNING_CONDITION, **failure})
+    seen = observed(job, [pod])
+    assert never_started(seen.pods[0]) is expected
+    gone = [deletion.uid for deletion in cleanup_targets(job, seen)]
+    assert gone == ([seen.pods[0].uid] if expected else []), "also the pod that the failure names"
+    assert presumed_unstarted(job, seen) == tuple(gone)
+    assert is_clean(job, seen) is not expected
+
+
+RUNNING_CONDITION = {"conditions": [{"type": "Running", "status": "False"}]}
+
+
+@pytest.mark.parametrize("policy", ["All", "Running"])
+def test_the_other_policies_presume_nothing(policy: str) -> None:
+    job, seen = finished(policy)
+    assert presumed_unstarted(job, seen) == ()
+
+
+def test_a_batch_job_without_a_pod_is_deleted_too() -> None:
+    """Kubernetes would create its pod as soon as a quota permits."""
+    pod = dataclasses.replace(pod_of(V1_JOB, "worker").view(), batch_job=BatchJobRef("digits-worker-0", "u"))
+    for status in ({"state": "Succeeded"}, {"state": "Failed", "failure": {"reason": "Error"}}):
+        job = dataclasses.replace(V1_JOB, status={**status, **RUNNING_CONDITION})
+        assert [d.kind for d in cleanup_targets(job, Observed((pod,)))] == ["Job"]
+        assert presumed_unstarted(job, Observed((pod,))) == ()

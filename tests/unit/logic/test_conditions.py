@@ -14,7 +14,7 @@ def types_and_statuses(held: list[Condition]) -> list[tuple[str, str]]:
 def story(*types: str) -> list[Condition]:
     held: list[Condition] = []
     for second, type_ in enumerate(types):
-        held = conditions.set_condition(held, NewCondition(type_, f"MXJob{type_}", ""), f"t{second}")
+        held = conditions.set_condition(held, NewCondition(type_, f"MXJob{type_}", f"it is {type_}"), f"t{second}")
     return held
 
 
@@ -35,6 +35,7 @@ def test_a_final_condition_sets_running_to_false(end: str) -> None:
     held = story("Created", "Running", end)
     assert types_and_statuses(held) == [("Created", "True"), ("Running", "False"), (end, "True")]
     assert (held[1]["lastUpdateTime"], held[1]["lastTransitionTime"]) == ("t2", "t2")
+    assert (held[1]["reason"], held[1]["message"]) == (f"MXJob{end}", f"it is {end}"), "not that it runs"
 
 
 def test_an_unchanged_condition_is_left_alone() -> None:

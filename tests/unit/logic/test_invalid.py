@@ -78,9 +78,7 @@ def test_a_running_job_keeps_the_pods_of_its_last_valid_spec() -> None:
     fake_cluster.edit(lambda spec: spec["mxReplicaSpecs"]["Worker"].update(replicas=-1))
     fake_cluster.settle()
     assert fake_cluster.outcome == ("Running", "Running")
-    assert fake_cluster.status["reason"].startswith(
-        "the spec is invalid, the pods of the last valid spec keep running: "
-    )
+    assert fake_cluster.status["reason"].startswith("the spec is invalid, and pods of the last valid spec stay: ")
     assert fake_cluster.replicas() == before
     assert fake_cluster.events[-1].reason == "MXJobFailedValidation"
     fake_cluster.edit(lambda spec: spec["mxReplicaSpecs"]["Worker"].update(replicas=1))
@@ -162,7 +160,7 @@ def test_a_job_without_a_status_started_with_its_first_pod() -> None:
     done = plan_invalid(mxjob().resource(), MXNET, ["x is wrong"], NOW, begun(-60))
     assert done.status
     assert (done.status["phase"], done.status["startTime"]) == ("Creating", stamp(-60))
-    assert done.status["reason"].endswith("the pods of the last valid spec keep running: x is wrong")
+    assert done.status["reason"].endswith("and pods of the last valid spec stay: x is wrong")
     assert "state" not in done.status
     job = mxjob().workers(1).job()
     ending = observed(job, [pod_of(job, "worker").created(-60).deleting()])

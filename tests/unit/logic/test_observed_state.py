@@ -151,6 +151,7 @@ def test_a_pod_with_everything() -> None:
             ContainerFailure("init", 7, "Error"),
         ),
         group="large",
+        has_run=True,
     )
 
 

@@ -257,7 +257,7 @@ def test_deadline(flavor: str) -> None:
     assert fake_cluster.outcome == ("Failed", "Failed")
     assert fake_cluster.status["failure"] == {
         "reason": "DeadlineExceeded",
-        "message": "the job ran longer than spec.runPolicy.activeDeadlineSeconds, 60 s",
+        "message": "the job was active for longer than spec.runPolicy.activeDeadlineSeconds, 60 s",
     }
     assert fake_cluster.replicas() == []
 

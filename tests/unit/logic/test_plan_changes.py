@@ -160,7 +160,7 @@ def test_suspend_and_resume(flavor: str) -> None:
     fake_cluster.settle()
     assert fake_cluster.replicas() == []
     assert fake_cluster.status["replicas"] == "0/4"
-    assert fake_cluster.status["phase"] == "Creating"
+    assert fake_cluster.status["phase"] == "Suspended"
     assert fake_cluster.conditions[-2:] == [("Running", "False"), ("Suspended", "True")]
     fake_cluster.advance(3600)
     assert fake_cluster.step() == Plan()

@@ -118,6 +118,21 @@ def test_state(report_state: Callable[[StatusBuilder], object], v1: str, v1alpha
         assert status["state"] == state
 
 
+def test_an_edit_restarts_only_what_has_begun() -> None:
+    begun, events = status_after(mxjob(), lambda r: r.respecified(restarts=True))
+    assert begun
+    assert (begun["conditions"][0]["message"], events) == (
+        "The spec of MXJob digits was changed: its replicas restart.",
+        ["MXJobChanged"],
+    )
+    report = StatusBuilder(mxjob().v1().job(), at(0))
+    report.respecified(restarts=False)
+    status = report.status()
+    assert status
+    assert (status["state"], status["conditions"]) == ("Created", [])
+    assert [event.message for event in report.events] == ["The spec of MXJob digits was changed."]
+
+
 def test_events_come_with_a_change_only() -> None:
     status, events = status_after(mxjob(), lambda r: r.running())
     assert events == ["MXJobRunning"]

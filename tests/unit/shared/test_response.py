@@ -43,3 +43,27 @@ def test_the_summary_names_the_reason_or_the_status() -> None:
 @pytest.mark.parametrize(("status", "permanent"), [(400, True), (422, True), (409, False), (0, False), (500, False)])
 def test_an_invalid_object_stays_invalid(status: int, permanent: bool) -> None:
     assert ApiError(status, "", "").permanent is permanent
+
+
+WEBHOOK = 'admission webhook "rules.example.com" denied the request: no'
+POLICY = "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'rules' with binding 'all' denied request: no"
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "is_denial"),
+    [
+        pytest.param(400, WEBHOOK, True, id="a webhook that sets no status"),
+        pytest.param(422, WEBHOOK, True, id="a webhook that sets one"),
+        pytest.param(422, POLICY, True, id="a policy, by default"),
+        pytest.param(403, "exceeded quota", True, id="a quota"),
+        pytest.param(422, 'Pod "a" is invalid: spec.containers[0].image: Required value', False, id="invalid"),
+        pytest.param(400, 'strict decoding error: unknown field "spec.x"', False, id="an unknown field"),
+        pytest.param(
+            500, 'failed calling webhook "rules.example.com": context deadline exceeded', False, id="no answer"
+        ),
+    ],
+)
+def test_a_denial_may_be_lifted(status: int, message: str, is_denial: bool) -> None:
+    error = ApiError(status, "", message)
+    assert error.is_denial is is_denial
+    assert error.permanent is (status in (400, 422) and not is_denial)

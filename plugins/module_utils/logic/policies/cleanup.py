@@ -41,7 +41,8 @@ On a loaded node the kubelet reported the exit of a process more than 5 s later 
 def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) -> tuple[Deletion, ...]:
     """The objects that ``cleanPodPolicy`` deletes of a finished job. Running keeps terminated pods for their logs.
 
-    None keeps all pods, but a batch Job that has not ended would go on and replace its pod in a job that has failed.
+    None keeps all pods but those of :func:`never_started`, and a batch Job that has not ended: it would go on and
+    replace its pod in a job that has failed.
     The objects in ``kept``, by kind and name, outlive the training.
     """
     pods = tuple(batch_job.deletion(p) for p in _pods(job, observed.pods))
@@ -66,11 +67,30 @@ def _pods(job: DLJob, pods: Iterable[PodState]) -> list[PodState]:
     policy = _policy(job)
     candidates = [p for p in pods if not p.deleting]
     if policy == CLEAN_NONE:
-        candidates = [p for p in candidates if p.batch_job] if job.status.get("failure") else []
+        has_failed = bool(job.status.get("failure"))
+        candidates = [p for p in candidates if never_started(p) or (p.batch_job and has_failed)]
     if policy != CLEAN_ALL and candidates:
         ends = _RecordedEnds(job)
         candidates = [p for p in candidates if p.is_active and not ends.ends_soon(p)]
     return candidates
+
+
+def never_started(pod: PodState) -> bool:
+    """Whether the program of the pod, or of the batch Job, is still to start. It would begin in a job that is over.
+
+    Nothing is lost with it: there is no log but that of init containers.
+    """
+    return pod.phase == "Pending" and pod.is_active and not pod.has_run
+
+
+def presumed_unstarted(job: DLJob, observed: Observed) -> tuple[str, ...]:
+    """The uids of the pods that :func:`cleanup_targets` deletes only because they have :func:`never_started`.
+
+    A cache may be behind, and show a pod that runs meanwhile, which None keeps.
+    """
+    if _policy(job) != CLEAN_NONE:
+        return ()
+    return tuple(p.uid for p in _pods(job, observed.pods) if never_started(p) and p.batch_job is None)
 
 
 def running_again(job: DLJob, observed: Observed) -> tuple[str, ...]:

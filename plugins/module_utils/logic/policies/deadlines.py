@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 
 
@@ -13,6 +15,19 @@ def time_left(job: DLJob, started: str | None, now: datetime) -> float | None:
     limit = job.run_policy.active_deadline_seconds
     ran = clock.seconds_since(started, now)
     return None if limit is None or ran is None else limit - ran
+
+
+def overdue(job: DLJob, left: float | None) -> Failure | None:
+    """The failure of a job with that :func:`time_left`, ``None`` before. It quotes what the job was waiting for."""
+    if left is None or left > 0:
+        return None
+    limit = job.run_policy.active_deadline_seconds
+    reason = "" if job.status.get("phase") == c.PHASE_RUNNING else str(job.status.get("reason") or "")
+    waited = f"; not all of its replicas have run: {reason}" if reason else ""
+    return Failure(
+        c.REASON_DEADLINE,
+        f"the job was active for longer than spec.runPolicy.activeDeadlineSeconds, {limit} s{waited}",
+    )
 
 
 def time_to_live(job: DLJob, completed: str | None, now: datetime) -> float | None:

@@ -21,8 +21,8 @@ def can_defer(job: DLJob, observed: Observed, status: Mapping[str, Any] | None) 
     A status write costs the API server as much as four pods, an Event half of one (measured: 8 to 10 ms and 1.3 ms of
     processor time, against 2.3 ms for a pod). In a burst, creating the pods of waiting jobs is more urgent than
     reporting those of others. The first status of a job whose pods start immediately is then already Running. A status
-    with a reason is not deferred. Services are not deferred either: a Service whose name is taken fails the job, before
-    its pods do work in vain.
+    with a reason is not deferred. Services are not deferred either: where the name of one is taken the job waits, and
+    its pods must not work in vain meanwhile.
     """
     if job.status or observed.pods or observed.services:
         return False

@@ -60,7 +60,9 @@ def set_condition(conditions: Iterable[Condition], new: NewCondition, now: str) 
             continue
         is_end = type_ in _ENDS and status == "True"
         if is_end and other.get("type") == c.CONDITION_RUNNING and other.get("status") == "True":
-            other = {**other, "status": "False", "lastUpdateTime": now, "lastTransitionTime": now}
+            # with why: "is running" is not true of it any more
+            because = {"reason": reason, "message": new.message}
+            other = {**other, **because, "status": "False", "lastUpdateTime": now, "lastTransitionTime": now}
         kept.append(other)
     kept.append(
         {

@@ -156,9 +156,12 @@ class StatusBuilder:
         self._condition(c.CONDITION_RESTARTING, message, event="")
         self.event("Warning", f"{self._job.kind}Restarting", message)
 
-    def respecified(self) -> None:
-        message = f"The spec of {self._job.kind} {self._job.name} was changed: its replicas restart."
-        self._condition(c.CONDITION_RESTARTING, message, event="")
+    def respecified(self, restarts: bool = True) -> None:
+        """The spec of replicas was changed. ``restarts``, whether some of them have begun by the one before."""
+        text = f"The spec of {self._job.kind} {self._job.name} was changed"
+        message = f"{text}: its replicas restart." if restarts else f"{text}."
+        if restarts:
+            self._condition(c.CONDITION_RESTARTING, message, event="")
         self.event("Normal", f"{self._job.kind}Changed", message)
 
     def suspended(self) -> None:

@@ -1,0 +1,58 @@
+"""The Event on the pods that a reconcile creates: the first ones of a job, and every one that is created again.
+
+Most Events report a change of the status, and are written only with it. A pod that replaces a deleted one changes
+nothing there: its replica was pending before, and still is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
+from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
+from ansible_collections.dljob.operator.plugins.module_utils.values.apply_result import ApplyResult
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import EventNote, Plan
+
+_KINDS = ("Pod", "Job")
+
+
+def text(job: DLJob, names: Sequence[str]) -> str:
+    """The message about pods with these ``names``."""
+    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return f"Created {len(names)} of {job.total} pods: {shown}"
+
+
+def only(events: Iterable[EventNote]) -> tuple[EventNote, ...]:
+    """Those of ``events`` that are about created pods."""
+    return tuple(event for event in events if event.reason == c.EVENT_CREATED)
+
+
+def without(events: Iterable[EventNote]) -> tuple[EventNote, ...]:
+    """The others."""
+    return tuple(event for event in events if event.reason != c.EVENT_CREATED)
+
+
+def of_result(job: DLJob, plan: Plan, result: ApplyResult) -> tuple[EventNote, ...]:
+    """The Events on the pods that were created of those of ``plan``.
+
+    Until all pods of a job exist for the first time, the Event waits for the last of them, and names all.
+    """
+    made = [name.partition("/")[2] for name in result.created_of(*_KINDS)]
+    if not made:
+        return ()
+    if len(made) >= len(plan.pods):
+        return only(plan.events)
+    return (EventNote("Normal", c.EVENT_CREATED, text(job, made)),) if _has_run(job) else ()
+
+
+def _has_run(job: DLJob) -> bool:
+    return job.status.get("phase") == c.PHASE_RUNNING
+
+
+def is_recorded(resource: Mapping[str, Any]) -> bool:
+    """Whether the status of the job says that it has been created. Until then the next reconcile reports its pods."""
+    found = conditions.read_conditions(as_mapping(resource.get("status")))
+    return conditions.is_condition_true(found, c.CONDITION_CREATED)
