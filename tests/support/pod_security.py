@@ -33,3 +33,11 @@ def violations(pod: Mapping[str, Any]) -> Iterator[str]:
         profile = own.get("seccompProfile") or of_pod.get("seccompProfile") or {}
         if profile.get("type") not in ("RuntimeDefault", "Localhost"):
             yield f"{name}: seccompProfile"
+
+
+def strict(template: dict[str, Any]) -> dict[str, Any]:
+    """The pod template with what it needs to meet the level; its images must not run as root."""
+    template["spec"]["securityContext"] = {**POD}
+    for container in template["spec"]["containers"]:
+        container["securityContext"] = {**CONTAINER}
+    return template
