@@ -37,7 +37,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
     KUBECTL_DELIVERY_VARIABLE,
     MAX_REPLICAS,
     MAX_REPLICAS_VARIABLE,
+    NON_ROOT_USER,
+    NON_ROOT_USER_VARIABLE,
     SETTING_KUBECTL_DELIVERY,
+    SETTING_NON_ROOT_USER,
     TERMINATION_MESSAGE_POLICIES,
     TERMINATION_MESSAGE_POLICY_VARIABLE,
 )
@@ -183,7 +186,8 @@ def _configured(framework: Framework) -> Framework:
         settings={
             SETTING_KUBECTL_DELIVERY: _variable(
                 KUBECTL_DELIVERY_VARIABLE, operator_defaults.image, KUBECTL_DELIVERY_IMAGE
-            )
+            ),
+            SETTING_NON_ROOT_USER: _variable(NON_ROOT_USER_VARIABLE, operator_defaults.user_id, str(NON_ROOT_USER)),
         },
     )
 

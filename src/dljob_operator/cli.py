@@ -25,6 +25,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
     KUBECTL_DELIVERY_VARIABLE,
     MAX_REPLICAS,
     MAX_REPLICAS_VARIABLE,
+    NON_ROOT_USER,
+    NON_ROOT_USER_VARIABLE,
     TERMINATION_MESSAGE_POLICIES,
     TERMINATION_MESSAGE_POLICY_VARIABLE,
 )
@@ -394,6 +396,7 @@ def _run_environ(kubeconfig: Path | None, options: argparse.Namespace) -> dict[s
         TERMINATION_MESSAGE_POLICY_VARIABLE: options.termination_message_policy,
         GANG_SCHEDULER_VARIABLE: options.gang_scheduler_name,
         KUBECTL_DELIVERY_VARIABLE: options.mpi_kubectl_delivery_image,
+        NON_ROOT_USER_VARIABLE: options.non_root_user_id,
     }
     if kubeconfig is not None:
         environ |= {"KUBECONFIG": str(kubeconfig), "K8S_AUTH_KUBECONFIG": str(kubeconfig)}
@@ -501,6 +504,11 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get(KUBECTL_DELIVERY_VARIABLE) or KUBECTL_DELIVERY_IMAGE,
         help="init container that brings kubectl to the launcher of an MPIJob v1 "
         f"(default: {KUBECTL_DELIVERY_VARIABLE}, else {KUBECTL_DELIVERY_IMAGE})")  # fmt: skip
+    add("--non-root-user-id", type=_checked(operator_defaults.user_id), metavar="ID",
+        default=os.environ.get(NON_ROOT_USER_VARIABLE) or str(NON_ROOT_USER),
+        help="user of a container that the operator adds where the job's template forbids root and names no user; "
+        "none: the cluster assigns it, as OpenShift does "
+        f"(default: {NON_ROOT_USER_VARIABLE}, else {NON_ROOT_USER})")  # fmt: skip
     add("--max-concurrent-reconciles", type=_count, default=2, metavar="N",
         help="number of runs at a time (default: %(default)s)")  # fmt: skip
     add("--run-timeout", type=parse_duration, default="5m", metavar="DURATION",

@@ -17,6 +17,7 @@ from devtools.demo.deployed import NAME, NAMESPACE, DeployedOperator, Kubectl
 from devtools.images import build_and_push
 from support.live_jobs import UNTIL_RELEASED, Cluster, shell_template, until, v1_job
 from support.operator_log import unescaped
+from support.pod_security import strict
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "dljob-operator"
@@ -182,10 +183,7 @@ def _patch(kubectl: Kubectl, operations: list[dict[str, Any]]) -> None:
 def unprivileged(job: dict[str, Any]) -> dict[str, Any]:
     """The same job with pods that a namespace of the level `restricted` takes, as the operator's own is."""
     for replica in job["spec"]["mxReplicaSpecs"].values():
-        pod = replica["template"]["spec"]
-        pod["securityContext"] = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-        for container in pod["containers"]:
-            container["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        strict(replica["template"])
     return job
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from kubernetes import client
 from support.live_jobs import UNTIL_ENDED, UNTIL_RELEASED, Cluster, shell_template
 
@@ -59,6 +60,25 @@ def test_a_launcher_that_fails(here: Cluster) -> None:
     (left,) = here.wait_pods(job.uid, lambda pods: len(pods) == 1, "the launcher with its log")
     assert left["metadata"]["name"] == failure["pod"]
     assert here.log(failure["pod"], "main") == "no route\n"
+
+
+@pytest.mark.training
+def test_the_failure_of_a_launcher_whose_key_ssh_ignores_quotes_ssh(here: Cluster) -> None:
+    """The kubelet lets the group of ``fsGroup`` read the key, whatever the volume's mode is."""
+    manifest = mpijob("group-key", "", backoffLimit=0, cleanPodPolicy="Running")
+    del manifest["spec"]["sshAuthMountPath"]
+    programs = {"Launcher": ["mpirun", "--allow-run-as-root", "-n", "1", "true"],
+                "Worker": ["/usr/sbin/sshd", "-De", "-o", "HostKey=/tmp/key"]}  # fmt: skip
+    for type_, command in programs.items():
+        spec = manifest["spec"]["mpiReplicaSpecs"][type_]["template"]["spec"]
+        spec["securityContext"] = {"runAsUser": 0, "fsGroup": 1337}
+        spec["containers"][0] |= {"image": "dljob/mpi-digits:1", "command": command}
+    worker = manifest["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+    worker["command"] = ["sh", "-c", f"ssh-keygen -q -t rsa -N '' -f /tmp/key && exec {' '.join(worker['command'])}"]
+    status = here.create(manifest).wait_end()
+    assert status["state"] == "Failed"
+    assert "UNPROTECTED PRIVATE KEY FILE" in status["failure"]["message"]
+    assert "Permissions 0640 for '/root/.ssh/id_rsa' are too open" in status["failure"]["message"]
 
 
 def test_a_secret_of_somebody_else_is_left_alone(here: Cluster) -> None:

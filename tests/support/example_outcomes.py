@@ -36,6 +36,7 @@ OUTCOMES = {
         log=("worker", r"final: test_accuracy=0\.[89]\d* workers=1 epochs=5 kv_store=dist_sync")
     ),
     "mpi-digits.yaml": Outcome(log=("launcher", r"final: test_accuracy=0\.9[5-9]\d* processes=2 epochs=30"), left=1),
+    "mpi-fsgroup.yaml": Outcome(log=("launcher", r"mode 600\nfinal: test_accuracy=0\.9[5-9]\d* processes=2 epochs=30")),
     "mpi-v1-digits.yaml": Outcome(log=("launcher", r"final: test_accuracy=0\.9[5-9]\d* processes=2 epochs=30"), left=1),
     "mxnet-local.yaml": Outcome(log=("worker", r"final: test_accuracy=0\.[89]\d* workers=1 epochs=5 kv_store=local")),
     "paddle-digits.yaml": Outcome(log=("worker", r"final: test_accuracy=0\.9[5-9]\d* processes=2 epochs=10")),
@@ -60,6 +61,7 @@ ELSEWHERE = {
     "mxnet-digits-v1alpha1.yaml": "tests/e2e/test_training.py::test_example_trains",
     "mxnet-digits.yaml": "tests/e2e/test_demo.py::test_demo_trains_and_leaves_nothing",
     "mxnet-restart-job.yaml": "tests/e2e/test_restart_scope.py::test_a_training_outlives_a_lost_server",
+    "pytorch-disruption-budget.yaml": "tests/e2e/test_disruption_budget.py::test_the_example_allows_what_it_says",
     "pytorch-digits.yaml": "tests/e2e/test_pytorch.py::test_example_trains",
     "pytorch-elastic.yaml": "tests/e2e/test_pytorch.py::test_a_worker_comes_in_the_middle",
     "pytorch-etcd.yaml": "tests/e2e/test_pytorch.py::test_a_replaced_worker_joins_again_at_etcd",

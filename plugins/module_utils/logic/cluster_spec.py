@@ -17,7 +17,8 @@ Shape::
 belongs to one, else "". ``spec`` holds those of the declared
 ``fields`` that the job has, ``fields`` of a template those of the declared ``replica_fields`` that its replica spec
 has; their values are not validated. ``containers`` are the names of the containers of the job's own template,
-``limits`` the resources that they limit, ``service_account`` its serviceAccountName. ``files`` are the texts of the
+``limits`` the resources that they limit, ``service_account`` its serviceAccountName. A template with a security context
+also has ``security`` (:mod:`.security_context`). ``files`` are the texts of the
 role's files, ``settings`` what the administrator has set. A template whose replica spec has groups, whose replicas have
 templates of their own, also has ``groups`` (``{"large": {"replicas": 2, "annotations": {...}, "containers": [...],
 ...}}``), and the ``task`` of a replica in a group has the name of its ``group``; :func:`template_of` finds the template
@@ -34,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
+from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, security_context
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping, maps
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, PodTemplate, ReplicaGroup
@@ -54,7 +55,7 @@ def build_cluster_spec(job: DLJob, framework: Framework, attempt: int = 0) -> Cl
             members.append({"host": naming.address(job, group.type, index), "port": group.port, "rank": rank})
             rank += 1
         replicas[group.type] = members
-        templates[group.type] = _template(group)
+        templates[group.type] = _template(group, framework)
     return {
         "job": {
             "name": job.name,
@@ -77,23 +78,26 @@ def build_cluster_spec(job: DLJob, framework: Framework, attempt: int = 0) -> Cl
     }
 
 
-def _template(group: ReplicaGroup) -> dict[str, Any]:
+def _template(group: ReplicaGroup, framework: Framework) -> dict[str, Any]:
     """Of a template only what hooks may depend on. It may be invalid: the hook of a template runs before validation."""
     *groups, own = group.templates
-    made = {**_content(own), "fields": dict(group.fields)}
+    made = {**_content(own, framework), "fields": dict(group.fields)}
     if groups:
-        made["groups"] = {one.group: {"replicas": len(one.indexes), **_content(one)} for one in groups}
+        made["groups"] = {one.group: {"replicas": len(one.indexes), **_content(one, framework)} for one in groups}
     return made
 
 
-def _content(template: PodTemplate) -> dict[str, Any]:
+def _content(template: PodTemplate, framework: Framework) -> dict[str, Any]:
     metadata, spec = as_mapping(template.template.get("metadata")), as_mapping(template.template.get("spec"))
     limits = (as_mapping(as_mapping(one.get("resources")).get("limits")) for one in maps(spec.get("containers")))
+    names = template.containers
+    security = security_context.of_template(template.template, names, framework.container_of(names))
     return {
         "annotations": dict(as_mapping(metadata.get("annotations"))),
         "containers": list(template.containers),
         "limits": sorted({str(name) for of_container in limits for name in of_container}),
         "service_account": str(spec.get("serviceAccountName") or ""),
+        **({"security": security} if security else {}),
     }
 
 

@@ -5,7 +5,7 @@ Only in labels the hook does, which :mod:`.pods` sees to.
 Mappings are merged key by key. Lists whose elements have a name (containers, initContainers, volumes, env, ports) or a
 mountPath (volumeMounts) are merged element by element, the template's elements first. Of other lists and of plain
 values, the template's are kept. A container's ``command`` and ``args`` are one value: where the template has one of
-them, the hook's are not used.
+them, the hook's are not used. A ``securityContext`` is one value too, since its fields may exclude one another.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _KEYS = {
 }
 """By field, the key that identifies an element of its list."""
 _COMMAND = ("command", "args")
+_SECURITY = "securityContext"
 _ABSENT_IF_EMPTY = ("serviceAccountName", *_COMMAND)
 """Fields whose empty text or list means to Kubernetes that they are not given."""
 
@@ -49,6 +50,8 @@ def merge(template: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str,
             continue
         if own is None:
             merged[name] = default
+        elif name == _SECURITY:
+            merged[name] = own or default
         elif isinstance(own, Mapping) and isinstance(default, Mapping):
             merged[name] = merge(own, default)
         elif name in _KEYS and isinstance(own, list) and isinstance(default, list):

@@ -41,6 +41,13 @@ KUBECTL_DELIVERY_IMAGE = "kubeflow/kubectl-delivery:latest"
 KUBECTL_DELIVERY_VARIABLE = "DLJOB_MPI_KUBECTL_DELIVERY_IMAGE"
 """The environment variable by which an engine passes another such image to the runs."""
 
+SETTING_NON_ROOT_USER = "nonRootUserId"
+"""Key of a setting that the hooks get: the user of an added container where the job's template forbids root and names
+none. ``None`` where the cluster assigns it, as OpenShift does."""
+NON_ROOT_USER = 65534
+NON_ROOT_USER_VARIABLE = "DLJOB_NON_ROOT_USER_ID"
+"""The environment variable by which an engine passes another such user id to the runs, or ``none``."""
+
 FRAMEWORKS_VARIABLE = "DLJOB_FRAMEWORKS"
 """The environment variable with folders of roles whose frameworks DLJobs may name, besides those of this collection."""
 

@@ -42,3 +42,12 @@ def positive(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise ValueError(f"{text!r} is not a number of 1 or more")
     return int(text)
+
+
+def user_id(text: str) -> int | None:
+    """The id of a user other than root, None for "none"."""
+    if text == "none":
+        return None
+    if not text.isdecimal() or not 0 < int(text) < 2**31:
+        raise ValueError(f"{text!r} is neither none nor a user id from 1 to {2**31 - 1}")
+    return int(text)

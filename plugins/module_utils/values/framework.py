@@ -240,8 +240,8 @@ class Framework:
     termination_message_policy: str = TERMINATION_MESSAGE_POLICIES[0]
     """The administrator's choice for the containers whose template has none."""
 
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Texts that the administrator sets and the hooks get, by name."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What the administrator sets and the hooks get, by name."""
 
     def container_of(self, names: Sequence[str]) -> str:
         """Which of a template's containers runs the framework; it may lack it."""

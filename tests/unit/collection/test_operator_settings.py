@@ -56,6 +56,26 @@ def test_the_image_with_kubectl_reaches_the_launcher(monkeypatch: pytest.MonkeyP
         image("a b")
 
 
+def test_the_user_of_added_containers_reaches_the_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = mpijob_v1()
+    resource["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["securityContext"] = {"runAsNonRoot": True}
+
+    def user(given: str) -> object:
+        monkeypatch.setenv("DLJOB_NON_ROOT_USER_ID", given)
+        framework = _configured(MPI)
+        (container,) = manifest_of(parse_job(resource, framework), "launcher", framework=framework)["spec"][
+            "initContainers"
+        ]
+        return container["securityContext"].get("runAsUser")
+
+    assert user("") == 65534
+    assert user("2000") == 2000
+    assert user("none") is None
+    for wrong in ("0", "-1", "x", str(2**31)):
+        with pytest.raises(AnsibleActionFail, match=f"DLJOB_NON_ROOT_USER_ID: '{wrong}' is neither none nor a user id"):
+            user(wrong)
+
+
 def test_the_playbook_and_the_chart_offer_them() -> None:
     assert "DLJOB_CONFIG_NAMESPACE=default" in (ROOT / "playbooks" / "reconcile.yml").read_text(encoding="utf-8")
     template = ROOT / "deploy" / "helm" / "dljob-operator" / "templates" / "deployment.yaml"
@@ -64,3 +84,4 @@ def test_the_playbook_and_the_chart_offer_them() -> None:
     assert "- name: DLJOB_TERMINATION_MESSAGE_POLICY" in text
     assert "- name: DLJOB_GANG_SCHEDULER_NAME" in text
     assert "- name: DLJOB_MPI_KUBECTL_DELIVERY_IMAGE" in text
+    assert "- name: DLJOB_NON_ROOT_USER_ID" in text

@@ -47,6 +47,18 @@ from support.builders import ECHO_DECLARATION, TENSORFLOW, echojob, manifest_of,
             {"args": ["-x"]}, {"command": ["p"], "tty": True}, {"args": ["-x"], "tty": True}, id="and nothing else"
         ),
         pytest.param({"command": []}, {"command": ["p"]}, {"command": ["p"]}, id="an empty list means none"),
+        pytest.param(
+            {"securityContext": {"privileged": True}},
+            {"securityContext": {"allowPrivilegeEscalation": False}},
+            {"securityContext": {"privileged": True}},
+            id="a security context is one value",
+        ),
+        pytest.param(
+            {"securityContext": {}},
+            {"securityContext": {"runAsUser": 1}},
+            {"securityContext": {"runAsUser": 1}},
+            id="an empty security context is none",
+        ),
         pytest.param({"tolerations": [1]}, {"tolerations": [2]}, {"tolerations": [1]}, id="lists without a key"),
         pytest.param({"spec": "x"}, {"spec": {"a": 1}}, {"spec": "x"}, id="a text for a mapping"),
         pytest.param({"a": {"b": 1}}, {"a": "x"}, {"a": {"b": 1}}, id="a mapping for a text"),

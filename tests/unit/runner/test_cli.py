@@ -100,6 +100,21 @@ def test_the_image_with_kubectl_reaches_the_runs(
     assert "'two words' is no name of an image" in capsys.readouterr().err
 
 
+def test_the_user_of_added_containers_reaches_the_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def user(*given: str) -> str:
+        return cli._run_environ(None, cli._parser().parse_args(["run", *given]))["DLJOB_NON_ROOT_USER_ID"]
+
+    assert user() == "65534"
+    monkeypatch.setenv("DLJOB_NON_ROOT_USER_ID", "none")
+    assert user() == "none"
+    assert user("--non-root-user-id", "1000") == "1000"
+    with pytest.raises(SystemExit):
+        user("--non-root-user-id", "0")
+    assert "'0' is neither none nor a user id from 1 to 2147483647" in capsys.readouterr().err
+
+
 def test_another_namespace_of_the_config_map_reaches_the_runs_and_the_engine(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

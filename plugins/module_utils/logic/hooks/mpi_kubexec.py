@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic import security_context
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import own_template, template_of
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.mpi import (
     CONFIG_PATH,
@@ -88,9 +89,12 @@ def pod_defaults(cluster: Cluster) -> Mapping[str, Any]:
 
 def _delivery(cluster: Cluster, mounts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """The init container that brings kubectl, and ends once the workers of the hostfile are ready."""
+    settings = cluster.get("settings", {})
+    image = settings.get(SETTING_KUBECTL_DELIVERY) or KUBECTL_DELIVERY_IMAGE
+    security = own_template(cluster).get("security", {})
     return {
         "name": _DELIVERY,
-        "image": cluster.get("settings", {}).get(SETTING_KUBECTL_DELIVERY) or KUBECTL_DELIVERY_IMAGE,
+        "image": image,
         "imagePullPolicy": "IfNotPresent",
         "env": [
             {"name": "TARGET_DIR", "value": _KUBECTL_PATH},
@@ -98,6 +102,8 @@ def _delivery(cluster: Cluster, mounts: Sequence[Mapping[str, Any]]) -> Mapping[
         ],
         "volumeMounts": list(mounts),
         "resources": {"limits": _DELIVERY_RESOURCES, "requests": _DELIVERY_RESOURCES},
+        # the volume is writable for every user, and what the program needs of the API its account has
+        "securityContext": security_context.for_container(security, image, settings, security_context.HARDENED),
     }
 
 

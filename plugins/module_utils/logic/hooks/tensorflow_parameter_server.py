@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic import security_context
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import own_template, template_of
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster
 
 TYPE = "PS"
@@ -46,14 +48,31 @@ def pod_defaults(cluster: Cluster) -> Mapping[str, Any]:
         f"--job_name={task['type'].lower()}",
         f"--task_id={task['index']}",
     ]
-    container = {
+    container: dict[str, Any] = {
         "name": CONTAINER,
         "image": image_of(cluster),
         "command": command,
         "volumeMounts": [{"name": VOLUME, "mountPath": FOLDER}],
     }
     volume = {"name": VOLUME, "configMap": {"name": _config_map_name(cluster)}}
-    return {"spec": {"containers": [container], "volumes": [volume]}}
+    spec: dict[str, Any] = {"containers": [container], "volumes": [volume]}
+    own = own_template(cluster)
+    if CONTAINER in own["containers"]:
+        return {"spec": spec}
+    contexts = own.get("security", {})
+    if not own["containers"]:  # then the template says nothing of them, and the job's others count
+        contexts = {**security_of(cluster), **({"pod": contexts["pod"]} if contexts else {})}
+        if pod := security_context.for_pod(contexts):
+            spec["securityContext"] = pod
+    if context := security_context.for_container(contexts, container["image"], cluster.get("settings", {})):
+        container["securityContext"] = context
+    return {"spec": spec}
+
+
+def security_of(cluster: Cluster) -> security_context.Contexts:
+    """The security contexts of the job: those of the first replica type whose replicas run its own program."""
+    own = (one for one, replicas in cluster["replicas"].items() if replicas and not runs_in(cluster, one))
+    return next((template_of(cluster, one, 0).get("security", {}) for one in own), {})
 
 
 def config_map(cluster: Cluster) -> Sequence[Mapping[str, Any]]:

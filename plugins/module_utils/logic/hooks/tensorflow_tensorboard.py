@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.tensorflow_parameter_server import image_of
+from ansible_collections.dljob.operator.plugins.module_utils.logic import security_context
+from ansible_collections.dljob.operator.plugins.module_utils.logic.hooks.tensorflow_parameter_server import (
+    image_of,
+    security_of,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster
 
@@ -64,6 +68,9 @@ def _metadata(cluster: Cluster) -> dict[str, Any]:
 def _deployment(cluster: Cluster, requested: Mapping[str, Any]) -> Mapping[str, Any]:
     job = cluster["job"]
     selector = {c.LABEL_TENSORBOARD_OF: job["uid"]}
+    contexts = security_of(cluster)
+    context = security_context.for_container(contexts, image_of(cluster), cluster.get("settings", {}))
+    of_pod = security_context.for_pod(contexts)
     container = {
         "name": FIELD,
         "image": image_of(cluster),
@@ -75,6 +82,7 @@ def _deployment(cluster: Cluster, requested: Mapping[str, Any]) -> Mapping[str, 
         # TensorBoard takes long to start; the Service must not route to it before
         "readinessProbe": {"httpGet": {"path": "/", "port": PORT}, "timeoutSeconds": 5},
         "volumeMounts": [dict(mount) for mount in requested.get("volumeMounts") or ()],
+        **({"securityContext": context} if context else {}),
     }
     return {
         "apiVersion": "apps/v1",
@@ -89,6 +97,8 @@ def _deployment(cluster: Cluster, requested: Mapping[str, Any]) -> Mapping[str, 
                     "containers": [container],
                     "volumes": [dict(volume) for volume in requested.get("volumes") or ()],
                     "enableServiceLinks": False,
+                    # without one the Deployment stays as earlier releases have made it
+                    **({"securityContext": of_pod} if of_pod else {}),
                 },
             },
         },
