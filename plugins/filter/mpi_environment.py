@@ -45,6 +45,7 @@ _value:
     K_MPI_JOB_ROLE: launcher
     HYDRA_HOST_FILE: /etc/mpi/hostfile
     HYDRA_LAUNCH_EXTRA_ARGS: -o ConnectionAttempts=10
+    HYDRA_LAUNCHER_EXTRA_ARGS: -o ConnectionAttempts=10
 """
 
 from collections.abc import Callable
