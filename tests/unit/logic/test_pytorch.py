@@ -150,8 +150,8 @@ def test_processes_of_a_pod_with_a_cpu_limit(
 def test_each_template_has_its_own_processes() -> None:
     job = with_limits(pytorchjob(master=1, worker=3), "Worker", cpu=2)
     job = grouped(job, "Worker", large=(1, {"name": "pytorch", "resources": {"limits": {"cpu": 8}}}))
-    found = {(type_, index): read_by(job, type_, index) for type_, index in [("master", 0), *(("worker", i) for i in (0, 1, 2))]}
-    assert [one["PET_NPROC_PER_NODE"] for one in found.values()] == ["auto", "8", "2", "2"]
+    pods = [("master", 0), ("worker", 0), ("worker", 1), ("worker", 2)]
+    assert [read_by(job, *pod)["PET_NPROC_PER_NODE"] for pod in pods] == ["auto", "8", "2", "2"]
 
 
 def test_the_processes_of_an_elastic_policy() -> None:

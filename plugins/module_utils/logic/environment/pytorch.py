@@ -80,8 +80,8 @@ def pytorch_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
 def _processes(cluster: Mapping[str, Any]) -> str:
     """The processes that torchrun starts in the task's pod.
 
-    For ``auto`` they are those of the CPU limit: torchrun would count the node's processors (seen with 1.13 to 2.15), or
-    from 2.15 on those of the affinity, but no quota. Without a limit, or with a device, torchrun counts.
+    For ``auto`` they are those of the CPU limit: torchrun would count the node's processors (2.9.1), or those of the
+    affinity (2.15.0), but looks at no quota. Without a limit, or with a device, torchrun counts.
     """
     spec = cluster["spec"]
     given = spec.get("nprocPerNode") or (spec.get("elasticPolicy") or {}).get("nProcPerNode") or AUTO
