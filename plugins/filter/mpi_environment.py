@@ -8,7 +8,9 @@ short_description: Environment variables of the launcher or of a worker of an MP
 version_added: 0.2.0
 description:
   - Computes the variables by which C(mpirun) of Open MPI, Intel MPI or MPICH finds the hostfile, and C(K_MPI_JOB_ROLE).
-  - A worker has only the latter, because its processes get their variables from C(mpirun).
+  - For Open MPI the variables are those of version 4 (C(OMPI_MCA_*)) and of version 5 (C(PRTE_MCA_*)), each of which
+    ignores the other's.
+  - A worker has only C(K_MPI_JOB_ROLE), because its processes get their variables from C(mpirun).
   - In a job of the version C(v1) the launcher's variables name the script that runs C(kubectl exec), and a worker has
     none.
 positional: _input
@@ -45,6 +47,7 @@ _value:
     K_MPI_JOB_ROLE: launcher
     HYDRA_HOST_FILE: /etc/mpi/hostfile
     HYDRA_LAUNCH_EXTRA_ARGS: -o ConnectionAttempts=10
+    HYDRA_LAUNCHER_EXTRA_ARGS: -o ConnectionAttempts=10
 """
 
 from collections.abc import Callable

@@ -10,7 +10,10 @@ description:
   - Computes the variables of C(torch.distributed.init_process_group) (C(MASTER_ADDR), C(MASTER_PORT), C(WORLD_SIZE),
     C(RANK)), and the arguments of C(torchrun) as its variables (C(PET_NNODES), C(PET_NPROC_PER_NODE) and others).
   - A job without a master gets torchrun's variables only. With C(elasticPolicy) they have the rendezvous of its
-    workers, and the least and largest number of workers.
+    workers, and the least and largest number of workers. Then C(PET_MAX_RESTARTS) is 10 by default, and
+    C(TORCH_DISABLE_SHARE_RDZV_TCP_STORE) lets workers join a running job under PyTorch 2.6 and later.
+  - For C(nprocPerNode) C(auto), the default, C(PET_NPROC_PER_NODE) is the CPU limit of the container C(pytorch) where
+    that has no accelerator, because torchrun counts the processors of the node.
 positional: _input
 options:
   _input:

@@ -5,8 +5,8 @@ Shape::
     {"job": {"name", "namespace", "uid", "kind", "api_version", "runtime_id", "mode", "form",
              "version"},
      "replicas": {"Worker": [{"host": "...", "port": 2222, "rank": 3}, ...], ...},
-     "templates": {"Worker": {"annotations": {...}, "containers": ["mxnet"], "limits": ["nvidia.com/gpu"],
-                              "service_account": "", "fields": {...}}, ...},
+     "templates": {"Worker": {"annotations": {...}, "containers": ["mxnet"], "limits": ["cpu", "memory"],
+                              "processors": {"mxnet": 2}, "service_account": "", "fields": {...}}, ...},
      "spec": {"backendSpecs": {...}},
      "files": {"program.py": "..."},
      "settings": {"mpiKubectlDeliveryImage": "..."},
@@ -17,8 +17,9 @@ Shape::
 belongs to one, else "". ``spec`` holds those of the declared
 ``fields`` that the job has, ``fields`` of a template those of the declared ``replica_fields`` that its replica spec
 has; their values are not validated. ``containers`` are the names of the containers of the job's own template,
-``limits`` the resources that they limit, ``service_account`` its serviceAccountName. A template with a security context
-also has ``security`` (:mod:`.security_context`). ``files`` are the texts of the
+``limits`` the resources that they limit, ``processors`` the CPU limits of those without devices, rounded up,
+``service_account`` its serviceAccountName. A template with a security context also has ``security``
+(:mod:`.security_context`). ``files`` are the texts of the
 role's files, ``settings`` what the administrator has set. A template whose replica spec has groups, whose replicas have
 templates of their own, also has ``groups`` (``{"large": {"replicas": 2, "annotations": {...}, "containers": [...],
 ...}}``), and the ``task`` of a replica in a group has the name of its ``group``; :func:`template_of` finds the template
@@ -36,6 +37,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, security_context
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cpu_limits import whole_processors
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping, maps
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, PodTemplate, ReplicaGroup
@@ -89,13 +91,16 @@ def _template(group: ReplicaGroup, framework: Framework) -> dict[str, Any]:
 
 def _content(template: PodTemplate, framework: Framework) -> dict[str, Any]:
     metadata, spec = as_mapping(template.template.get("metadata")), as_mapping(template.template.get("spec"))
-    limits = (as_mapping(as_mapping(one.get("resources")).get("limits")) for one in maps(spec.get("containers")))
+    containers = maps(spec.get("containers"))
+    limits = (as_mapping(as_mapping(one.get("resources")).get("limits")) for one in containers)
+    processors = {str(one.get("name")): whole_processors(one) for one in containers}
     names = template.containers
     security = security_context.of_template(template.template, names, framework.container_of(names))
     return {
         "annotations": dict(as_mapping(metadata.get("annotations"))),
         "containers": list(template.containers),
         "limits": sorted({str(name) for of_container in limits for name in of_container}),
+        "processors": {name: number for name, number in processors.items() if number},
         "service_account": str(spec.get("serviceAccountName") or ""),
         **({"security": security} if security else {}),
     }

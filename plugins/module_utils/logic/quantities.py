@@ -45,14 +45,15 @@ def malformed_values(given: Any, path: str) -> Iterator[str]:
 
 def _malformed(quantities: Iterable[tuple[str, Any]]) -> Iterator[str]:
     for where, given in quantities:
-        if not _is_quantity(given):
+        if given is not None and not is_quantity(given):
             yield f"{where}: {str(given)[:40]!r} is no quantity: write for example 500m or 4Gi"
 
 
-def _is_quantity(given: Any) -> bool:
+def is_quantity(given: Any) -> bool:
+    """Whether :func:`amount` has a value for ``given``."""
     if isinstance(given, str | int | float) and not isinstance(given, bool):
         return _QUANTITY.fullmatch(str(given)) is not None
-    return given is None
+    return False
 
 
 def _quantities(spec: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:

@@ -17,6 +17,7 @@ def test_shape() -> None:
     job = mxjob("digits").v1alpha1().workers(2).option(RuntimeId="76no").entry("Scheduler", PsRootPort=9000)
     job.template_metadata("Worker", annotations={"a": "b"})
     least: dict[str, object] = {"containers": ["mxnet"], "fields": {}, "limits": [], "service_account": ""}
+    least["processors"] = {}
     assert seen_from(job.job(), "Worker", 1) == {
         "job": {
             "name": "digits",
@@ -128,6 +129,17 @@ def test_what_a_template_limits_and_its_account() -> None:
     assert build_cluster_spec(parse_job(job, MPI), MPI)["templates"]["Launcher"]["limits"] == ["cpu", "nvidia.com/gpu"]
 
 
+def test_processors_by_container() -> None:
+    job = mpijob_v1()
+    spec = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+    spec["containers"][0]["resources"] = {"limits": {"cpu": "1500m"}}
+    more = {"name": "more", "image": "i", "resources": {"limits": {"cpu": 1, "amd.com/gpu": 1}}}
+    spec["containers"] += [more, {"name": "aside", "image": "i"}]
+    found = build_cluster_spec(parse_job(job, MPI), MPI)["templates"]
+    assert found["Worker"]["processors"] == {spec["containers"][0]["name"]: 2}
+    assert found["Launcher"]["processors"] == {}
+
+
 def test_groups() -> None:
     """Hooks learn of the templates; what is a function of type and index stays as it is."""
     resource = grouped(mxjob().v1().workers(4).resource(), "Worker", large=(1, {"name": "mxnet"}), small=(2, {}))
@@ -135,7 +147,7 @@ def test_groups() -> None:
     entry["groups"][0]["template"]["metadata"] = {"annotations": {"a": "b"}}
     entry["groups"][0]["template"]["spec"]["containers"].append({"name": "gpu", "image": "gpu:1"})
     job = parse_job(resource, MXNET)
-    plain = {"annotations": {}, "containers": ["mxnet"], "limits": [], "service_account": ""}
+    plain = {"annotations": {}, "containers": ["mxnet"], "limits": [], "processors": {}, "service_account": ""}
     own = {**plain, "fields": {}}
     large = {**plain, "replicas": 1, "annotations": {"a": "b"}, "containers": ["mxnet", "gpu"]}
     small = {**plain, "replicas": 2}

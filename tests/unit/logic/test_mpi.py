@@ -14,13 +14,18 @@ from support.builders import MPI, Resource, manifest_of, mpijob
 
 OPEN_MPI = (
     "OMPI_MCA_orte_keep_fqdn_hostnames=true OMPI_MCA_orte_default_hostfile=/etc/mpi/hostfile "
-    "OMPI_MCA_plm_rsh_args=-o:ConnectionAttempts=10 OMPI_MCA_orte_set_default_slots="
+    "OMPI_MCA_plm_rsh_args=-o:ConnectionAttempts=10 OMPI_MCA_orte_set_default_slots={0} "
+    "PRTE_MCA_prte_keep_fqdn_hostnames=true PRTE_MCA_prte_default_hostfile=/etc/mpi/hostfile "
+    "PRTE_MCA_plm_ssh_args=-o:ConnectionAttempts=10 PRTE_MCA_prte_set_default_slots={0}"
 )
 INTEL = (
     "I_MPI_HYDRA_HOST_FILE=/etc/mpi/hostfile I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS=-o:ConnectionAttempts=10 "
     "I_MPI_PERHOST="
 )
-MPICH = "HYDRA_HOST_FILE=/etc/mpi/hostfile HYDRA_LAUNCH_EXTRA_ARGS=-o:ConnectionAttempts=10"
+MPICH = (
+    "HYDRA_HOST_FILE=/etc/mpi/hostfile HYDRA_LAUNCH_EXTRA_ARGS=-o:ConnectionAttempts=10 "
+    "HYDRA_LAUNCHER_EXTRA_ARGS=-o:ConnectionAttempts=10"
+)
 NO_GPU = "NVIDIA_VISIBLE_DEVICES= NVIDIA_DRIVER_CAPABILITIES="
 
 
@@ -42,12 +47,12 @@ def objects(resource: Resource, running: tuple[int, ...] = ()) -> dict[str, Any]
 @pytest.mark.parametrize(
     ("spec", "golden"),
     [
-        ({}, f"{OPEN_MPI}1 {NO_GPU}"),
-        ({"mpiImplementation": "OpenMPI", "slotsPerWorker": 4}, f"{OPEN_MPI}4 {NO_GPU}"),
-        ({"slotsPerWorker": 2**31 - 1}, f"{OPEN_MPI}2147483647 {NO_GPU}"),
+        ({}, f"{OPEN_MPI.format(1)} {NO_GPU}"),
+        ({"mpiImplementation": "OpenMPI", "slotsPerWorker": 4}, f"{OPEN_MPI.format(4)} {NO_GPU}"),
+        ({"slotsPerWorker": 2**31 - 1}, f"{OPEN_MPI.format(2147483647)} {NO_GPU}"),
         ({"mpiImplementation": "Intel", "slotsPerWorker": 2}, f"{INTEL}2 {NO_GPU}"),
         ({"mpiImplementation": "MPICH", "slotsPerWorker": 2}, f"{MPICH} {NO_GPU}"),
-        ({"runLauncherAsWorker": True}, f"{OPEN_MPI}1"),
+        ({"runLauncherAsWorker": True}, OPEN_MPI.format(1)),
     ],
 )
 def test_the_launchers_environment(spec: Resource, golden: str) -> None:

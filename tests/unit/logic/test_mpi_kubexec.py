@@ -15,7 +15,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.errors impor
 from support.builders import MPI, Resource, manifest_of, mpijob_v1
 from support.fake_cluster import FakeCluster
 
-LAUNCHER = "OMPI_MCA_plm_rsh_agent=/etc/mpi/kubexec.sh OMPI_MCA_orte_default_hostfile=/etc/mpi/hostfile"
+LAUNCHER = (
+    "OMPI_MCA_plm_rsh_agent=/etc/mpi/kubexec.sh OMPI_MCA_orte_default_hostfile=/etc/mpi/hostfile "
+    "OMPI_MCA_plm_rsh_no_tree_spawn=1 PRTE_MCA_plm_ssh_agent=/etc/mpi/kubexec.sh "
+    "PRTE_MCA_prte_default_hostfile=/etc/mpi/hostfile PRTE_MCA_plm_ssh_no_tree_spawn=1"
+)
 NO_GPU = "NVIDIA_VISIBLE_DEVICES= NVIDIA_DRIVER_CAPABILITIES="
 INTEL = "I_MPI_HYDRA_BOOTSTRAP=rsh I_MPI_HYDRA_BOOTSTRAP_EXEC=/etc/mpi/kubexec.sh"
 EXEC = {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create", "get"]}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.pytorch import pytorch_environment
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
-from support.builders import PYTORCH, environment_of, manifest_of, pytorchjob
+from support.builders import PYTORCH, environment_of, grouped, manifest_of, pytorchjob
 
 UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
 MEETING = {"MASTER_ADDR": "example-job-master-0", "MASTER_PORT": "23456"}
@@ -81,7 +82,8 @@ def test_every_container_reads_it() -> None:
             {"PET_RDZV_CONF": "timeout=60,is_host=true"},
         ),
         ({"maxRestarts": 0}, {"PET_MAX_RESTARTS": "0"}),
-        ({"standalone": True}, {"PET_STANDALONE": "1", "PET_NNODES": "1:1"}),
+        ({"maxRestarts": 100}, {"PET_MAX_RESTARTS": "100"}),
+        ({"maxRestarts": None}, {"PET_MAX_RESTARTS": "10"}),
         ({"standalone": False}, {}),
         ({"nProcPerNode": 2}, {"PET_NPROC_PER_NODE": "2"}),
     ],
@@ -93,8 +95,87 @@ def test_elastic_workers(policy: dict[str, Any], gets: dict[str, str]) -> None:
         "PET_NNODES": "2:2",
         "PET_RDZV_ENDPOINT": "example-job-worker-0:23456",
         "PET_RDZV_BACKEND": "c10d",
+        "PET_MAX_RESTARTS": "10",
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         **gets,
     }
+
+
+@pytest.mark.parametrize(("policy", "gets"), [({}, {}), ({"maxRestarts": 2}, {"PET_MAX_RESTARTS": "2"})])
+def test_pods_that_train_by_themselves_lose_no_member(policy: dict[str, Any], gets: dict[str, str]) -> None:
+    assert read_by(pytorchjob(worker=2, elasticPolicy={"standalone": True, **policy}), "worker") == {
+        **UNBUFFERED,
+        "PET_NPROC_PER_NODE": "auto",
+        "PET_NNODES": "1:1",
+        "PET_RDZV_ENDPOINT": "example-job-worker-0:23456",
+        "PET_RDZV_BACKEND": "c10d",
+        "PET_STANDALONE": "1",
+        **gets,
+    }
+
+
+def test_only_elastic_workers_have_the_settings_of_their_rendezvous() -> None:
+    made = read_by(pytorchjob(master=1, worker=1), "worker")
+    assert not {"PET_MAX_RESTARTS", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"} & set(made)
+
+
+def with_limits(job: dict[str, Any], type_: str, **limits: Any) -> dict[str, Any]:
+    (container,) = job["spec"]["pytorchReplicaSpecs"][type_]["template"]["spec"]["containers"]
+    container["resources"] = {"limits": limits}
+    return job
+
+
+@pytest.mark.parametrize("elastic", [{}, {"elasticPolicy": {"minReplicas": 1}}], ids=["fixed", "elastic"])
+@pytest.mark.parametrize(
+    ("spec", "limits", "processes"),
+    [
+        ({}, {"cpu": "1500m"}, "2"),
+        ({"nprocPerNode": "auto"}, {"cpu": 3}, "3"),  # which training-operator writes into each job without a number
+        ({}, {"memory": "1Gi"}, "auto"),
+        ({}, {"cpu": 3, "nvidia.com/gpu": 2}, "auto"),
+        ({"nprocPerNode": "4"}, {"cpu": 1}, "4"),
+        ({"nprocPerNode": "cpu"}, {"cpu": 1}, "cpu"),
+        ({"nprocPerNode": "gpu"}, {"cpu": 1}, "gpu"),
+    ],
+)
+def test_processes_of_a_pod_with_a_cpu_limit(
+    spec: dict[str, Any], limits: dict[str, Any], processes: str, elastic: dict[str, Any]
+) -> None:
+    """torchrun's `auto` counts the node's processors, whatever the pod may use."""
+    made = read_by(with_limits(pytorchjob(master=1, worker=1, **spec, **elastic), "Worker", **limits), "worker")
+    assert made["PET_NPROC_PER_NODE"] == processes
+    assert made["WORLD_SIZE"] == ("8" if processes == "4" else "2"), "a program without torchrun is one process"
+
+
+def test_each_template_has_its_own_processes() -> None:
+    job = with_limits(pytorchjob(master=1, worker=3), "Worker", cpu=2)
+    job = grouped(job, "Worker", large=(1, {"name": "pytorch", "resources": {"limits": {"cpu": 8}}}))
+    pods = [("master", 0), ("worker", 0), ("worker", 1), ("worker", 2)]
+    assert [read_by(job, *pod)["PET_NPROC_PER_NODE"] for pod in pods] == ["auto", "8", "2", "2"]
+
+
+def test_the_processes_of_an_elastic_policy() -> None:
+    job = with_limits(pytorchjob(worker=2, elasticPolicy={"nProcPerNode": 4}), "Worker", cpu=1)
+    assert read_by(job, "worker")["PET_NPROC_PER_NODE"] == "4"
+
+
+def test_a_sidecars_limit_is_not_the_programs() -> None:
+    job = pytorchjob(worker=2)
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"].append(
+        {"name": "aside", "image": "x", "resources": {"limits": {"cpu": 1}}}
+    )
+    assert read_by(job, "worker")["PET_NPROC_PER_NODE"] == "auto"
+
+
+def test_a_cluster_spec_without_templates() -> None:
+    """That of a playbook."""
+    cluster = {
+        "replicas": {"Worker": [{"host": "w", "port": 1, "rank": 0}]},
+        "spec": {},
+        "total": 1,
+        "task": {"type": "Worker", "index": 0, "rank": 0},
+    }
+    assert pytorch_environment(cluster)["PET_NPROC_PER_NODE"] == "auto"
 
 
 def test_the_elastic_policys_processes_are_torchruns_only() -> None:

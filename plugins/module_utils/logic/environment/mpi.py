@@ -1,6 +1,7 @@
 """The variables that tell ``mpirun`` of Open MPI, Intel MPI or MPICH where its hosts are and how to reach them.
 
-Source: mpi-operator's v2beta1 MPIJob (0.8), which sets them in the first container of a pod, in this order.
+Source: mpi-operator's v2beta1 MPIJob (0.8), which sets them in the first container of a pod, in this order. Those of
+Open MPI 5 (``PRTE_MCA_*``) and ``HYDRA_LAUNCHER_EXTRA_ARGS`` are additions.
 """
 
 from __future__ import annotations
@@ -33,13 +34,24 @@ def mpi_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
             "OMPI_MCA_orte_default_hostfile": _HOSTFILE,
             "OMPI_MCA_plm_rsh_args": _SSH_ARGUMENTS,
             "OMPI_MCA_orte_set_default_slots": slots,
+            # Open MPI 5 starts its hosts by PRRTE, which ignores the four above: without these, mpirun 5.0.11 runs all
+            # processes in the launcher and ends with 0. Open MPI 4 ignores these
+            "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
+            "PRTE_MCA_prte_default_hostfile": _HOSTFILE,
+            "PRTE_MCA_plm_ssh_args": _SSH_ARGUMENTS,
+            "PRTE_MCA_prte_set_default_slots": slots,
         },
         INTEL: {
             "I_MPI_HYDRA_HOST_FILE": _HOSTFILE,
             "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": _SSH_ARGUMENTS,
             "I_MPI_PERHOST": slots,
         },
-        MPICH: {"HYDRA_HOST_FILE": _HOSTFILE, "HYDRA_LAUNCH_EXTRA_ARGS": _SSH_ARGUMENTS},
+        MPICH: {
+            "HYDRA_HOST_FILE": _HOSTFILE,
+            # mpi-operator's name, which no MPICH from 3.4 to 5.0 reads, and MPICH's own
+            "HYDRA_LAUNCH_EXTRA_ARGS": _SSH_ARGUMENTS,
+            "HYDRA_LAUNCHER_EXTRA_ARGS": _SSH_ARGUMENTS,
+        },
     }
     # a launcher that does not train must see no GPU of its node, which some container runtimes would show it
     hidden = {} if launcher_works(cluster) else NO_GPU

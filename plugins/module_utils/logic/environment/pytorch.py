@@ -10,10 +10,20 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import own_template
+
 MASTER, WORKER = "Master", "Worker"
 AUTO = "auto"
-"""torchrun starts one process per accelerator of the pod, or else one per processor."""
+"""torchrun starts one process per accelerator of the pod, or else one per processor of the node."""
 BACKEND = "c10d"
+CONTAINER = "pytorch"
+"""The container that runs torchrun."""
+MAX_RESTARTS = 10
+"""How often the agents of elastic workers restart their processes, if the job does not say.
+
+torchrun's own default is 0, with which the loss of a worker ends all others. A program that always fails ends within
+some minutes, since each restart waits up to 30 s for further workers.
+"""
 _PROCESSES = re.compile(r"[a-z][a-z0-9_]*|[1-9][0-9]{0,3}")
 
 
@@ -61,11 +71,23 @@ def pytorch_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
     """The environment of the task's process: the master's address, its own rank, and the numbers of processes."""
     spec = cluster["spec"]
     elastic = spec.get("elasticPolicy")
-    processes = str(spec.get("nprocPerNode") or (elastic or {}).get("nProcPerNode") or AUTO)
-    variables = {"PYTHONUNBUFFERED": "1", **_master(cluster), "PET_NPROC_PER_NODE": processes}
+    variables = {"PYTHONUNBUFFERED": "1", **_master(cluster), "PET_NPROC_PER_NODE": _processes(cluster)}
     if elastic is None:
         return {**variables, "PET_NNODES": str(cluster["total"])}
     return {**variables, **_elastic(cluster["replicas"].get(WORKER) or [], elastic)}
+
+
+def _processes(cluster: Mapping[str, Any]) -> str:
+    """The processes that torchrun starts in the task's pod.
+
+    For ``auto`` they are those of the CPU limit: torchrun would count the node's processors (2.9.1), or those of the
+    affinity (2.15.0), but looks at no quota. Without a limit, or with a device, torchrun counts.
+    """
+    spec = cluster["spec"]
+    given = spec.get("nprocPerNode") or (spec.get("elasticPolicy") or {}).get("nProcPerNode") or AUTO
+    if given != AUTO or cluster["task"]["type"] not in (cluster.get("templates") or {}):
+        return str(given)
+    return str(own_template(cluster).get("processors", {}).get(CONTAINER, AUTO))
 
 
 def _master(cluster: Mapping[str, Any]) -> dict[str, str]:
@@ -103,15 +125,21 @@ def _elastic(workers: Sequence[Mapping[str, Any]], policy: Mapping[str, Any]) ->
     host = policy.get("rdzvHost") or workers[0]["host"]
     port = policy.get("rdzvPort") or workers[0]["port"]
     details = ",".join(f"{one.get('key', '')}={one.get('value', '')}" for one in policy.get("rdzvConf") or ())
+    standalone = bool(policy.get("standalone"))
+    restarts = policy.get("maxRestarts")
     given = {
         "PET_RDZV_ENDPOINT": f"{host}:{port}",
         "PET_RDZV_BACKEND": policy.get("rdzvBackend") or BACKEND,
         # a standalone pod would otherwise wait for the others at its own rendezvous
-        "PET_NNODES": "1:1" if policy.get("standalone") else f"{least}:{most}",
-        "PET_MAX_RESTARTS": policy.get("maxRestarts"),
+        "PET_NNODES": "1:1" if standalone else f"{least}:{most}",
+        "PET_MAX_RESTARTS": MAX_RESTARTS if restarts is None and not standalone else restarts,
         "PET_RDZV_ID": policy.get("rdzvId"),
         "PET_RDZV_CONF": details or None,
         # training-operator sets "", which torchrun cannot parse as a number, so that it exits
-        "PET_STANDALONE": 1 if policy.get("standalone") else None,
+        "PET_STANDALONE": 1 if standalone else None,
+        # From 2.6 on a worker that joins later finds no address of the shared store: DistStoreError after 60 s, which
+        # ends the others too. In 2.5, where the variable begins, the first worker by address must not change. Without a
+        # shared store, as up to 2.4, both work.
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": None if standalone else 1,
     }
     return {name: str(value) for name, value in given.items() if value is not None}
