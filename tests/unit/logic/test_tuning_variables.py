@@ -61,9 +61,12 @@ IDENTITY: Mapping[str, set[str]] = {
     "mpi": {
         "K_MPI_JOB_ROLE",
         *("OMPI_MCA_orte_default_hostfile", "I_MPI_HYDRA_HOST_FILE", "HYDRA_HOST_FILE"),
-        "OMPI_MCA_orte_keep_fqdn_hostnames",  # the form of the names in the hostfile
+        "PRTE_MCA_prte_default_hostfile",
+        # the form of the names in the hostfile
+        *("OMPI_MCA_orte_keep_fqdn_hostnames", "PRTE_MCA_prte_keep_fqdn_hostnames"),
         # the program that reaches the hosts
-        *("OMPI_MCA_plm_rsh_agent", "I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP_EXEC"),
+        *("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"),
+        *("I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP_EXEC"),
     },
     "caffe2": {
         *("SHARD_ID", "NUM_SHARDS", "RUN_ID", "CAFFE2_CONFIG"),
@@ -71,13 +74,16 @@ IDENTITY: Mapping[str, set[str]] = {
     },
 }
 TUNING: Mapping[str, set[str]] = {
-    "pytorch": {"PYTHONUNBUFFERED", "PET_NPROC_PER_NODE", "PET_MAX_RESTARTS", "PET_RDZV_CONF"},
+    "pytorch": {"PYTHONUNBUFFERED", "PET_NPROC_PER_NODE", "PET_MAX_RESTARTS", "PET_RDZV_CONF"}
+    | {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE"},
     "jax": {"PYTHONUNBUFFERED"},
     "paddle": {"PYTHONUNBUFFERED"},
     "xgboost": {"PYTHONUNBUFFERED"},
     "mpi": {
         *("OMPI_MCA_plm_rsh_args", "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", "HYDRA_LAUNCH_EXTRA_ARGS"),
-        *("OMPI_MCA_orte_set_default_slots", "I_MPI_PERHOST"),
+        *("HYDRA_LAUNCHER_EXTRA_ARGS", "PRTE_MCA_plm_ssh_args"),
+        *("OMPI_MCA_plm_rsh_no_tree_spawn", "PRTE_MCA_plm_ssh_no_tree_spawn"),
+        *("OMPI_MCA_orte_set_default_slots", "PRTE_MCA_prte_set_default_slots", "I_MPI_PERHOST"),
         *("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"),
     },
 }
@@ -95,7 +101,11 @@ JOBS: Mapping[str, Iterable[Any]] = {
         mxjob().v1alpha1().servers(1).workers(2).resource(),
     ),
     "tensorflow": (tfjob(master=1, ps=1), tfjob("kubeflow.org/v1", "tfReplicaSpecs", worker=2)),
-    "pytorch": (pytorchjob(1, 2), pytorchjob(0, 2, elasticPolicy=ELASTIC)),
+    "pytorch": (
+        pytorchjob(1, 2),
+        pytorchjob(0, 2, elasticPolicy=ELASTIC),
+        pytorchjob(0, 2, elasticPolicy={"minReplicas": 1}),
+    ),
     "jax": (jaxjob(2),),
     "paddle": (paddlejob(0, 2), paddlejob(1, 2)),
     "xgboost": (xgboostjob(1, 2),),
