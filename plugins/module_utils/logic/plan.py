@@ -116,7 +116,7 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
     kept = owned_objects.keys_of_job(wanted_at_rest)
     surplus = owned_objects.surplus(wanted_at_rest, observed)
     rights = owned_objects.revocable(objects)
-    hosts = _hosts_in_reach(objects, observed) if cleanup.keeps_pods(job) else ()  # else the list is deleted
+    hosts = _hosts_in_reach(objects, observed) if cleanup.keeps(job, "ConfigMap") else ()  # else the list is deleted
     wait = cleanup.grace_period(job, framework, observed, report.completed_at, now) if has_succeeded else None
     cleanup_targets = cleanup.cleanup_targets(job, observed, kept) if wait is None else ()
     deletions = tuple(dict.fromkeys((*cleanup_targets, *surplus)))
