@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
+from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+
 from support.fake_api_server import FakeApiServer
 
 DEFAULT_BACKOFF_LIMIT = 6
 JOBS = "/apis/batch/v1/namespaces/{}/jobs"
 PODS = "/api/v1/namespaces/{}/pods"
+EVENTS = "/api/v1/namespaces/{}/events"
 
 
 def work(server: FakeApiServer, namespace: str = "default") -> bool:
@@ -58,4 +62,21 @@ def _create(server: FakeApiServer, namespace: str, job: Any, number: int) -> Non
         },
         "spec": template["spec"],
     }
-    server.request("POST", PODS.format(namespace), pod)
+    try:
+        server.request("POST", PODS.format(namespace), pod)
+    except ApiError as e:
+        if e.status != 403:
+            raise
+        _report(server, namespace, job, f"Error creating: {e.message}")
+
+
+def _report(server: FakeApiServer, namespace: str, job: Any, message: str) -> None:
+    """The one Event on a Job whose pod is denied; of another denial it is written anew, of the same it counts."""
+    name, known = f"{job['metadata']['name']}.denied", server.objects.get((namespace, "events"), {})
+    if name in known and known[name]["message"] == message:
+        return
+    known.pop(name, None)
+    involved = {"kind": "Job", "namespace": namespace, **{key: job["metadata"][key] for key in ("name", "uid")}}
+    times = dict.fromkeys(("firstTimestamp", "lastTimestamp"), clock.stamp(server.now()))
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": name}, "involvedObject": involved, **times}
+    server.request("POST", EVENTS.format(namespace), {**event, "reason": "FailedCreate", "message": message})

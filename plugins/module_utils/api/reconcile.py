@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import budget as budgets
-from ansible_collections.dljob.operator.plugins.module_utils.api import cache_checks, nodes, routes
+from ansible_collections.dljob.operator.plugins.module_utils.api import cache_checks, nodes, object_events, routes
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget, Users
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
@@ -118,7 +118,7 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     writer = Writer(context.client, resource, context.dry_run)
 
     parsed = Parsed.of(resource, frameworks)
-    observed = read(context, parsed)
+    observed, warnings = explain(context, parsed, read(context, parsed), now)
     planned = plan(context, parsed, observed, now)
     if planned.presumes_known_pods and (foreign := foreign_pods(context, parsed, observed)):
         observed = replace(observed, foreign=foreign)
@@ -126,6 +126,7 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     if reason := cache_checks.reason_to_wait(context, parsed, observed, planned):
         return Outcome(resource, Plan(), True, False, reason, CACHE_REQUEUE)
     resolution = resolve(context, parsed, planned)
+    resolution = replace(resolution, warnings=(*resolution.warnings, *warnings))
     if cache_checks.has_older_spec(context, parsed, planned):
         return Outcome(resource, Plan(), True, False, "the cache has an older spec of the job", CACHE_REQUEUE)
     result = apply(context, writer, parsed, resolution, budget_for(context, parsed, observed, resolution.plan))
@@ -151,6 +152,15 @@ def read(context: Context, parsed: Parsed) -> Observed:
     owned = context.reader.owned_objects(parsed.owner.namespace, parsed.owner.uid, kinds)
     pods, services = owned.pop("Pod"), owned.pop("Service", ())
     return build_observed_state(parsed.owner, parsed.framework.container, pods, services, owned)
+
+
+def explain(
+    context: Context, parsed: Parsed, observed: Observed, now: datetime
+) -> tuple[Observed, tuple[str, ...]]:
+    """``observed`` with what only Events say, and what the operator may not read of them; most jobs need none."""
+    if parsed.job is None:
+        return observed, ()
+    return object_events.explain_missing_pods(context.client, parsed.job, observed, now)
 
 
 def foreign_pods(context: Context, parsed: Parsed, observed: Observed) -> tuple[PodState, ...]:

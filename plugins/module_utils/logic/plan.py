@@ -29,6 +29,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     failure,
     force_delete,
     pending,
+    pod_creation,
     replica_limit,
     restart_all,
     restart_job,
@@ -299,12 +300,15 @@ def _active(
     later = tuple(x for x in owned_objects.with_rights(objects, unsettled) if not any(x is y for y in made_first))
     surplus = owned_objects.surplus(objects, observed)
     if pods and not is_partial:
-        report.event("Normal", c.EVENT_CREATED, _created_text(job, _created_so_far(job, current, starts, pods)))
+        launchers = [pod["metadata"]["name"] for pod in pods if pod["kind"] == batch_job.KIND]
+        names = _created_so_far(job, current, starts, pods)
+        report.event("Normal", c.EVENT_CREATED, _created_text(job, names, launchers))
     wait = IMMEDIATE if is_partial else _soonest(actions.wait, actions.deletions)
     checks = (
         termination.next_check(terminating, actions.awaited, surroundings.now),
         force_delete.next_check(job, terminating, surroundings.now),
         pending.next_check(job, current, surroundings.now),
+        pod_creation.next_check(current, surroundings.now),
     )
     waits = [w for w in (wait, left, *checks) if w is not None]
     return Plan(
@@ -421,7 +425,10 @@ def _report_phase(job: DLJob, going_on: Observed, report: StatusBuilder, up: boo
         report.running()
     on = job.status.get("phase") == c.PHASE_RUNNING and not anew
     report.phase(c.PHASE_RUNNING if up or on else c.PHASE_CREATING)
-    held_up = next((f"{p.display_name}: {p.waiting}" for p in going_on.pods if p.waiting and not p.deleting), "")
+    waiting = next((pod for pod in going_on.pods if pod.waiting and not pod.deleting), None)
+    held_up = f"{pod_creation.subject(waiting)}: {waiting.waiting}" if waiting else ""
+    if waiting and pod_creation.is_denied(waiting) and held_up != job.status.get("reason"):
+        report.event("Warning", c.EVENT_NOT_CREATED, held_up)
     lost = "; ".join(failure.describe(p).message for p in failure.lost_pods(job, going_on))
     report.waiting(held_up or (lost and f"the others go on: {lost}"))
 
@@ -449,7 +456,9 @@ def _report_terminating(
 def _report_created_pods(job: DLJob, observed: Observed, report: StatusBuilder) -> None:
     """Report the pods of a reconcile that deferred the creation Event to this one, or failed to write the status."""
     if observed.pods and not conditions.is_condition_true(conditions.read_conditions(job.status), c.CONDITION_CREATED):
-        report.event("Normal", c.EVENT_CREATED, _created_text(job, [pod.name for pod in observed.pods]))
+        names = [pod.name for pod in observed.pods if pod.has_pod]
+        launchers = [pod.name for pod in observed.pods if not pod.has_pod]
+        report.event("Normal", c.EVENT_CREATED, _created_text(job, names, launchers))
 
 
 def _created_so_far(
@@ -457,10 +466,13 @@ def _created_so_far(
 ) -> list[str]:
     """The names for the Event on the creation. That of a job which several reconciles create names the pods of all."""
     is_first = job.status.get("phase") != c.PHASE_RUNNING and not any(start.attempt for start in starts)
-    earlier = [pod.name for pod in current.pods if not pod.deleting] if is_first else []
-    return earlier + [pod["metadata"]["name"] for pod in pods]
+    earlier = [pod.name for pod in current.pods if pod.has_pod and not pod.deleting] if is_first else []
+    return earlier + [pod["metadata"]["name"] for pod in pods if pod["kind"] != batch_job.KIND]
 
 
-def _created_text(job: DLJob, names: Sequence[str]) -> str:
+def _created_text(job: DLJob, names: Sequence[str], launchers: Sequence[str]) -> str:
+    """``launchers`` are the batch Jobs without a pod: Kubernetes creates that, or may not."""
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return f"Created {len(names)} of {job.total} pods: {shown}"
+    texts = [f"Created {len(names)} of {job.total} pods: {shown}"] if names else []
+    texts += [f"{'t' if texts else 'T'}he pod of batch Job {name} follows" for name in launchers]
+    return "; ".join(texts)

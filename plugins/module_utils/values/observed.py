@@ -44,7 +44,7 @@ class PodState:
     """
 
     name: str
-    """Of the Job, as long as it has no pod; so is ``uid``."""
+    """Of the Job, as long as it has no pod; so is ``uid``. Messages use :attr:`subject`."""
     uid: str
     type: str
     """Replica type in lower case, the value of the label."""
@@ -100,11 +100,29 @@ class PodState:
     """The group of replicas that the pod is in, "" for none."""
     pod_group: str = ""
     """The PodGroup that a gang scheduler counts the pod to, as ``<owned kind>/<name>``, "" for none."""
+    lacks_pod_since: str = ""
+    """Since when the Job that runs the replica has had no pod that runs or will run (RFC 3339): its creation, or the
+    end of its last pod. "" where it has one, or has ended."""
+
+    @property
+    def has_pod(self) -> bool:
+        """Whether there is a pod: a Job may not have created that of its replica yet, or has deleted it."""
+        return self.batch_job is None or self.uid != self.batch_job.uid
+
+    @property
+    def pod_name(self) -> str:
+        """The name of the pod, "" where there is none."""
+        return self.name if self.has_pod else ""
 
     @property
     def display_name(self) -> str:
         """Its name for messages, with its group: pods of different groups have different templates."""
         return f"{self.name} (group {self.group})" if self.group else self.name
+
+    @property
+    def subject(self) -> str:
+        """What a message is about: the pod, or the Job that has none."""
+        return f"pod {self.display_name}" if self.has_pod else f"batch Job {self.display_name}"
 
 
 @dataclass(frozen=True, slots=True)

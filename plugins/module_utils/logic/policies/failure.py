@@ -169,7 +169,7 @@ def describe(pod: PodState) -> Failure:
     """
     if pod.ended is None or pod.ended.code == 0:
         reason = pod.reason or "Error"
-        return _with_log_tail(Failure(reason, f"pod {pod.display_name} failed: {reason}", pod.name, log=pod.message))
+        return _with_log_tail(Failure(reason, f"{pod.subject} failed: {reason}", pod.pod_name, log=pod.message))
     reason = pod.ended.reason if pod.ended.reason == c.REASON_OOM else pod.reason or pod.ended.reason or "Error"
     logs = [pod.message, pod.ended.message] if reason == pod.reason else [pod.ended.message or pod.message]
     return _with_log_tail(
@@ -198,7 +198,7 @@ def _failure_by_rule(pod: PodState, match: Match) -> Failure:
         end = (
             f", and its container {pod.container} exited with {pod.ended.code}" if pod.ended and pod.ended.code else ""
         )
-        message = f"pod {pod.display_name} has the condition {condition}{end}, {rule}"
+        message = f"{pod.subject} has the condition {condition}{end}, {rule}"
         code = pod.ended.code if end and pod.ended else None
         container, log = pod.container if end else "", pod.message
     else:
@@ -206,7 +206,7 @@ def _failure_by_rule(pod: PodState, match: Match) -> Failure:
         reason = f" ({match.container.reason})" if match.container.reason else ""
         message = f"container {container} of pod {pod.display_name} exited with {code}{reason}, {rule}"
         log = pod.ended.message if pod.ended and container == pod.container else pod.message
-    return _with_log_tail(Failure(c.REASON_FAILURE_POLICY, message, pod.name, container, code, log))
+    return _with_log_tail(Failure(c.REASON_FAILURE_POLICY, message, pod.pod_name, container, code, log))
 
 
 def _with_log_tail(failure: Failure) -> Failure:
