@@ -10,6 +10,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from support.fake_api_server import FakeApiServer
 
 DEFAULT_BACKOFF_LIMIT = 6
+_LIMIT = {
+    "type": "Failed",
+    "status": "True",
+    "reason": "BackoffLimitExceeded",
+    "message": "Job has reached the specified backoff limit",
+}
 JOBS = "/apis/batch/v1/namespaces/{}/jobs"
 PODS = "/api/v1/namespaces/{}/pods"
 EVENTS = "/api/v1/namespaces/{}/events"
@@ -26,12 +32,23 @@ def work(server: FakeApiServer, namespace: str = "default") -> bool:
         if "Succeeded" in phases:
             _finish(server, namespace, job, {"type": "Complete", "status": "True"})
         elif failed > job["spec"].get("backoffLimit", DEFAULT_BACKOFF_LIMIT):
-            text = "Job has reached the specified backoff limit"
-            condition = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": text}
-            _finish(server, namespace, job, condition)
+            _finish(server, namespace, job, _LIMIT)
+        elif _restarted_too_often(server, namespace, job):
+            for pod in _pods(server, namespace, job):
+                server.request("DELETE", f"{PODS.format(namespace)}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
+            _finish(server, namespace, job, _LIMIT)
         elif failed == len(phases):
             _create(server, namespace, job, failed)
     return len(server.watch_events) > written
+
+
+def _restarted_too_often(server: FakeApiServer, namespace: str, job: Any) -> bool:
+    """Whether the kubelet's restarts under OnFailure reach the limit; with a limit of 0 the first one exceeds it."""
+    if job["spec"]["template"]["spec"].get("restartPolicy") != "OnFailure":
+        return False
+    statuses = [one for pod in _pods(server, namespace, job) for one in pod["status"].get("containerStatuses") or ()]
+    restarts = sum(one.get("restartCount") or 0 for one in statuses)
+    return restarts > 0 and restarts >= job["spec"].get("backoffLimit", DEFAULT_BACKOFF_LIMIT)
 
 
 def _conditions(job: Any) -> list[Any]:

@@ -10,7 +10,7 @@ place of the pod, and takes its end for the replica's. What differs from a pod o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import ANNOTATION_POD_GROUP
@@ -19,6 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values import const
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
     BatchJobRef,
+    ContainerEnd,
     Deletion,
     PodState,
 )
@@ -73,12 +74,15 @@ def runs_replica(resource: Manifest) -> bool:
     return c.LABEL_REPLICA_TYPE in labels and c.LABEL_ATTEMPT in labels
 
 
-def state(resource: Manifest, own: PodState, pods: Sequence[PodState]) -> PodState:
+def state(resource: Manifest, own: PodState, pods: Sequence[PodState], failed: Iterable[PodState] = ()) -> PodState:
     """The state of the replica that the Job ``resource`` runs.
 
-    ``own`` is the Job's metadata as a pod's, ``pods`` are the pods that the Job controls.
+    ``own`` is the Job's metadata as a pod's, ``pods`` are the pods that the Job controls. ``failed`` are earlier states
+    of such pods, some of which are gone, of which only the failure counts.
     """
     newest = max(pods, key=lambda pod: (not pod.deleting, pod.created, pod.name), default=None)
+    every = [*pods, *(pod for pod in failed if pod.uid not in {one.uid for one in pods})]
+    last_failure = _last_failure(every)
     ref = BatchJobRef(own.name, own.uid)
     finished = _finished(resource)
     failed = finished is not None and finished.get("type") == "Failed"
@@ -116,7 +120,23 @@ def state(resource: Manifest, own: PodState, pods: Sequence[PodState]) -> PodSta
         terminating=newest.terminating if newest else "",
         batch_job=ref,
         lacks_pod_since="" if finished is not None else _lacks_pod_since(own, pods),
+        last_failure=last_failure,
+        unseen_end=_unseen_end(finished, newest) if failed and finished and not last_failure else "",
+        crash_loop=shown.crash_loop if finished is None else None,
+        restarts_by_job=max(len(every) - 1, 0) + sum(pod.restarts for pod in every),
     )
+
+
+def _last_failure(pods: Iterable[PodState]) -> ContainerEnd | None:
+    found = [(one.ended.finished_at, pod.created, pod.name, one) for pod in pods if (one := pod.last_failure)]
+    return max(found, key=lambda one: one[:3])[3] if found else None
+
+
+def _unseen_end(finished: Manifest, newest: PodState | None) -> str:
+    """See :attr:`PodState.unseen_end`. The Job controller reports a failure once the pods have ended."""
+    if newest is None or newest.deleting or newest.phase != "Running" or newest.disrupted:
+        return ""
+    return str(finished.get("lastTransitionTime") or "") if finished.get("reason") == c.REASON_BACKOFF else ""
 
 
 def _lacks_pod_since(own: PodState, pods: Sequence[PodState]) -> str:

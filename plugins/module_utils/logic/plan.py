@@ -25,6 +25,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment i
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, PodContext, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
     cleanup,
+    crash_loops,
     deadlines,
     failure,
     force_delete,
@@ -32,6 +33,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     pod_creation,
     replica_limit,
     restart_all,
+    restart_counts,
     restart_job,
     slices,
     start_order,
@@ -48,7 +50,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.succ
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import SpecHashes
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import batch_jobs, conditions, replica_statuses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
     StatusBuilder,
     has_finished,
@@ -205,6 +207,9 @@ class Surroundings:
 def _active(
     job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, surroundings: Surroundings
 ) -> Plan:
+    observed = batch_jobs.remembered(job, observed)
+    if batch_jobs.is_ahead(observed, surroundings.now):
+        return Plan(requeue_after=batch_jobs.POD_REQUEUE)
     spec_hashes = spec_hash.spec_hashes(job)
     changed = report.forget_progress(spec_hash.fingerprint(job, spec_hashes))
     as_one = restart_all.applies_to(job)
@@ -217,7 +222,8 @@ def _active(
     report.taken_up(min((pod.created for pod in current.pods if pod.created), default=""))
     if changed:
         report.respecified()
-    retries = {} if changed else failure.retries_of(job)
+    retries = {} if changed else batch_jobs.counted(job)
+    launched = {} if changed else batch_jobs.read(job.status)
     ignored = {} if changed else failure.retries_of(job, "ignoredRetries")
     completed = {} if changed else _completed_of(job)
     if as_one:
@@ -231,7 +237,8 @@ def _active(
     if succeeded(job, current, completed):
         report.succeeded()
         report.replicas(replica_statuses.settled(job, replica_statuses.count(job, current, completed)))
-        report.progress(retries, completed, attempt, ignored)
+        counted = restart_counts.made(job, current.pods, retries, ignored)
+        report.progress(counted, completed, attempt, batch_jobs.write(launched, current.pods, final=True))
         return _end(job, framework, observed, report)
     policy = restart_all if as_one else restart_job
     progress = Progress(hashes, retries, completed, attempt, is_new_spec=changed, ignored=ignored)
@@ -252,17 +259,24 @@ def _active(
         or failure.over_backoff_limit(job, actions.retries, current.pods)
         or replica_limit.over_limit(job, actions.retries, current.pods)
         or pending.find_timeout(job, current, surroundings.now)
-        or _overdue(job, left)
+        or _overdue(job, left, current)
     )
+    if job_failure:
+        report.replicas(replica_statuses.count(job, current, completed))
+        failures = retries if actions.begins else actions.retries  # what ends begins no attempt
+        counted = restart_counts.made(job, current.pods, failures, actions.ignored)
+        report.progress(counted, completed, attempt, batch_jobs.write(launched, current.pods, final=True))
+        report.failed(job_failure)
+        return _end(job, framework, observed, report)
+
     if actions.begins:
         completed, attempt = {}, actions.begins
     counts = replica_statuses.count(job, current, completed)
     report.replicas(counts)
-    report.progress(actions.retries, completed, attempt, actions.ignored)
-    if job_failure:
-        report.failed(job_failure)
-        return _end(job, framework, observed, report)
-
+    counted = actions.retries, actions.ignored
+    report.progress(counted, completed, attempt, batch_jobs.write(launched, current.pods))
+    for end in batch_jobs.new_restarts(launched, current.pods):
+        report.restarted_by_batch_job(failure.describe_end(end))
     if actions.begins:
         report.restarting_all([failure.explain(job, p) for p in _causes(job, actions.restarted)])
     elif actions.restarted:
@@ -412,11 +426,13 @@ def _has_other_pods(job: DLJob, observed: Observed, hashes: SpecHashes) -> bool:
     )
 
 
-def _overdue(job: DLJob, left: float | None) -> Failure | None:
+def _overdue(job: DLJob, left: float | None, current: Observed) -> Failure | None:
     if left is None or left > 0:
         return None
     limit = job.run_policy.active_deadline_seconds
-    return Failure(c.REASON_DEADLINE, f"the job ran longer than spec.runPolicy.activeDeadlineSeconds, {limit} s")
+    text = f"the job ran longer than spec.runPolicy.activeDeadlineSeconds, {limit} s"
+    crash = crash_loops.first(current, job.status)
+    return Failure(c.REASON_DEADLINE, f"{text}; it was {crash}" if crash else text)
 
 
 def _report_phase(job: DLJob, going_on: Observed, report: StatusBuilder, up: bool, anew: bool) -> None:
@@ -430,7 +446,8 @@ def _report_phase(job: DLJob, going_on: Observed, report: StatusBuilder, up: boo
     if waiting and pod_creation.is_denied(waiting) and held_up != job.status.get("reason"):
         report.event("Warning", c.EVENT_NOT_CREATED, held_up)
     lost = "; ".join(failure.describe(p).message for p in failure.lost_pods(job, going_on))
-    report.waiting(held_up or (lost and f"the others go on: {lost}"))
+    crash = crash_loops.first(going_on, job.status)
+    report.waiting(held_up or crash or (lost and f"the others go on: {lost}"))
 
 
 def _causes(job: DLJob, pods: Sequence[PodState]) -> list[PodState]:

@@ -473,9 +473,8 @@ def test_a_launcher_that_runs_again_is_deleted_with_the_job_that_its_workers_fai
     fake_cluster = played(job)
     for _ in range(3):
         fake_cluster.exit("worker", 0, 1)
-        fake_cluster.advance(1)
-        fake_cluster.exit("launcher", 0, 1)
         fake_cluster.advance(20)
+    fake_cluster.exit("launcher", 0, 1)
     fake_cluster.settle()
     assert (fake_cluster.status["state"], fake_cluster.status["failure"]["pod"]) == ("Failed", "pi-worker-0")
     assert not fake_cluster.others["Job"]

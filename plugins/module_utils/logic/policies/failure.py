@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.succ
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FAILS_BY_TARGET
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import ContainerEnd, Observed, PodState
 from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import (
     ACTION_COUNT,
     ACTION_FAIL_JOB,
@@ -167,6 +167,8 @@ def describe(pod: PodState) -> Failure:
     The reason of the pod (Evicted, DeadlineExceeded) takes precedence over the container's reason, which is then only
     Error.
     """
+    if pod.batch_job and pod.reason == c.REASON_BACKOFF and pod.last_failure:
+        return _out_of_retries(pod.last_failure)
     if pod.ended is None or pod.ended.code == 0:
         reason = pod.reason or "Error"
         return _with_log_tail(Failure(reason, f"{pod.subject} failed: {reason}", pod.pod_name, log=pod.message))
@@ -182,6 +184,24 @@ def describe(pod: PodState) -> Failure:
             "\n".join(filter(None, logs)),
         )
     )
+
+
+def describe_end(end: ContainerEnd) -> Failure:
+    """A container that failed, in one sentence like :func:`describe`; its pod may be gone."""
+    reason = end.ended.reason or "Error"
+    text = f"container {end.container} of pod {end.pod} exited with {end.ended.code} ({reason})"
+    return _with_log_tail(Failure(reason, text, end.pod, end.container, end.ended.code, end.ended.message))
+
+
+def _out_of_retries(last: ContainerEnd) -> Failure:
+    """A batch Job has used up its retries: its own message says no more than that, so the program's takes its place.
+
+    Under ``OnFailure`` the Job controller deletes the pod, and what ``last`` has was kept from before.
+    """
+    failure = describe_end(dataclasses.replace(last, ended=dataclasses.replace(last.ended, message="")))
+    reason = failure.reason if failure.reason == c.REASON_OOM else c.REASON_BACKOFF
+    text = f"{failure.message}, and its batch Job has no retries left"
+    return _with_log_tail(dataclasses.replace(failure, reason=reason, message=text, log=last.ended.message))
 
 
 def explain(job: DLJob, pod: PodState) -> Failure:

@@ -17,7 +17,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings impo
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import suspension
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import batch_jobs, conditions, replica_statuses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.conditions import NewCondition
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import STATUS_V1
@@ -120,7 +120,7 @@ class StatusBuilder:
         self._fields["specHash"] = spec_hash
         if known in (None, spec_hash):
             return False
-        for name in ("retries", "ignoredRetries", "completed", "attempt"):
+        for name in ("retries", "ignoredRetries", "batchJobs", "completed", "attempt"):
             self._fields.pop(name, None)
         return True
 
@@ -155,6 +155,12 @@ class StatusBuilder:
         message = f"{self._job.kind} {self._job.name} restarts all its replicas: {cause}"
         self._condition(c.CONDITION_RESTARTING, message, event="")
         self.event("Warning", f"{self._job.kind}Restarting", message)
+
+    def restarted_by_batch_job(self, failure: Failure) -> None:
+        """Report a restart that a batch Job makes, without a condition: its replica counts as running, as in Kubernetes
+        and for mpi-operator."""
+        text = f"{self._job.kind} {self._job.name}: its batch Job has started a replica again: {failure.message}"
+        self.event("Warning", f"{self._job.kind}Restarting", text)
 
     def respecified(self) -> None:
         message = f"The spec of {self._job.kind} {self._job.name} was changed: its replicas restart."
@@ -228,15 +234,18 @@ class StatusBuilder:
 
     def progress(
         self,
-        retries: Mapping[str, int],
+        counted: tuple[Mapping[str, int], Mapping[str, int]],
         completed: completed_.Completed,
         attempt: int,
-        ignored: Mapping[str, int],
+        launched: Mapping[str, Any],
     ) -> None:
-        """Store what must outlive the pods; ``attempt`` is that of the whole job."""
+        """Store what must outlive the pods. ``counted`` are the retries and the ignored ones, ``attempt`` is that of
+        the whole job, ``launched`` are the :mod:`.batch_jobs`, whose restarts ``counted`` does not have."""
+        retries, ignored = counted
         progress = (
-            ("retries", dict(retries)),
+            ("retries", batch_jobs.with_restarts(retries, launched)),
             ("ignoredRetries", dict(ignored)),
+            (batch_jobs.FIELD, dict(launched)),
             ("completed", completed_.write(completed)),
             ("attempt", attempt),
         )
