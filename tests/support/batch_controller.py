@@ -35,7 +35,9 @@ def work(server: FakeApiServer, namespace: str = "default") -> bool:
             _finish(server, namespace, job, _LIMIT)
         elif _restarted_too_often(server, namespace, job):
             for pod in _pods(server, namespace, job):
-                server.request("DELETE", f"{PODS.format(namespace)}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
+                server.request(
+                    "DELETE", f"{PODS.format(namespace)}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0}
+                )
             _finish(server, namespace, job, _LIMIT)
         elif failed == len(phases):
             _create(server, namespace, job, failed)

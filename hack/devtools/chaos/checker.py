@@ -80,7 +80,8 @@ def wrong_attempts(history: History) -> Iterator[Finding]:
 
 def _of_the_operator(status: Mapping[str, Any]) -> Mapping[str, int]:
     """``retries`` without the restarts that batch Jobs made."""
-    made = {rank: one.get("restarts", 0) + one.get("before", 0) for rank, one in (status.get("batchJobs") or {}).items()}
+    entries = (status.get("batchJobs") or {}).items()
+    made = {rank: one.get("restarts", 0) + one.get("before", 0) for rank, one in entries}
     return {rank: count - made.get(rank, 0) for rank, count in (status.get("retries") or {}).items()}
 
 

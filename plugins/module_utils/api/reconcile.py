@@ -154,9 +154,7 @@ def read(context: Context, parsed: Parsed) -> Observed:
     return build_observed_state(parsed.owner, parsed.framework.container, pods, services, owned)
 
 
-def explain(
-    context: Context, parsed: Parsed, observed: Observed, now: datetime
-) -> tuple[Observed, tuple[str, ...]]:
+def explain(context: Context, parsed: Parsed, observed: Observed, now: datetime) -> tuple[Observed, tuple[str, ...]]:
     """``observed`` with what only Events say, and what the operator may not read of them; most jobs need none."""
     if parsed.job is None:
         return observed, ()

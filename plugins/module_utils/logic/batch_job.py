@@ -74,14 +74,14 @@ def runs_replica(resource: Manifest) -> bool:
     return c.LABEL_REPLICA_TYPE in labels and c.LABEL_ATTEMPT in labels
 
 
-def state(resource: Manifest, own: PodState, pods: Sequence[PodState], failed: Iterable[PodState] = ()) -> PodState:
+def state(resource: Manifest, own: PodState, pods: Sequence[PodState], before: Iterable[PodState] = ()) -> PodState:
     """The state of the replica that the Job ``resource`` runs.
 
-    ``own`` is the Job's metadata as a pod's, ``pods`` are the pods that the Job controls. ``failed`` are earlier states
+    ``own`` is the Job's metadata as a pod's, ``pods`` are the pods that the Job controls. ``before`` are earlier states
     of such pods, some of which are gone, of which only the failure counts.
     """
     newest = max(pods, key=lambda pod: (not pod.deleting, pod.created, pod.name), default=None)
-    every = [*pods, *(pod for pod in failed if pod.uid not in {one.uid for one in pods})]
+    every = [*pods, *(pod for pod in before if pod.uid not in {one.uid for one in pods})]
     last_failure = _last_failure(every)
     ref = BatchJobRef(own.name, own.uid)
     finished = _finished(resource)

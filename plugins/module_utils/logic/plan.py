@@ -49,10 +49,15 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.succ
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import SpecHashes
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import (
+    batch_jobs,
+    conditions,
+    replica_statuses,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status import batch_jobs, conditions, replica_statuses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
     StatusBuilder,
+    clip,
     has_finished,
     outcome,
     starts_after_edit,
@@ -432,7 +437,7 @@ def _overdue(job: DLJob, left: float | None, current: Observed) -> Failure | Non
     limit = job.run_policy.active_deadline_seconds
     text = f"the job ran longer than spec.runPolicy.activeDeadlineSeconds, {limit} s"
     crash = crash_loops.first(current, job.status)
-    return Failure(c.REASON_DEADLINE, f"{text}; it was {crash}" if crash else text)
+    return Failure(c.REASON_DEADLINE, f"{text}; {crash}" if crash else text)
 
 
 def _report_phase(job: DLJob, going_on: Observed, report: StatusBuilder, up: bool, anew: bool) -> None:
@@ -443,7 +448,7 @@ def _report_phase(job: DLJob, going_on: Observed, report: StatusBuilder, up: boo
     report.phase(c.PHASE_RUNNING if up or on else c.PHASE_CREATING)
     waiting = next((pod for pod in going_on.pods if pod.waiting and not pod.deleting), None)
     held_up = f"{pod_creation.subject(waiting)}: {waiting.waiting}" if waiting else ""
-    if waiting and pod_creation.is_denied(waiting) and held_up != job.status.get("reason"):
+    if waiting and pod_creation.is_denied(waiting) and clip(held_up) != job.status.get("reason"):
         report.event("Warning", c.EVENT_NOT_CREATED, held_up)
     lost = "; ".join(failure.describe(p).message for p in failure.lost_pods(job, going_on))
     crash = crash_loops.first(going_on, job.status)

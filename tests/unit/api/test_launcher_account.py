@@ -203,7 +203,11 @@ def test_a_list_of_hosts_that_outlives_the_workers_names_none(failures: int) -> 
     here.step()
     here.server.calls.clear()
     here.step()
-    assert (here.status["phase"], here.names("pods"), here.names("configmaps")) == ("Done", ["pi-launcher"], ["pi-config"])
+    assert (here.status["phase"], here.names("pods"), here.names("configmaps")) == (
+        "Done",
+        ["pi-launcher"],
+        ["pi-config"],
+    )
     assert {method for method, _ in here.calls(*ACCOUNT, "configmaps", "pods")} <= {"GET"}
 
 

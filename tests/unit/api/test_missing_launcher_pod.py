@@ -58,7 +58,9 @@ class Here:
 
     def reads(self) -> list[str]:
         """The fields by which Events were read."""
-        return [str(x.query.get("fieldSelector")) for x in self.server.calls if (x.method, x.plural) == ("GET", "events")]
+        return [
+            str(x.query.get("fieldSelector")) for x in self.server.calls if (x.method, x.plural) == ("GET", "events")
+        ]
 
     def events(self) -> list[tuple[str, str]]:
         found = self.server.objects.get(("default", "events"), {}).values()
@@ -106,7 +108,9 @@ def test_a_launcher_without_a_cause() -> None:
 def test_without_the_permission_the_operator_says_so_in_its_log() -> None:
     here = Here(1)
     text = 'events is forbidden: User "o" cannot list resource "events" in API group ""'
-    here.server.faults.append(Fault(failure(403, "Forbidden", text), lambda call: call.method == "GET" and call.plural == "events"))
+    here.server.faults.append(
+        Fault(failure(403, "Forbidden", text), lambda call: call.method == "GET" and call.plural == "events")
+    )
     outcome = here.step(10)
     assert outcome.ok
     assert outcome.warnings == (

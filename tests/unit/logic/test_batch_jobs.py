@@ -128,7 +128,11 @@ ENTRY = batch_jobs.write({}, observed(pod(RUNS, terminated(17))).pods)
 
 def test_what_is_written_is_remembered() -> None:
     failure = {"pod": "pi-launcher-a", "container": "main", "exitCode": 17, "reason": "Error", "message": WORDS}
-    assert ENTRY == {"launcher-0": {"uid": "the-job", "restarts": 1, "failure": {**failure, "finishedAt": stamp(1)}}}
+    assert dict(ENTRY["launcher-0"]) == {
+        "uid": "the-job",
+        "restarts": 1,
+        "failure": {**failure, "finishedAt": stamp(1)},
+    }
     (found,) = failing({}, batchJobs=ENTRY).pods
     assert found.last_failure == launcher(pod(RUNS, terminated(17))).last_failure
     assert found.restarts_by_job == 1
@@ -195,7 +199,9 @@ def played(limit: int | None = None, policy: str = "OnFailure", **run_policy: An
 
 def crash(fake_cluster: FakeCluster, code: int = 17) -> None:
     fake_cluster.advance(10)
-    pods = [name for name, one in fake_cluster.pods.items() if "launcher" in name and one["status"]["phase"] == "Running"]
+    pods = [
+        name for name, one in fake_cluster.pods.items() if "launcher" in name and one["status"]["phase"] == "Running"
+    ]
     (name,) = pods
     pod, state = fake_cluster.pods[name], terminated(code, (fake_cluster.now - at(0)).total_seconds())
     if pod["spec"]["restartPolicy"] == "Never":

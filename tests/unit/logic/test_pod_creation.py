@@ -54,7 +54,10 @@ def pod(phase: str, seconds: float = 1, code: int = 1) -> Resource:
         ([], ""),
         ([event("Suspended", "x")], ""),
         ([event("FailedCreate", DENIED)], SAID),
-        ([event("FailedCreate", "Error creating: admission webhook")], "FailedCreate: Error creating: admission webhook"),
+        (
+            [event("FailedCreate", "Error creating: admission webhook")],
+            "FailedCreate: Error creating: admission webhook",
+        ),
         ([event("FailedCreate")], "FailedCreate"),
         ([event("FailedCreate", "old", 1), event("FailedCreate", "new", 2)], "FailedCreate: new"),
         ([event("FailedCreate", "old", 1), event("SuccessfulCreate", "Created pod: a", 2)], ""),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from dljob_operator.engine.failed_pods import FailedPods
 from dljob_operator.engine.predicates import Change
 

@@ -98,7 +98,7 @@ def restarts(entries: Mapping[str, Entry]) -> dict[str, int]:
 def with_restarts(retries: Mapping[str, int], entries: Mapping[str, Entry]) -> dict[str, int]:
     """The counts of the operator with those of the batch Jobs, as the status has them."""
     made = restarts(entries)
-    return {name: retries.get(name, 0) + made.get(name, 0) for name in (*retries, *(x for x in made if x not in retries))}
+    return {name: retries.get(name, 0) + made.get(name, 0) for name in dict.fromkeys((*retries, *made))}
 
 
 def counted(job: DLJob) -> dict[str, int]:

@@ -16,8 +16,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.log_tail impo
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import suspension
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import (
+    batch_jobs,
+    conditions,
+    replica_statuses,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status import batch_jobs, conditions, replica_statuses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.conditions import NewCondition
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import STATUS_V1
