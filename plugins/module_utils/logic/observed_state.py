@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import timedelta
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, clock, digits
+from ansible_collections.dljob.operator.plugins.module_utils.logic import batch_job, digits
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import (
     Owner,
     controller_uid,
@@ -148,23 +147,16 @@ def _pod(pod: Resource, container: str) -> PodState:
 
 
 def _last_failure(metadata: Resource, main: Resource, disrupted: bool) -> ContainerEnd | None:
-    """See :attr:`PodState.last_failure`."""
+    """See :attr:`PodState.last_failure`.
+
+    The present end of a container of a pod that is being deleted may be its answer to the deletion: a container that
+    had failed was running again. The last status of such a pod has no end before that any more.
+    """
     before = (main.get("lastState") or {}).get("terminated") or {}
     now = (main.get("state") or {}).get("terminated") or {}
-    if now.get("exitCode") and not disrupted and not _ended_by_deletion(metadata, before, now):
+    if now.get("exitCode") and not disrupted and not metadata.get("deletionTimestamp"):
         return _end(metadata, main, now)
     return _end(metadata, main, before) if before.get("exitCode") else None
-
-
-def _ended_by_deletion(metadata: Resource, before: Resource, now: Resource) -> bool:
-    """Whether the end ``now`` of a container is its answer to the deletion of the pod: one that had failed ``before``
-    was running again, and another one ended after the request."""
-    ends = clock.parse(metadata.get("deletionTimestamp"))
-    if ends is None:
-        return False
-    requested = ends - timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
-    ended = clock.parse(now.get("finishedAt"))
-    return bool(before.get("exitCode")) or ended is None or ended >= requested
 
 
 def _crash_loop(metadata: Resource, spec: Resource, status: Resource, main: Resource) -> ContainerEnd | None:

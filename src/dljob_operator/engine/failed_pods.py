@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.batch_job_po
     is_of_batch_job,
 )
 
-from dljob_operator.engine.predicates import Change, namespace_of, owner_uid
+from dljob_operator.engine.predicates import Change, is_leaving, namespace_of, owner_uid
 from dljob_operator.engine.transforms import Object
 from dljob_operator.json_texts import JsonTexts, text_of
 
@@ -64,9 +64,13 @@ class FailedPods:
 
 
 def _has_failed(pod: Object) -> bool:
-    """Whether a container of `pod` has ended with another code than 0, even if it was restarted since."""
+    """Whether a container of `pod` has ended with another code than 0, even if it was restarted since.
+
+    While a pod is deleted its containers end because of that, and the kubelet drops their ends before.
+    """
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return any(_code(one, name) for one in statuses for name in ("state", "lastState"))
+    ends = ("lastState",) if is_leaving(pod) else ("state", "lastState")
+    return any(_code(one, name) for one in statuses for name in ends)
 
 
 def _code(status: Mapping[str, Any], name: str) -> Any:

@@ -75,7 +75,7 @@ TAINTED = [{"type": "DisruptionTarget", "status": "True"}]
         pytest.param([pod({"waiting": {"reason": "CrashLoopBackOff"}}, terminated(17))], 17, id="it waits"),
         pytest.param([pod(terminated(137, 5), terminated(17), metadata=LEAVING)], 17, id="killed with its pod"),
         pytest.param([pod(terminated(143, 6), metadata=SLOWLY)], None, id="asked to end, and not before"),
-        pytest.param([pod(terminated(17, 4), metadata=SLOWLY)], 17, id="before it was asked to end"),
+        pytest.param([pod(terminated(143, 6), phase="Failed", metadata=LEAVING)], None, id="its last status"),
         pytest.param([pod(terminated(137, 5), conditions=TAINTED)], None, id="taken away"),
         pytest.param([gone(pod(RUNS, terminated(17)))], 17, id="its pod is gone"),
         pytest.param([gone(pod(terminated(137, 5), terminated(17), metadata=LEAVING))], 17, id="killed, and gone"),

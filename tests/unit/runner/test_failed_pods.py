@@ -53,6 +53,22 @@ def test_the_state_of_a_deleted_pod_is_that_of_the_one_before() -> None:
     assert kept == {**pod(last=17), "failedBefore": True}
 
 
+def test_the_end_that_a_deletion_causes_replaces_no_failure() -> None:
+    """As the kubelet reports it: once the killed container has ended, the end before is no longer in the status."""
+    pods = FailedPods()
+    leaving = {"deletionTimestamp": "2026-01-02T12:00:00Z"}
+    pods.pod_changed(Change(None, pod(last=17)))
+    for state in (pod(137, last=17), pod(137)):
+        state["metadata"] |= leaving
+        pods.pod_changed(Change(None, state))
+    pods.pod_changed(Change(state, None))
+    (kept,) = pods.of(["the-job"], "team")
+    assert kept["status"]["containerStatuses"][-1]["lastState"] == {"terminated": {"exitCode": 17}}
+    fresh = FailedPods()
+    fresh.pod_changed(Change(state, None))
+    assert len(fresh) == 0
+
+
 def test_one_for_each_batch_job_the_newest() -> None:
     pods = FailedPods()
     for name, owner in (("a", "the-job"), ("b", "the-job"), ("c", "another")):
