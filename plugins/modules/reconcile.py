@@ -272,6 +272,13 @@ options:
             type: list
             elements: str
             default: []
+          running_keeps:
+            description:
+              - Kinds of objects that serve the pods, C(Service) or one of O(framework.owns), that V(Running) of
+                C(cleanPodPolicy) keeps until the job is deleted. By default it deletes them once no pod needs them.
+            type: list
+            elements: str
+            default: []
           replicas_layout:
             description:
               - The layout of the field that holds the replicas.

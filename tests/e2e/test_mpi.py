@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -79,6 +80,69 @@ def test_the_failure_of_a_launcher_whose_key_ssh_ignores_quotes_ssh(here: Cluste
     assert status["state"] == "Failed"
     assert "UNPROTECTED PRIVATE KEY FILE" in status["failure"]["message"]
     assert "Permissions 0640 for '/root/.ssh/id_rsa' are too open" in status["failure"]["message"]
+
+
+def restarting(name: str, limit: int | None, grace: int = 0) -> dict[str, Any]:
+    """With the default policy of mpi-operator, OnFailure: Kubernetes deletes the launcher's pod at the limit."""
+    script = "sleep 1; echo could not reach host b; exit 17"
+    job = mpijob(name, script, **({} if limit is None else {"backoffLimit": limit}))
+    launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]
+    launcher["restartPolicy"] = "OnFailure"
+    launcher["template"]["spec"]["terminationGracePeriodSeconds"] = grace
+    return job
+
+
+@pytest.mark.parametrize(("limit", "grace"), [(0, 0), (0, 5), (1, 0), (2, 5)])
+def test_the_words_of_a_launcher_outlive_its_pod(here: Cluster, limit: int, grace: int) -> None:
+    job = here.create(restarting(f"words-{limit}-{grace}", limit, grace))
+    status = job.wait_end()
+    failure = status["failure"]
+    assert (failure["container"], failure["exitCode"], failure["reason"]) == ("main", 17, "BackoffLimitExceeded")
+    assert (failure["message"], failure["pod"].startswith(f"words-{limit}-{grace}-launcher-")) == (
+        "could not reach host b",
+        True,
+    )
+    here.wait_event(f"words-{limit}-{grace}", "Warning", "MPIJobFailed", "could not reach host b")
+    assert [pod for pod in job.pods() if "launcher" in pod["metadata"]["name"]] == []
+    assert status["retries"]["launcher-0"] >= max(limit, 1)
+
+
+def test_a_launcher_that_crashes_says_why_meanwhile(here: Cluster) -> None:
+    job = here.create(restarting("crashes", None))
+    job.wait(lambda s: "could not reach host b" in str(s.get("reason")), "the words of its launcher")
+    status = job.wait(lambda s: (s.get("retries") or {}).get("launcher-0", 0) >= 2, "two restarts")
+    assert status["state"] != "Failed"
+    here.wait_event("crashes", "Warning", "MPIJobRestarting", "exited with 17 (Error): could not reach host b")
+
+
+def test_a_launcher_whose_pod_a_quota_denies(here: Cluster) -> None:
+    quota = client.V1ResourceQuota(metadata={"name": "one"}, spec={"hard": {"pods": "1"}})
+    here.core.create_namespaced_resource_quota(here.namespace, quota)
+    job = here.create(mpijob("denied", UNTIL_RELEASED, pendingTimeoutSeconds=10))
+    status = job.wait(lambda s: bool(s.get("reason")), "the cause")
+    assert status["reason"].startswith(
+        "batch Job denied-launcher: FailedCreate: Error creating: its pod is forbidden: "
+    )
+    assert "exceeded quota: one" in status["reason"]
+    here.wait_event("denied", "Warning", "FailedCreatePod", "exceeded quota: one")
+    time.sleep(15)  # longer than pendingTimeoutSeconds
+    assert job.status["state"] == "Created"
+    assert not any("Created 2 of 2" in message for _, _, message in here.events("denied"))
+    here.core.delete_namespaced_resource_quota("one", here.namespace)
+    assert job.wait_running()["reason"] == ""
+    job.release("launcher")
+    assert job.wait_end()["state"] == "Succeeded"
+
+
+def test_running_keeps_the_hosts_of_a_job(here: Cluster) -> None:
+    job = here.create(mpijob("keeps", UNTIL_RELEASED, cleanPodPolicy="Running"))
+    job.wait_running()
+    job.release("launcher")
+    job.wait(lambda s: s.get("phase") == "Done", "its cleanup")
+    here.wait_pods(job.uid, lambda pods: len(pods) == 1, "the launcher alone")
+    assert "keeps-worker-0" in here.core.read_namespaced_config_map("keeps-config", here.namespace).data["hostfile"]
+    assert here.core.read_namespaced_service("keeps", here.namespace)
+    assert here.core.read_namespaced_secret("keeps-ssh", here.namespace)
 
 
 def test_a_secret_of_somebody_else_is_left_alone(here: Cluster) -> None:

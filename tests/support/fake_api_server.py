@@ -248,6 +248,9 @@ class FakeApiServer:
         wanted = dict(term.split("=", 1) for term in filter(None, call.query.get("labelSelector", "").split(",")))
         listed = [key for key in self.objects if key[1] == call.plural and call.namespace in ("", key[0])]
         items = [x for key in listed for x in self.objects[key].values() if wanted.items() <= _labels(x).items()]
+        involved = call.query.get("fieldSelector", "").partition("involvedObject.uid=")[2]
+        if involved:
+            items = [one for one in items if one["involvedObject"].get("uid") == involved]
         return Response(200, {"kind": "List", "metadata": {"resourceVersion": str(self._version)}, "items": items})
 
     def _post(self, call: Call) -> Response:

@@ -71,11 +71,18 @@ def wrong_attempts(history: History) -> Iterator[Finding]:
     for job in history.jobs.values():
         if job.uid in history.edited or not job.exists:
             continue
-        retries = job.status.get("retries") or {}
+        retries = _of_the_operator(job.status)
         if "job" in retries or _restarts_as_a_whole(job):
             yield from _wrong_whole(history, job, retries)
         else:
             yield from _wrong_counts(history, job, retries)
+
+
+def _of_the_operator(status: Mapping[str, Any]) -> Mapping[str, int]:
+    """``retries`` without the restarts that batch Jobs made."""
+    entries = (status.get("batchJobs") or {}).items()
+    made = {rank: one.get("restarts", 0) + one.get("before", 0) for rank, one in entries}
+    return {rank: count - made.get(rank, 0) for rank, count in (status.get("retries") or {}).items()}
 
 
 def _wrong_whole(history: History, job: JobRecord, retries: Mapping[str, int]) -> Iterator[Finding]:

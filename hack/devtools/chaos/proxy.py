@@ -57,6 +57,7 @@ class Logged:
     """One request that reached the API server."""
 
     at: float
+    """When the proxy sent it (monotonic): before its effect, which others may see before the answer."""
     operator: str
     method: str
     path: str
@@ -256,7 +257,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _forward(self, body: bytes | None) -> tuple[int, Mapping[str, str], bytes]:
         """Send the request to the API server; on a connection that it has just closed, send it again."""
         for attempt in (1, 2):
-            reused = self._upstream is not None
+            began, reused = time.monotonic(), self._upstream is not None
             if self._upstream is None:
                 self._upstream = self.proxy.upstream.connect(_UPSTREAM_TIMEOUT)
             try:
@@ -270,9 +271,7 @@ class _Handler(BaseHTTPRequestHandler):
                 if not reused or attempt == 2:
                     raise
         self.proxy.trail.add(
-            Logged(
-                time.monotonic(), self.proxy.operator, self.command, Call(self.command, self.path).path, response.status
-            )
+            Logged(began, self.proxy.operator, self.command, Call(self.command, self.path).path, response.status)
         )
         return response.status, dict(response.getheaders()), data
 

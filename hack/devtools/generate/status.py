@@ -89,7 +89,9 @@ def status(*, has_versions: bool = False) -> Schema:
                 minimum=0,
             ),
             "retries": mapping(
-                "Number of restarts of each replica.",
+                "Number of restarts of each replica by a new pod, and of all together (job). While the job runs, a "
+                "failure counts before its restart. For a replica that a batch Job runs, such as the launcher of an "
+                "MPIJob, restarts of its container count too.",
                 integer("Number of restarts."),
                 most=100_000,
             ),
@@ -97,6 +99,11 @@ def status(*, has_versions: bool = False) -> Schema:
                 "Number of restarts of each replica that rules of runPolicy.podFailurePolicy with the action Ignore "
                 "exclude from retries.",
                 integer("Number of restarts."),
+                most=100_000,
+            ),
+            "batchJobs": mapping(
+                "What the batch Jobs that run replicas have shown so far: their uids, restarts, and the last failure.",
+                anything("uid, restarts, before (restarts by earlier batch Jobs) and failure."),
                 most=100_000,
             ),
             "completed": mapping(

@@ -10,7 +10,7 @@ place of the pod, and takes its end for the replica's. What differs from a pod o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import ANNOTATION_POD_GROUP
@@ -19,6 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values import const
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
     BatchJobRef,
+    ContainerEnd,
     Deletion,
     PodState,
 )
@@ -73,12 +74,15 @@ def runs_replica(resource: Manifest) -> bool:
     return c.LABEL_REPLICA_TYPE in labels and c.LABEL_ATTEMPT in labels
 
 
-def state(resource: Manifest, own: PodState, pods: Iterable[PodState]) -> PodState:
+def state(resource: Manifest, own: PodState, pods: Sequence[PodState], before: Iterable[PodState] = ()) -> PodState:
     """The state of the replica that the Job ``resource`` runs.
 
-    ``own`` is the Job's metadata as a pod's, ``pods`` are the pods that the Job controls.
+    ``own`` is the Job's metadata as a pod's, ``pods`` are the pods that the Job controls. ``before`` are earlier states
+    of such pods, some of which are gone, of which only the failure counts.
     """
     newest = max(pods, key=lambda pod: (not pod.deleting, pod.created, pod.name), default=None)
+    every = [*pods, *(pod for pod in before if pod.uid not in {one.uid for one in pods})]
+    last_failure = _last_failure(every)
     ref = BatchJobRef(own.name, own.uid)
     finished = _finished(resource)
     failed = finished is not None and finished.get("type") == "Failed"
@@ -109,12 +113,44 @@ def state(resource: Manifest, own: PodState, pods: Iterable[PodState]) -> PodSta
         is_active=finished is None and not awaits_job,
         reason=_reason(finished, shown) if failed and finished is not None else "",
         message=str(finished.get("message") or "") if failed and finished is not None else "",
-        waiting="" if finished is not None else shown.waiting,
-        pending_since="" if finished is not None else shown.pending_since,
+        waiting="" if finished is not None else shown.waiting if newest else _suspended(resource),
+        # a pod that a quota denies does not wait for its start: there is none
+        pending_since=shown.pending_since if finished is None and newest else "",
         disrupted=finished is None and shown.disrupted,
         terminating=newest.terminating if newest else "",
         batch_job=ref,
+        lacks_pod_since="" if finished is not None else _lacks_pod_since(own, pods),
+        last_failure=last_failure,
+        unseen_end=_unseen_end(finished, newest) if failed and finished and not last_failure else "",
+        crash_loop=shown.crash_loop if finished is None else None,
+        restarts_by_job=max(len(every) - 1, 0) + sum(pod.restarts for pod in every),
     )
+
+
+def _last_failure(pods: Iterable[PodState]) -> ContainerEnd | None:
+    found = [(one.ended.finished_at, pod.created, pod.name, one) for pod in pods if (one := pod.last_failure)]
+    return max(found, key=lambda one: one[:3])[3] if found else None
+
+
+def _unseen_end(finished: Manifest, newest: PodState | None) -> str:
+    """See :attr:`PodState.unseen_end`. The Job controller reports a failure once the pods have ended."""
+    if newest is None or newest.deleting or newest.phase != "Running" or newest.disrupted:
+        return ""
+    return str(finished.get("lastTransitionTime") or "") if finished.get("reason") == c.REASON_BACKOFF else ""
+
+
+def _lacks_pod_since(own: PodState, pods: Sequence[PodState]) -> str:
+    """See :attr:`PodState.lacks_pod_since`."""
+    if any(pod.phase not in ("Succeeded", "Failed") for pod in pods):
+        return ""
+    return max((pod.ended.finished_at if pod.ended else pod.created for pod in pods), default=own.created)
+
+
+def _suspended(resource: Manifest) -> str:
+    """Why a Job that is suspended has no pod, "" for one that is not."""
+    conditions = (resource.get("status") or {}).get("conditions") or ()
+    is_suspended = any(one.get("type") == "Suspended" and one.get("status") == "True" for one in conditions)
+    return "somebody has suspended it" if is_suspended else ""
 
 
 def _finished(resource: Manifest) -> Manifest | None:

@@ -198,6 +198,8 @@ def _flavors(
                 )
         if flavor.batch_jobs and "Job" not in owns:
             raise InvalidFramework(f"{given.path}.batch_jobs: add Job to owns")
+        for kind in flavor.running_keeps:
+            _choice(f"{given.path}.running_keeps", kind, tuple(dict.fromkeys(("Service", "ConfigMap", *owns))))
     return found
 
 
@@ -220,6 +222,7 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.
         "object_fields",
         "template_optional",
         "restart_policies",
+        "running_keeps",
         "managers",
         "batch_jobs",
         "starts_in_order",

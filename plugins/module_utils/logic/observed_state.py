@@ -12,11 +12,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
     controller_uid,
     is_owned_by,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.shared.batch_job_pods import labelled_job
+from ansible_collections.dljob.operator.plugins.module_utils.shared.batch_job_pods import FAILED_BEFORE, labelled_job
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import pod_group_of
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FIRST_CONTAINER
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import (
+    ContainerEnd,
     ContainerFailure,
     Observed,
     OwnedObject,
@@ -40,7 +41,7 @@ def build_observed_state(
     """The state of those objects that the job ``owner`` controls; ``container`` is the framework's container name.
 
     ``others`` are objects by kind: the items of the API's lists have no kind. The pods of a batch Job that runs a
-    replica belong to that Job.
+    replica belong to that Job. Of a pod that is marked with FAILED_BEFORE only the failure counts.
     """
     owned = {
         kind: [one for one in found if is_owned_by(one, owner)]
@@ -49,17 +50,23 @@ def build_observed_state(
     batch_jobs = [one for one in owned.get(batch_job.KIND, ()) if batch_job.runs_replica(one)]
     present = {_uid_of(one) for one in owned.get(batch_job.KIND, ())}  # those that a hook returned too
     states: dict[str, list[PodState]] = {uid: [] for uid in (owner.uid, *map(_uid_of, batch_jobs))}
+    gone: dict[str, list[PodState]] = {}
     remaining: list[PodState] = []
     for pod in pods:  # each is read once, and only its state is kept: a job may have thousands
         uid = controller_uid(pod, owner.namespace)
-        if uid in states:
+        if FAILED_BEFORE in pod:
+            gone.setdefault(uid or "", []).append(_pod(pod, container))
+        elif uid in states:
             states[uid].append(_pod(pod, container))
         elif uid is not None and uid not in present and labelled_job(pod) == owner.uid:
             found = _pod(pod, container)
             if found.phase not in _ENDED:
                 remaining.append(dataclasses.replace(found, terminating=found.terminating or found.created))
     replicas = (
-        batch_job.state(one, _pod({"metadata": one["metadata"]}, container), states[_uid_of(one)]) for one in batch_jobs
+        batch_job.state(
+            one, _pod({"metadata": one["metadata"]}, container), states[_uid_of(one)], gone.get(_uid_of(one), ())
+        )
+        for one in batch_jobs
     )
     return Observed(
         pods=(*states[owner.uid], *replicas),
@@ -139,7 +146,41 @@ def _pod(pod: Resource, container: str) -> PodState:
         grace_period=metadata.get("deletionGracePeriodSeconds") or 0.0,
         group=labels.get(c.LABEL_REPLICA_GROUP, ""),
         pod_group=pod_group_of(labels, annotations),
+        last_failure=_last_failure(metadata, main, disrupted) if ended else None,
+        crash_loop=_crash_loop(metadata, spec, status, main),
     )
+
+
+def _last_failure(metadata: Resource, main: Resource, disrupted: bool) -> ContainerEnd | None:
+    """See :attr:`PodState.last_failure`.
+
+    The present end of a container of a pod that is being deleted may be its answer to the deletion: a container that
+    had failed was running again. The last status of such a pod has no end before that any more.
+    """
+    before = (main.get("lastState") or {}).get("terminated") or {}
+    now = (main.get("state") or {}).get("terminated") or {}
+    if now.get("exitCode") and not disrupted and not metadata.get("deletionTimestamp"):
+        return _end(metadata, main, now)
+    return _end(metadata, main, before) if before.get("exitCode") else None
+
+
+def _crash_loop(metadata: Resource, spec: Resource, status: Resource, main: Resource) -> ContainerEnd | None:
+    """See :attr:`PodState.crash_loop`."""
+    if status.get("phase") in _ENDED or metadata.get("deletionTimestamp"):
+        return None
+    restarts = (spec.get("restartPolicy") or c.RESTART_ALWAYS) != c.RESTART_NEVER
+    for one in (main, *(status.get("initContainerStatuses") or ())):
+        state = one.get("state") or {}
+        ended = (one.get("lastState") or {}).get("terminated")
+        if (state.get("waiting") or {}).get("reason") != "CrashLoopBackOff":
+            ended = state.get("terminated") if restarts else None
+        if ended and ended.get("exitCode"):
+            return _end(metadata, one, ended)
+    return None
+
+
+def _end(metadata: Resource, container: Resource, ended: Resource) -> ContainerEnd:
+    return ContainerEnd(metadata.get("name", ""), container.get("name") or "", _termination(ended))
 
 
 def _has_condition(status: Resource, type_: str) -> bool:

@@ -27,13 +27,16 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.environment i
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, PodContext, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
     cleanup,
+    crash_loops,
     creation_event,
     deadlines,
     failure,
     force_delete,
     pending,
+    pod_creation,
     replica_limit,
     restart_all,
+    restart_counts,
     restart_job,
     slices,
     start_order,
@@ -49,10 +52,15 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.succ
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import SpecHashes
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import (
+    batch_jobs,
+    conditions,
+    replica_statuses,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import (
     StatusBuilder,
+    clip,
     has_finished,
     outcome,
     starts_after_edit,
@@ -119,7 +127,7 @@ def _finished(job: DLJob, framework: Framework, observed: Observed, report: Stat
     kept = owned_objects.keys_of_job(wanted_at_rest)
     surplus = owned_objects.surplus(wanted_at_rest, observed)
     rights = owned_objects.revocable(objects)
-    hosts = _hosts_in_reach(objects, observed) if cleanup.keeps_pods(job) else ()  # else the list is deleted
+    hosts = _hosts_in_reach(objects, observed) if cleanup.keeps(job, "ConfigMap") else ()  # else the list is deleted
     wait = cleanup.grace_period(job, framework, observed, report.completed_at, now) if has_succeeded else None
     cleanup_targets = cleanup.cleanup_targets(job, observed, kept) if wait is None else ()
     deletions = tuple(dict.fromkeys((*cleanup_targets, *surplus)))
@@ -208,6 +216,9 @@ class Surroundings:
 def _active(
     job: DLJob, framework: Framework, observed: Observed, report: StatusBuilder, surroundings: Surroundings
 ) -> Plan:
+    observed = batch_jobs.remembered(job, observed)
+    if batch_jobs.is_ahead(observed, surroundings.now):
+        return Plan(requeue_after=batch_jobs.POD_REQUEUE)
     spec_hashes = spec_hash.spec_hashes(job)
     changed = report.forget_progress(spec_hash.fingerprint(job, spec_hashes))
     as_one = restart_all.applies_to(job)
@@ -220,7 +231,8 @@ def _active(
     report.taken_up(min((pod.created for pod in current.pods if pod.created), default=""))
     if changed:
         report.respecified(restarts=len(current.pods) < len(observed.pods) or bool(job.status.get("completed")))
-    retries = {} if changed else failure.retries_of(job)
+    retries = {} if changed else batch_jobs.counted(job)
+    launched = {} if changed else batch_jobs.read(job.status)
     ignored = {} if changed else failure.retries_of(job, "ignoredRetries")
     completed = {} if changed else _completed_of(job)
     if as_one:
@@ -241,7 +253,8 @@ def _active(
     if succeeded(job, current, completed) and not failure.precedes_success(job, framework, current, going_on):
         report.succeeded()
         report.replicas(replica_statuses.settled(job, replica_statuses.count(job, current, completed)))
-        report.progress(retries, completed, attempt, ignored)
+        counted = restart_counts.made(job, current.pods, retries, ignored)
+        report.progress(counted, completed, attempt, batch_jobs.write(launched, current.pods, final=True))
         return _end(job, framework, observed, report)
     policy = restart_all if as_one else restart_job
     progress = Progress(hashes, retries, completed, attempt, is_new_spec=changed, ignored=ignored)
@@ -262,17 +275,24 @@ def _active(
         or failure.over_backoff_limit(job, actions.retries, current.pods)
         or replica_limit.over_limit(job, actions.retries, current.pods)
         or pending.find_timeout(job, current, surroundings.now)
-        or deadlines.overdue(job, left)
+        or deadlines.overdue(job, left, crash_loops.first(current, job.status))
     )
+    if job_failure:
+        report.replicas(replica_statuses.count(job, current, completed))
+        failures = retries if actions.begins else actions.retries  # what ends begins no attempt
+        counted = restart_counts.made(job, current.pods, failures, actions.ignored)
+        report.progress(counted, completed, attempt, batch_jobs.write(launched, current.pods, final=True))
+        report.failed(job_failure)
+        return _end(job, framework, observed, report)
+
     if actions.begins:
         completed, attempt = {}, actions.begins
     counts = replica_statuses.count(job, current, completed)
     report.replicas(counts)
-    report.progress(actions.retries, completed, attempt, actions.ignored)
-    if job_failure:
-        report.failed(job_failure)
-        return _end(job, framework, observed, report)
-
+    counted = actions.retries, actions.ignored
+    report.progress(counted, completed, attempt, batch_jobs.write(launched, current.pods))
+    for end in batch_jobs.new_restarts(launched, current.pods):
+        report.restarted_by_batch_job(failure.describe_end(end))
     if actions.begins:
         report.restarting_all([failure.explain(job, p) for p in _causes(job, actions.restarted)])
     elif actions.restarted:
@@ -312,13 +332,16 @@ def _active(
     later = tuple(x for x in owned_objects.with_rights(objects, unsettled) if not any(x is y for y in made_first))
     surplus = owned_objects.surplus(objects, observed)
     if pods and not is_partial:
-        report.event("Normal", c.EVENT_CREATED, creation_event.text(job, _created_so_far(job, current, starts, pods)))
+        launchers = [pod["metadata"]["name"] for pod in pods if pod["kind"] == batch_job.KIND]
+        names = _created_so_far(job, current, starts, pods)
+        report.event("Normal", c.EVENT_CREATED, creation_event.text(job, names, launchers))
     wait = IMMEDIATE if is_partial else _soonest(actions.wait, actions.deletions)
     checks = (
         termination.next_check(terminating, actions.awaited, surroundings.now),
         force_delete.next_check(job, terminating, surroundings.now),
         pending.next_check(job, current, surroundings.now),
         startup_events.next_check(job, current, surroundings.now),
+        pod_creation.next_check(current, surroundings.now),
     )
     waits = [w for w in (wait, left, *checks) if w is not None]
     return Plan(
@@ -434,9 +457,13 @@ def _report_phase(job: DLJob, going_on: Observed, report: StatusBuilder, up: boo
         report.running()
     on = job.status.get("phase") == c.PHASE_RUNNING and not anew
     report.phase(c.PHASE_RUNNING if up or on else c.PHASE_CREATING)
-    held_up = next((f"{p.display_name}: {p.waiting}" for p in going_on.pods if p.waiting and not p.deleting), "")
+    waiting = next((pod for pod in going_on.pods if pod.waiting and not pod.deleting), None)
+    held_up = f"{pod_creation.subject(waiting)}: {waiting.waiting}" if waiting else ""
+    if waiting and pod_creation.is_denied(waiting) and clip(held_up) != job.status.get("reason"):
+        report.event("Warning", c.EVENT_NOT_CREATED, held_up)
     lost = "; ".join(failure.describe(p).message for p in failure.lost_pods(job, going_on))
-    report.waiting(held_up or (lost and f"the others go on: {lost}"))
+    crash = crash_loops.first(going_on, job.status)
+    report.waiting(held_up or crash or (lost and f"the others go on: {lost}"))
 
 
 def _causes(job: DLJob, pods: Sequence[PodState]) -> list[PodState]:
@@ -462,7 +489,9 @@ def _report_terminating(
 def _report_created_pods(job: DLJob, observed: Observed, report: StatusBuilder) -> None:
     """Report the pods of a reconcile that deferred the creation Event to this one, or failed to write the status."""
     if observed.pods and not conditions.is_condition_true(conditions.read_conditions(job.status), c.CONDITION_CREATED):
-        report.event("Normal", c.EVENT_CREATED, creation_event.text(job, [pod.name for pod in observed.pods]))
+        names = [pod.name for pod in observed.pods if pod.has_pod]
+        launchers = [pod.name for pod in observed.pods if not pod.has_pod]
+        report.event("Normal", c.EVENT_CREATED, creation_event.text(job, names, launchers))
 
 
 def _created_so_far(
@@ -470,5 +499,5 @@ def _created_so_far(
 ) -> list[str]:
     """The names for the Event on the creation. That of a job which several reconciles create names the pods of all."""
     is_first = job.status.get("phase") != c.PHASE_RUNNING and not any(start.attempt for start in starts)
-    earlier = [pod.name for pod in current.pods if not pod.deleting] if is_first else []
-    return earlier + [pod["metadata"]["name"] for pod in pods]
+    earlier = [pod.name for pod in current.pods if pod.has_pod and not pod.deleting] if is_first else []
+    return earlier + [pod["metadata"]["name"] for pod in pods if pod["kind"] != batch_job.KIND]

@@ -13,6 +13,10 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.shared.controller_reference import controller_of
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import LABEL_JOB_UID
 
+FAILED_BEFORE = "failedBefore"
+"""Key of an object of the engine's cache that is the last known state of a failed pod of a batch Job. The pod may be
+gone: under ``restartPolicy: OnFailure`` the Job controller deletes it when it has failed too often."""
+
 
 def labelled_job(pod: Mapping[str, Any]) -> str | None:
     """The UID of the job whose replica a batch Job runs in ``pod``; ``None`` for a pod that no batch Job controls.

@@ -157,6 +157,9 @@ class ApiFlavor:
     restart_policies: tuple[str, ...] = RESTART_POLICIES
     """The restart policies that a replica may have."""
     default_clean_pod_policy: str = "Running"
+    running_keeps: tuple[str, ...] = ()
+    """Kinds of the objects beside the pods, by the registry's names, that cleanPodPolicy Running keeps until the job is
+    deleted."""
     exit_codes: ExitCodes = ExitCodes(frozenset(range(128, 256)))
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the pods. The values may contain the placeholders of :mod:`..logic.cluster_spec`."""

@@ -29,6 +29,15 @@ class ContainerFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerEnd:
+    """How a container of a pod ended, with another exit code than 0. The pod may be gone."""
+
+    pod: str
+    container: str
+    ended: Termination
+
+
+@dataclass(frozen=True, slots=True)
 class BatchJobRef:
     """A batch/v1 Job that the job owns and that runs a replica."""
 
@@ -44,7 +53,7 @@ class PodState:
     """
 
     name: str
-    """Of the Job, as long as it has no pod; so is ``uid``."""
+    """Of the Job, as long as it has no pod; so is ``uid``. Messages use :attr:`subject`."""
     uid: str
     type: str
     """Replica type in lower case, the value of the label."""
@@ -105,11 +114,40 @@ class PodState:
     """The group of replicas that the pod is in, "" for none."""
     pod_group: str = ""
     """The PodGroup that a gang scheduler counts the pod to, as ``<owned kind>/<name>``, "" for none."""
+    last_failure: ContainerEnd | None = None
+    """The last failure of the framework's container, also if it has been restarted since, without ends that a deletion
+    or a disruption of the pod has caused. Of a replica that a Job runs, that of any of the Job's pods."""
+    crash_loop: ContainerEnd | None = None
+    """The failure after which the kubelet starts the framework's container, or an init container, again, while it
+    waits to do so."""
+    restarts_by_job: int = 0
+    """Of a replica that a Job runs: how often its container or its pod was started again."""
+    unseen_end: str = ""
+    """Since when a Job that runs the replica has failed whose pod shows no failure and runs (RFC 3339): the watch of
+    the pods is behind that of the Jobs. "" otherwise."""
+    lacks_pod_since: str = ""
+    """Since when the Job that runs the replica has had no pod that runs or will run (RFC 3339): its creation, or the
+    end of its last pod. "" where it has one, or has ended."""
+
+    @property
+    def has_pod(self) -> bool:
+        """Whether there is a pod: a Job may not have created that of its replica yet, or has deleted it."""
+        return self.batch_job is None or self.uid != self.batch_job.uid
+
+    @property
+    def pod_name(self) -> str:
+        """The name of the pod, "" where there is none."""
+        return self.name if self.has_pod else ""
 
     @property
     def display_name(self) -> str:
         """Its name for messages, with its group: pods of different groups have different templates."""
         return f"{self.name} (group {self.group})" if self.group else self.name
+
+    @property
+    def subject(self) -> str:
+        """What a message is about: the pod, or the Job that has none."""
+        return f"pod {self.display_name}" if self.has_pod else f"batch Job {self.display_name}"
 
 
 @dataclass(frozen=True, slots=True)

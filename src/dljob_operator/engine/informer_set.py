@@ -25,6 +25,7 @@ from dljob_operator.engine import transforms
 from dljob_operator.engine.cluster_info import ClusterInfoWatcher
 from dljob_operator.engine.discovery import Resource, find_resource
 from dljob_operator.engine.events import EventRecorder
+from dljob_operator.engine.failed_pods import FailedPods
 from dljob_operator.engine.fair_queue import Flow
 from dljob_operator.engine.ignored_jobs import IgnoredJobs
 from dljob_operator.engine.informer import Informer, Source
@@ -106,6 +107,7 @@ class InformerSet:
         self._ignored = IgnoredJobs(EventRecorder(api))
         self._seen = ResourceVersionTracker()
         self._kinds_of = KindIndex[WatchedKind]()
+        self._failed_pods = FailedPods()
         self._stopping = threading.Event()
         self._kinds = {target_name(watch): self._kind(watch) for watch in watches}
         self._owned = {kind.name: self._owned_informers(kind) for kind in _owned_kinds(watches, settings.gang)}
@@ -227,7 +229,8 @@ class InformerSet:
             launched = (self._owned_by(_POD, one, namespace) for one in batch_jobs)
             joined = {uid, *batch_jobs}
             labelled = (one.store.labelled(uid, namespace, joined) for one in self._owned[_POD])
-            if pods := [one for one in (*launched, *labelled) if one]:
+            failed = self._failed_pods.of(batch_jobs, namespace)
+            if pods := [one for one in (*launched, *labelled, failed) if one]:
                 found[_POD] = JsonTexts.joined(found[_POD], *pods)
         return CacheView(owned, self._cluster_info.snapshot())
 
@@ -329,6 +332,10 @@ class InformerSet:
 
     def _owned_changed(self, kind: OwnedKind, change: Change) -> None:
         self._note(change)
+        if kind.name == _POD:
+            self._failed_pods.pod_changed(change)
+        elif kind.name == _BATCH_JOB and change.new is None:
+            self._failed_pods.batch_job_gone(uid_of(change.obj), namespace_of(change.obj))
         if not owned_predicate(change):
             return
         # of a job that has lost the object too: somebody may have removed its owner reference

@@ -183,6 +183,35 @@ def test_no_right_outlives_the_workers(how: str, failures: int) -> None:
 
 
 @pytest.mark.parametrize("failures", [0, 2])
+def test_a_list_of_hosts_that_outlives_the_workers_names_none(failures: int) -> None:
+    here = Here(runPolicy={"cleanPodPolicy": "Running"})
+    here.start()
+    here.step()
+    assert here.workers() == ["pi-worker-0", "pi-worker-1"]
+    end(here, "succeeded")
+    fault = role_cannot_be_written(here, failures)
+    for _ in range(5):
+        here.step()
+    assert (fault.times, here.status["state"], here.workers()) == (0, "Succeeded", [])
+    hosts = here.server.objects["default", "configmaps"]["pi-config"]
+    assert "workers-in-reach" not in str(hosts["metadata"]["annotations"])
+    here.server.objects["default", "pods"] = {
+        name: pod
+        for name, pod in here.server.objects["default", "pods"].items()
+        if not pod["metadata"].get("deletionTimestamp")
+    }
+    here.step()
+    here.server.calls.clear()
+    here.step()
+    assert (here.status["phase"], here.names("pods"), here.names("configmaps")) == (
+        "Done",
+        ["pi-launcher"],
+        ["pi-config"],
+    )
+    assert {method for method, _ in here.calls(*ACCOUNT, "configmaps", "pods")} <= {"GET"}
+
+
+@pytest.mark.parametrize("failures", [0, 2])
 def test_a_finished_job_that_keeps_its_pods_has_no_right_in_them(failures: int) -> None:
     """Its launcher may still run, and other jobs may take the names of its workers."""
     here = Here(runPolicy={"cleanPodPolicy": "None"})

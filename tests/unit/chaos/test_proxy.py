@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -205,3 +206,29 @@ def test_every_duration_of_a_half_open_request_exceeds_the_clients_timeout() -> 
 def test_the_operator_finds_the_proxy_in_the_kubeconfig(tmp_path: Path, proxy: Proxy) -> None:
     write_kubeconfig(tmp_path / "kubeconfig", proxy.url)
     assert json.loads((tmp_path / "kubeconfig").read_text())["clusters"][0]["cluster"] == {"server": proxy.url}
+
+
+def test_a_write_is_of_a_time_before_its_effect(proxy: Proxy, bodies: list[bytes]) -> None:
+    """Others see the effect before the answer, on a loaded machine long before."""
+    answered = threading.Event()
+
+    class Slow(list[bytes]):
+        def append(self, body: bytes) -> None:
+            super().append(body)
+            answered.wait(10)
+
+    slow = Slow()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Server,), {"bodies": slow}))
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    proxy.upstream = PlainUpstream(server.server_address[1])
+    writer = threading.Thread(target=request, args=(proxy,), daemon=True)
+    writer.start()
+    until(lambda: bool(slow))
+    seen = time.monotonic()
+    answered.set()
+    writer.join(10)
+    server.shutdown()
+    server.server_close()
+    assert len(proxy.trail.writes_since(0, "n")) == 1
+    assert proxy.trail.writes_since(seen, "n") == []

@@ -105,7 +105,7 @@ def test_the_pod_of_a_replica_with_and_without_a_job() -> None:
 def test_a_job_without_a_pod_is_pending() -> None:
     found = observed(job())
     assert (found.type, found.index, found.phase, found.name) == ("launcher", 0, "Pending", "pi-launcher")
-    assert found.pending_since == stamp()
+    assert (found.pending_since, found.lacks_pod_since) == ("", stamp())
     assert found.is_active
 
 

@@ -236,6 +236,7 @@ def test_mistakes(change: dict[str, Any], said: str) -> None:
         ({"version": 1}, r"flavors\[0\].version must be a string, not 1"),
         ({"starts_in_order": ["Boss"]}, r"flavors\[0\].starts_in_order: 'Boss' is none of Leader, Follower"),
         ({"waits_in_pod": ["Boss"]}, r"flavors\[0\].waits_in_pod: 'Boss' is none of Leader, Follower"),
+        ({"running_keeps": ["Secret"]}, r"flavors\[0\].running_keeps: 'Secret' is none of Service, ConfigMap"),
     ],
 )
 def test_mistakes_in_a_flavor(change: dict[str, Any], said: str) -> None:

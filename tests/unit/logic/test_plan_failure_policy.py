@@ -258,7 +258,7 @@ def test_count_does_what_the_restart_policy_says() -> None:
         fake_cluster.exit("worker", 1, 3)
         go_on(fake_cluster)
         states.append((fake_cluster.status["state"], fake_cluster.status.get("retries")))
-    assert states == [("Failed", {"worker-1": 1}), ("Running", {"worker-1": 1})]
+    assert states == [("Failed", None), ("Running", {"worker-1": 1})]
 
 
 @pytest.mark.parametrize("action", ["Count", "Restart"])

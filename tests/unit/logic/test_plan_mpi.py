@@ -473,9 +473,8 @@ def test_a_launcher_that_runs_again_is_deleted_with_the_job_that_its_workers_fai
     fake_cluster = played(job)
     for _ in range(3):
         fake_cluster.exit("worker", 0, 1)
-        fake_cluster.advance(1)
-        fake_cluster.exit("launcher", 0, 1)
         fake_cluster.advance(20)
+    fake_cluster.exit("launcher", 0, 1)
     fake_cluster.settle()
     assert (fake_cluster.status["state"], fake_cluster.status["failure"]["pod"]) == ("Failed", "pi-worker-0")
     assert not fake_cluster.others["Job"]
@@ -506,3 +505,40 @@ def test_a_worker_that_is_lost_as_its_launcher_ends_with_0_fails_the_job() -> No
     fake_cluster.settle()
     assert fake_cluster.status["state"] == "Failed"
     assert fake_cluster.status["failure"]["pod"] == "pi-worker-1"
+
+
+@pytest.mark.parametrize("job", [mpijob, mpijob_v1], ids=["v2beta1", "v1"])
+@pytest.mark.parametrize("code", [0, 1])
+@pytest.mark.parametrize(("policy", "kept"), [("None", True), ("Running", True), ("All", False)])
+def test_what_a_finished_job_keeps_beside_its_pods(job: Any, code: int, policy: str, kept: bool) -> None:
+    """mpi-operator and training-operator keep them until the job is deleted, and delete the workers."""
+    made = job(runPolicy={"cleanPodPolicy": policy, "backoffLimit": 0})
+    made["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
+    fake_cluster = played(made)
+    fake_cluster.start()
+    fake_cluster.exit("launcher", 0, code)
+    for _ in range(4):  # a launcher's rights are revoked by each plan while a pod terminates
+        fake_cluster.step()
+        fake_cluster.kubelet_deletes()
+        fake_cluster.advance(5)
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == ("Failed" if code else "Succeeded")
+    assert ("pi" in fake_cluster.services) == kept
+    assert ("pi-config" in fake_cluster.others["ConfigMap"]) == kept
+    assert [one.split("-")[0] for one in fake_cluster.replicas()] == {
+        "None": ["launcher", "worker", "worker"],
+        "Running": ["launcher"],
+        "All": [],
+    }[policy]
+    assert is_quiet(fake_cluster.planned())
+
+
+def test_a_job_of_which_a_part_is_refused_keeps_nothing() -> None:
+    """It never ran, so there is nothing to look at."""
+    fake_cluster = FakeCluster(mpijob(runPolicy={"cleanPodPolicy": "Running"}), MPI)
+    fake_cluster.settle()
+    failure = {"reason": "RefusedByKubernetes", "message": "Pod/pi-worker-1: invalid"}
+    status = {**fake_cluster.status, "state": "Failed", "phase": "CleanUp", "failure": failure}
+    fake_cluster.resource["status"] = status
+    fake_cluster.settle()
+    assert (fake_cluster.replicas(), dict(fake_cluster.services), fake_cluster.others["ConfigMap"]) == ([], {}, {})

@@ -241,7 +241,7 @@ def test_backoff_limit_counts_new_pods() -> None:
     assert fake_cluster.status["failure"]["reason"] == "BackoffLimitExceeded"
     assert fake_cluster.status["failure"]["exitCode"] == 1
     assert fake_cluster.status["reason"].endswith(": again")
-    assert fake_cluster.status["retries"] == {"worker-0": 3}
+    assert fake_cluster.status["retries"] == {"worker-0": 2}, "no restart follows the last failure"
     assert "worker-0" in fake_cluster.replicas(), "the last one keeps its log"
 
 

@@ -255,9 +255,11 @@ def test_a_refused_job_that_starts_again_forgets_the_progress_of_another_spec(kn
 
 
 def test_empty_progress_is_left_out() -> None:
-    status, _ = status_after(mxjob().status(retries={"a-0": 1}), lambda r: r.progress({}, {"worker": set()}, 0, {}))
+    status, _ = status_after(
+        mxjob().status(retries={"a-0": 1}), lambda r: r.progress(({}, {}), {"worker": set()}, 0, {})
+    )
     assert status
-    assert not {"retries", "completed"} & set(status)
+    assert not {"retries", "ignoredRetries", "batchJobs", "completed"} & set(status)
 
 
 def test_a_fixed_job_starts_with_an_empty_status() -> None:

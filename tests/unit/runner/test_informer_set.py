@@ -615,3 +615,23 @@ def test_jobs_are_reconciled_where_the_cluster_does_not_serve_the_group(caplog: 
 def test_a_job_queues_with_those_of_its_namespace() -> None:
     assert flow_of(TARGET, job("1")) == Flow(TARGET, "team")
     assert flow_of(TARGET, {"metadata": {"name": "cluster-scoped"}}) == Flow(TARGET, "")
+
+
+def test_a_run_gets_the_last_state_of_a_launchers_pod_that_failed_and_is_gone() -> None:
+    """The Job controller deletes it under OnFailure, between two runs."""
+    fed = Fed(Watch(ECHO, vars={"dljob_owns": ["Job"]}))
+    fed.feed(str(ECHO), "ADDED", job("1"))
+    fed.feed("jobs", "ADDED", pod("1", "launcher"))
+    launched = pod("launcher-uid", "p1")
+    launched["metadata"]["ownerReferences"][0] |= {"apiVersion": "batch/v1", "kind": "Job"}
+    failed = {"state": {"running": {}}, "lastState": {"terminated": {"exitCode": 17}}}
+    launched["status"] = {"phase": "Running", "containerStatuses": [{"name": "main", **failed}]}
+    fed.feed("pods", "MODIFIED", launched)
+    assert [one["metadata"]["name"] for one in fed.set.view([job("1")]).snapshot["1"]["Pod"]] == ["p1", "p1"]
+    fed.feed("pods", "DELETED", launched)
+    (kept,) = fed.set.view([job("1")]).snapshot["1"]["Pod"]
+    assert (kept["metadata"]["name"], kept["failedBefore"]) == ("p1", True)
+    assert kept["status"] == launched["status"]
+    fed.feed("jobs", "DELETED", pod("1", "launcher"))
+    fed.feed("jobs", "ADDED", pod("1", "launcher"))
+    assert list(fed.set.view([job("1")]).snapshot["1"]["Pod"]) == []

@@ -52,7 +52,7 @@ def cleanup_targets(job: DLJob, observed: Observed, kept: Collection[Key] = ()) 
     others = tuple(
         owned_objects.deletion(key, found)
         for key, found in observed.owned_objects.items()
-        if key not in kept and _serves_pods(key, found)
+        if key not in kept and _serves_pods(key, found) and not keeps(job, key[0])
     )
     return pods + others + shared_env_configmap.deletions(observed)
 
@@ -138,9 +138,10 @@ def _policy(job: DLJob) -> str:
     return CLEAN_ALL if leaves_nothing(job) else job.run_policy.clean_pod_policy
 
 
-def keeps_pods(job: DLJob) -> bool:
-    """Whether the pods stay, and with them the objects that serve them."""
-    return _policy(job) == CLEAN_NONE
+def keeps(job: DLJob, kind: str) -> bool:
+    """Whether the objects of ``kind`` that serve the pods stay: with all pods, or where the flavor keeps them."""
+    policy = _policy(job)
+    return policy == CLEAN_NONE or (policy == CLEAN_RUNNING and kind in job.flavor.running_keeps)
 
 
 def is_refused(job: DLJob) -> bool:

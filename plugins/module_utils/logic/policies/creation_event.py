@@ -19,10 +19,15 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 _KINDS = ("Pod", "Job")
 
 
-def text(job: DLJob, names: Sequence[str]) -> str:
-    """The message about pods with these ``names``."""
+def text(job: DLJob, names: Sequence[str], launchers: Sequence[str] = ()) -> str:
+    """The message about pods with these ``names``.
+
+    ``launchers`` are the names of batch Jobs without a pod: Kubernetes creates that, or may not.
+    """
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return f"Created {len(names)} of {job.total} pods: {shown}"
+    texts = [f"Created {len(names)} of {job.total} pods: {shown}"] if names else []
+    texts += [f"{'t' if texts else 'T'}he pod of batch Job {name} follows" for name in launchers]
+    return "; ".join(texts)
 
 
 def only(events: Iterable[EventNote]) -> tuple[EventNote, ...]:
@@ -40,12 +45,12 @@ def of_result(job: DLJob, plan: Plan, result: ApplyResult) -> tuple[EventNote, .
 
     Until all pods of a job exist for the first time, the Event waits for the last of them, and names all.
     """
-    made = [name.partition("/")[2] for name in result.created_of(*_KINDS)]
-    if not made:
+    pods, launchers = ([name.partition("/")[2] for name in result.created_of(kind)] for kind in _KINDS)
+    if not (pods or launchers):
         return ()
-    if len(made) >= len(plan.pods):
+    if len(pods) + len(launchers) >= len(plan.pods):
         return only(plan.events)
-    return (EventNote("Normal", c.EVENT_CREATED, text(job, made)),) if _has_run(job) else ()
+    return (EventNote("Normal", c.EVENT_CREATED, text(job, pods, launchers)),) if _has_run(job) else ()
 
 
 def _has_run(job: DLJob) -> bool:

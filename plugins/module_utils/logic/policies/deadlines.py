@@ -17,17 +17,18 @@ def time_left(job: DLJob, started: str | None, now: datetime) -> float | None:
     return None if limit is None or ran is None else limit - ran
 
 
-def overdue(job: DLJob, left: float | None) -> Failure | None:
-    """The failure of a job with that :func:`time_left`, ``None`` before. It quotes what the job was waiting for."""
+def overdue(job: DLJob, left: float | None, crash: str = "") -> Failure | None:
+    """The failure of a job with that :func:`time_left`, ``None`` before.
+
+    It quotes the ``crash`` of a replica that starts again and again, or else what the job was waiting for.
+    """
     if left is None or left > 0:
         return None
     limit = job.run_policy.active_deadline_seconds
     reason = "" if job.status.get("phase") == c.PHASE_RUNNING else str(job.status.get("reason") or "")
-    waited = f"; not all of its replicas have run: {reason}" if reason else ""
-    return Failure(
-        c.REASON_DEADLINE,
-        f"the job was active for longer than spec.runPolicy.activeDeadlineSeconds, {limit} s{waited}",
-    )
+    details = crash or (reason and f"not all of its replicas have run: {reason}")
+    text = f"the job was active for longer than spec.runPolicy.activeDeadlineSeconds, {limit} s"
+    return Failure(c.REASON_DEADLINE, f"{text}; {details}" if details else text)
 
 
 def time_to_live(job: DLJob, completed: str | None, now: datetime) -> float | None:

@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.succ
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FAILS_BY_TARGET, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
-from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
+from ansible_collections.dljob.operator.plugins.module_utils.values.observed import ContainerEnd, Observed, PodState
 from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import (
     ACTION_COUNT,
     ACTION_FAIL_JOB,
@@ -202,9 +202,11 @@ def describe(pod: PodState) -> Failure:
     The reason of the pod (Evicted, DeadlineExceeded) takes precedence over the container's reason, which is then only
     Error.
     """
+    if pod.batch_job and pod.reason == c.REASON_BACKOFF and pod.last_failure:
+        return _out_of_retries(pod.last_failure)
     if pod.ended is None or pod.ended.code == 0:
         reason = pod.reason or "Error"
-        return _with_log_tail(Failure(reason, f"pod {pod.display_name} failed: {reason}", pod.name, log=pod.message))
+        return _with_log_tail(Failure(reason, f"{pod.subject} failed: {reason}", pod.pod_name, log=pod.message))
     reason = pod.ended.reason if pod.ended.reason == c.REASON_OOM else pod.reason or pod.ended.reason or "Error"
     logs = [pod.message, pod.ended.message] if reason == pod.reason else [pod.ended.message or pod.message]
     return _with_log_tail(
@@ -217,6 +219,24 @@ def describe(pod: PodState) -> Failure:
             "\n".join(filter(None, logs)),
         )
     )
+
+
+def describe_end(end: ContainerEnd) -> Failure:
+    """A container that failed, in one sentence like :func:`describe`; its pod may be gone."""
+    reason = end.ended.reason or "Error"
+    text = f"container {end.container} of pod {end.pod} exited with {end.ended.code} ({reason})"
+    return _with_log_tail(Failure(reason, text, end.pod, end.container, end.ended.code, end.ended.message))
+
+
+def _out_of_retries(last: ContainerEnd) -> Failure:
+    """A batch Job has used up its retries: its own message says no more than that, so the program's takes its place.
+
+    Under ``OnFailure`` the Job controller deletes the pod, and what ``last`` has was kept from before.
+    """
+    failure = describe_end(dataclasses.replace(last, ended=dataclasses.replace(last.ended, message="")))
+    reason = failure.reason if failure.reason == c.REASON_OOM else c.REASON_BACKOFF
+    text = f"{failure.message}, and its batch Job has no retries left"
+    return _with_log_tail(dataclasses.replace(failure, reason=reason, message=text, log=last.ended.message))
 
 
 def explain(job: DLJob, pod: PodState) -> Failure:
@@ -233,7 +253,7 @@ def _failure_by_rule(pod: PodState, match: Match) -> Failure:
         end = (
             f", and its container {pod.container} exited with {pod.ended.code}" if pod.ended and pod.ended.code else ""
         )
-        message = f"pod {pod.display_name} has the condition {condition}{end}, {rule}"
+        message = f"{pod.subject} has the condition {condition}{end}, {rule}"
         code = pod.ended.code if end and pod.ended else None
         container, log = pod.container if end else "", pod.message
     else:
@@ -241,7 +261,7 @@ def _failure_by_rule(pod: PodState, match: Match) -> Failure:
         reason = f" ({match.container.reason})" if match.container.reason else ""
         message = f"container {container} of pod {pod.display_name} exited with {code}{reason}, {rule}"
         log = pod.ended.message if pod.ended and container == pod.container else pod.message
-    return _with_log_tail(Failure(c.REASON_FAILURE_POLICY, message, pod.name, container, code, log))
+    return _with_log_tail(Failure(c.REASON_FAILURE_POLICY, message, pod.pod_name, container, code, log))
 
 
 def _with_log_tail(failure: Failure) -> Failure:

@@ -38,7 +38,7 @@ def over_limit(job: DLJob, retries: Mapping[str, int], pods: Sequence[PodState])
         if pod is None or not may_be_culprit(pod):
             return Failure(c.REASON_REPLICA_BACKOFF, message)
         if pod.ended is None or not pod.ended.code or pod.disrupted:
-            return Failure(c.REASON_REPLICA_BACKOFF, message, pod.name)
+            return Failure(c.REASON_REPLICA_BACKOFF, message, pod.pod_name)
         last = explain(job, pod)
         return dataclasses.replace(last, reason=c.REASON_REPLICA_BACKOFF, message=f"{message}; last: {last.message}")
     return None

@@ -16,8 +16,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.log_tail impo
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import suspension
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import Failure
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status import (
+    batch_jobs,
+    conditions,
+    replica_statuses,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
-from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions, replica_statuses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.conditions import NewCondition
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import STATUS_V1
@@ -120,7 +124,7 @@ class StatusBuilder:
         self._fields["specHash"] = spec_hash
         if known in (None, spec_hash):
             return False
-        for name in ("retries", "ignoredRetries", "completed", "attempt", c.STATUS_IGNORED):
+        for name in ("retries", "ignoredRetries", "batchJobs", "completed", "attempt", c.STATUS_IGNORED):
             self._fields.pop(name, None)
         return True
 
@@ -155,6 +159,12 @@ class StatusBuilder:
         message = f"{self._job.kind} {self._job.name} restarts all its replicas: {cause}"
         self._condition(c.CONDITION_RESTARTING, message, event="")
         self.event("Warning", f"{self._job.kind}Restarting", message)
+
+    def restarted_by_batch_job(self, failure: Failure) -> None:
+        """Report a restart that a batch Job makes, without a condition: its replica counts as running, as in Kubernetes
+        and for mpi-operator."""
+        text = f"{self._job.kind} {self._job.name}: its batch Job has started a replica again: {failure.message}"
+        self.event("Warning", f"{self._job.kind}Restarting", text)
 
     def respecified(self, restarts: bool = True) -> None:
         """The spec of replicas was changed. ``restarts``, whether some of them have begun by the one before."""
@@ -240,15 +250,18 @@ class StatusBuilder:
 
     def progress(
         self,
-        retries: Mapping[str, int],
+        counted: tuple[Mapping[str, int], Mapping[str, int]],
         completed: completed_.Completed,
         attempt: int,
-        ignored: Mapping[str, int],
+        launched: Mapping[str, Any],
     ) -> None:
-        """Store what must outlive the pods; ``attempt`` is that of the whole job."""
+        """Store what must outlive the pods. ``counted`` are the retries and the ignored ones, ``attempt`` is that of
+        the whole job, ``launched`` are the :mod:`.batch_jobs`, whose restarts ``counted`` does not have."""
+        retries, ignored = counted
         progress = (
-            ("retries", dict(retries)),
+            ("retries", batch_jobs.with_restarts(retries, launched)),
             ("ignoredRetries", dict(ignored)),
+            (batch_jobs.FIELD, dict(launched)),
             ("completed", completed_.write(completed)),
             ("attempt", attempt),
         )
