@@ -7,17 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, pod_defaults, pod_group
-from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import for_replica, placeholders
+from ansible_collections.dljob.operator.plugins.module_utils.logic import (
+    flavor_labels,
+    naming,
+    pod_defaults,
+    pod_group,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import for_replica
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared_env_configmap import (
     Shared,
     variables,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import labels, owner_reference
-from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import SpecHashes
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import SERVICES_PER_REPLICA
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, Cluster, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
@@ -60,6 +65,9 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
         },
         "ownerReferences": [owner_reference(job)],
     }
+    pod_metadata["annotations"].pop(c.ANNOTATION_SERVICES, None)  # one that the template has says nothing of the names
+    if job.services == SERVICES_PER_REPLICA:
+        pod_metadata["annotations"][c.ANNOTATION_SERVICES] = job.services
     if context.shared:
         pod_metadata["annotations"][c.ANNOTATION_SHARED] = context.shared.config_map
     pod_metadata["labels"].pop(c.LABEL_REPLICA_GROUP, None)  # one that the template has would be another group's
@@ -96,14 +104,9 @@ def _pod_restart_policy(job: DLJob, group: ReplicaGroup) -> str:
 
 def _labels(job: DLJob, pod: PodToCreate, replica: Cluster) -> dict[str, str]:
     target = job.success_target
-    values = {
-        **placeholders(replica),
-        "role": "master" if (pod.group.type, pod.index) == (target.type, target.index) else "",
-    }
-    declared = {name: fill(text, values) for name, text in job.flavor.labels.items()}
+    role = "master" if (pod.group.type, pod.index) == (target.type, target.index) else ""
     return {
-        # omit labels that are empty because of a placeholder, keep those declared as ""
-        **{name: text for name, text in declared.items() if text or job.flavor.labels[name] == ""},
+        **flavor_labels.of_replica(job.flavor, replica, role),
         **labels(job.uid),
         c.LABEL_REPLICA_TYPE: pod.group.type.lower(),
         c.LABEL_REPLICA_INDEX: str(pod.index),

@@ -8,6 +8,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
     MAX_REPLICAS,
+    SERVICES_PER_JOB,
     TERMINATION_MESSAGE_POLICIES,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import RESTART_POLICIES
@@ -235,6 +236,9 @@ class Framework:
     """The administrator's default for the field of that name in a job's runPolicy; ``None``: no deletion by force."""
     termination_message_policy: str = TERMINATION_MESSAGE_POLICIES[0]
     """The administrator's choice for the containers whose template has none."""
+
+    services: str = SERVICES_PER_JOB
+    """The administrator's choice for jobs that have no annotation for it: one of SERVICES."""
 
     settings: Mapping[str, str] = field(default_factory=dict)
     """Texts that the administrator sets and the hooks get, by name."""
