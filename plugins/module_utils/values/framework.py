@@ -159,7 +159,8 @@ class ApiFlavor:
     default_clean_pod_policy: str = "Running"
     exit_codes: ExitCodes = ExitCodes(frozenset(range(128, 256)))
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels of the pods. The values may contain the placeholders of :mod:`..logic.cluster_spec`."""
+    """Labels of the pods. The values may contain the placeholders of :mod:`..logic.cluster_spec`. The Service of a
+    replica has them too, and the job's other objects those that are the same for all replicas."""
     template_optional: tuple[str, ...] = ()
     """Types whose template may lack the framework's container, because the pod hook supplies it."""
     replica_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
