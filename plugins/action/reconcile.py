@@ -29,6 +29,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_schedul
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
     CLOUD_VARIABLE,
     CLOUDS,
+    CLUSTER_DOMAIN_VARIABLE,
     CONFIG_MAP,
     FORCE_DELETE_VARIABLE,
     FRAMEWORKS_VARIABLE,
@@ -39,6 +40,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
     MAX_REPLICAS_VARIABLE,
     NON_ROOT_USER,
     NON_ROOT_USER_VARIABLE,
+    SERVICES_PER_JOB,
+    SERVICES_VARIABLE,
+    SETTING_CLUSTER_DOMAIN,
     SETTING_KUBECTL_DELIVERY,
     SETTING_NON_ROOT_USER,
     TERMINATION_MESSAGE_POLICIES,
@@ -183,7 +187,9 @@ def _configured(framework: Framework) -> Framework:
             operator_defaults.termination_message_policy,
             TERMINATION_MESSAGE_POLICIES[0],
         ),
+        services=_variable(SERVICES_VARIABLE, operator_defaults.services, SERVICES_PER_JOB),
         settings={
+            SETTING_CLUSTER_DOMAIN: _variable(CLUSTER_DOMAIN_VARIABLE, operator_defaults.cluster_domain),
             SETTING_KUBECTL_DELIVERY: _variable(
                 KUBECTL_DELIVERY_VARIABLE, operator_defaults.image, KUBECTL_DELIVERY_IMAGE
             ),
@@ -206,8 +212,11 @@ def _settings(arguments: Mapping[str, Any]) -> OperatorSettings:
         namespaces = config_namespaces(os.environ)
     except ValueError as e:
         raise AnsibleActionFail(str(e)) from e
+    domain = arguments["cluster_domain"]
+    if domain == CLUSTER_DOMAIN:
+        domain = _variable(CLUSTER_DOMAIN_VARIABLE, operator_defaults.cluster_domain) or domain
     gang = _variable(GANG_SCHEDULER_VARIABLE, gang_scheduler)
-    return OperatorSettings(arguments["config_map"], cloud, arguments["cluster_domain"], namespaces, gang)
+    return OperatorSettings(arguments["config_map"], cloud, domain, namespaces, gang)
 
 
 def _handed_over(variables: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

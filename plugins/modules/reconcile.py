@@ -424,6 +424,8 @@ options:
                 for all others.
               - A label that is empty because of its placeholders is left out, and so is one of the family that is null
                 here.
+              - The Service of a replica has them too, without C({role}), and the other objects of the job those that
+                are the same for all replicas.
             type: dict
             default: {}
           template_optional:

@@ -27,6 +27,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.names import
     MAX_REPLICAS_VARIABLE,
     NON_ROOT_USER,
     NON_ROOT_USER_VARIABLE,
+    SERVICES,
+    SERVICES_VARIABLE,
     TERMINATION_MESSAGE_POLICIES,
     TERMINATION_MESSAGE_POLICY_VARIABLE,
 )
@@ -394,6 +396,7 @@ def _run_environ(kubeconfig: Path | None, options: argparse.Namespace) -> dict[s
         MAX_REPLICAS_VARIABLE: options.max_replicas_per_job,
         FORCE_DELETE_VARIABLE: options.force_delete_after_seconds,
         TERMINATION_MESSAGE_POLICY_VARIABLE: options.termination_message_policy,
+        SERVICES_VARIABLE: options.services,
         GANG_SCHEDULER_VARIABLE: options.gang_scheduler_name,
         KUBECTL_DELIVERY_VARIABLE: options.mpi_kubectl_delivery_image,
         NON_ROOT_USER_VARIABLE: options.non_root_user_id,
@@ -495,6 +498,11 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         help="of containers whose template has none; FallbackToLogsOnError quotes the log of a failed container in the "
         "status of its pod and job, which needs no permission to read logs; File does not "
         f"(default: {TERMINATION_MESSAGE_POLICY_VARIABLE}, else {TERMINATION_MESSAGE_POLICIES[0]})")  # fmt: skip
+    add("--services", type=_checked(operator_defaults.services), metavar="SCOPE",
+        default=os.environ.get(SERVICES_VARIABLE) or SERVICES[0],
+        help="of new jobs without the annotation dljob.operator/services: per-job, or per-replica for one Service a "
+        "replica, as training-operator v1 creates them; per-replica doubles the objects of a job "
+        f"(default: {SERVICES_VARIABLE}, else {SERVICES[0]})")  # fmt: skip
     add("--gang-scheduler-name", type=_checked(gang_scheduler), metavar="NAME",
         default=os.environ.get(GANG_SCHEDULER_VARIABLE, ""),
         help="start the pods of each job together or not at all: volcano, the name of a scheduler with the "

@@ -34,7 +34,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import PodContext, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
-from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
+from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_all
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hashes
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -543,7 +543,9 @@ def pods_of(job: DLJob, framework: Framework = MXNET) -> list[Pod]:
 
 def observed(job: DLJob, pods: Iterable[Pod] = (), services: bool = True) -> Observed:
     """The observed state with these pods and all Services of the job."""
-    made = [{**s, "metadata": {**s["metadata"], "uid": f"uid-of-{s['metadata']['name']}"}} for s in build_services(job)]
+    made = [
+        {**s, "metadata": {**s["metadata"], "uid": f"uid-of-{s['metadata']['name']}"}} for s in build_all(job, MXNET)
+    ]
     return build_observed_state(
         Owner("default", job.uid), MXNET.container, [p.resource() for p in pods], made if services else []
     )

@@ -9,6 +9,7 @@ from bench.peers.base import Peer
 
 PEERS: tuple[Peer, ...] = (
     ours.PEER,
+    ours.PER_REPLICA,
     *ansible_operator.peers(),
     baseline.PYTHON,
     baseline.GO,

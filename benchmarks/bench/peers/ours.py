@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.peers.base import Peer
+from bench.peers.base import Limits, Peer
 from bench.workloads import OTHER_KINDS
 
 RESTS_AFTER = 65.0
@@ -22,6 +22,18 @@ PEER = Peer(
     kinds=OTHER_KINDS,
     rests_after=RESTS_AFTER,
 )
+
+
+PER_REPLICA = Peer(
+    name="dljob-operator-services",
+    title="this operator with a Service for each replica",
+    command=lambda kubeconfig, scratch: [*PEER.command(kubeconfig, scratch), "--services", "per-replica"],
+    ready=PEER.ready,
+    reconciles=PEER.reconciles,
+    limits=Limits(heavy=False),
+    rests_after=RESTS_AFTER,
+)
+"""What the option costs: a job of n pods has n + 1 Services, as with training-operator."""
 
 
 def previous(checkout: Path) -> Peer:

@@ -213,7 +213,7 @@ def budget_for(context: Context, parsed: Parsed, observed: Observed, planned: Pl
     if not context.reader.has_watch:
         return None
     times = budgets.OF_JOB_WITH_PODS if observed.pods else budgets.OF_NEW_JOB
-    writes = len(planned.pods) + len(planned.deletions)
+    writes = len(planned.services[slices.FREE_SERVICES :]) + len(planned.pods) + len(planned.deletions)
     if context.changes is None:
         users = Users(parsed.owner.uid, context.is_contended or not observed.pods)
         return Budget(times.always_short(), writes, users)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import generated, paths
@@ -18,7 +19,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
     belongs_to_predecessor,
     is_owned_by,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import refusal, taken_name
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import refusal, slices, taken_name
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH, MERGE_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.event import EventNote, event_of
@@ -70,6 +71,11 @@ def _is_outdated(manifest: Resource, present: Resource) -> bool:
         return False  # the plan has compared the hash of what is watched
     hashes = [(one["metadata"].get("annotations") or {}).get(ANNOTATION_SPEC_HASH) for one in (manifest, present)]
     return hashes[0] != hashes[1] or manifest.get("rules") != present.get("rules")
+
+
+def _in_turn(services: Sequence[Resource], pods: Sequence[Resource]) -> list[Resource]:
+    """One of each by turns, so that a slice that time cuts off has the Services of its pods."""
+    return [one for pair in zip_longest(services, pods) for one in pair if one is not None]
 
 
 def _named(role: Resource) -> set[str]:
@@ -128,12 +134,14 @@ class Writer:
             return written  # the pods need these objects
         # Services start first, but the pods do not wait for them: a pod needs DNS names once it runs, which takes
         # longer than these writes. Where the API server rejects a Service, the job fails and its pods are deleted.
+        free, others = plan.services[: slices.FREE_SERVICES], plan.services[slices.FREE_SERVICES :]
         if self._starts_slowly:
-            self._create_all(plan.services, written, budget, first=1)
+            self._create_all(free, written, None, first=1)
+            self._create_all(others, written, budget, first=1)
             if not written.taken:
                 self._create_all(plan.pods, written, budget, first=1)
         else:
-            self._create_all([*plan.services, *plan.pods], written, budget)
+            self._create_all([*free, *_in_turn(others, plan.pods)], written, budget, free=free)
             if any(kind_of(text) == "Service" for text in written.taken):
                 self._withdraw(plan.pods, written)
         self._api.executor.map(
@@ -157,12 +165,17 @@ class Writer:
             self._api.executor.map(made, lambda deletion: self._delete(deletion, written))
 
     def _create_all(
-        self, manifests: Sequence[Resource], written: ApplyResult, budget: Budget | None, first: int = FIRST_AT_ONCE
+        self,
+        manifests: Sequence[Resource],
+        written: ApplyResult,
+        budget: Budget | None,
+        first: int = FIRST_AT_ONCE,
+        free: Sequence[Resource] = (),
     ) -> None:
-        """Create objects, ``first`` at a time in the beginning."""
+        """Create objects, ``first`` at a time in the beginning; those that are ``free`` whatever the budget."""
         self._api.executor.map(
             manifests,
-            lambda manifest: self._create(manifest, written, budget),
+            lambda manifest: self._create(manifest, written, None if any(manifest is x for x in free) else budget),
             self._slow_start(written.created, budget, first),
         )
 
@@ -181,7 +194,7 @@ class Writer:
         kind = manifest["kind"]
         if written.predecessors or kind in written.denied:
             return None  # the job's other names are probably taken too, or its other objects denied: do not try each
-        if kind == "Pod" and budget is not None:
+        if kind in ("Pod", "Service") and budget is not None:
             if not budget.take():
                 written.is_partial = True
                 return None

@@ -22,7 +22,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.observed imp
 )
 
 _LABELS = (c.LABEL_MANAGED_BY, c.LABEL_JOB_UID, c.LABEL_REPLICA_TYPE, c.LABEL_REPLICA_INDEX, c.LABEL_ATTEMPT)
-_ANNOTATIONS = (c.ANNOTATION_SPEC_HASH, c.ANNOTATION_LIFETIME)
+_ANNOTATIONS = (c.ANNOTATION_SPEC_HASH, c.ANNOTATION_LIFETIME, c.ANNOTATION_SERVICES)
 SHOWN = 5
 """Names in the Event."""
 

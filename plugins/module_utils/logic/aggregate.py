@@ -21,7 +21,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership imp
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
-from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
+from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_all
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status.replica_statuses import (
     FAILED,
@@ -58,7 +58,7 @@ def job_status(resource: Resource, framework: Framework, pods: Sequence[Resource
     # a manifest may lack the namespace, so the pods are taken for those of the job's
     owned = [_with_owner(pod, owner) for pod in pods if belongs(pod, uid)]
     # Only pods are known. The job's Services are assumed to exist: CleanUp lasts until the operator records its end.
-    observed = build_observed_state(owner, framework.container, owned, build_services(job))
+    observed = build_observed_state(owner, framework.container, owned, build_all(job, framework))
     planned = plan(job, framework, observed, now)
     status = job.status if planned.status is None else planned.status
     return {

@@ -10,7 +10,7 @@ Shape::
      "spec": {"backendSpecs": {...}},
      "files": {"program.py": "..."},
      "settings": {"mpiKubectlDeliveryImage": "..."},
-     "total": 4, "attempt": 0,
+     "service_domain": "", "total": 4, "attempt": 0,
      "task": {"type": "Worker", "index": 0, "rank": 3}}
 
 ``form`` is the status format of the job's flavor, ``v1`` or ``v1alpha1``, ``version`` the API version of a flavor that
@@ -27,6 +27,8 @@ of a replica.
 The ``objects`` hook of a running job also gets ``created`` and ``running``, by type the indexes of the replicas that
 have a pod, and that run (``{"Worker": [0, 2]}``).
 ``attempt`` counts how often all replicas restarted together (``restartScope: Job``).
+``service_domain`` is what makes a ``host`` a name with the namespace, such as ``.team.svc``, where each replica has a
+Service; else it is "".
 Ranks number all replicas, in the order in which the framework declares its types. ``task`` is the replica for which a
 hook computes an environment or a pod; hooks for the whole job get none.
 """
@@ -39,6 +41,10 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming, security_context
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cpu_limits import whole_processors
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping, maps
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
+    SERVICES_PER_REPLICA,
+    SETTING_CLUSTER_DOMAIN,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Cluster, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, PodTemplate, ReplicaGroup
 
@@ -75,9 +81,17 @@ def build_cluster_spec(job: DLJob, framework: Framework, attempt: int = 0) -> Cl
         "spec": {**job.options, **job.object_options},
         "files": framework.files,
         "settings": framework.settings,
+        "service_domain": _service_domain(job, framework),
         "total": rank,
         "attempt": attempt,
     }
+
+
+def _service_domain(job: DLJob, framework: Framework) -> str:
+    if job.services != SERVICES_PER_REPLICA:
+        return ""
+    domain = framework.settings.get(SETTING_CLUSTER_DOMAIN)
+    return f".{job.namespace}.svc.{domain}" if domain else f".{job.namespace}.svc"
 
 
 def _template(group: ReplicaGroup, framework: Framework) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Whether the pods of a template have the job's hostname and subdomain, or those that the template gives.
 
 The job needs its own wherever a process finds a replica by the name that hostname and subdomain give it. The success
-target of most kinds has a Service of its own name, so that it is found without them. A template that gives neither
-always gets the job's.
+target of most kinds has a Service of its own name, so that it is found without them, and so has every replica where the
+job has Services per replica. A template that gives neither always gets the job's.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from ansible_collections.dljob.operator.plugins.module_utils.logic import naming
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import for_replica
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import SERVICES_PER_REPLICA
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
     NAMES_JOB,
     SERVICE_JOB,
@@ -40,6 +41,8 @@ def replaceable(job: DLJob, framework: Framework, cluster: Cluster) -> frozenset
     job's cluster spec.
     """
     types = {group.type for group in job.groups if any(given(one.template) for one in group.templates)}
+    if types and job.services == SERVICES_PER_REPLICA:
+        return frozenset(types.difference(_recognized_by_hostname(job)))
     if not types or not _has_short_names(job):
         return frozenset()
     return frozenset(types.difference(_recognized_by_hostname(job), _mentioned(job, framework, cluster)))

@@ -6,6 +6,7 @@ import hashlib
 import string
 from collections.abc import Iterable
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import SERVICES_PER_REPLICA
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import NAME_LIMIT
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, SERVICE_JOB
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
@@ -62,6 +63,8 @@ def service_name(job: DLJob) -> str:
 def address(job: DLJob, type_: str, index: int) -> str:
     """The DNS name by which the job's pods reach a replica, independent of the cluster's domain."""
     host = host_name(job, type_, index)
+    if job.services == SERVICES_PER_REPLICA:
+        return host  # the name of its Service
     return host if job.flavor.names == NAMES_JOB else f"{host}.{service_name(job)}"
 
 

@@ -90,6 +90,7 @@ def _owned_object(metadata: Mapping[str, Any]) -> OwnedObject:
         uid=metadata.get("uid", ""),
         hash=annotations.get(c.ANNOTATION_SPEC_HASH, ""),
         lifetime=annotations.get(c.ANNOTATION_LIFETIME, ""),
+        services=annotations.get(c.ANNOTATION_SERVICES, ""),
     )
 
 
@@ -121,6 +122,7 @@ def _pod(pod: Resource, container: str) -> PodState:
         deleting=metadata.get("deletionTimestamp") or "",
         spec_hash=annotations.get(c.ANNOTATION_SPEC_HASH, ""),
         shared=annotations.get(c.ANNOTATION_SHARED, ""),
+        services=annotations.get(c.ANNOTATION_SERVICES, ""),
         node=spec.get("nodeName") or "",
         restarts=_restarts(statuses, container),
         restart_policy=spec.get("restartPolicy") or c.RESTART_ALWAYS,

@@ -14,6 +14,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic import flavor_labels
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import labels, owner_reference
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
     NEVER,
@@ -37,7 +38,7 @@ def metadata(job: DLJob, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "namespace": job.namespace,
-        "labels": labels(job.uid),
+        "labels": {**flavor_labels.of_job(job), **labels(job.uid)},
         "ownerReferences": [owner_reference(job)],
     }
 

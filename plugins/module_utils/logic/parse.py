@@ -27,6 +27,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.fields import
 from ansible_collections.dljob.operator.plugins.module_utils.logic.flavors import errors_of_versions, flavor_of, holds
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse_template import container_names, named_port
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import service_scope
 from ansible_collections.dljob.operator.plugins.module_utils.logic.validate import validation_errors
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     MODE_DISTRIBUTED,
@@ -75,6 +76,7 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     uid = str(metadata.get("uid") or "")
     target = _success_target(options, groups, framework, errors)
     mode = _mode(options, framework, errors)
+    services, asks_for_services = service_scope.requested(metadata.get("annotations"), flavor, framework, errors)
     job = DLJob(
         api_version=_api_version(resource, flavor),
         kind=kind,
@@ -93,6 +95,8 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         status=as_mapping(resource.get("status")),
         is_queued=managers.is_queued(metadata),
         succeeds_by=_succeeds_by(options, target, flavor, framework, errors),
+        services=services,
+        asks_for_services=asks_for_services,
         elastic_type=_elastic_type(options, flavor, errors),
     )
     if job.total > framework.max_replicas:
@@ -102,7 +106,7 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
         )
     if not errors:
         job = pod_defaults.complete(job, framework)
-        errors.extend(validation_errors(job, framework))
+        errors.extend(validation_errors(service_scope.validated(job), framework))
     if errors:
         raise InvalidJob(*errors)
     return job

@@ -11,6 +11,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.errors impor
 _PLACEHOLDER = re.compile(r"\{([a-z0-9_]+)\}")
 
 
+def names(text: str) -> set[str]:
+    """The names of the placeholders in ``text``."""
+    return set(_PLACEHOLDER.findall(text))
+
+
 def fill(text: str, values: Mapping[str, object]) -> str:
     """``text`` with each ``{name}`` replaced. An unknown name raises InvalidFramework, which lists the known ones."""
 

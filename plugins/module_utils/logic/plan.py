@@ -20,6 +20,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic import (
     managers,
     owned_objects,
     pod_group,
+    services,
     spec_hash,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
@@ -38,6 +39,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     restart_all,
     restart_counts,
     restart_job,
+    service_scope,
     slices,
     start_order,
     startup_events,
@@ -50,7 +52,6 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.succ
     succeeded,
     unfinished,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import SpecHashes
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import (
     batch_jobs,
@@ -92,7 +93,7 @@ def plan(
     """What to do for ``job`` at ``now``. With nothing to do the plan is empty: no write, no event."""
     if not managers.is_ours(job):
         return Plan()
-    whole = _plan(job, framework, observed, Surroundings(now, settings))
+    whole = _plan(service_scope.settled(job, observed), framework, observed, Surroundings(now, settings))
     return slices.cut_deletions(whole, settings.largest_slice)
 
 
@@ -194,7 +195,8 @@ def _suspended(job: DLJob, framework: Framework, observed: Observed, report: Sta
     rights = owned_objects.revocable(objects)
     hosts = _hosts_in_reach(objects, observed)
     planned = Plan(
-        deletions=(*gone, *surplus),
+        # as in v1 not the names of single replicas; the others stay, and with them the job's scope
+        deletions=(*gone, *surplus, *services.of_replicas(job, observed)),
         ensured_objects=(*rights, *hosts) if gone or hosts or _terminates(observed) else (),
         presumes_current_spec=bool(gone),
     )
@@ -313,7 +315,9 @@ def _active(
     pods = tuple(_build_replica(job, start, context) for start in starts)
     if is_running and starts:
         _report_ignored(job, dataclasses.replace(context, shared=None, gang=None), report)
-    services = tuple(s for s in build_services(job) if s["metadata"]["name"] not in observed.services)
+    missing_services = services.missing(job, observed)
+    made_services = slices.first_services(missing_services, surroundings.settings.largest_slice)
+    is_partial = is_partial or len(made_services) < len(missing_services)
     objects: tuple[owned_objects.Manifest, ...] = ()
     if framework.hooks.objects:
         objects = owned_objects.build(job, framework, {**cluster, **replica_statuses.present(job, current)})
@@ -346,12 +350,13 @@ def _active(
     waits = [w for w in (wait, left, *checks) if w is not None]
     return Plan(
         auxiliary_objects=made_first,
-        services=services,
+        services=tuple(services.build(job, framework, cluster, one) for one in made_services),
         pods=pods,
         deletions=(
             *actions.deletions,
             *forced,
             *surplus,
+            *services.surplus(job, observed),
             *(() if pods else shared_env_configmap.surplus(job, observed)),
         ),
         ensured_objects=later,

@@ -7,16 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.dljob.operator.plugins.module_utils.logic import host_names, naming, pod_defaults, pod_group
-from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import for_replica, placeholders
+from ansible_collections.dljob.operator.plugins.module_utils.logic import (
+    flavor_labels,
+    host_names,
+    naming,
+    pod_defaults,
+    pod_group,
+)
+from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import for_replica
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import container_env
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.shared_env_configmap import Shared
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import labels, owner_reference
-from ansible_collections.dljob.operator.plugins.module_utils.logic.placeholders import fill
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import SpecHashes
 from ansible_collections.dljob.operator.plugins.module_utils.shared.gang_scheduler import GangScheduler
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import SERVICES_PER_REPLICA
 from ansible_collections.dljob.operator.plugins.module_utils.values import constants as c
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import NAMES_JOB, Cluster, Framework
 from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob, ReplicaGroup
@@ -61,8 +67,10 @@ def build_pod(job: DLJob, pod: PodToCreate, context: PodContext) -> Mapping[str,
         },
         "ownerReferences": [owner_reference(job)],
     }
-    # one that the template has would be another job's
-    pod_metadata["annotations"].pop(c.ANNOTATION_SHARED, None)
+    for annotation in (c.ANNOTATION_SHARED, c.ANNOTATION_SERVICES):
+        pod_metadata["annotations"].pop(annotation, None)  # one that the template has says nothing of this pod
+    if job.services == SERVICES_PER_REPLICA:
+        pod_metadata["annotations"][c.ANNOTATION_SERVICES] = job.services
     if context.shared:
         pod_metadata["annotations"][c.ANNOTATION_SHARED] = context.shared.config_map
     pod_metadata["labels"].pop(c.LABEL_REPLICA_GROUP, None)  # one that the template has would be another group's
@@ -103,15 +111,10 @@ def restart_policy(job: DLJob, group: ReplicaGroup) -> str:
 def _labels(job: DLJob, pod: PodToCreate, replica: Cluster, defaults: Mapping[str, Any]) -> dict[str, str]:
     """The labels that replace those of the template; also those of the pod hook, by which clients find replicas."""
     target = job.success_target
-    values = {
-        **placeholders(replica),
-        "role": "master" if (pod.group.type, pod.index) == (target.type, target.index) else "",
-    }
-    declared = {name: fill(text, values) for name, text in job.flavor.labels.items()}
+    role = "master" if (pod.group.type, pod.index) == (target.type, target.index) else ""
     return {
         **as_mapping(as_mapping(defaults.get("metadata")).get("labels")),
-        # omit labels that are empty because of a placeholder, keep those declared as ""
-        **{name: text for name, text in declared.items() if text or job.flavor.labels[name] == ""},
+        **flavor_labels.of_replica(job.flavor, replica, role),
         **labels(job.uid),
         c.LABEL_REPLICA_TYPE: pod.group.type.lower(),
         c.LABEL_REPLICA_INDEX: str(pod.index),

@@ -32,9 +32,21 @@ TERMINATION_MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
 TERMINATION_MESSAGE_POLICY_VARIABLE = "DLJOB_TERMINATION_MESSAGE_POLICY"
 """The environment variable by which an engine passes another of these to the runs."""
 
+SERVICES_PER_JOB = "per-job"
+SERVICES_PER_REPLICA = "per-replica"
+SERVICES = (SERVICES_PER_JOB, SERVICES_PER_REPLICA)
+"""Whether a job has one headless Service for all replicas, the default, or also one a replica, as in v1."""
+SERVICES_VARIABLE = "DLJOB_SERVICES"
+"""The environment variable by which an engine passes another of these to the runs."""
+CLUSTER_DOMAIN_VARIABLE = "CUSTOM_CLUSTER_DOMAIN"
+"""The environment variable, of training-operator too, with the cluster's DNS domain, which then ends the names in
+TF_CONFIG."""
+
 GANG_SCHEDULER_VARIABLE = "DLJOB_GANG_SCHEDULER_NAME"
 """The environment variable by which an engine passes the scheduler that starts the pods of a job together."""
 
+SETTING_CLUSTER_DOMAIN = "clusterDomain"
+"""Key of a setting of the cluster spec: the value of CLUSTER_DOMAIN_VARIABLE."""
 SETTING_KUBECTL_DELIVERY = "mpiKubectlDeliveryImage"
 """Key of a setting that the hooks get: the image from which the launcher of an MPIJob v1 gets its kubectl."""
 KUBECTL_DELIVERY_IMAGE = "kubeflow/kubectl-delivery:latest"

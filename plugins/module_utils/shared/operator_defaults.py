@@ -7,7 +7,15 @@ is not set; on the command line an empty value is one only where the function sa
 
 from __future__ import annotations
 
-from ansible_collections.dljob.operator.plugins.module_utils.shared.names import CLOUDS, TERMINATION_MESSAGE_POLICIES
+import re
+
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
+    CLOUDS,
+    SERVICES,
+    TERMINATION_MESSAGE_POLICIES,
+)
+
+_DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 def cloud(text: str) -> str:
@@ -28,6 +36,20 @@ def termination_message_policy(text: str) -> str:
     """One of TERMINATION_MESSAGE_POLICIES."""
     if text not in TERMINATION_MESSAGE_POLICIES:
         raise ValueError(f"{text!r} is neither {' nor '.join(TERMINATION_MESSAGE_POLICIES)}")
+    return text
+
+
+def services(text: str) -> str:
+    """One of SERVICES."""
+    if text not in SERVICES:
+        raise ValueError(f"{text!r} is neither {' nor '.join(SERVICES)}")
+    return text
+
+
+def cluster_domain(text: str) -> str:
+    """A DNS domain, or "" for none."""
+    if text and not _DOMAIN.fullmatch(text):
+        raise ValueError(f"{text!r} is no DNS domain, such as cluster.local")
     return text
 
 

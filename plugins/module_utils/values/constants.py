@@ -22,6 +22,9 @@ LABEL_JOB_NAME_V1 = "training.kubeflow.org/job-name"
 """Label of training-operator's pods, and of those that this operator creates for its kinds."""
 LABEL_ATTEMPT = "dljob.operator/attempt"
 ANNOTATION_SPEC_HASH = "dljob.operator/spec-hash"
+ANNOTATION_SERVICES = "dljob.operator/services"
+"""Annotation of a job: how many Services it asks for. The pods and Services of a job with one Service a replica have it
+too, so that the job keeps the names in the environment of its pods."""
 ANNOTATION_SHARED = "dljob.operator/shared-environment"
 """Annotation of a pod of a large job: the ConfigMap with the part of the environment that all its pods share."""
 

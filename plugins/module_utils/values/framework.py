@@ -8,6 +8,7 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.shared.names import (
     MAX_REPLICAS,
+    SERVICES_PER_JOB,
     TERMINATION_MESSAGE_POLICIES,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import RESTART_POLICIES
@@ -162,7 +163,8 @@ class ApiFlavor:
     deleted."""
     exit_codes: ExitCodes = ExitCodes(frozenset(range(128, 256)))
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels of the pods. The values may contain the placeholders of :mod:`..logic.cluster_spec`."""
+    """Labels of the pods. The values may contain the placeholders of :mod:`..logic.cluster_spec`. The Service of a
+    replica has them too, and the job's other objects those that are the same for all replicas."""
     template_optional: tuple[str, ...] = ()
     """Types whose template may lack the framework's container, because the pod hook supplies it."""
     replica_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -242,6 +244,9 @@ class Framework:
     """The administrator's default for the field of that name in a job's runPolicy; ``None``: no deletion by force."""
     termination_message_policy: str = TERMINATION_MESSAGE_POLICIES[0]
     """The administrator's choice for the containers whose template has none."""
+
+    services: str = SERVICES_PER_JOB
+    """The administrator's choice for jobs that have no annotation for it: one of SERVICES."""
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What the administrator sets and the hooks get, by name."""

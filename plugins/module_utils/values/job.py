@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.shared.names import SERVICES_PER_JOB
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_TARGET, ApiFlavor
 from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import FailureRule
 
@@ -144,6 +145,10 @@ class DLJob:
     have succeeded; any: when one has."""
     is_queued: bool = False
     """Whether Kueue admits it."""
+    services: str = SERVICES_PER_JOB
+    """How many Services the job has, one of SERVICES. See :mod:`..logic.policies.service_scope`."""
+    asks_for_services: bool = False
+    """Whether that is what the job's annotation says, not the operator's setting."""
     elastic_type: str = ""
     """The type whose replicas join, leave and fail independently of the others; "" where no type is elastic."""
 

@@ -112,6 +112,8 @@ class PodState:
     """The Job that runs the replica; ``None`` where the job owns the pod itself."""
     group: str = ""
     """The group of replicas that the pod is in, "" for none."""
+    services: str = ""
+    """per-replica where its environment may have the names of Services for each replica."""
     pod_group: str = ""
     """The PodGroup that a gang scheduler counts the pod to, as ``<owned kind>/<name>``, "" for none."""
     last_failure: ContainerEnd | None = None
@@ -158,6 +160,8 @@ class OwnedObject:
     hash: str = ""
     lifetime: str = ""
     """pods or job, "" where no hook returned it."""
+    services: str = ""
+    """per-replica where it is a Service of a job with one Service a replica."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import lost_pods
-from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
+from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_all
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import completed as completed_
 from ansible_collections.dljob.operator.plugins.module_utils.logic.status import conditions
 
@@ -156,7 +156,7 @@ def _unready(scenario: Scenario, planned: Planned, state: State) -> str:
         if not pods[0].runs and pods[0].name not in lost:
             return f"{rank} does not run: {pods[0]}"
     owned = {one.name for one in state.objects}
-    if any(service["metadata"]["name"] not in owned for service in build_services(planned.job)):
+    if any(service["metadata"]["name"] not in owned for service in build_all(planned.job, scenario.framework)):
         return "it lacks a Service"
     if scenario.has_autoscaler and not _active_objects(state):
         return "it lacks its HorizontalPodAutoscaler"

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.logic.conclude import RETRY_REQUEUE
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.initial_status import LATEST
-from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
+from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_all
 from ansible_collections.dljob.operator.plugins.module_utils.shared import cache_snapshot
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from support.builders import MXNET, UID, MXJob, Pod, mxjob, pods_of, stamp
@@ -48,7 +48,7 @@ def test_it_makes_every_name_by_which_others_find_the_job(engine: None) -> None:
     api = Api()
     look(api)
     names = [body["metadata"]["name"] for body in api.made if body["kind"] == "Service"]
-    assert sorted(names) == sorted(service["metadata"]["name"] for service in build_services(fresh().job()))
+    assert sorted(names) == sorted(service["metadata"]["name"] for service in build_all(fresh().job(), MXNET))
 
 
 def test_the_next_reconcile_reports_all_pods(engine: None) -> None:

@@ -14,6 +14,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.context import 
 from ansible_collections.dljob.operator.plugins.module_utils.api.reader import Reader
 from ansible_collections.dljob.operator.plugins.module_utils.api.reconcile import Outcome, reconcile
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import FIRST_AT_ONCE
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import slices
 from ansible_collections.dljob.operator.plugins.module_utils.shared.change_counter import ChangeCounter, ChangesSince
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 from support.builders import MXNET, NOW, UID, mxjob
@@ -25,8 +26,11 @@ TOTAL = 3 * budget.LEAST + 5
 class Watched:
     """A job whose owned objects an engine watches; no reconcile has time for more than the least number of writes."""
 
-    def __init__(self, refuses: dict[str, ApiError] | None = None, workers: int = TOTAL - 1) -> None:
+    def __init__(
+        self, refuses: dict[str, ApiError] | None = None, workers: int = TOTAL - 1, services: str = "per-job"
+    ) -> None:
         self.job = mxjob("large").v1().workers(workers).resource()
+        self.job["metadata"]["annotations"] = {"dljob.operator/services": services}
         self.api = Api(refuses)
         self.reasons: list[str] = []
 
@@ -205,3 +209,27 @@ def test_without_an_engine_one_reconcile_writes_everything() -> None:
     context = Context(watched.api, Reader(watched.api), clock=lambda: NOW)
     assert not reconcile(context, watched.job, MXNET).continues
     assert len(watched.pods()) == TOTAL
+
+
+def test_the_services_of_replicas_are_created_with_their_pods_within_the_budget() -> None:
+    watched = Watched(services="per-replica")
+    outcomes = []
+    for _ in range(12):
+        outcomes.append(watched.reconcile())
+        services = {made["metadata"]["name"] for made in watched.api.made if made["kind"] == "Service"}
+        assert {pod["metadata"]["name"] for pod in watched.pods()} <= services
+        if len(outcomes) == 1:
+            assert len(watched.pods()) + len(services) == budget.LEAST + slices.FREE_SERVICES
+        if not outcomes[-1].continues:
+            break
+    assert (len(watched.pods()), len(services)) == (TOTAL, TOTAL + 1)
+    assert len(outcomes) > 4
+
+
+def test_a_quota_of_services_delays_no_pod() -> None:
+    denied = ApiError(403, "Forbidden", "exceeded quota: count/services")
+    watched = Watched(refuses={"Service": denied}, services="per-replica")
+    for _ in range(12):
+        watched.reconcile()
+    assert len(watched.pods()) == TOTAL
+    assert watched.reasons[-1].startswith("Service/")

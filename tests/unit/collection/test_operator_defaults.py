@@ -25,6 +25,9 @@ from support.builders import declaration
         (operator_defaults.force_delete_after, "300", 300),
         (operator_defaults.positive, "7", 7),
         (operator_defaults.termination_message_policy, "File", "File"),
+        (operator_defaults.services, "per-replica", "per-replica"),
+        (operator_defaults.cluster_domain, "", ""),
+        (operator_defaults.cluster_domain, "ml.example", "ml.example"),
         (operator_defaults.image, "a.example/b:1", "a.example/b:1"),
         (operator_defaults.cloud, "", ""),
         (operator_defaults.cloud, "gke", "gke"),
@@ -44,6 +47,8 @@ def test_a_value(read: Callable[[str], object], text: str, value: object) -> Non
             (operator_defaults.termination_message_policy, text, "neither FallbackToLogsOnError nor File")
             for text in ("", "file")
         ),
+        *((operator_defaults.services, text, "neither per-job nor per-replica") for text in ("", "replica")),
+        *((operator_defaults.cluster_domain, text, "no DNS domain") for text in ("A", "a..b", ".", "-a", "a b")),
         (operator_defaults.cloud, "aws", "neither gke nor azure"),
     ],
 )

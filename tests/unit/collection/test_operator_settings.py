@@ -9,7 +9,7 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.dljob.operator.plugins.action.reconcile import _configured, _settings
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from support.builders import MPI, manifest_of, mpijob_v1
+from support.builders import MPI, TENSORFLOW, environment_of, manifest_of, mpijob_v1, tfjob
 
 ROOT = Path(__file__).resolve().parents[3]
 ARGUMENTS = {"config_map": "gpus", "cloud": "", "cluster_domain": "cluster.local"}
@@ -75,6 +75,35 @@ def test_the_user_of_added_containers_reaches_the_launcher(monkeypatch: pytest.M
         with pytest.raises(AnsibleActionFail, match=f"DLJOB_NON_ROOT_USER_ID: '{wrong}' is neither none nor a user id"):
             user(wrong)
 
+def test_how_many_services_new_jobs_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    def scope(given: str) -> str:
+        monkeypatch.setenv("DLJOB_SERVICES", given)
+        return parse_job(tfjob("kubeflow.org/v1", "tfReplicaSpecs", worker=2), _configured(TENSORFLOW)).services
+
+    assert scope("") == "per-job"
+    assert scope("per-replica") == "per-replica"
+    with pytest.raises(AnsibleActionFail, match="DLJOB_SERVICES: 'all' is neither per-job nor per-replica"):
+        scope("all")
+
+
+def test_the_domain_of_the_cluster_under_the_name_that_training_operator_has_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def environment(domain: str) -> str:
+        monkeypatch.setenv("CUSTOM_CLUSTER_DOMAIN", domain)
+        monkeypatch.setenv("DLJOB_SERVICES", "per-replica")
+        framework = _configured(TENSORFLOW)
+        job = parse_job(tfjob("kubeflow.org/v1", "tfReplicaSpecs", worker=2), framework)
+        return environment_of(manifest_of(job, "worker", framework=framework), "tensorflow")["TF_CONFIG"]
+
+    assert "example-job-worker-1.default.svc:2222" in environment("")
+    assert "example-job-worker-1.default.svc.ml.example:2222" in environment("ml.example")
+    assert settings(monkeypatch, CUSTOM_CLUSTER_DOMAIN="ml.example").cluster_domain == "ml.example"
+    monkeypatch.setitem(ARGUMENTS, "cluster_domain", "of.the.role")
+    assert settings(monkeypatch, CUSTOM_CLUSTER_DOMAIN="ml.example").cluster_domain == "of.the.role"
+    with pytest.raises(AnsibleActionFail, match="CUSTOM_CLUSTER_DOMAIN: 'a b' is no DNS domain"):
+        environment("a b")
+
 
 def test_the_playbook_and_the_chart_offer_them() -> None:
     assert "DLJOB_CONFIG_NAMESPACE=default" in (ROOT / "playbooks" / "reconcile.yml").read_text(encoding="utf-8")
@@ -85,3 +114,4 @@ def test_the_playbook_and_the_chart_offer_them() -> None:
     assert "- name: DLJOB_GANG_SCHEDULER_NAME" in text
     assert "- name: DLJOB_MPI_KUBECTL_DELIVERY_IMAGE" in text
     assert "- name: DLJOB_NON_ROOT_USER_ID" in text
+    assert "- name: DLJOB_SERVICES" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -68,3 +69,10 @@ def test_the_labels_that_an_object_lacks(labels: dict[str, str] | None, missing:
 def test_the_event_names_at_most_five_of_them_in_order(count: int, shown: str) -> None:
     adopted = [f"Pod/{number}" for number in reversed(range(count))]
     assert adoption.event(adopted) == EventNote("Normal", "Adopted", f"Adopted {shown}")
+
+
+@pytest.mark.parametrize("scope", ["per-job", "per-replica"])
+def test_the_pods_of_a_job_with_one_service_a_replica_are_known_as_such(scope: str) -> None:
+    job = dataclasses.replace(mxjob().v1().job(), services=scope)
+    found = adoption.marks(manifest_of(job, "scheduler")["metadata"])["annotations"].get("dljob.operator/services")
+    assert found == (scope if scope == "per-replica" else None)

@@ -44,6 +44,7 @@ def test_shape() -> None:
         "spec": {},
         "files": {},
         "settings": {},
+        "service_domain": "",
         "total": 3,
         "attempt": 0,
         "task": {"type": "Worker", "index": 1, "rank": 2},

@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic import owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec import build_cluster_spec
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
-from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_services
+from ansible_collections.dljob.operator.plugins.module_utils.logic.services import build_all
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from support.builders import MPI, Resource, manifest_of, mpijob
 
@@ -139,7 +139,7 @@ def test_the_labels_of_mpi_operator(as_worker: bool, type_: str, index: int, lab
 
 def test_names() -> None:
     job = mpijob()
-    (service,) = build_services(parse_job(job, MPI))
+    (service,) = build_all(parse_job(job, MPI), MPI)
     assert service["metadata"]["name"] == "pi"
     assert service["spec"]["publishNotReadyAddresses"] is True
     for type_, name in (("launcher", "pi-launcher"), ("worker", "pi-worker-0")):

@@ -17,7 +17,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.owned_objects
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import OwnedObject
-from support.builders import ECHO_DECLARATION, UID, echo_framework, echojob
+from support.builders import ECHO_DECLARATION, MPI, UID, echo_framework, echojob, mpijob, mpijob_v1
 from support.fake_cluster import FakeCluster
 
 LIFETIME = "dljob.operator/lifetime"
@@ -242,3 +242,16 @@ def test_mistakes_of_a_hook(manifest: dict[str, Any], said: str) -> None:
     job = parse_job(echojob(1), framework)
     with pytest.raises(InvalidFramework, match=said):
         build(job, framework, build_cluster_spec(job, framework))
+
+
+@pytest.mark.parametrize("resource", [mpijob(), mpijob_v1()], ids=["v2beta1", "v1"])
+def test_all_objects_of_a_job_have_its_labels(resource: dict[str, Any]) -> None:
+    """By which users delete what a job leaves. Those of a replica are not among them."""
+    job = parse_job(resource, MPI)
+    found = build(job, MPI, build_cluster_spec(job, MPI))
+    assert found
+    for manifest in found:
+        labels = manifest["metadata"]["labels"]
+        assert labels["training.kubeflow.org/job-name"] == "pi"
+        assert labels["app"] == "pi", "as in mpi-operator"
+        assert not [name for name in labels if "replica" in name or "role" in name]

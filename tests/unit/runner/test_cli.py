@@ -85,6 +85,23 @@ def test_the_gang_scheduler_reaches_the_runs(
     assert "'My Scheduler' is no schedulerName; write volcano" in capsys.readouterr().err
 
 
+def test_how_many_services_reaches_the_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def scope(command: str, *given: str) -> str:
+        return cli._run_environ(None, cli._parser().parse_args([command, *given]))["DLJOB_SERVICES"]
+
+    for command in ("run", "serve"):
+        assert scope(command) == "per-job"
+        assert scope(command, "--services", "per-replica") == "per-replica"
+    monkeypatch.setenv("DLJOB_SERVICES", "per-replica")
+    assert scope("serve") == "per-replica"
+    assert scope("run", "--services=per-job") == "per-job"
+    with pytest.raises(SystemExit):
+        scope("run", "--services", "all")
+    assert "argument --services: 'all' is neither per-job nor per-replica" in capsys.readouterr().err
+
+
 def test_the_image_with_kubectl_reaches_the_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,16 +13,20 @@ _CACHE_SIZE = 8  # jobs that may be planned at the same time, by several threads
 
 
 class MemoizedPerCluster:
-    """Memoizes a function of a cluster's ``replicas`` by identity: ``for_replica`` keeps the ``replicas`` object."""
+    """Memoizes a function of a cluster's ``replicas`` by identity: ``for_replica`` keeps the ``replicas`` object.
 
-    def __init__(self, compute: Callable[[Mapping[str, Any]], str]) -> None:
+    The texts that are its other arguments are compared.
+    """
+
+    def __init__(self, compute: Callable[..., str]) -> None:
         self._compute = compute
-        self._cached: tuple[tuple[Mapping[str, Any], str], ...] = ()  # replaced as a whole, so it is thread-safe
+        # replaced as a whole, so it is thread-safe
+        self._cached: tuple[tuple[Mapping[str, Any], tuple[str, ...], str], ...] = ()
 
-    def __call__(self, replicas: Mapping[str, Any]) -> str:
-        for known, text in self._cached:
-            if known is replicas:
+    def __call__(self, replicas: Mapping[str, Any], *texts: str) -> str:
+        for known, arguments, text in self._cached:
+            if known is replicas and arguments == texts:
                 return text
-        text = self._compute(replicas)
-        self._cached = ((replicas, text), *self._cached[: _CACHE_SIZE - 1])
+        text = self._compute(replicas, *texts)
+        self._cached = ((replicas, texts, text), *self._cached[: _CACHE_SIZE - 1])
         return text

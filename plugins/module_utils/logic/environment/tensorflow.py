@@ -21,13 +21,19 @@ def tf_config(cluster: Mapping[str, Any]) -> str:
     if cluster["spec"].get(ELASTIC_FIELD) is True:
         return _sparse(cluster)
     task = {"type": cluster["task"]["type"].lower(), "index": cluster["task"]["index"]}
-    return f'{{"cluster":{_members_json(cluster["replicas"])},"task":{_json(task)},"environment":"cloud"}}'
+    members = _members_json(cluster["replicas"], _domain(cluster))
+    return f'{{"cluster":{members},"task":{_json(task)},"environment":"cloud"}}'
+
+
+def _domain(cluster: Mapping[str, Any]) -> str:
+    """v1 writes names with the namespace, the operators before it names without one."""
+    return str(cluster.get("service_domain", "")) if cluster["job"].get("form") == "v1" else ""
 
 
 @MemoizedPerCluster
-def _members_json(replicas: Mapping[str, Any]) -> str:
+def _members_json(replicas: Mapping[str, Any], domain: str) -> str:
     members = {type_.lower(): found for type_, found in replicas.items()}
-    return _json({type_: [_address(m) for m in found] for type_, found in sorted(members.items())})
+    return _json({type_: [_address(m, domain) for m in found] for type_, found in sorted(members.items())})
 
 
 def _json(value: Any) -> str:
@@ -40,15 +46,15 @@ def _sparse(cluster: Mapping[str, Any]) -> str:
     An absent type is an empty list (training-operator wrote null for a worker without parameter servers, which
     TensorFlow rejects).
     """
-    task = cluster["task"]
+    task, domain = cluster["task"], _domain(cluster)
     type_, index = task["type"], task["index"]
-    own = _address(cluster["replicas"][type_][index])
+    own = _address(cluster["replicas"][type_][index], domain)
     config = {
         "cluster": {
             "worker": {str(index): own} if type_ == "Worker" else {},
             "ps": [own]
             if type_ == "PS"
-            else [_address(m) for m in cluster["replicas"].get("PS", ())]
+            else [_address(m, domain) for m in cluster["replicas"].get("PS", ())]
             if type_ == "Worker"
             else [],
         },
@@ -57,8 +63,8 @@ def _sparse(cluster: Mapping[str, Any]) -> str:
     return json.dumps(config, separators=(",", ":"))
 
 
-def _address(member: Mapping[str, Any]) -> str:
-    return f"{member['host']}:{member['port']}"
+def _address(member: Mapping[str, Any], domain: str) -> str:
+    return f"{member['host']}{domain}:{member['port']}"
 
 
 def tensorflow_environment(cluster: Mapping[str, Any]) -> dict[str, str]:

@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import TypeVar
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Plan
 
+Service = TypeVar("Service")
+
 LARGEST = 1000
-"""Pods that one reconcile creates at most, and objects that it deletes at most. :mod:`..api.budget` has the limit in
-seconds, which usually comes first."""
+"""Pods, and Services of single replicas, that one reconcile creates at most, and objects that it deletes at most.
+:mod:`..api.budget` has the limit in seconds, which usually comes first."""
 LARGEST_BESIDE_OTHERS = 256
 """The same for each write at a time while users wait for other jobs: in four seconds the window usually permits fewer,
 and a plan of a thousand pods keeps a processor from the other jobs for 50 ms."""
 BYTES = 8 * 1024 * 1024
 """Size of the templates, as JSON, of the pods that one reconcile creates at most, beside the first pod: each pod has a
 copy of its template, which takes about twice as much memory."""
+
+FREE_SERVICES = 2
+"""Services that a reconcile creates whatever its time: as many as a job without one a replica has."""
 
 
 def largest_slice(window: int | None) -> int:
@@ -44,6 +50,11 @@ def first_starts(starts: tuple[PodToCreate, ...], largest: int | None) -> tuple[
             break
         count += 1
     return starts[:count]
+
+
+def first_services(missing: list[Service], largest: int | None) -> list[Service]:
+    """Those of the ``missing`` Services that this reconcile creates: no fewer than those of its pods."""
+    return missing if largest is None else missing[: largest + FREE_SERVICES]
 
 
 def cut_deletions(plan: Plan, largest: int | None) -> Plan:
