@@ -199,3 +199,26 @@ def test_other_templates_have_no_such_field() -> None:
     resource = pytorchjob(1, 1)
     resource["metadata"]["name"] = "f" * 50
     assert "setHostnameAsFQDN" not in manifest_of(parse_job(resource, PYTORCH), "master", framework=PYTORCH)["spec"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "resource", "type_"),
+    [
+        (MXNET, mxjob().v1().servers(1).workers(2).resource(), "server"),
+        (MXNET, mxjob().v1alpha1().servers(1).workers(2).resource(), "worker"),
+        (TENSORFLOW, tfjob(*TFJOB_V1, worker=2, ps=1), "ps"),
+        (PYTORCH, pytorchjob(1, 2), "worker"),
+    ],
+)
+def test_every_template_keeps_its_own_where_each_replica_has_a_service(
+    framework: Framework, resource: Resource, type_: str
+) -> None:
+    made = with_spec(resource, OWN)
+    made["metadata"]["annotations"] = {"dljob.operator/services": "per-replica"}
+    assert names(framework, made, type_) == KEPT
+
+
+def test_elastic_workers_have_the_jobs_names_even_with_a_service_each() -> None:
+    made = with_spec(pytorchjob(0, 2, elasticPolicy={"minReplicas": 1}), OWN)
+    made["metadata"]["annotations"] = {"dljob.operator/services": "per-replica"}
+    assert names(PYTORCH, made, "worker") != KEPT
