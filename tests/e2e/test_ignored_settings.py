@@ -67,7 +67,9 @@ SERVE = "mkdir /tmp/www; hostname >/tmp/www/index.html; httpd -p 8080 -h /tmp/ww
 ASK = """
 ask() {
   n=0
-  until timeout 2 wget -q -O- "http://$1:8080/index.html"; do n=$((n + 1)); [ $n -lt 30 ] || exit 3; sleep 1; done
+  until timeout 2 wget -q -O- "http://$1:8080/index.html" 2>/dev/null; do
+    n=$((n + 1)); [ $n -lt 30 ] || exit 3; sleep 1
+  done
 }
 ask coordinator.mesh
 ask "$MASTER_ADDR"
