@@ -91,5 +91,5 @@ def test_an_image_that_runs_as_root_is_named(restricted: Cluster) -> None:
     made.wait(lambda s: text in (s.get("reason") or ""), "the reason")
     container["image"] = SHELL_IMAGE
     del container["imagePullPolicy"]
-    made.patch([{"op": "replace", "path": "/spec", "value": manifest["spec"]}])
+    made.patch({"spec": manifest["spec"]})
     assert made.wait_end()["state"] == "Succeeded"
