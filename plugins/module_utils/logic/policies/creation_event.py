@@ -40,7 +40,8 @@ def of_result(job: DLJob, plan: Plan, result: ApplyResult) -> tuple[EventNote, .
 
     Until all pods of a job exist for the first time, the Event waits for the last of them, and names all.
     """
-    made = [name.partition("/")[2] for name in result.created_of(*_KINDS)]
+    withdrawn = set(result.deleted)
+    made = [name.partition("/")[2] for name in result.created_of(*_KINDS) if name not in withdrawn]
     if not made:
         return ()
     if len(made) >= len(plan.pods):
