@@ -115,6 +115,7 @@ def test_pods_do_not_work_in_vain_while_the_name_of_their_service_is_taken() -> 
     status = run(server, *PYTORCHJOB)
     assert status["reason"].startswith("Service/a-master-0: an object of that name exists")
     assert not any(not pod["metadata"].get("deletionTimestamp") for pod in server.objects["default", "pods"].values())
+    assert events(server, "uid-of-PyTorchJob") == ["FailedCreatePod"], "and not that they were created"
     server.objects["default", "pods"] = {}
     run(server, *PYTORCHJOB)
     assert server.objects["default", "pods"] == {}

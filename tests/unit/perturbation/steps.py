@@ -86,7 +86,7 @@ def first_worker(replica: Replica, world: World) -> Exit | None:
 
 
 def may_exit(world: World) -> bool:
-    return world.all_actions_done and world.status.get("phase") not in (None, "", "Creating")
+    return world.all_actions_done and world.status.get("phase") not in (None, "", "Creating", "Suspended")
 
 
 # --- when users act

@@ -45,10 +45,12 @@ def of_result(job: DLJob, plan: Plan, result: ApplyResult) -> tuple[EventNote, .
 
     Until all pods of a job exist for the first time, the Event waits for the last of them, and names all.
     """
-    pods, launchers = ([name.partition("/")[2] for name in result.created_of(kind)] for kind in _KINDS)
-    if not (pods or launchers):
+    withdrawn = set(result.deleted)
+    made = [name for name in result.created_of(*_KINDS) if name not in withdrawn]
+    pods, launchers = ([name.partition("/")[2] for name in made if name.startswith(f"{kind}/")] for kind in _KINDS)
+    if not made:
         return ()
-    if len(pods) + len(launchers) >= len(plan.pods):
+    if len(made) >= len(plan.pods):
         return only(plan.events)
     return (EventNote("Normal", c.EVENT_CREATED, text(job, pods, launchers)),) if _has_run(job) else ()
 
