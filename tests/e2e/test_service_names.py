@@ -44,10 +44,14 @@ def reached(here: Cluster, name: str, patience: int = 60) -> bool:
 
     A name that is asked for too early may stay unknown for the seconds for which the cluster's DNS remembers that.
     """
-    url = f"http://{name}:2222/index.html"
-    ask = f"i=0; until wget -q -T 3 -O- {url}; do i=$((i+1)); [ $i -lt {patience} ] || exit 0; sleep 1; done"
-    said = kubectl(here, "exec", NOTEBOOK, "--", "sh", "-c", f"({ask}) 2>/dev/null", timeout=patience * 5 + 30)
+    tries = f"i=0; until {get(name)}; do i=$((i+1)); [ $i -lt {patience} ] || exit 0; sleep 1; done"
+    said = kubectl(here, "exec", NOTEBOOK, "--", "sh", "-c", f"({tries}) 2>/dev/null", timeout=patience * 5 + 30)
     return said.strip() == name.split(".")[0]
+
+
+def get(name: str) -> str:
+    """The command that prints what the replica of that name says of itself."""
+    return f"printf 'GET /index.html HTTP/1.0\\r\\n\\r\\n' | nc -w 3 {name} 2222 | grep ^profiled-"
 
 
 def services(here: Cluster) -> dict[str, Any]:
@@ -68,9 +72,8 @@ def test_with_one_service_a_replica_every_name_of_v1_resolves_in_the_namespace(n
     config = json.loads(next(one["value"] for one in container["env"] if one["name"] == "TF_CONFIG"))
     assert config["cluster"]["worker"] == [f"profiled-worker-{n}.{notebook.namespace}.svc:2222" for n in (0, 1)]
     # a process of the job reads them too
-    url = f"http://profiled-ps-0.{notebook.namespace}.svc:2222/index.html"
-    pod = job.pod("worker", 1)["metadata"]["name"]
-    assert kubectl(notebook, "exec", pod, "--", "wget", "-q", "-T", "3", "-O-", url).strip() == "profiled-ps-0"
+    ask = ("sh", "-c", get(f"profiled-ps-0.{notebook.namespace}.svc"))
+    assert kubectl(notebook, "exec", "profiled-worker-1", "--", *ask).strip() == "profiled-ps-0"
     job.delete()
 
 
