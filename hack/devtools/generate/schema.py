@@ -29,6 +29,7 @@ from devtools.generate.options import (
 from devtools.generate.replica_list import ReplicaList
 from devtools.generate.replica_map import ReplicaMap
 from devtools.generate.replica_single import ReplicaSingle
+from devtools.generate.spelling import spelled
 from devtools.generate.status import status
 from devtools.generate.template import SHALLOW
 
@@ -37,8 +38,8 @@ _LAYOUTS: dict[str, Callable[[Framework, Flavor, str, Sequence[str], Depth], Lay
     LAYOUT_MAP: ReplicaMap,
     LAYOUT_SINGLE: ReplicaSingle,
 }
-_DEEP = 3
-"""Levels that reach a variable's source and the fields of a volume's."""
+_DEEP = 2
+"""Levels that reach the fields of a container's variables, ports and security context, and the sources of volumes."""
 _LAYOUT_TEXTS = {LAYOUT_LIST: "a list", LAYOUT_MAP: "a map", LAYOUT_SINGLE: "one entry"}
 
 
@@ -52,7 +53,7 @@ def schema(framework: Framework, kind: Kind, version: str) -> Schema:
     layouts = _layouts(framework, kind, flavors, version)
     if flavors[0].is_bare:
         ((_, bare),) = layouts
-        return _object(framework.description, bare.schema(), list(_name_rules(layouts)))
+        return _object(framework.description, spelled(bare.schema()), list(_name_rules(layouts)))
     spec = record(
         "The training program and its replicas.",
         {
@@ -66,7 +67,15 @@ def schema(framework: Framework, kind: Kind, version: str) -> Schema:
         required=[layouts[0][1].field] if len(layouts) == 1 else [],
         rules=list(_spec_rules(framework, flavors, layouts)),
     )
+    if _is_early(kind, flavors, version):
+        spec = spelled(spec)
     return _object(framework.description, spec, list(_name_rules(layouts)), has_versions=len(every) > len(flavors))
+
+
+def _is_early(kind: Kind, flavors: Sequence[Flavor], version: str) -> bool:
+    """Whether jobs of that version are those of an operator before training-operator v1."""
+    maps = [flavor for flavor in flavors if flavor.api.replicas_layout == LAYOUT_MAP]
+    return not maps or (len(maps) < len(flavors) and len(kind.versions) > 1 and "alpha" in version)
 
 
 def _with_run_policy(fields: dict[str, Schema], flavors: Sequence[Flavor], version: str) -> dict[str, Schema]:
