@@ -517,6 +517,12 @@ def _terminated(code: int, reason: str, message: str, seconds: float) -> dict[st
     return {"terminated": {**ended, "message": message} if message else ended}
 
 
+def kept(job: Resource) -> Any:
+    """The spec of ``job`` as the API server keeps it: kinds of v1 that may have a runPolicy get an empty one."""
+    spec = job["spec"]
+    return {"runPolicy": {}, **spec} if job["apiVersion"] == "kubeflow.org/v1" and isinstance(spec, dict) else spec
+
+
 def manifest_of(job: DLJob, type_: str, index: int = 0, attempt: int = 0, framework: Framework = MXNET) -> Resource:
     """The Pod manifest that the operator would create."""
     canonical = framework.type_named(type_)
