@@ -139,9 +139,7 @@ def _pod(of: str) -> dict[str, Schema]:
             ),
             most=512,
         ),
-        "resources": record(
-            "Its requests and limits, as in a container.", pod_schema.fields("ResourceRequirements")
-        ),
+        "resources": record("Its requests and limits, as in a container.", pod_schema.fields("ResourceRequirements")),
         "template": _template(of),
     }
 

@@ -20,7 +20,14 @@ PATH = Path(__file__).with_suffix(".yaml")
 ANY = "any"
 """The type of a value that a schema does not restrict."""
 ROOT = "PodTemplateSpec"
-_SCALARS = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "datetime": "string", "object": ANY}
+_SCALARS = {
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "datetime": "string",
+    "object": ANY,
+}
 _UNRESTRICTED = {
     # quantities, which may be strings, integers and fractions
     ("PodSpec", "overhead"),

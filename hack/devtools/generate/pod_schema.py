@@ -1,4 +1,4 @@
-"""Schemas of the parts of a pod template, without descriptions: every field, so that the API server knows a wrong one."""
+"""Schemas of the parts of a pod template: every field, without a description, so that an unknown one is refused."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ class Compact(dict[str, "object"]):
 
 def fields(type_: str, levels: int = WHOLE, nullable: int = NULLABLE) -> dict[str, Schema]:
     """The fields of a type. Those more than ``levels`` deep are of any type."""
-    return {
-        name: _schema(declared, levels - 1, nullable - 1)
-        for name, declared in pod_fields.types()[type_].items()
-    }
+    return {name: _schema(declared, levels - 1, nullable - 1) for name, declared in pod_fields.types()[type_].items()}
 
 
 def one(type_: str) -> Schema:
@@ -31,7 +28,7 @@ def one(type_: str) -> Schema:
 
 def _schema(declared: str, levels: int, nullable: int) -> Schema:
     found = _of_type(declared, levels, nullable)
-    return Compact(found, nullable=True) if nullable >= 0 and OPEN not in found else found
+    return Compact(found, nullable=True) if nullable >= 0 else found
 
 
 def _of_type(declared: str, levels: int, nullable: int) -> Schema:

@@ -1,8 +1,8 @@
 """Other spellings of the fields of the early operators, with which ``kubectl apply`` names the right one.
 
-Those operators read jobs with Go's JSON, which ignores case. The API server does not: a field in another case is unknown,
-and a client that does not validate strictly would lose it without a word. So the spellings that people write are fields
-of their own, which a rule refuses.
+Those operators read jobs with Go's JSON, which ignores case. The API server does not: a field in another case is
+unknown, and a client that does not validate strictly would lose it without a word. So the spellings that people write
+are fields of their own, which a rule refuses.
 """
 
 from __future__ import annotations

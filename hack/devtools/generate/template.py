@@ -1,7 +1,7 @@
 """The pod template of a replica: the fields that rules use, and all others of a PodTemplateSpec without descriptions.
 
-So ``kubectl apply`` refuses an unknown key, as it does with the definitions of training-operator. The fields are those of
-one Kubernetes release (``pod_fields.yaml``); the API server drops those of a later one, and says so to its clients.
+So ``kubectl apply`` refuses an unknown key, as it does with the definitions of training-operator. The fields are those
+of one Kubernetes release (``pod_fields.yaml``); the API server drops those of a later one, and says so to its clients.
 """
 
 from __future__ import annotations

@@ -72,9 +72,7 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     entries = list(_entries(spec, flavor, framework, errors))
     errors.extend(unknown_fields(resource, entries, flavor))
     groups = tuple(
-        group
-        for path, spelling, entry in entries
-        if (group := _group(path, spelling, entry, parsing)) is not None
+        group for path, spelling, entry in entries if (group := _group(path, spelling, entry, parsing)) is not None
     )
     uid = str(metadata.get("uid") or "")
     target = _success_target(options, groups, framework, errors)

@@ -209,6 +209,15 @@ def test_columns(flavor: str, jobs: Jobs, submit: Submit, objects: Any, namespac
     response = api.call_api(*request)
     table = json.loads(response.read())
     columns = [(column["name"], column["priority"]) for column in table["columnDefinitions"]]
-    assert columns == [("Name", 0), ("State", 0), ("Replicas", 0), ("Phase", 1), ("Reason", 1), ("Runtime ID", 1), ("Age", 0)]
+    assert columns == [
+        ("Name", 0),
+        ("State", 0),
+        ("Replicas", 0),
+        ("Phase", 1),
+        ("Reason", 1),
+        ("Runtime ID", 1),
+        ("Age", 0),
+    ]
     (row,) = table["rows"]
-    assert row["cells"][:5] == ["job", "Running", "2/5", "Running", "abcd1234"]
+    assert row["cells"][:4] == ["job", "Running", "2/5", "Running"]
+    assert row["cells"][5] == "abcd1234"

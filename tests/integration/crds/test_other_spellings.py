@@ -20,7 +20,11 @@ BOARD = {"logDir": "/logs", "volumes": [{"name": "l", "emptyDir": {}}]}
     ("job", "edit", "said"),
     [
         (TFJOB, lambda s: s.update(tensorBoard=BOARD), "tensorBoard is not known in this spelling: write tensorboard"),
-        (KUBEFLOW, lambda s: s.update(TensorBoard=BOARD), "TensorBoard is not known in this spelling: write tensorboard"),
+        (
+            KUBEFLOW,
+            lambda s: s.update(TensorBoard=BOARD),
+            "TensorBoard is not known in this spelling: write tensorboard",
+        ),
         (TFJOB, lambda s: s.update(TFImage="x"), "write tfImage"),
         (TFJOB, lambda s: s.update(runtimeId="abcd"), "write RuntimeId"),
         (TFJOB, lambda s: s["replicaSpecs"][0].update(TfReplicaType="MASTER"), "write tfReplicaType"),

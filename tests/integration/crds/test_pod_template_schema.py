@@ -7,7 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.builders import caffe2job, grouped, jaxjob, mpijob, mpijob_v1, mxjob, paddlejob, pytorchjob, tfjob, xgboostjob
+from support.builders import (
+    caffe2job,
+    grouped,
+    jaxjob,
+    mpijob,
+    mpijob_v1,
+    mxjob,
+    paddlejob,
+    pytorchjob,
+    tfjob,
+    xgboostjob,
+)
 
 Job = dict[str, Any]
 IMAGE = {"image": "example/train:1"}
@@ -64,7 +75,11 @@ FAULTS: list[tuple[str, Callable[[Job], object], str]] = [
     ("metadata", lambda t: t.update(metadata={"anotations": {"a": "b"}}), "template.metadata.anotations"),
     ("spec", lambda t: t["spec"].update(nodeSelectors={"a": "b"}), "template.spec.nodeSelectors"),
     ("container", lambda t: t["spec"]["containers"][0].update(resource={}), "containers[0].resource"),
-    ("resources", lambda t: t["spec"]["containers"][0].update(resources={"limit": {}}), "containers[0].resources.limit"),
+    (
+        "resources",
+        lambda t: t["spec"]["containers"][0].update(resources={"limit": {}}),
+        "containers[0].resources.limit",
+    ),
     (
         "variable",
         lambda t: t["spec"]["containers"][0].update(
@@ -88,7 +103,11 @@ FAULTS: list[tuple[str, Callable[[Job], object], str]] = [
         ),
         "nodeSelectorTerms[0].matchExpression",
     ),
-    ("init container", lambda t: t["spec"].update(initContainers=[{"name": "i", "images": "x"}]), "initContainers[0].images"),
+    (
+        "init container",
+        lambda t: t["spec"].update(initContainers=[{"name": "i", "images": "x"}]),
+        "initContainers[0].images",
+    ),
 ]
 
 
@@ -123,9 +142,7 @@ def _group(job: Job) -> Job:
     ("field", "value", "path"),
     [("env", [{"name": "A", "valued": "b"}], "env[0].valued"), ("resources", {"limit": {}}, "resources.limit")],
 )
-def test_the_short_form_of_a_dljob(
-    field: str, value: Any, path: str, validation_error: Callable[[Job], str]
-) -> None:
+def test_the_short_form_of_a_dljob(field: str, value: Any, path: str, validation_error: Callable[[Job], str]) -> None:
     assert path in validation_error(dljob(**IMAGE, **{field: value}))
 
 
@@ -146,7 +163,13 @@ def test_a_number_where_kubernetes_wants_a_string(
 
 
 RICH: Job = {
-    "metadata": {"creationTimestamp": None, "labels": {"a": "b"}, "annotations": None, "name": "x", "finalizers": ["a/b"]},
+    "metadata": {
+        "creationTimestamp": None,
+        "labels": {"a": "b"},
+        "annotations": None,
+        "name": "x",
+        "finalizers": ["a/b"],
+    },
     "spec": {
         "nodeSelector": None,
         "tolerations": [{"operator": "Exists"}],
@@ -161,13 +184,19 @@ RICH: Job = {
         "volumes": [
             {"name": "a", "emptyDir": {"medium": "Memory", "sizeLimit": 1}},
             {"name": "b", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
-            {"name": "c", "ephemeral": {"volumeClaimTemplate": {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}}},
+            {
+                "name": "c",
+                "ephemeral": {"volumeClaimTemplate": {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}},
+            },
         ],
     },
 }
 CONTAINER: Job = {
-    "env": [{"name": "A", "value": None}, {"name": "B", "valueFrom": {"resourceFieldRef": {"resource": "x", "divisor": 1}}}],
-    "resources": {"limits": {"cpu": 1, "memory": 1.5e9, "nvidia.com/gpu": "1"}, "requests": None},
+    "env": [
+        {"name": "A", "value": None},
+        {"name": "B", "valueFrom": {"resourceFieldRef": {"resource": "x", "divisor": 1}}},
+    ],
+    "resources": {"limits": {"cpu": 1, "memory": 1500000000, "nvidia.com/gpu": "1"}, "requests": None},
     "ports": [{"name": "p", "containerPort": 80}],
     "livenessProbe": {"httpGet": {"port": "p"}},
     "readinessProbe": {"tcpSocket": {"port": 80}},
@@ -190,7 +219,14 @@ def test_what_kubernetes_knows_is_kept(name: str, submit: Callable[..., Job]) ->
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("PyTorchJob", {}), ("TFJob v1", {}), ("MXJob v1", {}), ("MPIJob v1", {}), ("TfJob", None), ("MPIJob v2beta1", None)],
+    [
+        ("PyTorchJob", {}),
+        ("TFJob v1", {}),
+        ("MXJob v1", {}),
+        ("MPIJob v1", {}),
+        ("TfJob", None),
+        ("MPIJob v2beta1", {}),
+    ],
 )
 def test_a_run_policy_by_default(name: str, expected: Any, submit: Callable[..., Job]) -> None:
     """training-operator requires the field, so its Python client cannot read a job without it."""

@@ -16,7 +16,7 @@ from devtools.generate import files, pod_fields, pod_schema
 from devtools.generate.openapi import OPEN
 
 CRDS = {
-    path.stem: yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+    path.stem: yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     for path in sorted((files.ROOT / "crds").glob("*.yaml"))
 }
 ANNOTATION_LIMIT = 262_144
@@ -70,7 +70,7 @@ def test_each_version_knows_the_layout_of_its_own_to_the_bottom() -> None:
     for version, field, at in (("v1", "tfReplicaSpecs", "additionalProperties"), ("v1alpha1", "replicaSpecs", "items")):
         assert OPEN not in json.dumps(source(version, field, at)["properties"]["preStop"]["properties"]["exec"])
     for version, field, at in (("v1alpha1", "tfReplicaSpecs", "additionalProperties"), ("v1", "replicaSpecs", "items")):
-        assert source(version, field, at) == {OPEN: True}
+        assert source(version, field, at) == {OPEN: True, "nullable": True}
 
 
 @pytest.mark.parametrize("name", CRDS)
@@ -103,7 +103,7 @@ def test_the_reconcile_knows_the_same_metadata() -> None:
 
 def test_quantities_may_be_numbers() -> None:
     resources = pod_schema.fields("Container")["resources"]["properties"]
-    assert resources["limits"] == resources["requests"] == {OPEN: True}
+    assert [resources[name] for name in ("limits", "requests")] == [{OPEN: True, "nullable": True}] * 2
 
 
 def test_upper_fields_keep_a_null() -> None:
@@ -117,4 +117,4 @@ def test_upper_fields_keep_a_null() -> None:
 def test_only_so_many_levels() -> None:
     fields = pod_schema.fields("Container", 1)
     assert fields["env"] == {"type": "array", "items": {OPEN: True}, "nullable": True}
-    assert fields["lifecycle"] == {OPEN: True}
+    assert fields["lifecycle"] == {OPEN: True, "nullable": True}

@@ -36,8 +36,18 @@ def error(job: Resource, framework: Framework) -> str:
 @pytest.mark.parametrize(
     ("job", "framework", "edit", "said"),
     [
-        (tfjob(master=1), TENSORFLOW, lambda s: s.update(tensorBoard={"logDir": "/l"}), "spec.tensorBoard .* write tensorboard"),
-        (tfjob(master=1), TENSORFLOW, lambda s: s.update(TENSORBOARD={"logDir": "/l"}), "spec.TENSORBOARD .* write tensorboard"),
+        (
+            tfjob(master=1),
+            TENSORFLOW,
+            lambda s: s.update(tensorBoard={"logDir": "/l"}),
+            "spec.tensorBoard .* write tensorboard",
+        ),
+        (
+            tfjob(master=1),
+            TENSORFLOW,
+            lambda s: s.update(TENSORBOARD={"logDir": "/l"}),
+            "spec.TENSORBOARD .* write tensorboard",
+        ),
         (tfjob(master=1), TENSORFLOW, lambda s: s.update(runtimeId="a"), "spec.runtimeId .* write RuntimeId"),
         (
             tfjob(master=1),
