@@ -446,6 +446,13 @@ options:
             type: list
             elements: str
             default: [RuntimeId]
+          succeeds_together:
+            description:
+              - Replica types of which all replicas must succeed where one of them is the success target because the job
+                lacks the types before it, and the job names no replica in C(spec.terminationPolicy.chief).
+            type: list
+            elements: str
+            default: []
           success_policies:
             description:
               - Values of C(spec.successPolicy), each with a replica type. If that type is the one of the success

@@ -517,6 +517,12 @@ def _terminated(code: int, reason: str, message: str, seconds: float) -> dict[st
     return {"terminated": {**ended, "message": message} if message else ended}
 
 
+def kept(job: Resource) -> Any:
+    """The spec of ``job`` as the API server keeps it: kinds that it stores in v1 get an empty runPolicy."""
+    stored_in_v1 = job["apiVersion"].startswith("kubeflow.org/") and job["kind"] != "Caffe2Job"
+    return {"runPolicy": {}, **job["spec"]} if stored_in_v1 else job["spec"]
+
+
 def manifest_of(job: DLJob, type_: str, index: int = 0, attempt: int = 0, framework: Framework = MXNET) -> Resource:
     """The Pod manifest that the operator would create."""
     canonical = framework.type_named(type_)

@@ -8,13 +8,14 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.any_framework
 from ansible_collections.dljob.operator.plugins.module_utils.logic.declaration import Kind
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import NAME_LIMIT
 
+from devtools.generate import pod_schema
 from devtools.generate.layout import ENTRIES, count, never_always
 from devtools.generate.model import Framework, Own
 from devtools.generate.openapi import Rule, Schema, array, mapping, record, rule, string
 from devtools.generate.options import MANAGED_BY_RULE, run_policy, runtime_id
 from devtools.generate.replica_groups import FIELD, fit, groups
 from devtools.generate.status import status
-from devtools.generate.template import CONTAINERS, container
+from devtools.generate.template import CONTAINERS, POD_SPEC, container, metadata, other_fields
 
 ROLE = "any_framework"
 _AT = "self.spec.replicas"
@@ -131,10 +132,14 @@ def _pod(of: str) -> dict[str, Schema]:
         "args": array("Its arguments.", _STRINGS, most=1024),
         "env": array(
             "Its environment variables, EnvVar as in a container.",
-            record("A variable.", {"name": string("Its name.", minLength=1)}, required=["name"], open_=True),
+            record(
+                "A variable.",
+                {"name": string("Its name.", minLength=1), **other_fields("EnvVar", ["name"])},
+                required=["name"],
+            ),
             most=512,
         ),
-        "resources": record("Its requests and limits, as in a container.", {}, open_=True),
+        "resources": record("Its requests and limits, as in a container.", pod_schema.fields("ResourceRequirements")),
         "template": _template(of),
     }
 
@@ -157,14 +162,16 @@ def _pod_rules() -> list[Rule]:
 def _template(of: str) -> Schema:
     each = container("Name of the container; that of the framework runs the training: pytorch, tensorflow.")
     spec = record(
-        "A PodSpec. Fields that are not listed here are preserved.",
-        {"containers": array("The pod's containers.", each, most=CONTAINERS)},
+        POD_SPEC,
+        {
+            "containers": array("The pod's containers.", each, most=CONTAINERS),
+            **other_fields("PodSpec", ["containers"]),
+        },
         required=["containers"],
-        open_=True,
     )
     return record(
         f"PodTemplateSpec of {of}.",
-        {"metadata": record("Labels and annotations for the pods.", {}, open_=True), "spec": spec},
+        {"metadata": metadata(), "spec": spec},
         required=["spec"],
     )
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from devtools.generate.pod_schema import Compact
+
 
 def dumper(style: Callable[[str], str | None], short: int = 0) -> type[yaml.SafeDumper]:
     """A dumper that indents lists and writes no aliases, because not every reader of these files resolves aliases.
@@ -30,6 +32,10 @@ def dumper(style: Callable[[str], str | None], short: int = 0) -> type[yaml.Safe
         one_line = words and sum(len(item) + 2 for item in items) < short
         return block.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=one_line or None)
 
+    def represent_compact(block: yaml.SafeDumper, schema: Compact) -> yaml.MappingNode:
+        return block.represent_mapping("tag:yaml.org,2002:map", schema, flow_style=True)
+
     Block.add_representer(str, represent)
+    Block.add_representer(Compact, represent_compact)
     Block.add_representer(list, represent_list)
     return Block

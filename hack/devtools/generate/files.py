@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from devtools.generate import admission, any_framework, definition, model, rbac, role_files, watches
+from devtools.generate import admission, any_framework, definition, model, rbac, role_files, user_roles, watches
 from devtools.generate.model import Framework
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -65,8 +65,10 @@ def of_tree(root: Path) -> Wanted:
         root / _COMPONENTS / "ansible-operator" / "admission_policy.yaml": admission.policy(found),
     }
     _permissions(wanted, root, found)
-    stand = [*(root / "crds").glob("*.yaml"), *(root / _COMPONENTS).glob("*-permissions/*")]
-    stand += (root / _CHART).glob("*-permissions/*")
+    _user_roles(wanted, root, found)
+    stand = [*(root / "crds").glob("*.yaml")]
+    for folder in (root / _COMPONENTS, root / _CHART):
+        stand += [*folder.glob("*-permissions/*"), *folder.glob(f"{user_roles.COMPONENT}/*")]
     wanted.strangers = sorted(path for path in stand if path not in wanted.texts and path not in wanted.links)
     return wanted
 
@@ -82,6 +84,21 @@ def _permissions(wanted: Wanted, root: Path, found: Sequence[Framework]) -> None
         wanted.texts |= {folder / file: text for file, text in files.items()}
         link = root / _CHART / name / "rules.yaml"
         wanted.links[link] = Path(os.path.relpath(folder / "rules.yaml", link.parent))
+
+
+def _user_roles(wanted: Wanted, root: Path, found: Sequence[Framework]) -> None:
+    """The ClusterRoles for users, and the chart's links to them."""
+    base = Path("deploy/kustomize/base")
+    component = _COMPONENTS / user_roles.COMPONENT
+    charts = {base: _CHART.parent / "base", component: _CHART / user_roles.COMPONENT}
+    files = {base: user_roles.files(found), component: user_roles.component_files(found)}
+    for folder, texts in files.items():
+        for name, text in texts.items():
+            path = root / folder / name
+            wanted.texts[path] = text
+            if name != "kustomization.yaml":
+                link = root / charts[folder] / name
+                wanted.links[link] = Path(os.path.relpath(path, link.parent))
 
 
 def of_roles(roles: Sequence[Path], output: Path) -> Wanted:

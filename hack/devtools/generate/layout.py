@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.fields import MAX_REPLICAS
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import SUCCEEDS_BY_TARGET, ReplicaType
 
+from devtools.generate import pod_schema
 from devtools.generate.model import Flavor, Framework
 from devtools.generate.openapi import Rule, Schema, integer, rule
 
@@ -17,6 +19,18 @@ ENTRIES = 16
 CHIEF = "self.terminationPolicy.chief"
 NO_CHIEF = ("!has(self.terminationPolicy)", f"!has({CHIEF})")
 _AS_ONE = "has(self.runPolicy) && has(self.runPolicy.restartScope) && self.runPolicy.restartScope == 'Job'"
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How many levels below a pod and a container a schema knows the fields; Kubernetes checks the others later."""
+
+    template: int = pod_schema.WHOLE
+    groups: int = pod_schema.WHOLE
+    """The same for the templates of groups of replicas."""
+
+
+WHOLE = Depth()
 
 
 class Layout(Protocol):

@@ -11,6 +11,8 @@ from devtools.generate.layout import (
     CHIEF,
     ENTRIES,
     NO_CHIEF,
+    WHOLE,
+    Depth,
     always_needed,
     chief_decides,
     count,
@@ -34,6 +36,8 @@ class ReplicaList:
     field: str
     unless: Sequence[str]
     """CEL expressions that are true if the job has its replicas elsewhere."""
+    depth: Depth = WHOLE
+    """How deep the fields of pod templates are known."""
 
     @property
     def _type(self) -> str:
@@ -77,7 +81,7 @@ class ReplicaList:
                 "replicas": count(maximum=flavor.most_replicas),
                 **self._ports(),
                 **{name: schema for added in flavor.replica_fields.values() for name, schema in added.items()},
-                "template": template(self.framework.container, optional=partial),
+                "template": template(self.framework.container, optional=partial, levels=self.depth.template),
             },
             required=[*([] if default else [self._type]), *([] if partial else ["template"])],
             rules=[*self._containers(), *self._maxima(), *self._aliases()],

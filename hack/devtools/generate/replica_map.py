@@ -15,6 +15,8 @@ from devtools.generate.layout import (
     CHIEF,
     ENTRIES,
     NO_CHIEF,
+    WHOLE,
+    Depth,
     always_needed,
     chief_decides,
     count,
@@ -40,6 +42,8 @@ class ReplicaMap:
     field: str
     unless: Sequence[str]
     """CEL expressions that are true if the job has its replicas elsewhere."""
+    depth: Depth = WHOLE
+    """How deep the fields of pod templates are known."""
 
     @property
     def _map(self) -> str:
@@ -66,10 +70,15 @@ class ReplicaMap:
                         self.framework.container,
                         optional=bool(self.flavor.template_optional),
                         of="the replicas of this type that are in no group",
+                        levels=self.depth.template,
                     ),
                     FIELD: groups(
                         "replicas",
-                        {"template": template(self.framework.container, of="the replicas of the group")},
+                        {
+                            "template": template(
+                                self.framework.container, of="the replicas of the group", levels=self.depth.groups
+                            )
+                        },
                         required=["template"],
                         most=self.flavor.most_replicas,
                     ),

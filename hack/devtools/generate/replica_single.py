@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import ReplicaType
 
-from devtools.generate.layout import CHIEF, NO_CHIEF, chief_decides, count, never_always, no_such_chief
+from devtools.generate.layout import CHIEF, NO_CHIEF, WHOLE, Depth, chief_decides, count, never_always, no_such_chief
 from devtools.generate.model import Flavor, Framework
 from devtools.generate.openapi import Rule, Schema, record, rule
 from devtools.generate.template import template
@@ -22,6 +22,8 @@ class ReplicaSingle:
     field: str
     unless: Sequence[str]
     """CEL expressions that are true if the job has its replicas elsewhere."""
+    depth: Depth = WHOLE
+    """How deep the fields of pod templates are known."""
 
     @property
     def _one(self) -> ReplicaType:
@@ -35,7 +37,7 @@ class ReplicaSingle:
             {
                 "replicas": count(least, self._one.maximum or self.flavor.most_replicas),
                 **self.flavor.replica_fields.get(self._one.name, {}),
-                "template": template(self.framework.container, optional=optional),
+                "template": template(self.framework.container, optional=optional, levels=self.depth.template),
             },
             required=[*(["replicas"] if least > 1 else []), *([] if optional else ["template"])],
         )

@@ -15,7 +15,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.framework im
 )
 
 from devtools.generate import any_framework, cel
-from devtools.generate.layout import Layout, listed
+from devtools.generate.layout import WHOLE, Depth, Layout, listed
 from devtools.generate.model import Flavor, Framework, Own
 from devtools.generate.openapi import Rule, Schema, record, rule, string
 from devtools.generate.options import (
@@ -29,13 +29,17 @@ from devtools.generate.options import (
 from devtools.generate.replica_list import ReplicaList
 from devtools.generate.replica_map import ReplicaMap
 from devtools.generate.replica_single import ReplicaSingle
+from devtools.generate.spelling import spelled
 from devtools.generate.status import status
+from devtools.generate.template import SHALLOW
 
-_LAYOUTS: dict[str, Callable[[Framework, Flavor, str, Sequence[str]], Layout]] = {
+_LAYOUTS: dict[str, Callable[[Framework, Flavor, str, Sequence[str], Depth], Layout]] = {
     LAYOUT_LIST: ReplicaList,
     LAYOUT_MAP: ReplicaMap,
     LAYOUT_SINGLE: ReplicaSingle,
 }
+_DEEP = 2
+"""Levels that reach the fields of a container's variables, ports and security context, and the sources of volumes."""
 _LAYOUT_TEXTS = {LAYOUT_LIST: "a list", LAYOUT_MAP: "a map", LAYOUT_SINGLE: "one entry"}
 
 
@@ -46,24 +50,42 @@ def schema(framework: Framework, kind: Kind, version: str) -> Schema:
     every = framework.flavors_of(kind)
     _check_versions(kind, every)
     flavors = framework.flavors_of(kind, version)
-    layouts = _layouts(framework, kind, flavors)
+    layouts = _layouts(framework, kind, flavors, version)
     if flavors[0].is_bare:
         ((_, bare),) = layouts
-        return _object(framework.description, bare.schema(), list(_name_rules(layouts)))
+        return _object(framework.description, spelled(bare.schema()), list(_name_rules(layouts)))
     spec = record(
         "The training program and its replicas.",
         {
             **{layout.field: layout.schema() for _, layout in layouts},
             # those of other versions too, which a write through this one must not drop
             **options(framework, every),
-            **options(framework, flavors),
+            **_with_run_policy(options(framework, flavors), flavors, version),
             **framework.own.fields,
             **{name: field for flavor in every for name, field in flavor.own.fields.items()},
         },
         required=[layouts[0][1].field] if len(layouts) == 1 else [],
         rules=list(_spec_rules(framework, flavors, layouts)),
     )
+    if _is_early(kind, flavors, version):
+        spec = spelled(spec)
     return _object(framework.description, spec, list(_name_rules(layouts)), has_versions=len(every) > len(flavors))
+
+
+def _is_early(kind: Kind, flavors: Sequence[Flavor], version: str) -> bool:
+    """Whether jobs of that version are those of an operator before training-operator v1."""
+    maps = [flavor for flavor in flavors if flavor.api.replicas_layout == LAYOUT_MAP]
+    return not maps or (len(maps) < len(flavors) and len(kind.versions) > 1 and "alpha" in version)
+
+
+def _with_run_policy(fields: dict[str, Schema], flavors: Sequence[Flavor], version: str) -> dict[str, Schema]:
+    """``fields`` with an empty runPolicy as its default, where the clients of training-operator's v1 read the jobs.
+
+    There the field is required, and its Python client cannot read a job without it.
+    """
+    if version != "v1" or all(flavor.api.replicas_layout != LAYOUT_MAP for flavor in flavors):
+        return fields
+    return {**fields, "runPolicy": {**fields["runPolicy"], "default": {}}}
 
 
 def _check_versions(kind: Kind, flavors: Sequence[Flavor]) -> None:
@@ -92,7 +114,7 @@ Layouts = Sequence[tuple[Flavor, Layout]]
 """The fields that may hold the replicas of a kind's jobs, with their flavors."""
 
 
-def _layouts(framework: Framework, kind: Kind, flavors: Sequence[Flavor]) -> Layouts:
+def _layouts(framework: Framework, kind: Kind, flavors: Sequence[Flavor], version: str) -> Layouts:
     fields = [(flavor, field) for flavor in flavors for field in flavor.api.replicas_fields]
     names = [field for _, field in fields]
     if not names:
@@ -107,10 +129,29 @@ def _layouts(framework: Framework, kind: Kind, flavors: Sequence[Flavor]) -> Lay
     return [
         (
             flavor,
-            _LAYOUTS[flavor.api.replicas_layout](framework, flavor, field, () if alone else (f"!has(self.{field})",)),
+            _LAYOUTS[flavor.api.replicas_layout](
+                framework,
+                flavor,
+                field,
+                () if alone else (f"!has(self.{field})",),
+                _depth(kind, flavors, flavor, version),
+            ),
         )
         for flavor, field in fields
     ]
+
+
+def _depth(kind: Kind, flavors: Sequence[Flavor], flavor: Flavor, version: str) -> Depth:
+    """How deep the schema of that version knows the fields of a layout's pod templates.
+
+    Two layouts in two versions are too large for an annotation, in which ``kubectl apply`` keeps a definition. So each
+    version knows all fields of its own layout, the map of v1 or the older one, and only the upper ones of the other.
+    """
+    maps = {one.api.replicas_layout == LAYOUT_MAP for one in flavors}
+    if len(maps) == 1 or len(kind.versions) == 1:
+        return WHOLE
+    is_own = (flavor.api.replicas_layout == LAYOUT_MAP) == ("alpha" not in version)
+    return Depth(groups=_DEEP) if is_own else Depth(SHALLOW, SHALLOW)
 
 
 def _spec_rules(framework: Framework, flavors: Sequence[Flavor], layouts: Layouts) -> Iterator[Rule]:

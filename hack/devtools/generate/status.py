@@ -27,6 +27,13 @@ COLUMNS: list[dict[str, Any]] = [
         "description": "Phase of the job.",
     },
     {
+        "name": "Reason",
+        "type": "string",
+        "jsonPath": ".status.reason",
+        "priority": 1,
+        "description": "Explanation of the state as a sentence.",
+    },
+    {
         "name": "Runtime ID",
         "type": "string",
         "jsonPath": ".status.runtimeId",

@@ -1,13 +1,16 @@
-"""The pod template of a replica: the schema lists only the fields that rules use, and preserves unknown fields.
+"""The pod template of a replica: the fields that rules use, and all others of a PodTemplateSpec without descriptions.
 
-The full schema of a PodTemplateSpec has half a megabyte, is outdated with every Kubernetes release and rejects or drops
-newer fields. The API server validates the pods that are created from the template anyway.
+So ``kubectl apply`` refuses an unknown key, as it does with the definitions of training-operator. The fields are those
+of one Kubernetes release (``pod_fields.yaml``); the API server drops those of a later one, and says so to its clients.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import FIRST_CONTAINER
 
+from devtools.generate import pod_fields, pod_schema
 from devtools.generate.openapi import Rule, Schema, array, record, rule, string
 
 CONTAINERS = 64
@@ -25,21 +28,34 @@ def needs_container(container: str) -> Rule:
     )
 
 
-def template(container: str, *, optional: bool = False, of: str = "the replicas of this type") -> Schema:
+POD_SPEC = f"A PodSpec, with the fields that Kubernetes {pod_fields.version()} has."
+CONTAINER = f"A Container, with the fields that Kubernetes {pod_fields.version()} has."
+SHALLOW = 1
+"""Levels of a pod, and of a container, whose fields are known in a layout that another version of the kind is for."""
+
+
+def template(
+    container: str,
+    *,
+    optional: bool = False,
+    of: str = "the replicas of this type",
+    levels: int = pod_schema.WHOLE,
+) -> Schema:
     """A PodTemplateSpec in which the container named ``container`` runs the training. The container is required unless
-    ``optional``; then the replica list has a rule for it. ``of`` is a part of the description."""
+    ``optional``; then the replica list has a rule for it. ``of`` is a part of the description, ``levels`` how deep
+    the fields of a pod and a container are known."""
     return record(
         f"PodTemplateSpec of {of}. The operator adds names, labels, an owner reference and the "
         "environment variables by which the processes find each other.",
         {
-            "metadata": record("Labels and annotations for the pods.", {}, open_=True),
+            "metadata": metadata(),
             "spec": record(
-                "A PodSpec. Fields that are not listed here are preserved.",
+                POD_SPEC,
                 {
                     "containers": array(
                         f"The pod's containers. The {_which(container)} runs the training and its exit code is the "
                         "replica's; the others are sidecars.",
-                        _container(container),
+                        _container(container, levels),
                         most=CONTAINERS,
                         rules=[] if optional else [needs_container(container)],
                     ),
@@ -47,31 +63,44 @@ def template(container: str, *, optional: bool = False, of: str = "the replicas 
                         "Restart policy of the pod's containers.",
                         choices=["Always", "OnFailure", "Never"],
                     ),
+                    **other_fields("PodSpec", ("containers", "restartPolicy"), levels),
                 },
                 required=[] if optional else ["containers"],
-                open_=True,
             ),
         },
         required=[] if optional else ["spec"],
     )
 
 
+def metadata() -> Schema:
+    """The metadata of a pod template."""
+    return record(
+        "Labels and annotations for the pods. Other fields have no effect.", pod_schema.fields("ObjectMeta", SHALLOW)
+    )
+
+
+def other_fields(type_: str, known: Sequence[str], levels: int = pod_schema.WHOLE) -> dict[str, Schema]:
+    """The fields of a type besides the ``known`` ones."""
+    return {name: field for name, field in pod_schema.fields(type_, levels).items() if name not in known}
+
+
 def _which(container: str) -> str:
     return "first" if container == FIRST_CONTAINER else f"one named {container}"
 
 
-def _container(name: str) -> Schema:
+def _container(name: str, levels: int) -> Schema:
     return container(
         "Name of the container."
         if name == FIRST_CONTAINER
-        else f"Name of the container, {name} for the one that runs the training."
+        else f"Name of the container, {name} for the one that runs the training.",
+        levels,
     )
 
 
-def container(about_its_name: str) -> Schema:
+def container(about_its_name: str, levels: int = pod_schema.WHOLE) -> Schema:
     """A container of a pod template."""
     return record(
-        "A Container. Fields that are not listed here are preserved.",
+        CONTAINER,
         {
             "name": string(
                 about_its_name,
@@ -85,7 +114,7 @@ def container(about_its_name: str) -> Schema:
                 ],
             ),
             "image": string("Image that the container runs."),
+            **other_fields("Container", ("name", "image"), levels),
         },
         required=["name", "image"],
-        open_=True,
     )

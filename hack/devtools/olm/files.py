@@ -40,6 +40,10 @@ def wanted(sources: Sources) -> dict[Path, str]:
     return {
         manifests / f"{csv.PACKAGE}.clusterserviceversion.yaml": _render(csv.make(sources)),
         manifests / f"{csv.PACKAGE}_policy_v1_poddisruptionbudget.yaml": _render(budget),
+        **{
+            manifests / f"{role['metadata']['name']}_rbac.authorization.k8s.io_v1_clusterrole.yaml": _render(role)
+            for role in sources.user_roles
+        },
         BUNDLE / "metadata" / "annotations.yaml": _render({"annotations": labels()}),
         DOCKERFILE: _dockerfile(),
     }

@@ -60,7 +60,8 @@ def _fields(schema: Mapping[str, Any], path: str, required: bool) -> Iterator[li
     yield [code(path), _type(schema, required), _description(schema)]
     needed = schema.get("required", ())
     for name, child in (schema.get("properties") or {}).items():
-        yield from _fields(child, f"{path}.{name}", name in needed)
+        if "description" in child:  # the others are Kubernetes' fields of a pod template
+            yield from _fields(child, f"{path}.{name}", name in needed)
     if isinstance(schema.get("items"), dict):
         yield from _inner(schema["items"], f"{path}[]")
     if isinstance(schema.get("additionalProperties"), dict):

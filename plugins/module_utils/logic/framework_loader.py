@@ -227,6 +227,7 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.
         "batch_jobs",
         "starts_in_order",
         "waits_in_pod",
+        "succeeds_together",
     ):
         if key in values:
             values[key] = _texts(f"{where}.{key}", values[key])
@@ -252,6 +253,7 @@ def _flavor(declared: Mapping[str, Any], where: str, types: Sequence[str]) -> f.
         "batch_jobs",
         "starts_in_order",
         "waits_in_pod",
+        "succeeds_together",
         "default_restart_policies",
     ):
         for name in values.get(key) or ():

@@ -28,9 +28,11 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.flavors impor
 from ansible_collections.dljob.operator.plugins.module_utils.logic.mappings import as_mapping
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse_template import container_names, named_port
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import service_scope
+from ansible_collections.dljob.operator.plugins.module_utils.logic.unknown_fields import unknown_fields
 from ansible_collections.dljob.operator.plugins.module_utils.logic.validate import validation_errors
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import (
     MODE_DISTRIBUTED,
+    MODE_LOCAL,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
@@ -68,10 +70,10 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     errors = list(errors_of_versions(options, flavor, framework))
     parsing = Parsing(options, flavor, framework, errors)
 
+    entries = list(_entries(spec, flavor, framework, errors))
+    errors.extend(unknown_fields(resource, entries, flavor))
     groups = tuple(
-        group
-        for path, spelling, entry in _entries(spec, flavor, framework, errors)
-        if (group := _group(path, spelling, entry, parsing)) is not None
+        group for path, spelling, entry in entries if (group := _group(path, spelling, entry, parsing)) is not None
     )
     uid = str(metadata.get("uid") or "")
     target = _success_target(options, groups, framework, errors)
@@ -274,11 +276,18 @@ def _succeeds_by(
         return elastic.succeeds_by
     wanted = options.get("successPolicy")
     if not flavor.success_policies or wanted in (None, ""):
-        return framework.succeeds_by
+        return SUCCEEDS_BY_ALL if _together(options, target, flavor, framework) else framework.succeeds_by
     if not isinstance(wanted, str) or wanted not in flavor.success_policies:
         errors.append(f"spec.successPolicy: {wanted!r} is none of {', '.join(flavor.success_policies)}, or empty")
         return framework.succeeds_by
     return SUCCEEDS_BY_ALL if flavor.success_policies[wanted] == target.type else framework.succeeds_by
+
+
+def _together(options: Mapping[str, Any], target: SuccessTarget, flavor: ApiFlavor, framework: Framework) -> bool:
+    """Whether all replicas of the target's type must succeed. In a local job they must anyway."""
+    is_local = framework.modes.get(str(options.get("jobMode"))) == MODE_LOCAL
+    chosen = as_mapping(options.get("terminationPolicy")).get("chief")
+    return target.type in flavor.succeeds_together and not is_local and not chosen
 
 
 def _elastic_type(options: Mapping[str, Any], flavor: ApiFlavor, errors: list[str]) -> str:

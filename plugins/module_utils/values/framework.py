@@ -179,6 +179,9 @@ class ApiFlavor:
     templates depend: a change restarts no pod by itself."""
     success_policies: Mapping[str, str] = field(default_factory=dict)
     """Maps each value of the spec's successPolicy to the replica type of which then all replicas must succeed."""
+    succeeds_together: tuple[str, ...] = ()
+    """Types of which all replicas must succeed where the job lacks the types before them in the framework's
+    ``success_target``, and names no other replica."""
     elastic: Elastic | None = None
     """Which replicas may be elastic; ``None`` where none may."""
     managers: tuple[str, ...] = ("kubeflow.org/training-operator",)

@@ -73,7 +73,7 @@ def test_upstream_manifest(validation_error: Callable[[Job], str], path: Path) -
         (written(backendSpecs={"backendType": "none"}), "several replicas cannot find each other: set it to redis"),
         (written(backendSpecs={"backendType": "mpi"}), 'Unsupported value: \\"mpi\\"'),
         (written(backendSpecs={"redisHost": "r", "redisPort": 0}), "should be greater than or equal to 1"),
-        (written(backendSpecs={"redisHost": "r", "redisport": 1}), "unknown field"),
+        (written(backendSpecs={"redisHost": "r", "redisport": 1}), "write redisPort"),
         (written(0), "should be greater than or equal to 1"),
         (written(RuntimeID="UPPER"), "RuntimeID is part of host names"),
         (written(RuntimeID="a", RuntimeId="b"), "RuntimeID and RuntimeId are aliases"),

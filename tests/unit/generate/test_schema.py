@@ -97,7 +97,7 @@ def test_a_list_of_types() -> None:
     flavor = {**LIST_FLAVOR, "port_fields": ["echoPort", "oldPort"], "default_port": 7, "default_type": "Leader"}
     replicas = spec(of_flavors(flavor))["properties"]["replicaSpecs"]
     entry = replicas["items"]
-    assert set(entry["properties"]) == {"echoType", "replicas", "echoPort", "oldPort", "template"}
+    assert {"echoType", "replicas", "echoPort", "oldPort", "template"} <= set(entry["properties"])
     assert entry["properties"]["echoType"]["enum"] == ["LEADER", "FOLLOWER"]
     assert entry["properties"]["echoType"]["default"] == "LEADER"
     assert entry["required"] == ["template"]
@@ -445,3 +445,21 @@ def test_every_field_for_filters_is_in_the_schema(framework: model.Framework) ->
                 elastic = [flavor.api.elastic.field] if flavor.api.elastic else []
                 assert {*flavor.api.spec_fields, *flavor.api.runtime_id_fields, *elastic} <= set(part["properties"])
                 assert set(flavor.api.object_fields) <= set(part["properties"])
+
+
+# --- defaults and columns
+
+
+@pytest.mark.parametrize(
+    ("flavor", "version", "expected"),
+    [(MAP_FLAVOR, "v1", {}), (MAP_FLAVOR, "v2beta1", None), (LIST_FLAVOR, "v1alpha1", None), (LIST_FLAVOR, "v1", None)],
+)
+def test_the_map_layout_has_a_run_policy_in_v1(flavor: dict[str, Any], version: str, expected: Any) -> None:
+    made = of_flavors(flavor, kinds=[{**KIND, "versions": [version]}])
+    assert spec(made)["properties"]["runPolicy"].get("default") == expected
+
+
+def test_wide_listings_have_the_reason() -> None:
+    columns = crd(MAP)["spec"]["versions"][0]["additionalPrinterColumns"]
+    (reason,) = [column for column in columns if column["name"] == "Reason"]
+    assert (reason["jsonPath"], reason["priority"]) == (".status.reason", 1)

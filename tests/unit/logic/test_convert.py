@@ -413,7 +413,7 @@ def test_a_command_that_the_api_server_will_refuse_is_converted_as_it_is() -> No
 
 def test_an_invalid_job() -> None:
     with pytest.raises(NotConvertible, match="Scheduler replicas"):
-        to_v1(mxjob().v1().without("Scheduler").workers(1).resource())
+        to_v1(mxjob().v1alpha1().without("Scheduler").workers(1).resource())
 
 
 @pytest.mark.parametrize(

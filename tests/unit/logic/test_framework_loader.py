@@ -235,6 +235,7 @@ def test_mistakes(change: dict[str, Any], said: str) -> None:
         ({"default_restart_policies": {"Boss": "Never"}}, "default_restart_policies: 'Boss' is none of Leader"),
         ({"version": 1}, r"flavors\[0\].version must be a string, not 1"),
         ({"starts_in_order": ["Boss"]}, r"flavors\[0\].starts_in_order: 'Boss' is none of Leader, Follower"),
+        ({"succeeds_together": ["Boss"]}, r"flavors\[0\].succeeds_together: 'Boss' is none of Leader, Follower"),
         ({"waits_in_pod": ["Boss"]}, r"flavors\[0\].waits_in_pod: 'Boss' is none of Leader, Follower"),
         ({"running_keeps": ["Secret"]}, r"flavors\[0\].running_keeps: 'Secret' is none of Service, ConfigMap"),
     ],
