@@ -15,8 +15,8 @@ from dljob_operator.engine.transforms import Object
 
 _LOG = logging.getLogger(__name__)
 FEWEST_RUNS, MOST_RUNS = 3, 20
-"""As ansible-operator's default is the latter. With fewer than the former ansible-runner 2.4.3 fails: it counts the link
-`latest`, which ansible-operator sets, as a run, and cannot remove it."""
+"""With fewer than the former ansible-runner 2.4.3 fails: it counts the link `latest`, which ansible-operator sets, as a
+run, and cannot remove it. The latter is ansible-operator's default."""
 
 
 @contextlib.contextmanager
@@ -53,8 +53,8 @@ def remove_input(command: Command) -> None:
 def rotate(command: Command) -> None:
     """Remove the oldest runs until `--rotate-artifacts` of them are left. Never raises.
 
-    At least FEWEST_RUNS are left, as by the shim's real ansible-runner, and at most MOST_RUNS: a tenant's annotation may
-    ask for more, and 0 for all.
+    At least FEWEST_RUNS are left, as after a run of the real ansible-runner, and at most MOST_RUNS: a tenant's
+    annotation may ask for more, and 0 for all.
     """
     kept = max(FEWEST_RUNS, min(command.rotate, MOST_RUNS)) if command.rotate > 0 else MOST_RUNS
     found: list[tuple[float, Path]] = []
