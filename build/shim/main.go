@@ -20,6 +20,9 @@ const (
 	// Seconds to wait for the response to the request.
 	acceptTimeout = 120
 	defaultPath   = "/bin:/usr/bin"
+	// With fewer runs to keep every run of ansible-runner 2.4.3 fails after the first: it counts the link `latest`, which
+	// ansible-operator sets, as a run, and cannot remove it.
+	fewestRuns = "3"
 )
 
 var accepted = []byte("accepted\n")
@@ -168,6 +171,17 @@ func writeStdout(arguments []string, text []byte) {
 	}
 }
 
+// withEnoughRuns returns the arguments with at least fewestRuns to keep. 0, for all, stays.
+func withEnoughRuns(arguments []string) []string {
+	result := append([]string{}, arguments...)
+	for i := 1; i < len(result); i++ {
+		if result[i-1] == "--rotate-artifacts" && (result[i] == "1" || result[i] == "2") {
+			result[i] = fewestRuns
+		}
+	}
+	return result
+}
+
 // executeReal executes the next `ansible-runner` on PATH.
 func executeReal(arguments []string, reason string) int {
 	os.Stderr.WriteString(name + ": a cold run, " + reason + "\n")
@@ -185,7 +199,7 @@ func executeReal(arguments []string, reason string) int {
 		if folder == "" || err != nil || real == own || syscall.Access(candidate, 1) != nil {
 			continue
 		}
-		err = syscall.Exec(candidate, append([]string{candidate}, arguments...), os.Environ())
+		err = syscall.Exec(candidate, append([]string{candidate}, withEnoughRuns(arguments)...), os.Environ())
 		os.Stderr.WriteString(name + ": " + candidate + ": " + err.Error() + "\n")
 		return 126
 	}

@@ -5,14 +5,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: apply_job
-short_description: Apply a job that is given as play variables
+short_description: Apply the jobs of a manifest
 version_added: 0.1.0
 description:
-  - Takes the variables C(apiVersion), C(kind), C(metadata) and C(spec), which C(-e @job.yaml) sets, and applies them
-    as one object, server-side, with the field manager C(dljob-operator).
+  - Applies the jobs of the file O(manifest), server-side, with the field manager C(dljob-operator). It reads the file
+    as kubectl does. Objects of other kinds cause a warning each and are not applied.
+  - Without O(manifest) it takes one job from the variables C(apiVersion), C(kind), C(metadata) and C(spec), which
+    C(-e @job.yaml) sets. Ansible has read that file then, and takes a plain C(2024-01-15) for a date, which is an error
+    here, and C(12:30) for the number 750, which cannot be noticed.
   - Ansible does not evaluate the job's strings as templates.
   - In check mode the API server validates the object and stores nothing; a new object then has a random uid.
 options:
+  manifest:
+    description: Path of a YAML file with one or more documents.
+    type: path
   watches_file:
     description: Path of the watches.yaml that names the role of each kind.
     type: path
@@ -32,26 +38,41 @@ attributes:
     description: Server-side dry run.
     support: full
   diff_mode:
-    description: The object before and after.
+    description: Each object before and after.
     support: full
 author: dljob-operator developers (@dljob)
 """
 
 EXAMPLES = r"""
-- name: Apply the job that the command line names
+- name: Apply the jobs of the file that the command line names
   dljob.operator.apply_job:
     watches_file: "{{ playbook_dir }}/../watches.yaml"
+    manifest: "{{ manifest }}"
   register: applied
 """
 
 RETURN = r"""
+jobs:
+  description: The jobs, in the order of the file.
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    resource:
+      description: The object after the request (in check mode, as it would be), without managed fields.
+      type: dict
+      returned: success
+    role:
+      description: The role that reconciles its kind.
+      type: str
+      returned: success
+      sample: dljob.operator.mxnet
 resource:
-  description: The object after the request (in check mode, as it would be), without managed fields.
+  description: The RV(jobs[].resource) of the only job.
   type: dict
-  returned: success
+  returned: when there is one job
 role:
-  description: The role that reconciles its kind.
+  description: The RV(jobs[].role) of the only job.
   type: str
-  returned: success
-  sample: dljob.operator.mxnet
+  returned: when there is one job
 """

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import yaml
+from ansible_collections.dljob.operator.plugins.module_utils.shared.manifest_yaml import read_objects
 
 from dljob_operator import manifest_yaml
 from dljob_operator.declarations import declarations
@@ -71,19 +72,10 @@ def convert_files(files: Sequence[str], to: str, out: TextIO, errors: TextIO) ->
 def _objects(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-        documents = manifest_yaml.read(text)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        for _, found in read_objects(text):
+            yield file, found
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise ValueError(f"{file}: {error}") from error
-    for number, document in enumerate(documents):
-        if document is None:
-            continue
-        if not isinstance(document, dict):
-            raise ValueError(f"{file}: document {number + 1} is no object: it needs apiVersion, kind and metadata")
-        items = document.get("items")
-        if document.get("kind") == "List" and isinstance(items, list):
-            yield from ((file, item) for item in items if isinstance(item, dict))
-        else:
-            yield file, document
 
 
 def _note(errors: TextIO, file: str, manifest: dict[str, Any], text: str) -> None:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def play(own: Cluster, job_file: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     bin_ = Path(sys.executable).parent
-    command = [str(bin_ / "ansible-playbook"), "playbooks/reconcile.yml", "-e", f"@{job_file}", *arguments]
+    command = [str(bin_ / "ansible-playbook"), "playbooks/reconcile.yml", "-e", f"manifest={job_file}", *arguments]
     environment = {**os.environ, "KUBECONFIG": str(own.kubeconfig), "PATH": f"{bin_}:{os.environ['PATH']}"}
     environment["ANSIBLE_NOCOLOR"] = "1"
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -24,8 +24,12 @@ def play(own: Cluster, job_file: Path, *arguments: str) -> subprocess.CompletedP
 def written(tmp_path: Path, own: Cluster, name: str) -> Path:
     manifest = for_own_operator(v1_job(name))
     manifest["metadata"]["namespace"] = own.namespace
+    # kubectl reads a plain date and a plain time as strings, of which an annotation must be
+    text = yaml.safe_dump(manifest).replace(
+        "metadata:\n", "metadata:\n  annotations: {since: 2024-01-15, at: 12:30}\n", 1
+    )
     path = tmp_path / "job.yaml"
-    path.write_text(yaml.safe_dump(manifest), encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     return path
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import OF_EVERY_JOB, OWNED_KINDS
 
 from devtools.generate.model import Framework
+from dljob_operator.ansible_operator_bridge.artifacts import FEWEST_RUNS
 
 _HEAD = """\
 ---
@@ -42,6 +43,7 @@ _PLAIN_HEAD = """\
 # For `ansible-operator run --watches-file` without `dljob-operator serve`; docs/deployment.md says what is lost.
 #   one entry for a kind and version, since ansible-operator exits where two groups have the same{left_out}
 #   reconcilePeriod               how often each job is reconciled: nothing reports a change of its pods
+#   maxRunnerArtifacts            the runs whose files are kept for each job, for ever; with 1 or 2 ansible-runner fails
 #   blacklist                     what jobs own, and the Events of their pods, are read from the API server:
 #                                 ansible-operator's cache would hold these objects of all namespaces, and lags behind
 #   the other keys                as in watches.yaml
@@ -52,6 +54,7 @@ _PLAIN_ENTRY = """\
   kind: {kind}
   role: {role}
   reconcilePeriod: {period}
+  maxRunnerArtifacts: {runs}
   manageStatus: false
   snakeCaseParameters: false
   markUnsafe: true
@@ -85,6 +88,7 @@ def plain_text(frameworks: Sequence[Framework], roles: Mapping[str, str], source
                 kind=kind.name,
                 role=roles[framework.name],
                 period=PLAIN_PERIOD,
+                runs=FEWEST_RUNS,
                 blacklist=blacklist,
             )
     without = "".join(f";\n#                                 left out: {one}" for one in left_out)

@@ -19,6 +19,7 @@ from typing import Any
 
 import urllib3
 from ansible_collections.dljob.operator.plugins.module_utils.api.bounded_executor import BoundedExecutor
+from ansible_collections.dljob.operator.plugins.module_utils.shared import cluster_config
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import (
     JSON,
     Connection,
@@ -152,14 +153,15 @@ def connect(kubeconfig: str | None = None, context: str | None = None, connectio
     """
     deadline = WriteDeadline.of_environment(os.environ)
     folder = tempfile.mkdtemp(prefix="dljob-credentials-")
-    configuration = client.Configuration()
     try:
         try:
-            config.load_kube_config(kubeconfig, context, configuration, persist_config=False, temp_file_path=folder)
+            configuration = cluster_config.from_kubeconfig(
+                kubeconfig, context, persist_config=False, temp_file_path=folder
+            )
         except config.ConfigException:
             if kubeconfig:
                 raise
-            config.load_incluster_config(configuration)
+            configuration = cluster_config.from_service_account()
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -14,8 +14,9 @@ from dljob_operator.engine.predicates import object_fields
 from dljob_operator.engine.transforms import Object
 
 _LOG = logging.getLogger(__name__)
-MOST_RUNS = 20
-"""As ansible-operator's default."""
+FEWEST_RUNS, MOST_RUNS = 3, 20
+"""With fewer than the former ansible-runner 2.4.3 fails: it counts the link `latest`, which ansible-operator sets, as a
+run, and cannot remove it. The latter is ansible-operator's default."""
 
 
 @contextlib.contextmanager
@@ -52,9 +53,10 @@ def remove_input(command: Command) -> None:
 def rotate(command: Command) -> None:
     """Remove the oldest runs until `--rotate-artifacts` of them are left. Never raises.
 
-    Never more than MOST_RUNS are left: a tenant's annotation may ask for more, and 0 for all.
+    At least FEWEST_RUNS are left, as after a run of the real ansible-runner, and at most MOST_RUNS: a tenant's
+    annotation may ask for more, and 0 for all.
     """
-    kept = min(command.rotate, MOST_RUNS) if command.rotate > 0 else MOST_RUNS
+    kept = max(FEWEST_RUNS, min(command.rotate, MOST_RUNS)) if command.rotate > 0 else MOST_RUNS
     found: list[tuple[float, Path]] = []
     with contextlib.suppress(OSError):
         for folder in command.artifacts.parent.iterdir():

@@ -47,7 +47,7 @@ class Limit:
 
 LIMITS: Mapping[str, Limit] = {
     f"{PREFIX}verbosity": Limit("[0-7]", "a number from 0 to 7"),
-    f"{PREFIX}max-runner-artifacts": Limit("[1-9][0-9]{0,2}", "a number from 1 to 999"),
+    f"{PREFIX}max-runner-artifacts": Limit("[3-9]|[1-9][0-9]{1,2}", "a number from 3 to 999"),
     # of at most some 292 years, which Go can read
     f"{PREFIX}reconcile-period": Limit(
         "0|([0-9]{1,7}([.][0-9]+)?(m?s|m)|[0-9]{1,5}([.][0-9]+)?h){1,4}",
@@ -57,7 +57,8 @@ LIMITS: Mapping[str, Limit] = {
 }
 """By the annotation. ansible-operator v1.42.3, internal/ansible: `verbosity` is the length of a string that it makes,
 with 0 `max-runner-artifacts` it keeps the artifacts of all runs, and it does not reconcile a job whose
-`reconcile-period` is no duration of Go's."""
+`reconcile-period` is no duration of Go's. With 1 or 2 every run of ansible-runner 2.4.3 fails after the first; see
+`artifacts.FEWEST_RUNS`."""
 
 
 def remove_harmful(api: KubeApi, watches: Iterable[Watch], namespaces: Sequence[str]) -> None:

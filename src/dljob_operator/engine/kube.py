@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import urllib3
+from ansible_collections.dljob.operator.plugins.module_utils.shared import cluster_config
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON, Connection, Request, TooLate
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.rbac import explain_denial
@@ -30,7 +31,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
     error_of,
     is_success,
 )
-from kubernetes import client, config
+from kubernetes import client
 from kubernetes.config.config_exception import ConfigException
 
 from dljob_operator import logs
@@ -117,14 +118,13 @@ class KubeApi:
 
         Raises NoCluster if the configuration is unusable.
         """
-        configuration = client.Configuration()
         try:
             if kubeconfig is not None:
-                config.load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
+                configuration = cluster_config.from_kubeconfig(str(kubeconfig))
             else:
-                config.load_incluster_config(client_configuration=configuration)
+                configuration = cluster_config.from_service_account()
                 configuration.refresh_api_key_hook = _read_token  # type: ignore[assignment]  # declared as None
-        except (ConfigException, OSError) as error:
+        except (ConfigException, OSError, ValueError) as error:
             where = kubeconfig or "the pod's service account"
             message = f"no cluster configuration ({where}: {error}); set --kubeconfig or KUBECONFIG"
             raise NoCluster(message) from None

@@ -27,7 +27,8 @@ def test_a_reconcile_with_the_oldest_versions(
     job = v1_job("oldest", worker="echo '{{ 6 * 7 }}'; sleep 1")
     job["metadata"]["namespace"] = namespace
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
-    command = [str(oldest_bin / "ansible-playbook"), "playbooks/reconcile.yml", "-e", f"@{tmp_path}/job.yaml", "--diff"]
+    command = [str(oldest_bin / "ansible-playbook"), "playbooks/reconcile.yml", "-e", f"manifest={tmp_path}/job.yaml"]
+    command += ["--diff"]
     env = oldest.child_environ(oldest_bin, KUBECONFIG=str(kubeconfig))
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

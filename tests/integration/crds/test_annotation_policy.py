@@ -132,10 +132,10 @@ def test_what_it_refuses(policed: Policed) -> None:
         assert policed.refusal(annotated(JOB, reconcile_period=text)) == ""
     for text in ("30", "1d", "often", "-1s", "99999999h"):
         assert "must be a duration" in policed.refusal(annotated(JOB, reconcile_period=text)), text
-    for text in ("1", "20", "999"):
+    for text in ("3", "9", "10", "20", "999"):
         assert policed.refusal(annotated(JOB, max_runner_artifacts=text)) == ""
-    for text in ("0", "-1", "1000"):
-        assert "must be a number from 1 to 999" in policed.refusal(annotated(JOB, max_runner_artifacts=text)), text
+    for text in ("0", "1", "2", "-1", "03", "1000"):
+        assert "must be a number from 3 to 999" in policed.refusal(annotated(JOB, max_runner_artifacts=text)), text
 
 
 @pytest.mark.exclusive  # an operator that is deployed meanwhile brings the policy for all namespaces

@@ -109,7 +109,7 @@ RUN_BY = {
     r"kubectl (get|describe) mxjobs\.kubeflow\.org NAME( -o yaml)?": HERE,
     r"kubectl get dljobs\.dljob\.operator": "tests/integration/docs/test_commands.py::test_a_name_without_its_group_may_miss_the_job",
     r"kubectl get dljob NAME": "tests/integration/crds/test_dljob_schema.py::test_good",
-    r"\.venv/bin/ansible-playbook playbooks/reconcile\.yml -e @examples/mxnet-digits\.yaml --check --diff": HERE,
+    r"\.venv/bin/ansible-playbook playbooks/reconcile\.yml -e manifest=examples/mxnet-digits\.yaml --check --diff": HERE,
     r"ansible-playbook playbooks/reconcile\.yml": "tests/e2e/test_local.py::test_one_pass_creates_and_a_second_changes_nothing",
     r"ansible-doc -t (module|role) \S+": HERE,
     r"\.venv/bin/pytest tests/e2e -k retryable": "tests/e2e/test_outcomes.py::test_retryable_exit_code_is_tried_again",

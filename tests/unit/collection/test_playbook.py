@@ -22,7 +22,57 @@ def play(tmp_path: Path, *arguments: str, playbook: Path = ROOT / "playbooks" / 
 
 
 def test_without_a_job_the_playbook_says_how_to_give_one(tmp_path: Path) -> None:
-    assert "Give the manifest with -e @job.yaml (one document per file)" in play(tmp_path)
+    assert "there is no job: give its manifest with -e manifest=job.yaml" in play(tmp_path)
+
+
+HEAD = "apiVersion: kubeflow.org/v1\nkind: MXJob\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        pytest.param(None, "No such file or directory", id="no file"),
+        pytest.param("a: [", "while parsing a flow node", id="no YAML"),
+        pytest.param("---\n", "has no job: it is empty. The kinds of jobs are Caffe2Job.kubeflow.org, ", id="empty"),
+        pytest.param("a: 1\n---\n- 1\n", "document 2 is no object", id="a list"),
+        pytest.param(f"{HEAD}spec: {{}}\n", "document 1: metadata.name: the job needs a name", id="no name"),
+        pytest.param(f"{HEAD}metadata: {{name: x}}\nspec: {{a: .nan}}\n", "line 4, column 11", id="no JSON"),
+        pytest.param(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
+            "ConfigMap x, is no job: apply it with kubectl. The kinds of jobs are Caffe2Job.kubeflow.org, ",
+            id="no job",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_manifest(text: str | None, error: str, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    if text is not None:
+        file.write_text(text)
+    said = play(tmp_path, "-e", f"manifest={file}")
+    assert f"manifest: {file}" in said
+    assert error in said
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        ("2024-01-15", "spec.since[1].day: 2024-01-15 is a date, not a string"),
+        ("2024-01-15 10:30:00", "spec.since[1].day: 2024-01-15 10:30:00 is a point in time, not a string"),
+        (".inf", "spec.since[1].day: inf is no number that JSON has"),
+    ],
+)
+def test_a_value_that_ansible_has_read_otherwise_is_named(value: str, error: str, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(f"{HEAD}metadata: {{name: x}}\nspec: {{since: [a, {{day: {value}}}]}}\n")
+    said = play(tmp_path, "-e", f"@{file}")
+    assert f"{error}: Ansible reads YAML otherwise than kubectl; quote the value" in said
+    assert "-e manifest=job.yaml in place of -e @job.yaml" in said
+
+
+def test_without_a_name(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(f"{HEAD}metadata: {{}}\nspec: {{}}\n")
+    assert "metadata.name: the job needs a name" in play(tmp_path, "-e", f"@{file}")
 
 
 def test_the_error_for_a_kind_without_a_role_names_the_known_kinds(tmp_path: Path) -> None:

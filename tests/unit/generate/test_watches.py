@@ -40,7 +40,7 @@ def test_it_gets_every_other_kind_and_says_which_it_does_not_get() -> None:
 def test_its_entries_reconcile_often_and_read_what_jobs_own_from_the_api_server(watch: Watch) -> None:
     together = next(one for one in load(ALL) if one.gvk == watch.gvk)
     assert watch.role == together.role
-    assert watch.reconcile_period == 30
+    assert (watch.reconcile_period, watch.max_runner_artifacts) == (30, 3)
     assert (watch.manage_status, watch.snake_case_parameters, watch.mark_unsafe) == (False, False, True)
     assert {*OF_EVERY_JOB, *together.owns} <= {gvk.kind for gvk in watch.blacklist}
     assert watch.vars == {}
@@ -48,6 +48,6 @@ def test_its_entries_reconcile_often_and_read_what_jobs_own_from_the_api_server(
 
 def test_its_entries_have_only_keys_of_ansible_operator() -> None:
     known = {"group", "version", "kind", "role", "reconcilePeriod", "blacklist", "manageStatus", "snakeCaseParameters"}
-    known |= {"markUnsafe", "watchDependentResources"}
+    known |= {"markUnsafe", "watchDependentResources", "maxRunnerArtifacts"}
     for entry in yaml.safe_load(PLAIN.read_text(encoding="utf-8")):
         assert set(entry) == known

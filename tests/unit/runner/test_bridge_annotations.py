@@ -76,9 +76,17 @@ def test_values_that_harm_others_are_removed(caplog: pytest.LogCaptureFixture) -
         job("fine", verbosity="3", max_runner_artifacts="20"),
         job("hostile", verbosity="9000000000000000000"),
         job("both", verbosity="8", max_runner_artifacts="0"),
+        job("one", max_runner_artifacts="1"),
+        job("two", max_runner_artifacts="2"),
+        job("three", max_runner_artifacts="3"),
         job("itself", reconcile_period="often"),
     )
-    assert removed(api) == {"hostile": ["verbosity"], "both": ["verbosity", "max-runner-artifacts"]}
+    assert removed(api) == {
+        "hostile": ["verbosity"],
+        "both": ["verbosity", "max-runner-artifacts"],
+        "one": ["max-runner-artifacts"],
+        "two": ["max-runner-artifacts"],
+    }
     assert "removed annotations that end ansible-operator" in caplog.text
 
 

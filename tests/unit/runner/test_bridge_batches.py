@@ -214,7 +214,7 @@ def test_the_variables_of_a_run_that_has_ended_are_removed(bridge: Bridge, ok: b
     assert not variables.exists()
 
 
-@pytest.mark.parametrize(("asked", "kept"), [(3, 3), (0, 20), (-1, 20), (10**9, 20)])
+@pytest.mark.parametrize(("asked", "kept"), [(1, 3), (2, 3), (3, 3), (0, 20), (-1, 20), (10**9, 20)])
 def test_failed_runs_do_not_fill_the_disk(tmp_path: Path, asked: int, kept: int) -> None:
     """An annotation of a tenant may ask for all of them to be kept."""
     for number in range(120):

@@ -286,13 +286,14 @@ def test_a_finalizer_of_its_own(do: Do) -> None:
 
 
 def test_old_artifacts_are_removed(do: Do) -> None:
-    runs = [do("good", rotate=2) for _ in range(4)]
+    runs = [do("good", rotate=3) for _ in range(5)]
+    assert [run.code for run in runs] == [0] * 5
     idents = [run.ident for run in runs]
     left = {path.name for path in (runs[-1].folder / "artifacts").iterdir()} - {"latest"}
     assert idents[-1] in left
     assert idents[0] not in left
     # the real one counts before its own run, and at times after it, and goes by the folders' times
-    assert 1 <= len(left & set(idents)) <= 3
+    assert 1 <= len(left & set(idents)) <= 4
 
 
 @pytest.mark.parametrize("has_program", [True, False])
@@ -331,6 +332,16 @@ class TestShimOnly:
     def test_arguments_for_ansible_run_cold(self, runs: Runs, roles: Path) -> None:
         run = runs.run(job("FailsJob"), role=roles / "fails", ansible_args="--extra-vars word=arguments")
         assert "a cold run, --ansible-args" in run.output
+
+    @pytest.mark.parametrize("rotate", [1, 2, 3])
+    def test_a_cold_run_keeps_enough_artifacts(
+        self, environ: dict[str, str], rotate: int, roles: Path, tmp_path: Path
+    ) -> None:
+        """With 1 or 2 the real ansible-runner cannot remove the link to the latest run, and fails for ever."""
+        runs = Runs(tmp_path / "runner", {**environ, SOCKET: str(tmp_path / "none")}, tmp_path)
+        done = [runs.run(job("GoodJob"), role=roles / "good", rotate=rotate) for _ in range(3)]
+        assert [(run.code, run.result.ok) for run in done] == [(0, True)] * 3, done[-1].output
+        assert all("a cold run" in run.output for run in done)
 
     def test_without_a_warm_process_runs_are_cold(self, environ: dict[str, str], roles: Path, tmp_path: Path) -> None:
         without = {**environ, SOCKET: str(tmp_path / "none")}

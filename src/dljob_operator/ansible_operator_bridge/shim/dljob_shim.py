@@ -25,6 +25,10 @@ _ACCEPT_TIMEOUT = 120.0
 time, and the runs of other jobs that wait for them must not all become cold ones. The watchdog ends a bridge that is
 stuck, and the connection with it."""
 _CHUNK = 65536
+_ROTATE = "--rotate-artifacts"
+_TOO_FEW, _FEWEST = ("1", "2"), "3"
+"""Numbers with which every run of ansible-runner 2.4.3 fails after the first, and the least other one: it counts the
+link `latest`, which ansible-operator sets, as a run, and cannot remove it."""
 
 
 def main(argv: "list[str]") -> int:
@@ -95,6 +99,12 @@ def _write_stdout(argv: "list[str]", text: bytes) -> None:
         pass  # ansible-operator tries again in any case
 
 
+def _with_enough_runs(argv: "list[str]") -> "list[str]":
+    """The arguments with at least _FEWEST runs to keep. 0, for all, stays."""
+    pairs = zip(["", *argv], argv, strict=False)
+    return [_FEWEST if before == _ROTATE and word in _TOO_FEW else word for before, word in pairs]
+
+
 def _exec_real(argv: "list[str]", reason: str) -> int:
     """Execute the next `ansible-runner` on PATH."""
     import os
@@ -105,6 +115,6 @@ def _exec_real(argv: "list[str]", reason: str) -> int:
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         candidate = os.path.join(folder, NAME)
         if folder and os.path.realpath(folder) != own and os.access(candidate, os.X_OK):
-            os.execv(candidate, [candidate, *argv])
+            os.execv(candidate, [candidate, *_with_enough_runs(argv)])
     sys.stderr.write(f"{NAME}: there is no other {NAME} on PATH: pip install ansible-runner\n")
     return 127
