@@ -118,7 +118,10 @@ GOLDEN = [
     ("PaddleJob with a master", PADDLE, paddlejob(1, 1), "Worker", 0, PADDLE_PS),
     ("JAXJob", JAX, jaxjob(2), "Worker", 1, JAX_WORKER),
 ]
-OURS = {"JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID", "PADDLE_SERVER_NUM"}
+OURS = {
+    *("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID", "PADDLE_SERVER_NUM"),
+    *("PET_MAX_RESTARTS", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"),
+}
 """Variables that v1 does not set: docs/compatibility.md has the reasons."""
 IDS = [row[0] for row in GOLDEN]
 
