@@ -127,6 +127,8 @@ def _check_failure(planned: Planned, new: Status) -> None:
     require(not lost or is_over, f"the job goes on, and the cluster deletes {lost}, which may not start again")
     in_place = {f"{pod.type}-{pod.index}": pod.restarts for pod in planned.of_attempt if not pod.deleting}
     retries = Counter(new.get("retries", {}))
+    if new.get("state") == "Failed":
+        retries += _last_failures(planned, new)
     of_replicas = Counter(in_place)
     of_replicas.update({name: count for name, count in retries.items() if name != restart_all.KEY})
     most = max((count for name, count in of_replicas.items() if name in _replicas(planned)), default=0)
@@ -138,6 +140,18 @@ def _check_failure(planned: Planned, new: Status) -> None:
     is_over = limit_of_all is not None and total > limit_of_all
     require(is_over or reason != REASON_BACKOFF, f"the limit {limit_of_all} is not exceeded: {retries}")
     require(not is_over or reason is not None, f"the limit {limit_of_all} is exceeded: {retries}")
+
+
+def _last_failures(planned: Planned, new: Status) -> Counter[str]:
+    """The failures that count for the limits, and that no restart follows: the job has ended."""
+    recorded, found = _failures(new), Counter[str]()
+    for pod in planned.of_attempt:
+        field, name = policies.counter(planned.job, pod), f"{pod.type}-{pod.index}"
+        if field == "job" or (field == "retries" and restart_all.applies_to(planned.job)):
+            found[restart_all.KEY] = 1
+        elif field == "retries" and recorded.get(name, 0) <= pod.attempt:
+            found[name] = 1
+    return found
 
 
 def _replicas(planned: Planned) -> set[str]:
