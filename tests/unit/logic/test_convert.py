@@ -67,6 +67,7 @@ EXPECTED: dict[str, tuple[Any, Any, Any]] = {
     "failure-report.yaml": NO_RUNTIME,
     "jax-digits.yaml": ([], [], []),
     "mpi-digits.yaml": ONLY_DLJOB,
+    "mpi-fsgroup.yaml": ONLY_DLJOB,
     "mpi-v1-digits.yaml": (NO, NO, NO),
     "mxnet-cleanup.yaml": NO_RUNTIME,
     "mxnet-digits-v1alpha1.yaml": NO_RUNTIME,
@@ -84,6 +85,15 @@ EXPECTED: dict[str, tuple[Any, Any, Any]] = {
     "pytorch-digits.yaml": ([], [], ["spec.pytorchReplicaSpecs.Master.template.spec.containers.command"]),
     "pytorch-elastic.yaml": ([], [], ["spec.elasticPolicy"]),
     "pytorch-etcd.yaml": ([], [], ["spec.elasticPolicy"]),
+    "pytorch-disruption-budget.yaml": (
+        [],
+        [],
+        [
+            "spec.pytorchReplicaSpecs.Master.template.spec.containers.command",
+            "spec.pytorchReplicaSpecs.Master.template.spec.terminationGracePeriodSeconds",
+            "spec.runPolicy.cleanPodPolicy",
+        ],
+    ),
     "pytorch-groups.yaml": (
         [],
         [],
