@@ -40,6 +40,8 @@ def _of_type(declared: str, levels: int, nullable: int) -> Schema:
         return Compact({OPEN: True})
     if declared not in pod_fields.types():
         return Compact(type=declared)
+    if declared == "Container":
+        nullable = NULLABLE
     if levels <= 0:
         return Compact({OPEN: True})
     return Compact(type="object", properties=Compact(fields(declared, levels, nullable)))

@@ -98,7 +98,7 @@ def test_the_fields_are_those_of_the_installed_client() -> None:
 
 
 def test_the_reconcile_knows_the_same_metadata() -> None:
-    assert unknown_fields.OF_METADATA == set(pod_fields.types()["ObjectMeta"])
+    assert set(pod_fields.types()["ObjectMeta"]) == unknown_fields.OF_METADATA
 
 
 def test_quantities_may_be_numbers() -> None:
