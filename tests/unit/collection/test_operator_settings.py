@@ -75,6 +75,7 @@ def test_the_user_of_added_containers_reaches_the_launcher(monkeypatch: pytest.M
         with pytest.raises(AnsibleActionFail, match=f"DLJOB_NON_ROOT_USER_ID: '{wrong}' is neither none nor a user id"):
             user(wrong)
 
+
 def test_how_many_services_new_jobs_have(monkeypatch: pytest.MonkeyPatch) -> None:
     def scope(given: str) -> str:
         monkeypatch.setenv("DLJOB_SERVICES", given)
