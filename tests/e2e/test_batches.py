@@ -40,11 +40,12 @@ def test_many_jobs_at_once_all_reach_their_end_and_a_bad_one_harms_only_itself(
     log = tmp_path / "operator.log"
     with OperatorProcess(cluster, log, ("--namespace", namespace)) as operator:
         operator.wait_ready()
-        assert "Service/bad-scheduler-0" in bad.wait_end()["reason"]
+        bad.wait(lambda status: "Service/bad-scheduler-0" in str(status.get("reason")), "the name that is taken")
         assert failing.wait_end()["failure"]["exitCode"] == 3
         for job in good:
             assert job.wait_end()["state"] == "Succeeded", job.name
-    own.wait_event("bad", "Warning", "MXJobFailed", "bad-scheduler-0")
+    assert bad.status["state"] != "Failed"
+    own.wait_event("bad", "Warning", "FailedCreatePod", "bad-scheduler-0")
     shared = [int(found[1]) for found in SHARED.finditer(log.read_text())]
     assert max(shared, default=1) > 1, "no two jobs shared a run, and nothing was tested"
     for job in [*good, failing]:

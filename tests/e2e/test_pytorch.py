@@ -83,10 +83,10 @@ def test_example_trains(here: Cluster) -> None:
     job = here.create(example("pytorch-digits.yaml"))
     status = job.wait_end()
     assert (status["state"], status["replicaStatuses"]["Master"]["succeeded"]) == ("Succeeded", 1), status
-    assert [c["reason"] for c in status["conditions"]] == [
-        "PyTorchJobCreated",
-        "PyTorchJobRunning",
-        "PyTorchJobSucceeded",
+    assert [(c["type"], c["status"], c["reason"]) for c in status["conditions"]] == [
+        ("Created", "True", "PyTorchJobCreated"),
+        ("Running", "False", "PyTorchJobSucceeded"),
+        ("Succeeded", "True", "PyTorchJobSucceeded"),
     ]
     accuracy, processes = final(log(here, job, "master", 0))
     assert processes == 3
