@@ -74,9 +74,9 @@ class Operator:
     def log(self) -> str:
         return unescaped(self.log_file.read_text())
 
-    def create(self, manifest: Mapping[str, Any], name: str) -> str:
-        """Create a job whose pods no node takes; its path."""
-        body = unschedulable(manifest)
+    def create(self, manifest: Mapping[str, Any], name: str, *, is_schedulable: bool = False) -> str:
+        """Create a job whose pods no node takes, unless it ``is_schedulable``; its path."""
+        body = dict(manifest) if is_schedulable else unschedulable(manifest)
         body["metadata"] = {"name": name, "labels": OWN_OPERATOR}
         path = f"/apis/{body['apiVersion']}/namespaces/{self.watched}/{plural(body['kind'])}"
         self.created[f"{path}/{name}"] = self.kube.request("POST", path, body)["metadata"]["resourceVersion"]

@@ -249,7 +249,7 @@ def waits_for_a_volume(operator: Operator) -> None:
         spec["volumes"] = [{"name": "data", "secret": {"secretName": "nope"}}]
         spec["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
         spec["containers"][0].pop("resources", None)
-    path = operator.create(job, "volume")
+    path = operator.create(job, "volume", is_schedulable=True)
     operator.until(lambda: "FailedMount: " in (operator.status(path).get("reason") or ""), "the cause is reported")
 
 

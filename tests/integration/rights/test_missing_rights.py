@@ -116,7 +116,7 @@ def test_without_the_right_to_read_events_a_cause_is_missing_and_nothing_else(st
             spec = replica["template"]["spec"]
             spec["volumes"] = [{"name": "data", "secret": {"secretName": "nope"}}]
             spec["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
-        path = operator.create(job, "volume")
+        path = operator.create(job, "volume", is_schedulable=True)
         rule = {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]}
         operator.until(lambda: rule in [yaml.safe_load(x) for x in RULE.findall(operator.log)], "it is logged")
         assert operator.status(path)["reason"] == ""
