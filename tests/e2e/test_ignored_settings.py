@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubernetes import client
-from support.live_jobs import Cluster, kubectl, shell_template
+from support.live_jobs import UNTIL_RELEASED, Cluster, kubectl, shell_template
 
 Resource = dict[str, Any]
 SAY = 'echo "$RANK/$WORLD_SIZE $MASTER_ADDR $PET_NODE_RANK $PYTHONUNBUFFERED $MINE"'
@@ -37,7 +37,7 @@ def test_each_process_has_its_own_rank_whatever_the_template_says(here: Cluster)
     settings = client.V1ConfigMap(metadata=client.V1ObjectMeta(name="settings"), data=data)
     here.core.create_namespaced_config_map(here.namespace, settings)
     own = template(
-        SAY,
+        f"{SAY}; {UNTIL_RELEASED}",
         {"name": "RANK", "value": "0"},
         {"name": "WORLD_SIZE", "value": "1"},
         {"name": "MASTER_ADDR", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
@@ -47,11 +47,13 @@ def test_each_process_has_its_own_rank_whatever_the_template_says(here: Cluster)
         container={"envFrom": [{"configMapRef": {"name": "settings"}}]},
     )
     job = here.create(pytorchjob("ranks", Master=(1, own), Worker=(2, own)))
-    assert job.wait_end()["state"] == "Succeeded"
+    job.wait_running()
     pods = ("ranks-master-0", "ranks-worker-0", "ranks-worker-1")
-    assert [here.log(pod, CONTAINER).strip() for pod in pods] == [
+    assert [here.wait_log(pod, "\n", CONTAINER).strip() for pod in pods] == [
         f"{rank}/3 ranks-master-0 {rank} 0 rank-{rank}" for rank in range(3)
     ]
+    here.release("ranks-master-0", CONTAINER)
+    assert job.wait_end()["state"] == "Succeeded"
     told = [(type_, message) for type_, reason, message in here.events("ranks") if reason == "IgnoredSettings"]
     assert len(told) == 1
     assert told[0][0] == "Warning"

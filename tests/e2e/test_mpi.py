@@ -116,8 +116,10 @@ def test_a_launcher_that_crashes_says_why_meanwhile(here: Cluster) -> None:
 def test_a_launcher_whose_pod_a_quota_denies(here: Cluster) -> None:
     quota = client.V1ResourceQuota(metadata={"name": "one"}, spec={"hard": {"pods": "1"}})
     here.core.create_namespaced_resource_quota(here.namespace, quota)
-    job = here.create(mpijob("denied", UNTIL_RELEASED, pendingTimeoutSeconds=10))
-    status = job.wait(lambda s: bool(s.get("reason")), "the cause")
+    manifest = mpijob("denied", UNTIL_RELEASED, pendingTimeoutSeconds=10)
+    manifest["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"  # the quota is for the worker
+    job = here.create(manifest)
+    status = job.wait(lambda s: "FailedCreate" in str(s.get("reason")), "the cause")
     assert status["reason"].startswith(
         "batch Job denied-launcher: FailedCreate: Error creating: its pod is forbidden: "
     )

@@ -28,8 +28,8 @@ SHIPPED = {
     "watches.ansible-operator.yaml",
     "watches.yaml",
 }
-LIMIT = 500_000
-"""Maximum size in bytes. The tarball has 473 kB, and would have much more with unwanted files."""
+LIMIT = 700_000
+"""Maximum size in bytes. The tarball has 662 kB, two fifths of which are the CRDs, and would have much more with unwanted files."""
 
 
 @pytest.fixture(scope="session")

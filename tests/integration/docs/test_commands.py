@@ -94,7 +94,13 @@ RUN_BY = {
         "tests/unit/generate/test_watches.py::test_ansible_operator_alone_gets_no_kind_of_a_version_twice"
     ),
     r"kubectl create configmap --from-file": MENTION,
-    r"kubectl delete crd": MENTION,
+    r"kubectl delete (crd|-k)": MENTION,
+    r"kubectl delete --cascade=orphan": (
+        "tests/e2e/test_startup_and_names.py::test_a_job_goes_on_once_the_name_that_it_needs_is_free"
+    ),
+    r"kubectl get services -l training\.kubeflow\.org/job-name=NAME": (
+        "tests/e2e/test_service_names.py::test_with_one_service_a_replica_every_name_of_v1_resolves_in_the_namespace"
+    ),
     r"kubectl get pods|kubectl delete pod|kubectl exec|kubectl describe": MENTION,
     r"kubectl replace --force": "tests/e2e/test_recreation.py::test_kubectl_replaces_a_running_job",
     r"kubectl get --raw /api/v1/namespaces/NAMESPACE/pods/POD:6789/proxy/readyz": MENTION,
