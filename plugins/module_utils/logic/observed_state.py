@@ -29,6 +29,8 @@ Resource = Mapping[str, Any]
 
 _ENDED = ("Succeeded", "Failed")
 """The phases of a pod that has ended."""
+_DENIED = ("ReplicaFailure", "True")
+"""The condition of a Deployment whose pods a quota or an admission rule denies."""
 
 
 def build_observed_state(
@@ -72,7 +74,7 @@ def build_observed_state(
         pods=(*states[owner.uid], *replicas),
         services={one["metadata"]["name"]: _uid_of(one) for one in owned["Service"]},
         owned_objects={
-            (kind, one["metadata"]["name"]): _owned_object(one["metadata"])
+            (kind, one["metadata"]["name"]): _owned_object(one)
             for kind, found in owned.items()
             for one in found
         },
@@ -84,13 +86,17 @@ def _uid_of(resource: Resource) -> str:
     return str(resource["metadata"].get("uid", ""))
 
 
-def _owned_object(metadata: Mapping[str, Any]) -> OwnedObject:
+def _owned_object(resource: Resource) -> OwnedObject:
+    metadata, status = resource["metadata"], resource.get("status") or {}
     annotations = metadata.get("annotations") or {}
+    conditions = status.get("conditions") or ()
+    denied = (x.get("message") or "" for x in conditions if (x.get("type"), x.get("status")) == _DENIED)
     return OwnedObject(
         uid=metadata.get("uid", ""),
         hash=annotations.get(c.ANNOTATION_SPEC_HASH, ""),
         lifetime=annotations.get(c.ANNOTATION_LIFETIME, ""),
         services=annotations.get(c.ANNOTATION_SERVICES, ""),
+        denied=next(denied, ""),
     )
 
 

@@ -31,6 +31,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     crash_loops,
     creation_event,
     deadlines,
+    denied_deployment,
     failure,
     force_delete,
     pending,
@@ -303,6 +304,10 @@ def _active(
     _report_phase(job, going_on, report, up, anew=bool(actions.begins) or (as_one and changed))
     if not report.reason:
         report.waiting(start_order.reason(waiting, job, current, completed))
+    if not report.reason and (denied := denied_deployment.reason(observed)):
+        if clip(denied) != job.status.get("reason"):
+            report.event("Warning", c.EVENT_OBJECT_FAILED, denied)
+        report.waiting(denied)
     terminating = (*observed.pods, *(pod for pod in observed.remaining if pod.deleting))
     forced = force_delete.due(job, terminating, surroundings.now)
     if not forced:  # else the state of their nodes decides what to report

@@ -127,7 +127,13 @@ _ALL = (
         "gives a launcher its Role",
         component=EXEC,
     ),
-    OwnedKind("Deployment", "apps/v1", "deployments", "programs that outlive the training", cached=_EXISTENCE),
+    OwnedKind(
+        "Deployment",
+        "apps/v1",
+        "deployments",
+        "programs that outlive the training",
+        cached={"status": {"conditions": {"type": True, "status": True, "message": True}}},
+    ),
     OwnedKind("Job", "batch/v1", "jobs", "a launcher", NEVER, {"status": True}, propagation=FOREGROUND),
     OwnedKind(
         "HorizontalPodAutoscaler",

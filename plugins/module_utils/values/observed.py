@@ -162,6 +162,8 @@ class OwnedObject:
     """pods or job, "" where no hook returned it."""
     services: str = ""
     """per-replica where it is a Service of a job with one Service a replica."""
+    denied: str = ""
+    """Why the API server denies the pods of a Deployment, "" where it does not."""
 
 
 @dataclass(frozen=True, slots=True)
