@@ -79,6 +79,11 @@ def test_it_holds_to_the_rules(bundle: Bundle) -> None:
     assert olm_rules.problems(bundle) == []
 
 
+def _budget(bundle: Bundle) -> dict[str, Any]:
+    (found,) = (one for one in bundle.others if one["kind"] == "PodDisruptionBudget")
+    return found
+
+
 def _drop(bundle: Bundle, *path: Any) -> None:
     place: Any = bundle.csv
     for key in path[:-1]:
@@ -114,9 +119,9 @@ BREAK: dict[str, tuple[Callable[[Bundle], object], str]] = {
     ),
     "a definition too few": (lambda b: b.definitions.pop(), "is not in the bundle"),
     "a definition too many": (lambda b: _drop(b, "spec", "customresourcedefinitions", "owned", 0), "and not owned"),
-    "a budget that stops drains": (lambda b: b.others[0]["spec"].update(maxUnavailable=0), "never be drained"),
-    "a budget for others": (lambda b: b.others[0]["spec"]["selector"].update(matchLabels={"a": "b"}), "none of the pods"),
-    "an API that has gone": (lambda b: b.others[0].update(apiVersion="policy/v1beta1"), "no longer served"),
+    "a budget that stops drains": (lambda b: _budget(b)["spec"].update(maxUnavailable=0), "never be drained"),
+    "a budget for others": (lambda b: _budget(b)["spec"]["selector"].update(matchLabels={"a": "b"}), "none of the pods"),
+    "an API that has gone": (lambda b: _budget(b).update(apiVersion="policy/v1beta1"), "no longer served"),
     "a channel of another name": (
         lambda b: b.annotations.update({f"{olm_rules.PREFIX}.channels.v1": "alpha"}),
         "the channel alpha",
