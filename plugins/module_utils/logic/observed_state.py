@@ -74,9 +74,7 @@ def build_observed_state(
         pods=(*states[owner.uid], *replicas),
         services={one["metadata"]["name"]: _uid_of(one) for one in owned["Service"]},
         owned_objects={
-            (kind, one["metadata"]["name"]): _owned_object(one)
-            for kind, found in owned.items()
-            for one in found
+            (kind, one["metadata"]["name"]): _owned_object(one) for kind, found in owned.items() for one in found
         },
         remaining=tuple(remaining),
     )

@@ -130,7 +130,7 @@ OTHERS = (
     ("fioravanzo.org", mxjob().fioravanzo().option(RuntimeId="76no").job(), MXNET,
      {"fioravanzo.org": "", "runtime_id": "76no", "mx_job_name": "digits"}),
     ("mpba.fbk.eu", mxjob().mpba().job(), MXNET, {"job_name": "digits"}),
-    ("Caffe2Job", parse_job(caffe2job(runtimeId="1"), CAFFE2), CAFFE2,
+    ("Caffe2Job", parse_job(caffe2job(RuntimeId="1"), CAFFE2), CAFFE2,
      {"group_name": "kubeflow.org", "caffe2_job_key": "default-example-job", "runtime_id": ""}),
     ("MPIJob v1", parse_job(mpijob_v1(), MPI), MPI,
      {f"{V1}operator-name": "mpijob-controller", f"{V1}job-name": "pi", "app": "pi"}),
