@@ -25,7 +25,7 @@ def reference(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("metadata", "whose", "advice"),
     [
-        pytest.param({}, ", and has no owner", "delete it, or rename the job", id="nobody's"),
+        pytest.param({}, ", and has no owner", "delete it, or rename the job", id="without an owner"),
         pytest.param(
             {"ownerReferences": [reference()]},
             ", but to PyTorchJob a",
