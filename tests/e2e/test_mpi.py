@@ -101,8 +101,8 @@ def test_the_words_of_a_launcher_outlive_its_pod(here: Cluster, limit: int, grac
         True,
     )
     here.wait_event(f"words-{limit}-{grace}", "Warning", "MPIJobFailed", "could not reach host b")
-    assert [pod for pod in job.pods() if "launcher" in pod["metadata"]["name"]] == []
     assert status["retries"]["launcher-0"] >= max(limit, 1)
+    here.wait_pods(job.uid, lambda pods: not any("launcher" in p["metadata"]["name"] for p in pods), "no launcher")
 
 
 def test_a_launcher_that_crashes_says_why_meanwhile(here: Cluster) -> None:
