@@ -52,14 +52,16 @@ _PART = re.compile(rf"^(?P<before> *(?:- )*)\S.*: {_MARK}(?P<number>\d+)$", re.M
 def dump(document: Any, style: type[yaml.SafeDumper], width: int) -> str:
     """The YAML text of ``document``, in lines of ``width`` characters.
 
-    PyYAML writes a hundred kilobytes a second. Definitions have the same compact parts many times, so it writes each of
+    PyYAML takes half of the generator's time. Definitions have the same compact parts many times, so it writes each of
     them once for a key and an indentation, on which the ends of its lines depend.
     """
     parts: list[tuple[str, str]] = []
     text = _text(_cut(document, parts), style, width)
 
     def part(found: re.Match[str]) -> str:
-        return found["before"] + _part(len(found["before"]), *parts[int(found["number"])], style, width)
+        before: str = found["before"]
+        key, content = parts[int(found["number"])]
+        return before + _part(len(before), key, content, style, width)  # type: ignore[arg-type]  # a class has a hash
 
     return _PART.sub(part, text)
 
