@@ -162,7 +162,7 @@ class FakeCluster:
     def settle(self) -> list[Plan]:
         """Reconcile until there is nothing to do; the kubelet removes terminating pods.
 
-        The clock advances only by the grace period of a succeeded job's replicas.
+        The clock advances only by the grace period that replicas have once the success target has succeeded.
         """
         plans = []
         for _ in range(12):
@@ -170,11 +170,15 @@ class FakeCluster:
             if is_quiet(plans[-1]):
                 if any(self._is_terminating(p) for p in self.pods.values()):
                     self.kubelet_deletes()
-                elif self.status.get("phase") == "CleanUp" and plans[-1].requeue_after:
+                elif self._is_ending and plans[-1].requeue_after:
                     self.advance(plans[-1].requeue_after)
                 else:
                     return plans
         raise AssertionError(f"the job does not settle: {plans[-2:]}")
+
+    @property
+    def _is_ending(self) -> bool:
+        return self.status.get("phase") == "CleanUp" or "has exited with 0: waiting" in self.status.get("reason", "")
 
     # --- the user
 

@@ -41,6 +41,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     restart_counts,
     restart_job,
     service_scope,
+    settling,
     slices,
     start_order,
     startup_events,
@@ -253,7 +254,19 @@ def _active(
     if not is_running:
         _report_ignored(job, context, report)
 
-    if succeeded(job, current, completed) and not failure.precedes_success(job, framework, current, going_on):
+    has_ended_well = succeeded(job, current, completed) and not (
+        failure.precedes_success(job, framework, current, going_on)
+        or settling.fails(job, framework, current, going_on, surroundings.now)
+    )
+    rest = settling.remaining(job, framework, current, going_on, surroundings.now) if has_ended_well else None
+    if rest is not None:
+        counts = replica_statuses.count(job, current, completed)
+        report.replicas(counts)
+        report.progress((retries, ignored), completed, attempt, batch_jobs.write(launched, current.pods))
+        _report_phase(job, going_on, report, replica_statuses.all_up(job, counts), anew=False)
+        report.waiting(settling.reason(job))
+        return Plan(status=report.status(), events=report.events, requeue_after=rest)  # nothing starts again any more
+    if has_ended_well:
         report.succeeded()
         report.replicas(replica_statuses.settled(job, replica_statuses.count(job, current, completed)))
         counted = restart_counts.made(job, current.pods, retries, ignored)

@@ -72,6 +72,9 @@ class ReplicaType:
     starts_after: Mapping[str, str] = field(default_factory=dict)
     """By type, the state that all its replicas must have reached before the first pod of this type is created: ready or
     completed."""
+    coordinates: bool = False
+    """Whether its processes only coordinate those that compute, as ps-lite's scheduler does: their exit with 0 says
+    nothing of the others' results."""
     starts_after_if: Mapping[str, str] = field(default_factory=dict)
     """Fields of the spec, and the value that each must have for ``starts_after`` to apply; empty: it always does."""
     indexed: bool = True

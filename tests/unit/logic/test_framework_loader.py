@@ -113,6 +113,10 @@ def test_exit_codes(declared: list[Any], codes: set[int]) -> None:
             "replica_types.Leader.long_running: 'yes' is neither true nor false",
         ),
         (
+            {"replica_types": {"Leader": {"coordinates": 1}}},
+            "replica_types.Leader.coordinates: 1 is neither true nor false",
+        ),
+        (
             {"replica_types": {"Leader": {"indexed": 1}}},
             "replica_types.Leader.indexed: 1 is neither true nor false",
         ),
@@ -254,6 +258,7 @@ def test_a_type_that_a_batch_job_runs_needs_the_right() -> None:
 
 def test_type_named() -> None:
     assert MXNET.type_named("TUNER") == ReplicaType("Tuner")
+    assert MXNET.type_named("scheduler") == ReplicaType("Scheduler", maximum=1, coordinates=True)
     assert MXNET.type_named("TUNERTRACKER") == ReplicaType("TunerTracker", long_running=True)
     assert MXNET.type_named("master") is None
 
