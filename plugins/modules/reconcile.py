@@ -350,6 +350,15 @@ options:
             description: The port of entries without one.
             type: int
             default: 2222
+          host_port:
+            description:
+              - The port of entries without one whose pods have C(hostNetwork).
+              - V(default) is that of O(framework.flavors[].default_port).
+              - V(job) is one from 20000 to 29999 that the job's UID determines. It is for frameworks of which processes
+                of two jobs would share a port without an error.
+            type: str
+            choices: [default, job]
+            default: default
           port_name:
             description:
               - Name of a containerPort of the framework's container. If the template has one of that name, its number

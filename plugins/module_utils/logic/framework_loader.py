@@ -39,6 +39,7 @@ _CHOICES: Mapping[str, Sequence[str]] = {
     "names": (f.NAMES_RUNTIME_ID, f.NAMES_JOB),
     "service": (f.SERVICE_RUNTIME_ID, f.SERVICE_JOB),
     "status": (f.STATUS_V1ALPHA1, f.STATUS_V1),
+    "host_port": (f.HOST_PORT_DEFAULT, f.HOST_PORT_JOB),
     "fails_by": (f.FAILS_BY_TARGET, f.FAILS_BY_ANY),
     "environment_in": ("named", "all"),
 }
@@ -156,8 +157,8 @@ def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
         minimum=least,
         maximum=most,
         long_running=bounds.get("long_running", False),
-        starts_after=after,
         coordinates=bounds.get("coordinates", False),
+        starts_after=after,
         starts_after_if=asked,
         indexed=bounds.get("indexed", True),
         resizable=bounds.get("resizable", False),

@@ -207,6 +207,7 @@ def test_mistakes(change: dict[str, Any], said: str) -> None:
         ({"port_fields": "port"}, r"flavors\[0\].port_fields must be a list of strings"),
         ({"names": "uid"}, "names: 'uid' is none of runtime-id, job"),
         ({"status": "v2"}, "status: 'v2' is none of v1alpha1, v1"),
+        ({"host_port": "uid"}, "host_port: 'uid' is none of default, job"),
         ({"fails_by": "all"}, "fails_by: 'all' is none of target, any"),
         ({"environment_in": "some"}, "environment_in: 'some' is none of named, all"),
         ({"exit_codes": [1]}, r"flavors\[0\].exit_codes must be a mapping"),
