@@ -71,8 +71,8 @@ options:
             C(cleanPodPolicy) V(Running) deletes running pods.
           - "C(coordinates) (default V(false)) is true where the processes only coordinate those that compute, so that
             their exit with 0 says nothing of the others' results. Where such a type is the success target, replicas
-            that are not C(long_running), and whose failure can fail the job, have 10 s to exit before the job
-            succeeds. If one of them fails for good in that time, the job fails."
+            of types that are neither that nor C(long_running), and whose failure can fail the job, have 10 s to exit
+            before the job succeeds. If one of them fails for good in that time, the job fails."
         type: dict
         required: true
       success_target:

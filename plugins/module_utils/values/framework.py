@@ -73,8 +73,8 @@ class ReplicaType:
     long_running: bool = False
     """Whether its processes run until they are terminated, as parameter servers do."""
     coordinates: bool = False
-    """Whether its processes only coordinate those that compute, as ps-lite's scheduler does: their exit with 0 says
-    nothing of the others' results."""
+    """Whether its processes only coordinate those that compute, as ps-lite's scheduler and servers do: they have no
+    result of their own, and their exit with 0 says nothing of the others' results."""
     starts_after: Mapping[str, str] = field(default_factory=dict)
     """By type, the state that all its replicas must have reached before the first pod of this type is created: ready or
     completed."""

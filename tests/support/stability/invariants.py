@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 Status = Mapping[str, Any]
 
 
+WITHOUT_A_RESULT = ("scheduler", "server")
+"""The types of the scenarios that only coordinate others."""
+
+
 def require(holds: bool, text: str) -> None:
     if not holds:
         raise Violation(text)
@@ -115,17 +119,16 @@ def _check_failure(planned: Planned, new: Status) -> None:
     if not job.status.get("specHash"):
         return  # a reconcile that has not read the job's progress
     done = completed_.read(new.get("completed"))
+    counting = [pod for pod in planned.of_attempt if not (_is_ending(planned, new) and pod.type in WITHOUT_A_RESULT)]
     fatal = [
         pod.name
-        for pod in planned.of_attempt
+        for pod in counting
         if policies.action(job, pod) == "FailJob" and pod.index not in done.get(pod.type, ())
     ]
     reason = (new.get("failure") or {}).get("reason") if new.get("state") == "Failed" else None
     require(bool(fatal) or reason != REASON_FAILURE_POLICY, "the job has failed by a rule that matches no pod")
     require(not fatal or reason is not None, f"the job goes on, and a rule fails it for {fatal}")
-    lost = [
-        pod.name for pod in planned.of_attempt if policies.is_lost(job, pod) and pod.index not in done.get(pod.type, ())
-    ]
+    lost = [pod.name for pod in counting if policies.is_lost(job, pod) and pod.index not in done.get(pod.type, ())]
     is_over = new.get("state") in ("Failed", "Succeeded")
     require(not lost or is_over, f"the job goes on, and the cluster deletes {lost}, which may not start again")
     if _is_ending(planned, new):
@@ -201,7 +204,8 @@ def _check_ending(planned: Planned, new: Status) -> None:
     require(bool(completed_.read(new.get("completed")).get(target)), "the job is ending, and its target has not ended")
     require(not planned.writes, f"the job is ending, and the operator writes {planned.writes}")
     has_rule = any(rule.action == "FailJob" for rule in job.run_policy.failure_rules)
-    counting = {group.type.lower() for group in job.groups if has_rule or group.restart_policy in ("Never", "ExitCode")}
+    policed = {group.type.lower() for group in job.groups if has_rule or group.restart_policy in ("Never", "ExitCode")}
+    counting = policed - set(WITHOUT_A_RESULT)
     runs = [pod for pod in planned.of_attempt if pod.type in counting and pod.is_active and not pod.deleting]
     require(bool(runs) and job.flavor.fails_by == "any", "the job waits for the end of no replica")
     ends = [pod.ended.finished_at for pod in planned.of_attempt if pod.type == target and pod.ended]

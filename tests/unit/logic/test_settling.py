@@ -53,12 +53,13 @@ IGNORE = {"rules": [{"action": "Ignore", "onExitCodes": {"operator": "In", "valu
 FAIL_JOB = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [1]}}]}
 
 
-@pytest.mark.parametrize("type_", ["worker", "server"])
+@pytest.mark.parametrize("type_", ["worker", "tuner"])
 @pytest.mark.parametrize(("now", "left"), [(0, 10), (9.5, 0.5), (10, None), (500, None), (-1, 11), (-10, None)])
 def test_the_time_counts_from_the_end_of_the_scheduler(type_: str, now: float, left: float | None) -> None:
     """A clock that is far behind or ahead of the kubelet's costs nothing."""
     assert GRACE_PERIOD == 10
-    assert remaining(NEVER, [pod_of(NEVER.job(), type_).running()], now) == left
+    made = mxjob().v1().workers(1).replicas("Tuner", 1).restart("Never")
+    assert remaining(made, [pod_of(made.job(), type_).running()], now) == left
 
 
 @pytest.mark.parametrize(
@@ -89,6 +90,7 @@ def test_only_replicas_whose_failure_fails_the_job_are_waited_for(
         pytest.param(lambda j: pod_of(j, "worker").exited(0), id="a sidecar runs on"),
         pytest.param(lambda j: pod_of(j, "worker"), id="has not begun"),
         pytest.param(lambda j: pod_of(j, "worker").running().deleting(), id="is being deleted"),
+        pytest.param(lambda j: pod_of(j, "server").running(), id="has no result of its own"),
         pytest.param(lambda j: pod_of(j, "tunertracker").running(), id="runs until something stops it"),
     ],
 )
@@ -123,18 +125,18 @@ def test_not_for_a_scheduler_whose_pod_is_gone() -> None:
         ("OnFailure", 1, 1, 1, False),
     ],
 )
-@pytest.mark.parametrize("type_", ["worker", "server"])
 def test_a_failure_for_good_within_the_time_fails_the_job(
-    policy: str, code: int, seconds: float, now: float, found: bool, type_: str
+    policy: str, code: int, seconds: float, now: float, found: bool
 ) -> None:
     made = job(policy)
-    assert fails(made, pod_of(made.job(), type_).failed(code, seconds=seconds), now) is found
+    assert fails(made, pod_of(made.job(), "worker").failed(code, seconds=seconds), now) is found
 
 
 @pytest.mark.parametrize(
     ("other", "now", "found"),
     [
         pytest.param(lambda j: pod_of(j, "tunertracker").failed(1, seconds=1), 1, False, id="long-running"),
+        pytest.param(lambda j: pod_of(j, "server").failed(255, seconds=1), 1, False, id="a server as it shuts down"),
         pytest.param(lambda j: pod_of(j, "worker").refused_by_node("Evicted"), 9, True, id="evicted in time"),
         pytest.param(lambda j: pod_of(j, "worker").refused_by_node("Evicted"), 10, False, id="evicted, seen later"),
         pytest.param(lambda j: pod_of(j, "worker").running().disrupted().deleting(), 9, True, id="drained in time"),
@@ -189,7 +191,7 @@ def test_the_status_says_what_the_job_waits_for_and_is_written_once() -> None:
     status = fake_cluster.status
     assert (status["state"], status["phase"]) == ("Running", "Running")
     assert status["reason"] == (
-        "the Scheduler has exited with 0: waiting up to 10 s for the other replicas, whose failure would still count"
+        "the Scheduler has exited with 0: waiting up to 10 s for the replicas that compute, whose failure would still count"
     )
     fake_cluster.advance(4)
     again = fake_cluster.step()

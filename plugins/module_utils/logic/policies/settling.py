@@ -1,4 +1,4 @@
-"""The time that the other replicas have to end once a success target that only coordinates them has exited with 0.
+"""The time that replicas which compute have to end once a success target that only coordinates them has exited with 0.
 
 ps-lite's scheduler exits after the last barrier, and each worker still has to save its result. A worker that fails at
 that has failed the job, although it ends some tenths of a second after the scheduler. A success target that computes
@@ -19,7 +19,9 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.job import D
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_policy import ACTION_FAIL_JOB
 
-REASON = "the {} has exited with 0: waiting up to {:.0f} s for the other replicas, whose failure would still count"
+REASON = (
+    "the {} has exited with 0: waiting up to {:.0f} s for the replicas that compute, whose failure would still count"
+)
 
 
 def reason(job: DLJob) -> str:
@@ -41,7 +43,7 @@ def fails(job: DLJob, framework: Framework, observed: Observed, unfinished: Obse
     pods = tuple(
         pod
         for pod in unfinished.pods
-        if cleanup.ends_by_itself(pod, framework)
+        if _computes(pod, framework)
         and (
             left is not None
             if pod.deleting or pod.ended is None
@@ -86,4 +88,10 @@ def _may_fail(job: DLJob, group: ReplicaGroup) -> bool:
 
 
 def _runs(pod: PodState, framework: Framework) -> bool:
-    return cleanup.ends_by_itself(pod, framework) and pod.phase == "Running" and not (pod.deleting or pod.terminated)
+    return _computes(pod, framework) and pod.phase == "Running" and not (pod.deleting or pod.terminated)
+
+
+def _computes(pod: PodState, framework: Framework) -> bool:
+    """Whether the program of ``pod`` has a result and ends by itself. A server that fails at its end loses none."""
+    type_ = framework.type_named(pod.type)
+    return type_ is not None and not type_.coordinates and cleanup.ends_by_itself(pod, framework)
