@@ -36,7 +36,7 @@ KUBERNETES: Mapping[str, Kubernetes] = {
 }
 """The choices of ``K8S``, by minor version. For the patch versions see https://proxy.golang.org/k8s.io/kubernetes/@v/list:
 the proxy serves those of some months ago and older."""
-DEFAULT_KUBERNETES = "1.34"
+DEFAULT_KUBERNETES = "1.37"
 KIND = "v0.33.0"
 HELM = "v3.19.2"
 GO_MINIMUM = (1, 26)
