@@ -67,6 +67,8 @@ RUN_BY = {
     r"molecule test|make molecule.*": "tests/e2e/test_molecule.py::test_scenarios",
     r"ENGINE=image make molecule": "tests/e2e/test_molecule.py::test_the_image_does_what_the_process_does",
     r"make fuzz( FUZZ=.*)?": "tests/e2e/test_fuzz.py::test_the_operator_survives_generated_jobs",
+    r"make matrix( MATRIX=.*)?": "tests/e2e/test_framework_versions.py::test_the_matrix_in_small",
+    r"make images SET=full": "tests/e2e/test_framework_versions.py::test_the_example_trains",
     r"make soak( SOAK=.*)?": "tests/e2e/test_soak.py::test_every_job_ends_as_it_should",
     r"make bench-growth": "tests/e2e/test_bench.py::test_the_growth_in_small",
     r"make bench( .*)?": "tests/e2e/test_bench.py::test_a_quick_run_measures_every_peer_in_every_workload",
