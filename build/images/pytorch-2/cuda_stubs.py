@@ -1,9 +1,11 @@
 """Empty libraries in the place of CUDA's, for a torch that computes on the processor only.
 
-PyPI's torch is linked with CUDA's libraries, so that it does not load without them, and calls nothing of them where no
-device is. ``python cuda_stubs.py FOLDER`` writes one library for each that those in FOLDER need and lack, and replaces
-torch's own CUDA kernels. A stub has every symbol that the other libraries take from it, under the same version. Needs
-gcc and readelf.
+PyPI's torch is linked with 3 GB of CUDA's libraries, without which it does not load. Where no device is, it calls
+nothing of them. ``python cuda_stubs.py FOLDER`` writes one stub for each that torch in FOLDER needs and lacks, with
+every symbol that torch takes from it, under the same version. It also empties the sections of code for GPUs, so that
+the image's layer packs well. Needs gcc and readelf.
+
+torch's own library of CUDA, libtorch_cuda.so, stays: torch.distributed creates one of its objects when it is imported.
 """
 
 from __future__ import annotations
@@ -16,28 +18,15 @@ from pathlib import Path
 
 FOREIGN = re.compile(r"lib(cu|nv|nccl)")
 """Names of CUDA's libraries."""
-KERNELS = ("libtorch_cuda.so", "libtorch_cuda_linalg.so", "libtorch_nvshmem.so", "libcaffe2_nvrtc.so")
-"""torch's own libraries that only a GPU needs."""
-OBJECT_BYTES = 4096
-"""Size of a variable: more than that of any that torch takes from another library."""
+FOREIGN_SYMBOL = re.compile(r"nccl|cu[A-Zs]|nv")
+FATBIN = re.compile(r"\] (?:\.nv_fatbin|__nv_relfatbin) +\w+ +\w+ (\w+) (\w+)")
+"""Offset and size of a section of code for GPUs."""
 
 
 def readelf(path: Path) -> str:
-    """The dynamic section, the versions and the dynamic symbols of a library."""
-    return subprocess.run(["readelf", "-dVW", "--dyn-syms", path], capture_output=True, text=True, check=True).stdout
-
-
-def needed(text: str) -> list[str]:
-    """The names of the libraries that a library loads."""
-    return re.findall(r"\(NEEDED\).*\[([^\]]+)\]", text)
-
-
-def symbols(text: str) -> Iterable[tuple[bool, str, str, str]]:
-    """Of each dynamic symbol: whether the library defines it, its type, its name, and its version or ""."""
-    for kind, place, name, version in re.findall(
-        r"^ *\d+: \S+ +\S+ (\w+) +\w+ +\w+ +(\w+) ([^\s@]+)(?:@+(\S+))?", text, re.MULTILINE
-    ):
-        yield place != "UND", kind, name, version
+    """The sections, the dynamic section, the versions and the dynamic symbols of a library."""
+    command = ["readelf", "-SdVW", "--dyn-syms", str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def versions(text: str) -> Mapping[str, str]:
@@ -48,67 +37,50 @@ def versions(text: str) -> Mapping[str, str]:
     return found
 
 
-def source(wanted: Mapping[str, str]) -> str:
-    """C for the symbols, each with its type: a function that returns an error, or an empty variable."""
-    lines = []
-    for name, kind in sorted(wanted.items()):
-        if kind == "TLS":
-            lines.append(f"__thread char {name}[64];")
-        elif kind == "OBJECT":
-            lines.append(f"char {name}[{OBJECT_BYTES}];")
-        else:
-            lines.append(f"int {name}(void) {{ return 1; }}")
-    return "\n".join(lines)
+def undefined(text: str) -> Iterable[tuple[str, str]]:
+    """Name and version, or "", of each symbol that a library takes from another."""
+    return re.findall(r" UND ([^\s@]+)(?:@+(\S+))?", text)
 
 
-def write(path: Path, by_version: Mapping[str, Mapping[str, str]]) -> None:
-    """Compile one stub with the symbols of each version."""
+def write(path: Path, by_version: Mapping[str, set[str]]) -> None:
+    """Compile one stub. Its functions return the address of an empty page: an error that is not 0, or a false bool."""
     script = path.with_suffix(".map")
-    named = {version: wanted for version, wanted in by_version.items() if version}
+    named = {version: names for version, names in by_version.items() if version}
     script.write_text(
-        "".join(f"{v} {{ global: {' '.join(f'{n};' for n in sorted(w))} }};\n" for v, w in named.items())
+        "".join(f"{v} {{ global: {' '.join(f'{n};' for n in sorted(names))} }};\n" for v, names in named.items())
     )
     extra = [f"-Wl,--version-script={script}"] if named else []
     command = ["gcc", "-shared", "-fPIC", "-w", "-nostdlib", *extra, f"-Wl,-soname={path.name}", "-x", "c", "-"]
-    wanted = {name: kind for symbols_ in by_version.values() for name, kind in symbols_.items()}
-    subprocess.run([*command, "-o", path], input=source(wanted), text=True, check=True)
+    functions = (f"void *{name}(void) {{ return page; }}\n" for names in by_version.values() for name in sorted(names))
+    source = "static char page[4096] __attribute__((aligned(4096)));\n" + "".join(functions)
+    subprocess.run([*command, "-o", path], input=source, text=True, check=True)
     script.unlink()
 
 
 def main(folder: Path) -> None:
     lib = folder / "lib"
     texts = {path: readelf(path) for path in (*lib.glob("*.so*"), *folder.glob("_C*.so"))}
-    kernels = {path: text for path, text in texts.items() if path.name in KERNELS}
-    kept = {path: text for path, text in texts.items() if path not in kernels}
-    own = {path.name for path in kept}
-    missing = {name for text in kept.values() for name in needed(text) if name not in own and FOREIGN.match(name)}
-    missing |= {path.name for path in kernels}
-    owner = {name: path.name for path, text in kernels.items() for here, _, name, _ in symbols(text) if here}
-    types = {name: kind for text in kernels.values() for here, kind, name, _ in symbols(text) if here}
-    stubs: dict[str, dict[str, dict[str, str]]] = {name: {"": {}} for name in missing}
-    unversioned: dict[str, str] = {}
-    for text in kept.values():
-        origin = versions(text)
+    own = {path.name for path in texts}
+    needed = {name for text in texts.values() for name in re.findall(r"\(NEEDED\).*\[([^\]]+)\]", text)}
+    stubs: dict[str, dict[str, set[str]]] = {name: {"": set()} for name in needed - own if FOREIGN.match(name)}
+    for text in texts.values():
+        origin = {version: library for version, library in versions(text).items() if library in stubs}
         for version, library in origin.items():
-            if library in missing:
-                stubs[library].setdefault(version, {})
-        for here, kind, name, version in symbols(text):
-            if here:
-                continue
-            if origin.get(version) in missing:
-                stubs[origin[version]][version][name] = kind
-            elif not version and name in owner:
-                stubs[owner[name]][""][name] = types[name]
-            elif not version and re.match("nccl|cu[A-Zs]|cudnn|nv", name):
-                unversioned[name] = kind
-    # those without a version may be in any library: the loader looks through all
-    first = sorted(missing - {path.name for path in kernels})[0]
-    stubs[first][""].update(unversioned)
-    for path in kernels:
-        path.unlink()
+            stubs[library].setdefault(version, set())
+        for name, version in undefined(text):
+            if version in origin:
+                stubs[origin[version]][version].add(name)
+            elif not version and FOREIGN_SYMBOL.match(name):
+                # the loader looks for a symbol without a version in all libraries: any stub may have it
+                min(stubs.items())[1][""].add(name)
     for name, by_version in stubs.items():
         write(lib / name, by_version)
-    print(f"{len(stubs)} stubs: {', '.join(sorted(stubs))}")
+    for path, text in texts.items():
+        for offset, size in FATBIN.findall(text):
+            with path.open("r+b") as file:
+                file.seek(int(offset, 16))
+                file.write(bytes(int(size, 16)))
+    print(f"stubs: {', '.join(sorted(stubs))}")
 
 
 if __name__ == "__main__":

@@ -188,7 +188,7 @@ def available(images_dir: Path = IMAGES_DIR) -> list[str]:
 def load_all(
     names: list[str] | tuple[str, ...] = (), images_dir: Path = IMAGES_DIR, *, full: bool = False
 ) -> list[Definition]:
-    """The named images; if none is named, all except those on request, and except those of the set FULL unless ``full``.
+    """The named images; if none is named, all except those on request and, unless ``full``, of the set FULL.
 
     ImagesError if one does not exist or two share a name or kind.
     """

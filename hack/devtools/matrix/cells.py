@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+STEPS = 40
 LABELS = {"dljob-test/operator": "own"}
 """Of each job: an operator that tests share ignores it."""
 PROGRAM = "/matrix/training.py"
@@ -41,6 +42,8 @@ class Framework:
     """Types that keep the image's or the operator's command."""
     policies: Sequence[str] = ("OnFailure", "ExitCode", "Never")
     elastic: bool = False
+    later: int = 0
+    """Added to the rank of its cells."""
     note: str = ""
 
     @property
@@ -48,13 +51,14 @@ class Framework:
         return f"{self.kind.lower()}s"
 
 
-def _mpi(key: str, title: str, image: str, **spec: str) -> Framework:
+def _mpi(key: str, title: str, image: str, later: int = 0, **spec: str) -> Framework:
     command = ("mpirun", "-n", "2", "python3", PROGRAM, "mpi")
     return Framework(
-        key, title, image, "MPIJob", "mpiReplicaSpecs", "mpi", {"Launcher": 1, "Worker": 2}, command, "launcher", "worker-1",
+        key, title, image, "MPIJob", "mpiReplicaSpecs", "mpi", {"Launcher": 1, "Worker": 2}, command, "launcher",
+        "worker-1",
         servers=("launcher",), version="v2beta1", own_command=("Worker",), policies=("OnFailure", "Never"),
         spec={"slotsPerWorker": 1, "sshAuthMountPath": "/home/mpiuser/.ssh", **spec},
-        note="Signals to a worker go to its sshd, and with them to the rank; the other faults are the rank's.",
+        later=later, note="Signals to a worker go to its sshd; the other faults are the rank's.",
     )  # fmt: skip
 
 
@@ -84,28 +88,29 @@ FRAMEWORKS = (
               "tfReplicaSpecs", "tensorflow", {"Worker": 2}, _python("mirrored"), "worker-0", "worker-1"),
     Framework("jax", "JAX 0.10", "dljob/jax-digits:1", "JAXJob", "jaxReplicaSpecs", "jax", {"Worker": 2},
               _python("jax"), "worker-0", "worker-1"),
-    Framework("mxnet", "MXNet 1.9, dist_sync, the scheduler", "dljob/mxnet-digits:1", "MXJob", "mxReplicaSpecs", "mxnet",
-              {"Scheduler": 1, "Server": 1, "Worker": 2}, _python("mxnet"), "scheduler-0", "worker-1",
+    Framework("mxnet", "MXNet 1.9, dist_sync, the scheduler", "dljob/mxnet-digits:1", "MXJob", "mxReplicaSpecs",
+              "mxnet", {"Scheduler": 1, "Server": 1, "Worker": 2}, _python("mxnet"), "scheduler-0", "worker-1",
               servers=("scheduler", "server"), spec={"jobMode": "MXTrain"}),
     _mpi("openmpi5", "Open MPI 5", "dljob/mpi-digits:5"),
     _mpi("openmpi4", "Open MPI 4.1", "dljob/mpi-digits:1"),
     Framework("xgboost", "XGBoost 3", "dljob/xgboost-digits:1", "XGBoostJob", "xgbReplicaSpecs", "xgboost", _TWO,
               _python("xgboost"), "master-0", "worker-0"),
     Framework("torch1", "PyTorch 1.13, torchrun", "dljob/pytorch-digits:1", *_PYTORCH, _TWO, _TORCH, "master-0",
-              "worker-0", spec=_ONE),
-    Framework("servers", "TensorFlow 2, ParameterServerStrategy, the parameter server", "dljob/tensorflow-digits:1", "TFJob",
-              "tfReplicaSpecs", "tensorflow", {"Chief": 1, "PS": 1, "Worker": 1}, _python("parameter_server"), "ps-0",
-              "worker-0", servers=("ps", "worker")),
+              "worker-0", spec=_ONE, later=1),
+    Framework("servers", "TensorFlow 2, ParameterServerStrategy, the parameter server", "dljob/tensorflow-digits:1",
+              "TFJob", "tfReplicaSpecs", "tensorflow", {"Chief": 1, "PS": 1, "Worker": 1}, _python("parameter_server"),
+              "ps-0", "worker-0", servers=("ps", "worker"), later=1),
     Framework("paddle", "PaddlePaddle 3", "dljob/paddle-digits:1", "PaddleJob", "paddleReplicaSpecs", "paddle",
-              {"Worker": 2}, ("python", "-m", "paddle.distributed.launch", PROGRAM, "paddle"), "worker-0", "worker-1"),
+              {"Worker": 2}, ("python", "-m", "paddle.distributed.launch", PROGRAM, "paddle"), "worker-0", "worker-1",
+              later=1),
     Framework("mxnet-server", "MXNet 1.9, dist_sync, the server", "dljob/mxnet-digits:1", "MXJob", "mxReplicaSpecs",
               "mxnet", {"Scheduler": 1, "Server": 1, "Worker": 2}, _python("mxnet"), "server-0", "worker-0",
-              servers=("scheduler", "server"), spec={"jobMode": "MXTrain"}),
+              servers=("scheduler", "server"), spec={"jobMode": "MXTrain"}, later=1),
     Framework("lightgbm", "LightGBM 4", "dljob/xgboost-digits:1", "XGBoostJob", "xgbReplicaSpecs", "xgboost", _TWO,
-              _python("lightgbm"), "master-0", "worker-0"),
-    _mpi("mpich", "MPICH 5", "dljob/mpi-digits:mpich", mpiImplementation="MPICH"),
+              _python("lightgbm"), "master-0", "worker-0", later=1),
+    _mpi("mpich", "MPICH 5", "dljob/mpi-digits:mpich", later=1, mpiImplementation="MPICH"),
     Framework("jax04", "JAX 0.4", "dljob/jax-digits:0.4", "JAXJob", "jaxReplicaSpecs", "jax", {"Worker": 2},
-              _python("jax"), "worker-0", "worker-1"),
+              _python("jax"), "worker-0", "worker-1", later=1),
 )  # fmt: skip
 
 
@@ -166,9 +171,14 @@ def cells(framework: Framework) -> Iterator[Cell]:
 
 
 def ordered(chosen: Sequence[Framework]) -> list[Cell]:
-    """All cells of the frameworks: those that say most first, and the frameworks in turn."""
+    """All cells: those that say most first, and the frameworks in turn."""
     every = [cell for framework in chosen for cell in cells(framework)]
-    return sorted(every, key=lambda cell: cell.rank)
+    return sorted(every, key=lambda cell: cell.rank + cell.framework.later)
+
+
+def steps(cell: Cell) -> int:
+    """The number of steps of the training: more where it must outlast two changes of its size."""
+    return 3 * STEPS if cell.event == GROW else STEPS
 
 
 def manifest(cell: Cell, name: str) -> dict[str, Any]:
@@ -185,7 +195,7 @@ def manifest(cell: Cell, name: str) -> dict[str, Any]:
             command = ["sh", "-c", wait, "sh", *command]
         container = {
             "name": framework.container, "image": framework.image, "command": command,
-            "env": [{"name": "MATRIX_STEPS", "value": "150" if cell.event == GROW else "50"}],
+            "env": [{"name": "MATRIX_STEPS", "value": str(steps(cell))}],
             "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}},
             "volumeMounts": [{"name": "matrix", "mountPath": "/matrix"}],
         }  # fmt: skip

@@ -1,6 +1,6 @@
 """`python -m devtools.matrix`: the cells that matter most first, several at a time, for a number of minutes.
 
-The results go to .build/matrix/results.json, from which `--draw` writes docs/frameworks.md again and which `--keep` continues.
+The results go to .build/matrix/results.json. `--draw` writes docs/frameworks.md from them again, `--keep` adds to them.
 """
 
 from __future__ import annotations

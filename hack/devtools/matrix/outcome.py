@@ -1,4 +1,4 @@
-"""What happened in a cell, from the records of its pods: the victim's end, the survivors', the operator's part. Pure."""
+"""What happened in a cell, from the records of its pods: how they ended, and the operator's part. Pure."""
 
 from __future__ import annotations
 
@@ -133,13 +133,13 @@ def state_of(status: Mapping[str, Any]) -> str:
     return next((state for state in ("Succeeded", "Failed") if state in true), "")
 
 
-def result(state: str, went_on: bool, waited: float, took: float) -> str:
-    """The end of the cell: the job's state, or that nothing moves."""
-    if state == "Succeeded":
-        return f"Succeeded after {took:.0f} s"
-    if state == "Failed":
-        return f"Failed after {took:.0f} s"
-    if went_on:
+def result(state: str, moves: bool, waited: float, took: float, last: int, steps: int) -> str:
+    """The end of the cell: the job's state, or that nothing moves. ``last`` is the last step that was seen."""
+    if state == "Succeeded" and last < steps:
+        return f"**Succeeded** after {took:.0f} s, but the training ended at step {last} of {steps}"
+    if state:
+        return f"{state} after {took:.0f} s"
+    if moves:
         return f"still trains after {took:.0f} s"
     return f"**hangs**: no step for {waited:.0f} s"
 

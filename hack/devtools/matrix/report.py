@@ -29,9 +29,9 @@ def document(results: Results, facts: Mapping[str, str]) -> str:
         *([f"- not run: {', '.join(left)}"] if left else []),
         "",
         "Exit codes are the containers'; a time in the column *the others* counts from the end of the process that was",
-        "hit, other times from the event. Kubelets report whole seconds. Signals go to the container's first process from outside;",
-        "OOM, exception and exit 3 happen in the training program. *counts 1 Worker* is a restart that `backoffLimit` limits.",
-        "*ran on* means that the container still ran at the end of the cell, or that it ended with the job.",
+        "hit, other times from the event. Kubelets report whole seconds. Signals come from outside, to the container's",
+        "first process; OOM, exception and exit 3 happen in the training program. *counts 1 Worker* is a restart that",
+        "`backoffLimit` limits. *ran on*: the container ran until the cell ended.",
         "",
         "## Silent hangs",
         "",
@@ -48,8 +48,8 @@ def _hangs(results: Results) -> list[str]:
         return ["None of the cells hung."]
     titles = {framework.key: framework.title for framework in FRAMEWORKS}
     return [
-        "In these cells no process made a step any more, none ended, and the job stayed Running. The last line of a log is"
-        " the only sign.",
+        "In these cells no process made a step any more, none ended, and the job stayed Running. The last line of each",
+        "log is the only sign.",
         "",
         *_rows(
             ("framework", "event", "policy", "last lines"),

@@ -17,7 +17,7 @@ from devtools.cluster.errors import ClusterError
 from devtools.cluster.kindcluster import Kind
 from devtools.load.ground import PODS
 from devtools.matrix import outcome
-from devtools.matrix.cells import ASKED, EVICT, GROW, LATE, SIGNALS, SUSPEND, Cell, manifest
+from devtools.matrix.cells import ASKED, EVICT, GROW, LATE, SIGNALS, SUSPEND, Cell, manifest, steps
 from devtools.matrix.outcome import Seen
 
 STEP = re.compile(r"step \d+ of \d+, (\d+) processes")
@@ -57,10 +57,14 @@ class Board:
             elif present.get(replica, {}).get("metadata", {}).get("uid") == pod["metadata"]["uid"]:
                 del present[replica]
 
+    def present(self, job: str) -> dict[str, dict[str, Any]]:
+        """The existing pods of a job."""
+        with self.lock:
+            return dict(self.pods.get(job, {}))
+
     def running(self, job: str) -> dict[str, dict[str, Any]]:
         """The pods of a job of which a container runs."""
-        with self.lock:
-            return {name: pod for name, pod in self.pods.get(job, {}).items() if _runs(pod)}
+        return {name: pod for name, pod in self.present(job).items() if _runs(pod)}
 
 
 def _runs(pod: Mapping[str, Any]) -> bool:
@@ -81,6 +85,7 @@ class Run:
         self._processes = 0
         self._moved = 0.0
         self._last: dict[str, str] = {}
+        self._tails: dict[str, list[str]] = {}
         self.version = ""
 
     def result(self) -> dict[str, Any]:
@@ -99,7 +104,7 @@ class Run:
             row |= {"result": f"not run: {error}"}
         finally:
             self._client.raw("DELETE", f"{self._collection}/{self._name}", {"propagationPolicy": "Background"})
-            for pod in self._board.pods.get(self._name, {}).copy().values():
+            for pod in self._board.present(self._name).values():
                 path = f"{PODS.format(self._namespace)}/{pod['metadata']['name']}"
                 self._client.raw("DELETE", path, {"gracePeriodSeconds": 0})
         return row | {"seconds": time.time() - began, "version": self.version}
@@ -129,7 +134,7 @@ class Run:
         waited = time.time() - max(self._moved, self._seen.changed)
         took = time.time() - since
         time.sleep(2.0)  # the last pods
-        self._read()
+        self._read(self._board.present(self._name))
         status = self._status()
         victim_uid = before.get(cell.victim, "")
         moment = since
@@ -141,9 +146,10 @@ class Run:
             "victim_end": outcome.ended(self._seen, victim_uid, since) if victim_uid and not late else "",
             "survivors": outcome.survivors(self._seen, before, "" if late else cell.victim, moment),
             "reaction": "; ".join([*notes, outcome.reaction(self._seen, before, status, since)]),
-            "result": outcome.result(state, moves, waited, took),
+            "result": outcome.result(state, moves, waited, took, self._number(), steps(cell)),
             "went_on": went_on, "status": status, "last": self._last, "since": since,
             "ends": [vars(end) for end in self._seen.ends.values()], "uids": self._seen.uids,
+            "tails": self._tails,
         }  # fmt: skip
 
     # ---- the event
@@ -186,7 +192,7 @@ class Run:
     def _suspend(self, before: Mapping[str, str]) -> str:
         began = time.time()
         self._patch({"spec": {"runPolicy": {"suspend": True}}})
-        self._until(lambda: not self._board.pods.get(self._name), "all pods are gone", 60)
+        self._until(lambda: not self._board.present(self._name), "all pods are gone", 60)
         seconds = time.time() - began
         self._patch({"spec": {"runPolicy": {"suspend": False}}})
         return f"pods gone after {seconds:.0f} s"
@@ -217,9 +223,9 @@ class Run:
     def _number(self) -> int:
         return max((int(text.split()[1]) for text in self._steps.values()), default=0)
 
-    def _read(self) -> None:
-        """The last lines of all pods that run."""
-        for replica, pod in self._board.running(self._name).items():
+    def _read(self, pods: Mapping[str, dict[str, Any]] | None = None) -> None:
+        """The last lines of the pods, or of all that run."""
+        for replica, pod in (self._board.running(self._name) if pods is None else pods).items():
             name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
             text = self._client.text(f"{PODS.format(self._namespace)}/{name}/log?tailLines=12")
             if not self.version and (found := VERSION.search(text)):
@@ -227,6 +233,7 @@ class Run:
             lines = [line for line in text.splitlines() if line.strip()]
             if lines:
                 self._last[replica] = lines[-1][:300]
+                self._tails[uid] = lines
             for line in reversed(lines):
                 if found := STEP.search(line):
                     if self._steps.get(uid) != found[0]:

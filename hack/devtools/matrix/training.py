@@ -1,8 +1,8 @@
 """One process of a training whose steps are collectives between all processes, and which fails on request.
 
-``python training.py FRAMEWORK`` runs in the pods of `make matrix`. Each step of 0.2 s prints a line, by which the harness
-sees that the training goes on. The file FAULT, which the harness writes into a container, says what the process does next:
-raise an exception, exit with 3, or take memory until it is killed.
+``python training.py FRAMEWORK`` runs in the pods of `make matrix`. Each step of 0.2 s prints a line, by which the
+harness sees that the training goes on. The file FAULT, which the harness writes into a container, says what the process
+does next: raise an exception, exit with 3, or take memory until it is killed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 FAULT = Path("/tmp/matrix-fault")
-STEPS = int(os.environ.get("MATRIX_STEPS") or 50)
+STEPS = int(os.environ.get("MATRIX_STEPS") or 40)
 SECONDS = 0.2
 
 
@@ -188,7 +188,7 @@ def lightgbm() -> None:
     rank = int(os.environ["RANK"])
     names = [(os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"])]
     names += [(host, os.environ["WORKER_PORT"]) for host in os.environ["WORKER_ADDRS"].split(",")]
-    machines = []
+    machines: list[str] = []
     while len(machines) < len(names):  # LightGBM knows addresses only
         try:
             machines = [f"{socket.gethostbyname(host)}:{port}" for host, port in names]
@@ -220,7 +220,8 @@ def mpi() -> None:
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
-    steps(lambda: world.allreduce(1), world.size, MPI.Get_library_version().split(",")[0].replace("\n", " ").strip("\0"))
+    version = " ".join(MPI.Get_library_version().splitlines()[0].partition(",")[0].split())
+    steps(lambda: world.allreduce(1), world.size, version)
 
 
 if __name__ == "__main__":

@@ -73,22 +73,25 @@ def test_the_operators_part(found: Seen, status: dict[str, Any], said: str) -> N
 
 
 def test_survivors_are_grouped_by_their_end() -> None:
-    found = seen(master=[pod("a", (1, "Error", 13))], worker=[pod("b", (9, "", 10))], other=[pod("c", (1, "Error", 13))])
+    found = seen(
+        master=[pod("a", (1, "Error", 13))], worker=[pod("b", (9, "", 10))], other=[pod("c", (1, "Error", 13))]
+    )
     others = outcome.survivors(found, {**BEFORE, "other": "c"}, "worker", EVENT)
     assert outcome.grouped(others) == "master, other: 1 after 3 s"
 
 
 @pytest.mark.parametrize(
-    ("state", "moves", "said"),
+    ("state", "moves", "last", "said"),
     [
-        ("Succeeded", True, "Succeeded after 20 s"),
-        ("Failed", False, "Failed after 20 s"),
-        ("", True, "still trains after 20 s"),
-        ("", False, "**hangs**: no step for 46 s"),
+        ("Succeeded", True, 50, "Succeeded after 20 s"),
+        ("Succeeded", True, 11, "**Succeeded** after 20 s, but the training ended at step 11 of 50"),
+        ("Failed", False, 11, "Failed after 20 s"),
+        ("", True, 50, "still trains after 20 s"),
+        ("", False, 50, "**hangs**: no step for 46 s"),
     ],
 )
-def test_the_result(state: str, moves: bool, said: str) -> None:
-    assert outcome.result(state, moves, 46, 20) == said
+def test_the_result(state: str, moves: bool, last: int, said: str) -> None:
+    assert outcome.result(state, moves, 46, 20, last, 50) == said
 
 
 def test_a_condition_that_is_false_is_no_end() -> None:
