@@ -80,8 +80,8 @@ def _python(name: str) -> tuple[str, ...]:
 
 
 FRAMEWORKS = (
-    Framework("torch2", "PyTorch 2, torchrun", "dljob/pytorch-digits:2", *_PYTORCH, {"Master": 1, "Worker": 2}, _TORCH,
-              "master-0", "worker-1", spec=_ONE),
+    Framework("torch2", "PyTorch 2, torchrun", "dljob/pytorch-digits:2", *_PYTORCH, _TWO, _TORCH, "master-0",
+              "worker-0", spec=_ONE),
     Framework("elastic2", "PyTorch 2, elastic with c10d", "dljob/pytorch-digits:2", *_PYTORCH, {"Worker": 2}, _TORCH,
               "worker-0", "worker-1", spec=_ELASTIC, elastic=True),
     Framework("mirrored", "TensorFlow 2, MultiWorkerMirroredStrategy", "dljob/tensorflow-digits:1", "TFJob",

@@ -25,7 +25,7 @@ VERSION = re.compile(r"version (\S.*)")
 START = 120.0
 """Seconds until the training must have begun."""
 SILENCE = 45.0
-"""Seconds without a step, and without a container that starts or ends, after which a job hangs."""
+"""Seconds without a step, without a new line in a log, and without a container that starts or ends: the job hangs."""
 LIMIT = 150.0
 """Seconds after the event, beyond those of a late replica, after which a cell ends whatever happens."""
 PAUSE = 1.0
@@ -83,7 +83,8 @@ class Run:
         self._steps: dict[str, str] = {}
         """The last step that each container has printed."""
         self._processes = 0
-        self._moved = 0.0
+        self._moved = self._said = 0.0
+        """When a step was last seen, and when any new line."""
         self._last: dict[str, str] = {}
         self._tails: dict[str, list[str]] = {}
         self.version = ""
@@ -121,15 +122,13 @@ class Run:
             raise NotRun(f"{cell.victim} does not run")
         since = time.time()
         notes = self._do(cell, before)
-        after = dict(self._steps)
         self._moved = time.time()
-        state, went_on = "", False
+        state = ""
         while not state and (now := time.time()) - since < LIMIT + late:
             time.sleep(PAUSE)
             self._read()
             state = outcome.state_of(self._status())
-            went_on = self._moved > since + 3 and self._steps != after
-            if now - max(self._moved, self._seen.changed) > SILENCE + late:
+            if now - max(self._moved, self._said, self._seen.changed) > SILENCE + late:
                 break
         waited = time.time() - max(self._moved, self._seen.changed)
         took = time.time() - since
@@ -141,13 +140,13 @@ class Run:
         own = self._seen.first_end(victim_uid, since) if victim_uid and not late else None
         if own:
             moment = own.at
-        moves = waited <= SILENCE
+        moves = waited <= SILENCE + late
         return {
             "victim_end": outcome.ended(self._seen, victim_uid, since) if victim_uid and not late else "",
             "survivors": outcome.survivors(self._seen, before, "" if late else cell.victim, moment),
             "reaction": "; ".join([*notes, outcome.reaction(self._seen, before, status, since)]),
             "result": outcome.result(state, moves, waited, took, self._number(), steps(cell)),
-            "went_on": went_on, "status": status, "last": self._last, "since": since,
+            "status": status, "last": self._last, "since": since,
             "ends": [vars(end) for end in self._seen.ends.values()], "uids": self._seen.uids,
             "tails": self._tails,
         }  # fmt: skip
@@ -232,6 +231,8 @@ class Run:
                 self.version = found[1]
             lines = [line for line in text.splitlines() if line.strip()]
             if lines:
+                if self._tails.get(uid) != lines:
+                    self._said = time.time()
                 self._last[replica] = lines[-1][:300]
                 self._tails[uid] = lines
             for line in reversed(lines):
