@@ -80,10 +80,10 @@ def _measure(options: argparse.Namespace, results: dict[str, Any], data: Path) -
     namespace = f"matrix-{uuid.uuid4().hex[:6]}"
     facts = {
         "command": f"`make matrix{' MATRIX=' + json.dumps(options.given) if options.given else ''}`",
-        "operator": f"commit {commit()}, the embedded engine",
         "cluster": f"kind, Kubernetes {client.request('GET', '/version')['gitVersion']}, {os.cpu_count()} processors",
         "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
     }
+    operator_commit = commit()
     lock = threading.Lock()
     board = Board()
     arguments = ["--namespace", namespace, *([] if options.no_crds else ["--install-crds"])]
@@ -92,7 +92,7 @@ def _measure(options: argparse.Namespace, results: dict[str, Any], data: Path) -
     def one(number: int, cell: Cell) -> None:
         if time.monotonic() - began > 60 * options.minutes:
             return
-        row = Run(client, kind, namespace, board, cell, f"m{number}").result()
+        row = Run(client, kind, namespace, board, cell, f"m{number}").result() | {"commit": operator_commit}
         with lock:
             if row["result"].startswith("not run"):
                 print(f"matrix: {cell.key}: {row['result']} {row.get('last')}", file=sys.stderr)

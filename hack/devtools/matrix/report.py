@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ def document(results: Results, facts: Mapping[str, str]) -> str:
         "says what followed, from the API server's records; nothing here is from memory.",
         "",
         *(f"- {key}: {value}" for key, value in facts.items()),
+        f"- operator: the embedded engine, {_commits(results)}",
         f"- cells that ran: {count}",
         *([f"- not run: {', '.join(left)}"] if left else []),
         "",
@@ -40,6 +42,12 @@ def document(results: Results, facts: Mapping[str, str]) -> str:
     for framework in ran:
         lines += ["", *_section(framework, results)]
     return "\n".join(lines) + "\n"
+
+
+def _commits(results: Results) -> str:
+    """The commits of the operator, each with the number of its cells."""
+    counts = Counter(one.get("commit", "unknown") for one in results.values())
+    return ", ".join(f"commit {name} ({count} cells)" for name, count in sorted(counts.items()))
 
 
 def _hangs(results: Results) -> list[str]:

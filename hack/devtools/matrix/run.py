@@ -24,7 +24,7 @@ STEP = re.compile(r"step \d+ of \d+, (\d+) processes")
 VERSION = re.compile(r"version (\S.*)")
 START = 120.0
 """Seconds until the training must have begun."""
-SILENCE = 45.0
+SILENCE = 70.0
 """Seconds without a step, without a new line in a log, and without a container that starts or ends: the job hangs."""
 LIMIT = 150.0
 """Seconds after the event, beyond those of a late replica, after which a cell ends whatever happens."""
@@ -122,9 +122,9 @@ class Run:
             raise NotRun(f"{cell.victim} does not run")
         since = time.time()
         notes = self._do(cell, before)
-        self._moved = time.time()
-        state = ""
-        while not state and (now := time.time()) - since < LIMIT + late:
+        self._moved = now = time.time()
+        deadline, state = now + LIMIT + late, ""
+        while not state and (now := time.time()) < deadline:
             time.sleep(PAUSE)
             self._read()
             state = outcome.state_of(self._status())

@@ -12,6 +12,7 @@ ROW = {
     "framework": "jax", "victim": "worker-1", "event": "SIGKILL", "policy": "OnFailure", "scope": "Replica",
     "victim_end": "137 after 0 s", "survivors": {"worker-0": "134 after 9 s"}, "reaction": "nothing",
     "result": "Succeeded after 30 s", "version": "0.10.2", "last": {"worker-0": "a | b"},
+    "commit": "abc",
 }  # fmt: skip
 KEY = "jax/worker-1/SIGKILL/OnFailure/Replica"
 
@@ -23,6 +24,7 @@ def test_a_cell_is_a_row_and_one_that_did_not_run_says_so() -> None:
         in page
     )
     assert "| worker-1 exit 3 | OnFailure |  |  |  | not run |" in page
+    assert "commit abc (1 cells)" in page
     assert "None of the cells hung." in page
     assert "## JAX 0.10" in page and "## XGBoost" not in page
     assert "XGBoost 3" in page.split("## ")[0], "what did not run at all is named"
