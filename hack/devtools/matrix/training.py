@@ -35,9 +35,9 @@ def obey() -> None:
     taken = []
     while True:
         what = asked()
-        if what == "oom":
+        while what == "oom":
+            FAULT.unlink(missing_ok=True)
             taken.append(b"x" * 2**25)
-            continue
         if what == "exit 3 of a server":
             os._exit(3)
         time.sleep(0.1)
@@ -48,6 +48,8 @@ def step(number: int, processes: int) -> None:
     print(f"step {number} of {STEPS}, {processes} processes", flush=True)
     time.sleep(SECONDS)
     what = asked()
+    if what in ("exception", "exit 3"):
+        FAULT.unlink()  # torchrun starts the program again in the same container
     if what == "exception":
         raise RuntimeError("an exception, as the harness asked for")
     if what == "exit 3":
