@@ -17,9 +17,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-import yaml
+from devtools.definitions import CRDS, definitions
 from devtools.suite import session
-from kubernetes import client, config, watch
+from kubernetes import client, config
 
 ROOT = Path(__file__).resolve().parents[1]
 TEST_CRDS = ROOT / "tests" / "crds"
@@ -86,33 +86,15 @@ def api(kubeconfig: Path) -> Iterator[client.ApiClient]:
 def crds(api: client.ApiClient) -> None:
     """All CRDs of crds/, and of tests/crds/, applied and served. They stay: other tests and a running operator use them.
 
-    The garbage collector finds a new kind only half a minute later; applied here, most tests need not wait for that.
+    The first process of a run applies them, and the others find them as they should be. The garbage collector finds a
+    new kind only half a minute later; applied here, most tests need not wait for that.
     """
-    definitions = client.ApiextensionsV1Api(api)
-    names = []
-    for path in sorted([*(ROOT / "crds").glob("*.yaml"), *TEST_CRDS.glob("*.yaml")]):
-        document = yaml.load(
-            path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        )  # tens of times faster
-        names.append(document["metadata"]["name"])
-        definitions.patch_custom_resource_definition(
-            names[-1],
-            document,
-            field_manager="dljob-operator-tests",
-            force=True,
-            _content_type="application/apply-patch+yaml",
-        )
-    for name in names:
-        for event in watch.Watch().stream(
-            definitions.list_custom_resource_definition,
-            field_selector=f"metadata.name={name}",
-            timeout_seconds=60,
-        ):
-            conditions = {c.type: c.status for c in event["object"].status.conditions or ()}
-            if conditions.get("Established") == "True":
-                break
-        else:
-            pytest.fail(f"{name} was not served within 60 s: {conditions}")
+    from dljob_operator.engine.crds import install_crds
+    from dljob_operator.engine.kube import KubeApi
+
+    connected = KubeApi(api)
+    for folder in (CRDS, TEST_CRDS):
+        install_crds(connected, folder)
 
 
 @contextmanager
@@ -146,8 +128,8 @@ def _stop(api: client.ApiClient, namespace: str) -> None:
 def _job_kinds() -> tuple[tuple[str, str, str], ...]:
     """Group, stored version and plural of each of our definitions."""
     found = []
-    for path in sorted((ROOT / "crds").glob("*.yaml")):
-        spec = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)["spec"]
+    for definition in definitions().values():
+        spec = definition["spec"]
         (stored,) = (version["name"] for version in spec["versions"] if version["storage"])
         found.append((spec["group"], stored, spec["names"]["plural"]))
     return tuple(found)

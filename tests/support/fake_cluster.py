@@ -15,6 +15,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.observed_stat
 from ansible_collections.dljob.operator.plugins.module_utils.logic.ownership import Owner, is_owned_by
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import PlanSettings, plan
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import losses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status_builder import has_finished
 from ansible_collections.dljob.operator.plugins.module_utils.shared.connection import JSON_PATCH
 from ansible_collections.dljob.operator.plugins.module_utils.shared.delete_options import delete_options
 from ansible_collections.dljob.operator.plugins.module_utils.shared.owned_kinds import (
@@ -162,7 +164,8 @@ class FakeCluster:
     def settle(self) -> list[Plan]:
         """Reconcile until there is nothing to do; the kubelet removes terminating pods.
 
-        The clock advances only by the grace period of a succeeded job's replicas.
+        The clock advances only by the grace period of a succeeded job's replicas, and by the seconds after which a
+        failure is decided.
         """
         plans = []
         for _ in range(12):
@@ -172,9 +175,20 @@ class FakeCluster:
                     self.kubelet_deletes()
                 elif self.status.get("phase") == "CleanUp" and plans[-1].requeue_after:
                     self.advance(plans[-1].requeue_after)
+                elif self._is_undecided():
+                    self.advance(losses.REPORT_LAG)
                 else:
                     return plans
         raise AssertionError(f"the job does not settle: {plans[-2:]}")
+
+    def _is_undecided(self) -> bool:
+        owner, container = self._owner, self.framework.container
+        observed = build_observed_state(owner, container, self.pods.values(), self.services.values(), {})
+        try:
+            job = parse_job(self.resource, self.framework)
+        except InvalidJob:
+            return False
+        return not has_finished(job) and bool(losses.find(job, observed, observed, self.status, self.now).undecided)
 
     # --- the user
 
@@ -208,10 +222,11 @@ class FakeCluster:
         self.run_all()
         self.settle()
 
-    def exit(self, type_: str, index: int, code: int, reason: str = "", message: str = "") -> None:
-        """The framework's container exits, and the kubelet applies the pod's restart policy."""
+    def exit(self, type_: str, index: int, code: int, reason: str = "", message: str = "", seconds: float = 0) -> None:
+        """The framework's container exits ``seconds`` from now, and the kubelet applies the pod's restart policy."""
         pod = self.pod(type_, index)
-        ended = {"exitCode": code, "reason": reason or ("Error" if code else "Completed"), "finishedAt": self.time}
+        finished = clock.stamp(self.now + timedelta(seconds=seconds))
+        ended = {"exitCode": code, "reason": reason or ("Error" if code else "Completed"), "finishedAt": finished}
         state = {"terminated": {**ended, "message": message}}
         policy = pod["spec"]["restartPolicy"]
         if policy == "Always" or (policy == "OnFailure" and code):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
+from devtools import definitions
 
 Manifest = dict[str, Any]
 
@@ -71,7 +71,7 @@ def read(folder: Path) -> Bundle:
 def first(text: str) -> Manifest:
     """A file's first document. Text before a document start is a document, even if it has only comments."""
     part = re.split(r"^---.*$", text.removeprefix("---\n"), maxsplit=1, flags=re.MULTILINE)[0]
-    return yaml.safe_load(part) or {}
+    return definitions.load(part) or {}
 
 
 def named(bundle: Bundle) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from devtools.cluster.settings import REPO_ROOT, Settings
+from devtools.definitions import load_all
 from devtools.demo.operator_process import OperatorError
 
 NAMESPACE = "dljob-system"
@@ -109,7 +110,7 @@ class DeployedOperator:
 
     def delete_all_but_definitions(self) -> None:
         """Delete the operator and keep the CRDs, and with them the jobs."""
-        rendered = yaml.safe_load_all(self._kubectl.run("kustomize", self._folder))
+        rendered = load_all(self._kubectl.run("kustomize", self._folder))
         kept = [one for one in rendered if one["kind"] != "CustomResourceDefinition"]
         file = self._folder / "operator.yaml"
         file.write_text(yaml.safe_dump_all(kept), encoding="utf-8")

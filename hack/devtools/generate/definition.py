@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.logic.declaration import Kind
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidFramework
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import LAYOUT_MAP
 
-from devtools.generate.block_style import dumper
+from devtools.generate.block_style import dump, dumper
 from devtools.generate.model import Framework
 from devtools.generate.schema import schema
 from devtools.generate.status import COLUMNS
@@ -86,6 +85,4 @@ _Dumper = dumper(lambda text: ">" if len(text) > 60 else None)
 
 def render(document: dict[str, Any], source: str) -> str:
     """The file's text; deterministic. ``source`` is the file with the declaration."""
-    return _HEADER.format(source=source) + yaml.dump(
-        document, Dumper=_Dumper, sort_keys=False, width=_WIDTH, allow_unicode=True
-    )
+    return _HEADER.format(source=source) + dump(document, _Dumper, _WIDTH)

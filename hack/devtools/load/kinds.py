@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-CRDS = Path(__file__).resolve().parents[3] / "crds"
+from devtools.definitions import CRDS, definitions
 
 
 @dataclass(frozen=True)
@@ -41,9 +39,8 @@ class JobKind:
 def read_kinds(folder: Path = CRDS) -> tuple[JobKind, ...]:
     """All served versions of the definitions in ``folder``, in the order of file names."""
     found = []
-    for path in sorted(folder.glob("*.yaml")):
-        document = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        spec = document["spec"]
+    for definition in definitions(folder).values():
+        spec = definition["spec"]
         found += [
             JobKind(
                 spec["group"], version["name"], spec["names"]["kind"], spec["names"]["plural"], version["storage"],

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
+from devtools.definitions import CRDS, definitions, load_all
 
 ROOT = Path(__file__).resolve().parents[3]
 _KUSTOMIZE = ROOT / "deploy" / "kustomize"
 _DEFAULT = _KUSTOMIZE / "default"
-
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml reads the definitions six times as fast
 
 Manifest = dict[str, Any]
 
@@ -57,7 +55,7 @@ def read(image: str = "") -> Sources:
         urls={key: galaxy[key] for key in ("repository", "documentation")},
         readme=(ROOT / "README.md").read_text(encoding="utf-8"),
         min_kube_version=chart["kubeVersion"].removeprefix(">=").removesuffix("-0"),
-        definitions=[_yaml(path) for path in definition_files()],
+        definitions=[*definitions().values()],
         examples=[d for path in sorted((ROOT / "examples").glob("*.yaml")) for d in _documents(path)],
         rules=[*_yaml(base / "cluster_role.yaml")["rules"], *_of_components()],
         own_rules=[rule for role in config for rule in role["rules"]],
@@ -69,7 +67,7 @@ def read(image: str = "") -> Sources:
 
 
 def definition_files() -> list[Path]:
-    return sorted((ROOT / "crds").glob("*.yaml"))
+    return sorted(CRDS.glob("*.yaml"))
 
 
 def _of_components() -> list[Manifest]:
@@ -93,4 +91,4 @@ def _yaml(path: Path) -> Any:
 
 
 def _documents(path: Path) -> list[Any]:
-    return [d for d in yaml.load_all(path.read_text(encoding="utf-8"), Loader=_LOADER) if d is not None]
+    return [d for d in load_all(path.read_text(encoding="utf-8")) if d is not None]

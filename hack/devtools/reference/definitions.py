@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import yaml
-
-from devtools.reference.pages import NOTE, ROOT, code, table
+from devtools.definitions import definitions
+from devtools.reference.pages import NOTE, code, table
 
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 _RULES = "x-kubernetes-validations"
@@ -16,8 +15,7 @@ _RULES = "x-kubernetes-validations"
 def pages() -> dict[str, str]:
     """File name to text."""
     made = {}
-    for path in sorted((ROOT / "crds").glob("*.yaml")):
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for document in definitions().values():
         if document.get("kind") == "CustomResourceDefinition":
             made[f"definitions/{document['metadata']['name']}.md"] = page(document)
     return made

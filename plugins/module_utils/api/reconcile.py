@@ -13,13 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.api import budget as budgets
-from ansible_collections.dljob.operator.plugins.module_utils.api import (
-    cache_checks,
-    missing_pods,
-    nodes,
-    routes,
-    unstarted_pods,
-)
+from ansible_collections.dljob.operator.plugins.module_utils.api import cache_checks, nodes, pod_events, routes
 from ansible_collections.dljob.operator.plugins.module_utils.api.budget import Budget, Users
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
 from ansible_collections.dljob.operator.plugins.module_utils.api.writer import Writer, observed_version
@@ -125,7 +119,7 @@ def reconcile(context: Context, resource: Resource, frameworks: Frameworks) -> O
     writer = Writer(context.client, resource, context.dry_run)
 
     parsed = Parsed.of(resource, frameworks)
-    observed, unread = explain(context, parsed, read(context, parsed), now)
+    observed, unread = pod_events.explain(context, parsed, read(context, parsed), now)
     planned = plan(context, parsed, observed, now)
     if planned.presumes_known_pods and (foreign := foreign_pods(context, parsed, observed)):
         observed = replace(observed, foreign=foreign)
@@ -159,13 +153,6 @@ def read(context: Context, parsed: Parsed) -> Observed:
     owned = context.reader.owned_objects(parsed.owner.namespace, parsed.owner.uid, kinds)
     pods, services = owned.pop("Pod"), owned.pop("Service", ())
     return build_observed_state(parsed.owner, parsed.framework.container, pods, services, owned)
-
-
-def explain(context: Context, parsed: Parsed, observed: Observed, now: datetime) -> tuple[Observed, tuple[str, ...]]:
-    """``observed`` with what only Events say, and what the operator may not read of them; most jobs need none."""
-    started, unread = unstarted_pods.explain(context, parsed, observed, now)
-    found, denied = missing_pods.explain(context, parsed, started, now)
-    return found, tuple(dict.fromkeys((*unread, *denied)))
 
 
 def foreign_pods(context: Context, parsed: Parsed, observed: Observed) -> tuple[PodState, ...]:

@@ -8,7 +8,8 @@ from typing import Any
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
     """``value`` if it is a mapping, otherwise an empty mapping."""
-    return value if isinstance(value, Mapping) else {}
+    # most are dicts, and the check of an abstract class is slow
+    return value if type(value) is dict or isinstance(value, Mapping) else {}
 
 
 def as_list(value: Any) -> list[Any]:
@@ -18,4 +19,4 @@ def as_list(value: Any) -> list[Any]:
 
 def maps(value: Any) -> list[Mapping[str, Any]]:
     """The mappings in ``value``; none where it is not a list."""
-    return [item for item in as_list(value) if isinstance(item, Mapping)]
+    return [item for item in as_list(value) if type(item) is dict or isinstance(item, Mapping)]

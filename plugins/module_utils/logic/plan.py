@@ -27,6 +27,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.cluster_spec 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment import shared_env_configmap
 from ansible_collections.dljob.operator.plugins.module_utils.logic.pods import CLUSTER_DOMAIN, PodContext, build_pod
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import (
+    backoff_limit,
     cleanup,
     crash_loops,
     creation_event,
@@ -34,6 +35,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     denied_deployment,
     failure,
     force_delete,
+    losses,
     pending,
     pod_creation,
     replica_limit,
@@ -47,7 +49,12 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     suspension,
     termination,
 )
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import PodToCreate, Progress
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.losses import Losses
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.replicas import (
+    PodToCreate,
+    Progress,
+    ReplicaActions,
+)
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.success import (
     is_done,
     succeeded,
@@ -245,6 +252,8 @@ def _active(
         if is_done(pod):
             completed.setdefault(pod.type, set()).add(pod.index)
     going_on = unfinished(current, completed)
+    lost = losses.find(job, current, going_on, {} if changed else job.status, surroundings.now)
+    deciding = losses.without_consequences(going_on, lost)
     cluster = build_cluster_spec(job, framework, attempt)
     replaceable = host_names.replaceable(job, framework, cluster)
     domain = surroundings.settings.cluster_domain
@@ -253,15 +262,17 @@ def _active(
     if not is_running:
         _report_ignored(job, context, report)
 
-    if succeeded(job, current, completed) and not failure.precedes_success(job, framework, current, going_on):
+    if succeeded(job, current, completed) and not failure.precedes_success(job, framework, current, deciding):
         report.succeeded()
         report.replicas(replica_statuses.settled(job, replica_statuses.count(job, current, completed)))
         counted = restart_counts.made(job, current.pods, retries, ignored)
         report.progress(counted, completed, attempt, batch_jobs.write(launched, current.pods, final=True))
         return _end(job, framework, observed, report)
     policy = restart_all if as_one else restart_job
-    progress = Progress(hashes, retries, completed, attempt, is_new_spec=changed, ignored=ignored)
+    progress = Progress(hashes, retries, completed, attempt, changed, ignored, lost.uids, lost.undecided)
     actions = policy.next_actions(job, _undecided(observed, current, going_on), progress, surroundings.now)
+    if any(deletion.uid == lost.new for deletion in actions.deletions):
+        actions = _record_first(actions, lost.new)
     gang = pod_group.applicable(surroundings.settings.gang, job, observed)
     waiting = start_order.waits(job, framework, current, completed, gang is not None)
     if waiting:
@@ -274,17 +285,18 @@ def _active(
         actions = dataclasses.replace(actions, starts=(), awaited=awaited)
     left = deadlines.time_left(job, report.started, surroundings.now)
     job_failure = (
-        failure.find_failure(job, going_on, completed)
-        or failure.over_backoff_limit(job, actions.retries, current.pods)
-        or replica_limit.over_limit(job, actions.retries, current.pods)
+        losses.with_cause(lost, going_on, failure.find_failure(job, deciding, completed))
+        or backoff_limit.exceeded(job, actions.retries, current.pods, lost)
+        or replica_limit.over_limit(job, actions.retries, current.pods, lost)
         or pending.find_timeout(job, current, surroundings.now)
-        or deadlines.overdue(job, left, crash_loops.first(current, job.status))
+        or deadlines.overdue(job, left, crash_loops.first(current, job.status, lost.uids))
     )
     if job_failure:
         report.replicas(replica_statuses.count(job, current, completed))
         failures = retries if actions.begins else actions.retries  # what ends begins no attempt
         counted = restart_counts.made(job, current.pods, failures, actions.ignored)
         report.progress(counted, completed, attempt, batch_jobs.write(launched, current.pods, final=True))
+        report.losses(losses.write(lost.last), lost.forgiven(counted[0], current.pods))
         report.failed(job_failure)
         return _end(job, framework, observed, report)
 
@@ -294,14 +306,17 @@ def _active(
     report.replicas(counts)
     counted = actions.retries, actions.ignored
     report.progress(counted, completed, attempt, batch_jobs.write(launched, current.pods))
+    report.losses(losses.write(lost.last), lost.counts)
     for end in batch_jobs.new_restarts(launched, current.pods):
         report.restarted_by_batch_job(failure.describe_end(end))
     if actions.begins:
         report.restarting_all([failure.explain(job, p) for p in _causes(job, actions.restarted)])
     elif actions.restarted:
-        report.restarting(actions.restarted, [failure.explain(job, p) for p in actions.restarted])
+        restarted = sorted(actions.restarted, key=lambda pod: pod.uid in lost.uids)
+        report.restarting(restarted, [failure.explain(job, p) for p in restarted])
     up = replica_statuses.all_up(job, counts) and not actions.begins
-    _report_phase(job, going_on, report, up, anew=bool(actions.begins) or (as_one and changed))
+    _report_phase(job, report, up, anew=bool(actions.begins) or (as_one and changed))
+    _report_wait(job, going_on, lost, report)
     if not report.reason:
         report.waiting(start_order.reason(waiting, job, current, completed))
     if not report.reason and (denied := denied_deployment.reason(observed)):
@@ -352,7 +367,7 @@ def _active(
         startup_events.next_check(job, current, surroundings.now),
         pod_creation.next_check(current, surroundings.now),
     )
-    waits = [w for w in (wait, left, *checks) if w is not None]
+    waits = [w for w in (wait, left, lost.wait, *checks) if w is not None]
     return Plan(
         auxiliary_objects=made_first,
         services=tuple(services.build(job, framework, cluster, one) for one in made_services),
@@ -376,6 +391,13 @@ def _active(
         presumes_ended_launchers=_lost_launchers(job, observed) if starts else (),
         presumes_current_spec=bool(actions.deletions) and _has_other_pods(job, observed, spec_hashes),
     )
+
+
+def _record_first(actions: ReplicaActions, uid: str) -> ReplicaActions:
+    """``actions`` without the deletion of a pod, after which nothing would show its loss but the status."""
+    deletions = tuple(deletion for deletion in actions.deletions if deletion.uid != uid)
+    restarted = tuple(pod for pod in actions.restarted if pod.uid != uid)
+    return dataclasses.replace(actions, deletions=deletions, restarted=restarted, wait=IMMEDIATE)
 
 
 def _report_ignored(job: DLJob, context: PodContext, report: StatusBuilder) -> None:
@@ -461,18 +483,23 @@ def _has_other_pods(job: DLJob, observed: Observed, hashes: SpecHashes) -> bool:
     )
 
 
-def _report_phase(job: DLJob, going_on: Observed, report: StatusBuilder, up: bool, anew: bool) -> None:
+def _report_phase(job: DLJob, report: StatusBuilder, up: bool, anew: bool) -> None:
     """Running once every replica is ``up``, and from then on: only a job begun ``anew`` goes back to Creating."""
     if up:
         report.running()
     on = job.status.get("phase") == c.PHASE_RUNNING and not anew
     report.phase(c.PHASE_RUNNING if up or on else c.PHASE_CREATING)
+
+
+def _report_wait(job: DLJob, going_on: Observed, found: Losses, report: StatusBuilder) -> None:
+    """What the job waits for, or which of its replicas fail again and again."""
     waiting = next((pod for pod in going_on.pods if pod.waiting and not pod.deleting), None)
     held_up = f"{pod_creation.subject(waiting)}: {waiting.waiting}" if waiting else ""
     if waiting and pod_creation.is_denied(waiting) and clip(held_up) != job.status.get("reason"):
         report.event("Warning", c.EVENT_NOT_CREATED, held_up)
-    lost = "; ".join(failure.describe(p).message for p in failure.lost_pods(job, going_on))
-    crash = crash_loops.first(going_on, job.status)
+    deciding = losses.without_consequences(going_on, found)
+    lost = "; ".join(failure.describe(p).message for p in failure.lost_pods(job, deciding))
+    crash = crash_loops.first(going_on, job.status, found.uids)
     report.waiting(held_up or crash or (lost and f"the others go on: {lost}"))
 
 

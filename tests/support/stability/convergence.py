@@ -140,7 +140,7 @@ def _active_objects(state: State) -> list[str]:
 def _unready(scenario: Scenario, planned: Planned, state: State) -> str:
     status = read_status(state.status)
     done = completed_.read(status.get("completed"))
-    lost = {pod.name for pod in lost_pods(planned.job, planned.observed)}
+    lost = {pod.name for pod in lost_pods(planned.job, planned.observed) if not policies.is_consequence(status, pod)}
     held = policies.held_back(planned.job, scenario.framework, planned.observed.pods, done)
     for group, index in planned.job.tasks():
         rank = group.type.lower(), index

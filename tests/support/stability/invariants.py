@@ -116,6 +116,7 @@ def _check_failure(planned: Planned, new: Status) -> None:
         pod.name
         for pod in planned.of_attempt
         if policies.action(job, pod) == "FailJob" and pod.index not in done.get(pod.type, ())
+        if not policies.may_follow(new, pod)
     ]
     reason = (new.get("failure") or {}).get("reason") if new.get("state") == "Failed" else None
     require(bool(fatal) or reason != REASON_FAILURE_POLICY, "the job has failed by a rule that matches no pod")
@@ -131,12 +132,17 @@ def _check_failure(planned: Planned, new: Status) -> None:
         retries += _last_failures(planned, new)
     of_replicas = Counter(in_place)
     of_replicas.update({name: count for name, count in retries.items() if name != restart_all.KEY})
+    made = Counter(retries)
+    for pod in planned.of_attempt:
+        made[f"{pod.type}-{pod.index}"] += pod.restarts  # those of a pod that is deleted are still there
+    forgiven = {name: min(count, made[name]) for name, count in new.get("consequentRestarts", {}).items()}
+    of_replicas.subtract(forgiven)
     most = max((count for name, count in of_replicas.items() if name in _replicas(planned)), default=0)
     limit, limit_of_all = policy.max_restarts_per_replica, policy.backoff_limit
     is_over = limit is not None and most > limit
     require(is_over or reason != REASON_REPLICA_BACKOFF, f"no replica has exceeded its limit {limit}: {of_replicas}")
     require(not is_over or reason is not None, f"a replica has exceeded its limit {limit}: {of_replicas}")
-    total = retries.total() + sum(pod.restarts for pod in planned.of_attempt)
+    total = retries.total() + sum(pod.restarts for pod in planned.of_attempt) - sum(forgiven.values())
     is_over = limit_of_all is not None and total > limit_of_all
     require(is_over or reason != REASON_BACKOFF, f"the limit {limit_of_all} is not exceeded: {retries}")
     require(not is_over or reason is not None, f"the limit {limit_of_all} is exceeded: {retries}")

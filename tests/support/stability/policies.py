@@ -4,7 +4,10 @@ of the product."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
+from ansible_collections.dljob.operator.plugins.module_utils.logic import clock
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import losses
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import has_failed
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import spec_hash
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
@@ -15,6 +18,8 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.pod_failure_
     OnExitCodes,
     OnPodConditions,
 )
+
+from support.builders import NOW
 
 COUNTED = ("Count", "Restart", "RestartJob")
 """Actions after which even a disruption counts."""
@@ -42,6 +47,26 @@ def _matches(rule: FailureRule, pod: PodState) -> bool:
         return False
     value = pod.ended.code if isinstance(requirement, OnExitCodes) else pod.ended.reason
     return (value in requirement.values) == (requirement.operator == "In")
+
+
+def may_follow(status: Mapping[str, Any], pod: PodState) -> bool:
+    """Whether the failure of ``pod`` may be due to the loss of another replica, so that rules and exit codes do not
+    fail the job: by ``lastLoss`` of the ``status``, or because a report of such a loss may still come."""
+    if pod.deleting or pod.disrupted or pod.ended is None:
+        return False
+    ended = clock.parse(pod.ended.finished_at)
+    assert ended is not None
+    return (NOW - ended).total_seconds() < losses.REPORT_LAG or is_consequence(status, pod)
+
+
+def is_consequence(status: Mapping[str, Any], pod: PodState) -> bool:
+    """Whether the ``status`` says that ``pod`` failed because of a loss that a retry may cure."""
+    loss = status.get("lastLoss") or {}
+    offset = loss.get("consequences", {}).get(f"{pod.type}-{pod.index}")
+    began, ended = clock.parse(loss.get("time")), clock.parse(pod.ended.finished_at) if pod.ended else None
+    if offset is None or began is None or ended is None or not (loss["retryable"] or offset < 0):
+        return False
+    return (ended - began).total_seconds() == offset
 
 
 def is_lost(job: DLJob, pod: PodState) -> bool:

@@ -172,7 +172,19 @@ def _later(text: str, seconds: int) -> str:
         assert moment is not None
         return max(clock.stamp(moment - timedelta(seconds=seconds)), LONG_AGO)
 
-    return _TIME.sub(shifted, text)
+    return _TIME.sub(shifted, _with_shifted_consequences(text, seconds) if '"consequences"' in text else text)
+
+
+def _with_shifted_consequences(text: str, seconds: int) -> str:
+    """Their ends are given relative to that of the loss, and none is older than :data:`OLDEST`."""
+    status = json.loads(text)
+    loss = status["lastLoss"]
+    moment = clock.parse(loss["time"])
+    assert moment is not None
+    before = int((moment - NOW).total_seconds())
+    base = max(before - seconds, OLDEST)
+    loss["consequences"] = {k: max(before + n - seconds, OLDEST) - base for k, n in loss["consequences"].items()}
+    return json.dumps(status, sort_keys=True)
 
 
 def outcome(state: State) -> str | None:

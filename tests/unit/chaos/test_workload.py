@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,16 +11,16 @@ import yaml
 from devtools.chaos import shapes, stages, workload
 from devtools.chaos.shapes import SHAPES
 from devtools.chaos.workload import RESOURCES, WATCHED, Job
+from devtools.definitions import definitions
 
-CRDS = Path(__file__).resolve().parents[3] / "crds"
 ALL = workload.jobs(1, 0, len(SHAPES))
 
 
 def served() -> set[tuple[str, str, str]]:
     """(group, version, kind) of every version of every CRD."""
     found = set()
-    for path in CRDS.glob("*.yaml"):
-        spec = yaml.safe_load(path.read_text())["spec"]
+    for definition in definitions().values():
+        spec = definition["spec"]
         for version in spec["versions"]:
             found.add((spec["group"], version["name"], spec["names"]["kind"]))
     return found

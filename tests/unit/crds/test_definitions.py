@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from devtools.definitions import definitions
 
-ROOT = Path(__file__).resolve().parents[3]
-FILES = sorted((ROOT / "crds").glob("*.yaml"))
-DEFINITIONS = {path.name: yaml.safe_load(path.read_text()) for path in FILES}
+DEFINITIONS = {f"{name}.yaml": definition for name, definition in definitions().items()}
 VERSIONS = [
     pytest.param(version, id=f"{name} {version['name']}")
     for name, definition in DEFINITIONS.items()

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.logic.fields import MAX_REPLICAS
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from devtools.definitions import definitions
 from support.builders import CAFFE2, MXNET, TENSORFLOW, XGBOOST, Resource
 
-ROOT = Path(__file__).resolve().parents[3]
-DEFINITIONS = {path.name: yaml.safe_load(path.read_text("utf-8")) for path in sorted((ROOT / "crds").glob("*.yaml"))}
+DEFINITIONS = {f"{name}.yaml": definition for name, definition in definitions().items()}
 VERSIONS = [
     pytest.param(name, version["schema"]["openAPIV3Schema"]["properties"]["spec"], id=f"{name} {version['name']}")
     for name, definition in DEFINITIONS.items()

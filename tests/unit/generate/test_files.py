@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from devtools import definitions
 from devtools.generate import __main__ as command
 from devtools.generate import any_framework, files, rbac
 
@@ -31,7 +32,7 @@ def run(root: Path, *arguments: str) -> int:
 
 
 def read(path: Path) -> Any:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return definitions.load(path.read_text(encoding="utf-8"))
 
 
 def declare(tree: Path, role: str, change: dict[str, Any]) -> None:

@@ -10,15 +10,12 @@ from typing import Any
 
 import kubernetes
 import pytest
-import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.logic import unknown_fields
+from devtools.definitions import definitions
 from devtools.generate import files, pod_fields, pod_schema
 from devtools.generate.openapi import OPEN
 
-CRDS = {
-    path.stem: yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    for path in sorted((files.ROOT / "crds").glob("*.yaml"))
-}
+CRDS = definitions()
 ANNOTATION_LIMIT = 262_144
 """Bytes of all annotations: `kubectl apply` without --server-side keeps the whole definition in one."""
 MARGIN = 10_000

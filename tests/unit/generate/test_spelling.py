@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-import yaml
-from devtools.generate import files
+from devtools.definitions import definitions
 from devtools.generate.spelling import other_spellings, spelled
 
 
@@ -65,7 +62,5 @@ def test_fields_in_lists_and_objects_have_them_too_and_templates_do_not() -> Non
     ],
 )
 def test_the_kinds_of_early_operators_have_them(name: str, version: str, has: bool) -> None:
-    text = (files.ROOT / "crds" / f"{name}.yaml").read_text(encoding="utf-8")
-    crd: Any = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    (found,) = [one for one in crd["spec"]["versions"] if one["name"] == version]
+    (found,) = [one for one in definitions()[name]["spec"]["versions"] if one["name"] == version]
     assert ("is not known in this spelling" in str(found)) is has

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from devtools.definitions import CRDS
 from devtools.load.jobs import SHAPES, small_job
-from devtools.load.kinds import CRDS, JobKind, read_kinds, stored
+from devtools.load.kinds import JobKind, read_kinds, stored
 
 KINDS = read_kinds()
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.logic import any_framework, ignored_settings
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.plan import plan
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
+from devtools.definitions import definitions
 from support.builders import (
     CAFFE2,
     JAX,
@@ -42,7 +41,6 @@ from support.builders import (
     xgboostjob,
 )
 
-ROOT = Path(__file__).resolve().parents[3]
 OWN = (MXNET, TENSORFLOW, PYTORCH, JAX, PADDLE, XGBOOST, MPI, CAFFE2)
 ALL = {framework.name: any_framework.adapt(framework) for framework in OWN}
 
@@ -107,7 +105,7 @@ def comparable(pod: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("framework", OWN, ids=lambda f: f.name)
 def test_every_manager_that_the_schema_permits_as_ours_is_ours(framework: Framework) -> None:
     """Another would be ignored for ever, without a status: the field is immutable."""
-    crd = yaml.safe_load((ROOT / "crds" / "dljobs.dljob.operator.yaml").read_text())
+    crd = definitions()["dljobs.dljob.operator"]
     fields = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     permitted = set(fields["runPolicy"]["properties"]["managedBy"]["enum"])
     managers = {"dljob.operator/dljob-operator", *ALL[framework.name].flavors[-1].managers}

@@ -38,6 +38,8 @@ def test_the_kubelet_restarts_in_place(policy: str) -> None:
     fake_cluster = FakeCluster(job(policy))
     fake_cluster.start()
     fake_cluster.exit("worker", 0, 1)
+    before = fake_cluster.status
+    assert fake_cluster.step() == Plan(status={**before, "lastLoss": fake_cluster.status["lastLoss"]})
     assert fake_cluster.step() == Plan()
 
 

@@ -10,6 +10,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.refu
     distinct,
     is_of_a_creation,
     is_same,
+    without_pod_name,
 )
 
 QUOTA = "exceeded quota: q, requested: pods=1, used: pods={}, limited: pods=10"
@@ -73,3 +74,23 @@ def test_a_reason_of_any_length_is_compared_at_once(end: str) -> None:
 )
 def test_of_a_kind_with_many_objects_one_refusal_is_enough(messages: list[str], expected: list[str]) -> None:
     assert distinct(messages) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "one", "many"),
+    [
+        ('pods "a-x7k2p" is forbidden: no', "its pod is forbidden: no", "its pods are forbidden: no"),
+        (
+            'Error creating: pods "a-x7k2p" is forbidden: no',
+            "Error creating: its pod is forbidden: no",
+            "Error creating: its pods are forbidden: no",
+        ),
+        ('pods "a" already exists', "its pod already exists", "its pods already exists"),
+        ('pods "a" isolated', "its pod isolated", "its pods isolated"),
+        ("no pod is named", "no pod is named", "no pod is named"),
+        ('of pods "a" is', 'of pods "a" is', 'of pods "a" is'),
+        ("", "", ""),
+    ],
+)
+def test_a_denied_pod_has_no_name(text: str, one: str, many: str) -> None:
+    assert (without_pod_name(text), without_pod_name(text, many=True)) == (one, many)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,13 +13,13 @@ import pytest
 import yaml
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
 
-from dljob_operator.engine.crds import CREATED_BY, Installed, install_crds, read_crds
+from dljob_operator.engine.crds import CRDS, CREATED_BY, Installed, install_crds, is_current, read_crds
 from dljob_operator.engine.kube import ApiConnectionError, KubeApi
 
 DEFINITION: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
-    "metadata": {"name": "jobs.example.com", "uid": "u"},
+    "metadata": {"name": "jobs.example.com"},
     "spec": {
         "group": "example.com",
         "scope": "Namespaced",
@@ -26,10 +27,14 @@ DEFINITION: dict[str, Any] = {
         "versions": [{"name": "v1", "served": True}],
     },
 }
-ESTABLISHED = {
-    "type": "MODIFIED",
-    "object": {**DEFINITION, "status": {"conditions": [{"type": "Established", "status": "True"}]}},
+SERVED = {"conditions": [{"type": "Established", "status": "True"}]}
+ESTABLISHED = {"type": "MODIFIED", "object": {**DEFINITION, "status": SERVED}}
+DIFFERENT = {
+    **DEFINITION,
+    "metadata": {"name": "jobs.example.com", "uid": "old"},
+    "spec": {**DEFINITION["spec"], "names": {"plural": "jobs", "shortNames": ["j"]}},
 }
+"""What exists under the name, and must be changed."""
 GONE = {
     "type": "ERROR",
     "object": {"kind": "Status", "status": "Failure", "reason": "Expired", "message": "too old", "code": 410},
@@ -37,7 +42,10 @@ GONE = {
 
 
 class Api(KubeApi):
-    """Accepts every definition, and sends these events. `present` has the definitions that exist, by name."""
+    """Accepts every definition, and sends these events. `present` has the definitions that exist, by name.
+
+    `requests` are the writes, which fail with `error`. A read finds what exists, unless it fails with `unreadable`.
+    """
 
     def __init__(self, *events: Any, present: Mapping[str, Any] | None = None) -> None:
         self._events = events
@@ -45,10 +53,13 @@ class Api(KubeApi):
         self.requests: list[dict[str, Any]] = []
         self.watched: list[tuple[str, dict[str, Any], float]] = []
         self.error: ApiError | None = None
+        self.unreadable: ApiError | None = None
 
     def request(
         self, method: str, path: str, body: Any = None, *, query: Any = None, content_type: str = ""
     ) -> dict[str, Any]:
+        if method == "GET":
+            return self._read(path)
         self.requests.append(
             {"method": method, "path": path, "body": body, "query": query, "content_type": content_type}
         )
@@ -57,8 +68,16 @@ class Api(KubeApi):
         name = body["metadata"]["name"]
         if method == "POST" and name in self._present:
             raise ApiError(409, "AlreadyExists", f"{name} already exists")
-        stored: dict[str, Any] = {**body, "metadata": {**body["metadata"], "uid": f"uid of {name}"}}
-        return self._present.get(name, stored)
+        kept = self._present.get(name, {"metadata": {**body["metadata"], "uid": f"uid of {name}"}})
+        return {**kept, **body, "metadata": kept["metadata"]}
+
+    def _read(self, path: str) -> dict[str, Any]:
+        name = path.removeprefix(f"{CRDS.collection()}/")
+        if self.unreadable:
+            raise self.unreadable
+        if name not in self._present:
+            raise ApiError(404, "NotFound", f"{name} not found")
+        return dict(self._present[name])
 
     @contextlib.contextmanager
     def watch(self, path: str, query: Mapping[str, Any], quiet_for: float) -> Iterator[Any]:
@@ -213,15 +232,45 @@ def test_a_definition_that_exists_is_updated_and_not_taken_over(
     expected: list[str],
 ) -> None:
     caplog.set_level(logging.INFO, "dljob_operator")
-    present = {**DEFINITION, "metadata": {"name": "jobs.example.com", "uid": "old", "annotations": annotations}}
+    present = {**DIFFERENT, "metadata": {**DIFFERENT["metadata"], "annotations": annotations}}
     api = Api(ESTABLISHED, present={"jobs.example.com": present})
     write(tmp_path, DEFINITION)
     (found,) = install_crds(api, tmp_path, mark)
-    assert [request["method"] for request in api.requests] == (["POST", "PATCH"] if mark else ["PATCH"])
+    assert [request["method"] for request in api.requests] == ["PATCH"]
     assert (found.uid, found.created) == ("old", False)
     *notes, last = [record.__dict__["dljob_fields"] for record in caplog.records]
     assert notes == [{"crd": "jobs.example.com", "created_by": creator} for creator in expected]
     assert last == {"crd": "jobs.example.com", "created": False}
+
+
+def test_a_definition_that_appears_after_the_read_is_applied(tmp_path: Path) -> None:
+    """The API server refuses to create it a second time."""
+    api = Api(ESTABLISHED, present={"jobs.example.com": DIFFERENT})
+    api.unreadable = ApiError(404, "NotFound", "not yet")
+    write(tmp_path, DEFINITION)
+    (found,) = install_crds(api, tmp_path, "this process")
+    assert [request["method"] for request in api.requests] == ["POST", "PATCH"]
+    assert (found.uid, found.created) == ("old", False)
+
+
+@pytest.mark.parametrize(("mark", "writes"), [("", ["PATCH"]), ("this process", ["POST", "PATCH"])])
+def test_a_definition_that_this_process_may_not_read_is_written(tmp_path: Path, mark: str, writes: list[str]) -> None:
+    api = Api(
+        ESTABLISHED, present={"jobs.example.com": {**DEFINITION, "metadata": {**DEFINITION["metadata"], "uid": "u"}}}
+    )
+    api.unreadable = ApiError(403, "Forbidden", "not yours")
+    write(tmp_path, DEFINITION)
+    install_crds(api, tmp_path, mark)
+    assert [request["method"] for request in api.requests] == writes
+
+
+def test_an_error_of_the_read_is_one_of_the_installation(tmp_path: Path) -> None:
+    api = Api(ESTABLISHED)
+    api.unreadable = ApiError(500, "InternalError", "etcd is away")
+    write(tmp_path, DEFINITION)
+    with pytest.raises(ApiError, match="etcd is away"):
+        install_crds(api, tmp_path)
+    assert api.requests == []
 
 
 def test_another_error_of_the_creation_is_one_of_the_installation(tmp_path: Path) -> None:
@@ -250,7 +299,7 @@ def test_a_definition_of_another_operator_does_not_stop_the_others(
 
     second = {**DEFINITION, "metadata": {"name": "others.example.com"}}
     write(tmp_path, DEFINITION, second)
-    found = install_crds(Conflicting(ESTABLISHED, present={"jobs.example.com": DEFINITION}), tmp_path, mark)
+    found = install_crds(Conflicting(ESTABLISHED, present={"jobs.example.com": DIFFERENT}), tmp_path, mark)
     assert [one.name for one in found] == ["others.example.com"]
     (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert "delete it if it has no objects" in warning.message
@@ -282,3 +331,124 @@ def test_what_was_created_before_an_error_is_known_to_the_caller(tmp_path: Path)
     assert [(one.name, one.created) for one in installed] == [("jobs.example.com", True)]
     assert install_crds(Api(ESTABLISHED), tmp_path, installed=installed) == installed
     assert [one.name for one in installed] == ["jobs.example.com", "jobs.example.com", "others.example.com"]
+
+
+# --- compared first
+
+WHOLE: dict[str, Any] = {
+    **DEFINITION,
+    "metadata": {"name": "jobs.example.com", "labels": {"part-of": "us"}, "annotations": {"a": "b"}},
+    "spec": {
+        **DEFINITION["spec"],
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "schema": {"properties": {"n": {"minimum": 1, "default": 1}, "on": {"default": True}, "e": {}}},
+            }
+        ],
+    },
+}
+
+
+def stored(**metadata: Any) -> dict[str, Any]:
+    """The definition as the API server returns it, with what it and others add."""
+    found: dict[str, Any] = copy.deepcopy(WHOLE)
+    found["status"] = SERVED
+    found["metadata"] |= {"uid": "u", "generation": 3, "managedFields": [{"manager": "x"}], **metadata}
+    return found
+
+
+def changed(*path: Any, to: Any = None) -> dict[str, Any]:
+    """What is stored, with another value at the path, or without it."""
+    found = stored()
+    place = found
+    for key in path[:-1]:
+        place = place[key]
+    if to is None:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = to
+    return found
+
+
+@pytest.mark.parametrize("mark", ["", "this process"])
+def test_a_definition_that_is_there_already_is_only_read(tmp_path: Path, mark: str) -> None:
+    api = Api(present={"jobs.example.com": stored()})
+    write(tmp_path, WHOLE)
+    (found,) = install_crds(api, tmp_path, mark)
+    assert (api.requests, api.watched) == ([], [])
+    assert found == Installed("jobs.example.com", "u", False, "example.com", "v1", "jobs", True)
+
+
+def test_one_that_is_there_and_not_served_is_waited_for(tmp_path: Path) -> None:
+    api = Api(ESTABLISHED, present={"jobs.example.com": {**stored(), "status": {}}})
+    write(tmp_path, WHOLE)
+    install_crds(api, tmp_path)
+    assert (api.requests, len(api.watched)) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"labels": {"part-of": "us", "theirs": "1"}},
+        {"annotations": {"a": "b", CREATED_BY: "another process"}},
+        {"ownerReferences": [{"uid": "1"}], "finalizers": ["x"]},
+    ],
+)
+def test_what_others_add_to_the_metadata_is_theirs(metadata: dict[str, Any]) -> None:
+    assert is_current(WHOLE, stored(**metadata))
+
+
+SCHEMA = ("spec", "versions", 0, "schema", "properties")
+
+
+@pytest.mark.parametrize(
+    "present",
+    [
+        None,
+        changed("spec"),
+        changed("apiVersion", to="apiextensions.k8s.io/v2"),
+        changed("spec", "scope", to="Cluster"),
+        changed("spec", "conversion", to={"strategy": "Webhook"}),
+        changed("spec", "names", "singular", to="job"),
+        changed("spec", "versions", 0, "served", to=False),
+        changed("spec", "versions", to=[]),
+        changed("spec", "versions", to=[*WHOLE["spec"]["versions"], {"name": "v2"}]),
+        changed(*SCHEMA, "n"),
+        changed(*SCHEMA, "n", "minimum"),
+        changed(*SCHEMA, "n", "minimum", to=2),
+        changed(*SCHEMA, "n", "minimum", to=1.0),
+        changed(*SCHEMA, "n", "minimum", to="1"),
+        changed(*SCHEMA, "n", "default", to=True),
+        changed(*SCHEMA, "n", "maximum", to=2),
+        changed(*SCHEMA, "on", "default", to=1),
+        changed(*SCHEMA, "e", to=[]),
+        changed(*SCHEMA, "more", to={}),
+        changed("metadata", "labels"),
+        changed("metadata", "labels", to={}),
+        changed("metadata", "labels", "part-of", to="them"),
+        changed("metadata", "annotations", "a", to="c"),
+    ],
+    ids=lambda present: "",
+)
+def test_every_difference_counts(tmp_path: Path, present: dict[str, Any] | None) -> None:
+    assert not is_current(WHOLE, present)
+    assert is_current(WHOLE, stored())
+    api = Api(ESTABLISHED, present={"jobs.example.com": present} if present and "spec" in present else {})
+    write(tmp_path, WHOLE)
+    install_crds(api, tmp_path)
+    assert [request["body"] for request in api.requests] == [WHOLE]
+
+
+def test_a_definition_without_a_spec_is_the_api_servers_to_refuse() -> None:
+    bare = {key: value for key, value in WHOLE.items() if key != "spec"}
+    assert not is_current(bare, stored())
+
+
+def test_only_what_differs_is_applied(tmp_path: Path) -> None:
+    second = {**DEFINITION, "metadata": {"name": "others.example.com"}}
+    write(tmp_path, WHOLE, second)
+    api = Api(ESTABLISHED, present={"jobs.example.com": stored()})
+    assert [one.name for one in install_crds(api, tmp_path)] == ["jobs.example.com", "others.example.com"]
+    assert [request["body"]["metadata"]["name"] for request in api.requests] == ["others.example.com"]

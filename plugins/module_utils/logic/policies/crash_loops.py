@@ -5,7 +5,7 @@ The pod, or the replica, counts as running meanwhile. The reason in the status s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.failure import describe_end
@@ -13,13 +13,15 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status.status
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import ContainerEnd, Observed, PodState
 
 
-def first(observed: Observed, status: Mapping[str, Any]) -> str:
+def first(observed: Observed, status: Mapping[str, Any], consequences: Collection[str] = ()) -> str:
     """A sentence about the first container that waits for its restart, "" where there is none.
 
-    The reason of ``status`` stays while it is true, so that many such containers do not change it in turn.
+    The reason of ``status`` stays while it is true, so that many such containers do not change it in turn. The pods
+    with the uids ``consequences`` come last: another one is the cause.
     """
     before, found = str(status.get("reason") or ""), ""
-    for end in _failures(observed):
+    pods = sorted(observed.pods, key=lambda pod: pod.uid in consequences) if consequences else observed.pods
+    for end in _failures(pods):
         text = f"back-off after a failure: {describe_end(end).message}"
         if clip(text) == before:
             return text
@@ -27,8 +29,8 @@ def first(observed: Observed, status: Mapping[str, Any]) -> str:
     return found
 
 
-def _failures(observed: Observed) -> Iterator[ContainerEnd]:
-    for pod in observed.pods:
+def _failures(pods: Iterable[PodState]) -> Iterator[ContainerEnd]:
+    for pod in pods:
         end = _failure(pod)
         if end and not pod.deleting:
             yield end

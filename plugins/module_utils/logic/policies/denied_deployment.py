@@ -5,15 +5,11 @@ Its controller reports the denial in a condition only. The training goes on with
 
 from __future__ import annotations
 
-import re
-
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import refusal
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
-
-_NAME = re.compile(r'^pods "[^"]*" is ')
-"""A pod that was denied never had the name, and each try has another one."""
 
 
 def reason(observed: Observed) -> str:
     """The Deployment and why its pods are denied, of the first such one by name; "" where there is none."""
     denied = sorted((key[1], found.denied) for key, found in observed.owned_objects.items() if found.denied)
-    return next((f"Deployment {name}: {_NAME.sub('its pods are ', text)}" for name, text in denied), "")
+    return next((f"Deployment {name}: {refusal.without_pod_name(text, many=True)}" for name, text in denied), "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.log_tail import IN_SENTENCE, log_tail
@@ -94,7 +94,7 @@ def find_failure(job: DLJob, observed: Observed, completed: Mapping[str, set[int
             return _failure_by_rule(pod, match)
     first = min(_fatal_pods(job, observed), key=_end_time, default=None)
     if first is not None and first.deleting:
-        return Failure(c.REASON_DISRUPTED, _DISRUPTION.format(first.display_name), first.name)
+        return disruption(first)
     if first is not None:
         return describe(first)
     lost = lost_pods(job, observed)
@@ -196,6 +196,11 @@ def _is_lost_for_good(job: DLJob, group: ReplicaGroup, pod: PodState) -> bool:
     )
 
 
+def disruption(pod: PodState) -> Failure:
+    """The failure of a pod that the cluster takes away."""
+    return Failure(c.REASON_DISRUPTED, _DISRUPTION.format(pod.display_name), pod.name)
+
+
 def describe(pod: PodState) -> Failure:
     """The failure of ``pod`` in one sentence: pod, container, exit code, reason and the end of the program's log.
 
@@ -273,28 +278,3 @@ def retries_of(job: DLJob, field: str = "retries") -> dict[str, int]:
     """Number of replacement pods by ``<type>-<index>``. The status stores it, because it must outlive the pods."""
     retries = job.status.get(field)
     return {str(k): v for k, v in retries.items() if isinstance(v, int)} if isinstance(retries, Mapping) else {}
-
-
-def over_backoff_limit(job: DLJob, retries: Mapping[str, int], pods: Sequence[PodState]) -> Failure | None:
-    """The failure of a job with more restarts than ``backoffLimit`` allows, in place or by a new pod."""
-    limit = job.run_policy.backoff_limit
-    if limit is None:
-        return None
-    restarts = sum(retries.values()) + sum(p.restarts for p in pods)
-    if restarts <= limit:
-        return None
-    message = (
-        f"the job's replicas ended {restarts} times with an error, spec.runPolicy.backoffLimit allows {limit} restarts"
-    )
-    # the exit of a pod that somebody deleted or the cluster ended is not one of the counted errors
-    last = max(
-        (p for p in pods if p.ended and p.ended.code and not p.deleting and not p.disrupted and may_be_culprit(p)),
-        key=lambda p: p.ended.finished_at if p.ended else "",
-        default=None,
-    )
-    if last is None:
-        return Failure(c.REASON_BACKOFF, message)
-    last_failure = describe(last)
-    return dataclasses.replace(
-        last_failure, reason=c.REASON_BACKOFF, message=f"{message}; last: {last_failure.message}"
-    )

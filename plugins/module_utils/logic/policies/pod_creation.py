@@ -7,7 +7,6 @@ Event ``FailedCreate``. The status of the Job says nothing of it.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -24,8 +23,6 @@ LONGEST = 60.0
 """Seconds until the next look at a batch Job that has had no pod for two minutes or more."""
 DENIED, CREATED = "FailedCreate", "SuccessfulCreate"
 UNKNOWN = "the Job controller has created no pod for it yet"
-_NAME = re.compile(r'^(Error creating: )pods "[^"]*"')
-"""A pod that was denied never had the name, and each try has another one."""
 
 
 def lacking(job: DLJob, observed: Observed, now: datetime) -> tuple[PodState, ...]:
@@ -57,7 +54,7 @@ def cause(events: Iterable[Mapping[str, Any]]) -> str:
     newest = max(about, key=_time, default=None)
     if newest is None or newest["reason"] == CREATED:
         return ""
-    text = _NAME.sub(r"\1its pod", str(newest.get("message") or ""))
+    text = refusal.without_pod_name(str(newest.get("message") or ""))
     return f"{DENIED}: {text}".rstrip(": ")
 
 

@@ -14,6 +14,7 @@ _KINDS = ("Pod", "Job", "Service")
 _USED = re.compile(r"(?<=, )used: (?:(?!, used: ).)*?, (?=limited: )")
 """In the message of a quota: what all objects of the namespace use now. The search for the end of one stops at the
 next, because a status may have any text."""
+_DENIED_POD = re.compile(r'^(?P<before>Error creating: )?pods "[^"]*"(?P<verb> is\b)?')
 
 
 def is_of_a_creation(status: Any) -> bool:
@@ -39,3 +40,16 @@ def distinct(messages: Sequence[str]) -> list[str]:
         if kind in _KINDS:
             seen.add(kind)
     return texts
+
+
+def without_pod_name(text: str, *, many: bool = False) -> str:
+    """What a controller says of a pod that it could not create, as of "its pod", or with ``many`` "its pods".
+
+    The denied pod never had the name, and each try has another one.
+    """
+
+    def named(found: re.Match[str]) -> str:
+        verb = (" are" if many else " is") if found["verb"] else ""
+        return f"{found['before'] or ''}{'its pods' if many else 'its pod'}{verb}"
+
+    return _DENIED_POD.sub(named, text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -39,6 +39,10 @@ class Progress:
     """Whether the status is of another spec, so that its phase says nothing of the pods that are missing."""
     ignored: Mapping[str, int] = field(default_factory=dict)
     """Failures that a rule of podFailurePolicy excluded from ``retries``, by :func:`key`."""
+    consequences: Collection[str] = ()
+    """The uids of the pods whose failure is a consequence of the loss of another replica: it decides nothing."""
+    undecided: Collection[str] = ()
+    """The uids of the pods about whose failure the next reconcile decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,9 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
         is_kept = is_current(current, progress) and (group.resizable or not is_anew)
         action = action_for(job, current) if is_kept else ""
         failures = counts.get(name, 0) + ignored.get(name, 0)
+        is_caused = current.uid in progress.consequences
+        if current.uid in progress.undecided:
+            continue
         if current.deleting:
             if action in COUNTED and failures <= current.attempt:
                 counts[name] = counts.get(name, 0) + current.attempt + 1 - failures
@@ -139,9 +146,9 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
         if not is_kept:
             if not (goes_first and group.resizable):
                 deletions.append(delete(current))
-        elif group.type == job.elastic_type and is_fatal(job, group, current):
+        elif group.type == job.elastic_type and not is_caused and is_fatal(job, group, current):
             continue  # it failed permanently; keep it for its log
-        elif action == ACTION_FAIL_JOB:
+        elif action == ACTION_FAIL_JOB and not is_caused:
             continue  # the job fails, and has no attempt to count
         elif has_failed(current) and current.disrupted and action not in COUNTED:
             # the cluster ended it: no delay, and backoffLimit does not count it

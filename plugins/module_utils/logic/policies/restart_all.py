@@ -85,7 +85,8 @@ def next_actions(job: DLJob, observed: Observed, progress: Progress, now: dateti
         if (group.type.lower(), index) not in current_pods
         and index not in progress.completed.get(group.type.lower(), ())
     ]
-    ended = tuple(pod for pod in current_pods.values() if has_failed(pod) or pod.deleting)
+    decided = (pod for pod in current_pods.values() if pod.uid not in progress.undecided)
+    ended = tuple(pod for pod in decided if has_failed(pod) or pod.deleting)
     others = [*current_pods, *_replicas(progress.completed)]
     # a missing pod was deleted if the job was Running, otherwise it was not created yet
     lost = (

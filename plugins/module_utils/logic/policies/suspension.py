@@ -16,7 +16,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.status import
 from ansible_collections.dljob.operator.plugins.module_utils.values.constants import CONDITION_SUSPENDED
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed
 
-PROGRESS = ("completed", "retries", "ignoredRetries", "batchJobs", "specHash")
+PROGRESS = ("completed", "retries", "ignoredRetries", "lastLoss", "consequentRestarts", "batchJobs", "specHash")
 """The fields of the status that a suspended job loses."""
 
 

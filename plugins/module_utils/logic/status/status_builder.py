@@ -32,6 +32,7 @@ FINAL_STATES = (c.STATE_SUCCEEDED, c.STATE_FAILED)
 _RETRY_AFTER_EDIT = (c.REASON_INVALID, c.REASON_REFUSED)
 """Reasons of failures that an edit of the spec may fix. A job that failed by one of them starts again after an edit."""
 
+_PROGRESS = tuple(name for name in suspension.PROGRESS if name != "specHash")
 MESSAGE_LIMIT = 1024
 """Characters of a message, an Event's own limit."""
 
@@ -124,7 +125,7 @@ class StatusBuilder:
         self._fields["specHash"] = spec_hash
         if known in (None, spec_hash):
             return False
-        for name in ("retries", "ignoredRetries", "batchJobs", "completed", "attempt", c.STATUS_IGNORED):
+        for name in (*_PROGRESS, "attempt", c.STATUS_IGNORED):
             self._fields.pop(name, None)
         return True
 
@@ -268,6 +269,14 @@ class StatusBuilder:
         for name, value in progress:
             if value:
                 self._fields[name] = value
+            else:
+                self._fields.pop(name, None)
+
+    def losses(self, last: Mapping[str, Any], consequences: Mapping[str, int]) -> None:
+        """Store the last loss of a replica and the restarts that were consequences, as :mod:`.losses` has them."""
+        for name, value in (("lastLoss", last), ("consequentRestarts", consequences)):
+            if value:
+                self._fields[name] = dict(value)
             else:
                 self._fields.pop(name, None)
 

@@ -1,4 +1,4 @@
-"""Reads the Events of pods that do not start, for what the kubelet says nowhere else."""
+"""Reads the Events of pods that do not start, and of batch Jobs without a pod, for what no status says."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from ansible_collections.dljob.operator.plugins.module_utils.api.context import 
 from ansible_collections.dljob.operator.plugins.module_utils.api.object_events import events_of
 from ansible_collections.dljob.operator.plugins.module_utils.api.rest_client import RestClient
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parsed import Parsed
-from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import startup_events
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import pod_creation, startup_events
 from ansible_collections.dljob.operator.plugins.module_utils.shared import rbac
 from ansible_collections.dljob.operator.plugins.module_utils.shared.response import ApiError
+from ansible_collections.dljob.operator.plugins.module_utils.values.job import DLJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Observed, PodState
 
 _REMEMBERED = 2000
@@ -23,14 +24,21 @@ _reads: WeakKeyDictionary[RestClient, dict[str, datetime]] = WeakKeyDictionary()
 
 
 def explain(context: Context, parsed: Parsed, observed: Observed, now: datetime) -> tuple[Observed, tuple[str, ...]]:
-    """``observed`` with the causes that the Events name, and what the operator may not read.
+    """``observed`` with the causes that only Events name, and what the operator may not read of them.
 
-    It reads only where a pod has not started for a while; see :mod:`..logic.policies.startup_events`. Without an answer
-    the status keeps what it says.
+    Most jobs need no request: it reads where a pod has not started, or a batch Job has had no pod, for a while. Without
+    an answer the status keeps what it says.
     """
     job = parsed.job
     if job is None:
         return observed, ()
+    started, unread = _of_pods(context, job, observed, now)
+    found, denied = _of_batch_jobs(context, job, started, now)
+    return found, rbac.missing_permissions([*sorted(unread), *denied])
+
+
+def _of_pods(context: Context, job: DLJob, observed: Observed, now: datetime) -> tuple[Observed, list[str]]:
+    """With what the kubelet says of pods; see :mod:`..logic.policies.startup_events`."""
     events: dict[str, list[Mapping[str, Any]]] = {}
     errors: list[str] = []
 
@@ -44,7 +52,7 @@ def explain(context: Context, parsed: Parsed, observed: Observed, now: datetime)
     if due:
         reads = _reads.setdefault(context.client, {})
         context.client.executor.map([pod for pod in due if _may_read(reads, pod, now)], read)
-    return startup_events.explained(job, observed, events, now), rbac.missing_permissions(sorted(errors))
+    return startup_events.explained(job, observed, events, now), errors
 
 
 def _may_read(reads: dict[str, datetime], pod: PodState, now: datetime) -> bool:
@@ -56,3 +64,18 @@ def _may_read(reads: dict[str, datetime], pod: PodState, now: datetime) -> bool:
         reads.clear()
     reads[pod.uid] = now
     return True
+
+
+def _of_batch_jobs(context: Context, job: DLJob, observed: Observed, now: datetime) -> tuple[Observed, list[str]]:
+    """With why batch Jobs have no pod, which the Job controller says in Events only: one request for each of them."""
+    causes: dict[str, str] = {}
+    errors: list[str] = []
+    for pod in pod_creation.lacking(job, observed, now):
+        if pod.batch_job is None:
+            continue
+        try:
+            causes[pod.batch_job.uid] = pod_creation.cause(events_of(context.client, job.namespace, pod.batch_job.uid))
+        except ApiError as e:
+            causes[pod.batch_job.uid] = ""
+            errors.append(e.message)
+    return pod_creation.explained(job, observed, causes) if causes else observed, errors
