@@ -33,7 +33,8 @@ def document(results: Results, facts: Mapping[str, str]) -> str:
         "Exit codes are the containers'; a time in the column *the others* counts from the end of the process that was",
         "hit, other times from the event. Kubelets report whole seconds. Signals come from outside, to the container's",
         "first process; OOM, exception and exit 3 happen in the training program. *counts 1 Worker* is a restart that",
-        "`backoffLimit` limits. *ran on*: the container ran until the cell ended.",
+        "`backoffLimit` limits, *does not count 1 master-0* one that followed from the loss of another replica.",
+        "*ran on*: the container ran until the cell ended.",
         "",
         "## Silent hangs",
         "",
@@ -83,7 +84,7 @@ def _section(framework: Framework, results: Results) -> list[str]:
             rows.append((_event(given), _policy(given), "", "", "", reason))
             continue
         others = outcome.grouped(one["survivors"])
-        rows.append((_event(given), _policy(given), one["victim_end"], others, one["reaction"], one["result"]))
+        rows.append((_event(given), _policy(given), one["victim_end"], others, _reaction(one), one["result"]))
     return [
         f"## {framework.title}",
         "",
@@ -92,6 +93,13 @@ def _section(framework: Framework, results: Results) -> list[str]:
         "",
         *_rows(HEAD, rows),
     ]
+
+
+def _reaction(one: Mapping[str, Any]) -> str:
+    """What the operator did, with the restarts that it took for consequences of another replica's loss."""
+    followed = (one.get("status") or {}).get("consequentRestarts") or {}
+    names = ", ".join(f"{count} {name}" for name, count in sorted(followed.items()))
+    return one["reaction"] + (f"; does not count {names}" if names else "")
 
 
 def _event(one: Mapping[str, Any]) -> str:

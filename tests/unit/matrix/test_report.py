@@ -12,7 +12,7 @@ ROW = {
     "framework": "jax", "victim": "worker-1", "event": "SIGKILL", "policy": "OnFailure", "scope": "Replica",
     "victim_end": "137 after 0 s", "survivors": {"worker-0": "134 after 9 s"}, "reaction": "nothing",
     "result": "Succeeded after 30 s", "version": "0.10.2", "last": {"worker-0": "a | b"},
-    "commit": "abc",
+    "commit": "abc", "status": {"consequentRestarts": {"worker-0": 1}},
 }  # fmt: skip
 KEY = "jax/worker-1/SIGKILL/OnFailure/Replica"
 
@@ -20,7 +20,7 @@ KEY = "jax/worker-1/SIGKILL/OnFailure/Replica"
 def test_a_cell_is_a_row_and_one_that_did_not_run_says_so() -> None:
     page = report.document({KEY: ROW}, {"date": "today"})
     assert (
-        "| worker-1 SIGKILL | OnFailure | 137 after 0 s | worker-0: 134 after 9 s | nothing | Succeeded after 30 s |"
+        "| worker-1 SIGKILL | OnFailure | 137 after 0 s | worker-0: 134 after 9 s | nothing; does not count 1 worker-0 | Succeeded after 30 s |"
         in page
     )
     assert "| worker-1 exit 3 | OnFailure |  |  |  | not run |" in page
