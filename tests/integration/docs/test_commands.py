@@ -68,6 +68,7 @@ RUN_BY = {
     r"ENGINE=image make molecule": "tests/e2e/test_molecule.py::test_the_image_does_what_the_process_does",
     r"make fuzz( FUZZ=.*)?": "tests/e2e/test_fuzz.py::test_the_operator_survives_generated_jobs",
     r"make matrix( MATRIX=.*)?": "tests/e2e/test_framework_versions.py::test_the_matrix_in_small",
+    r"(.* )?/matrix/training\.py \w+": "tests/e2e/test_framework_versions.py::test_the_matrix_in_small",
     r"make images SET=full": "tests/e2e/test_framework_versions.py::test_the_example_trains",
     r"make soak( SOAK=.*)?": "tests/e2e/test_soak.py::test_every_job_ends_as_it_should",
     r"make bench-growth": "tests/e2e/test_bench.py::test_the_growth_in_small",
