@@ -64,7 +64,7 @@ commits: ## check the subjects of the commits since BASE=origin/main: imperative
 hooks: venv ## install git hooks that run the linters and check commit subjects
 	@$(BIN)/pre-commit install
 
-cluster: venv ## a real kind cluster, kubeconfig at .cluster/kubeconfig; builds and caches what it needs
+cluster: venv ## a real kind cluster, kubeconfig at .cluster/kubeconfig; K8S=1.35 selects another version of Kubernetes
 	@$(TOOL) devtools.cluster up
 
 cluster-down: venv ## stop everything that `make cluster` started

@@ -9,7 +9,8 @@ version_added: 0.1.0
 description:
   - Computes the variables of MXNet's parameter server (ps-lite).
   - C(DMLC_ROLE), C(DMLC_PS_ROOT_URI), C(DMLC_PS_ROOT_PORT), C(DMLC_NUM_SERVER), C(DMLC_NUM_WORKER) and
-    C(DMLC_USE_KUBERNETES) for every job that has a scheduler.
+    C(DMLC_USE_KUBERNETES) for every job that has a scheduler, and C(PS_HEARTBEAT_INTERVAL) and C(PS_HEARTBEAT_TIMEOUT),
+    with which the replacement of a lost worker can join.
   - For jobs of a v1 flavor also C(MX_CONFIG), the whole cluster in JSON, and for workers C(DMLC_WORKER_ID).
 positional: _input
 options:

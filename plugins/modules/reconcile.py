@@ -69,6 +69,10 @@ options:
             an index. The type's C(maximum) is then 1."
           - Once a job has succeeded, replicas of types that are not C(long_running) have 10 s to exit before
             C(cleanPodPolicy) V(Running) deletes running pods.
+          - "C(coordinates) (default V(false)) is true where the processes only coordinate those that compute, so that
+            their exit with 0 says nothing of the others' results. Where such a type is the success target, replicas
+            of types that are neither that nor C(long_running), and whose failure can fail the job, have 10 s to exit
+            before the job succeeds. If one of them fails for good in that time, the job fails."
         type: dict
         required: true
       success_target:
@@ -346,6 +350,15 @@ options:
             description: The port of entries without one.
             type: int
             default: 2222
+          host_port:
+            description:
+              - The port of entries without one whose pods have C(hostNetwork).
+              - V(default) is that of O(framework.flavors[].default_port).
+              - V(job) is one from 20000 to 29999 that the job's UID determines. It is for frameworks of which processes
+                of two jobs would share a port without an error.
+            type: str
+            choices: [default, job]
+            default: default
           port_name:
             description:
               - Name of a containerPort of the framework's container. If the template has one of that name, its number

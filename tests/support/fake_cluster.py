@@ -164,8 +164,8 @@ class FakeCluster:
     def settle(self) -> list[Plan]:
         """Reconcile until there is nothing to do; the kubelet removes terminating pods.
 
-        The clock advances only by the grace period of a succeeded job's replicas, and by the seconds after which a
-        failure is decided.
+        The clock advances only by the grace period that replicas have once the success target has succeeded, and by the
+        seconds after which a failure is decided.
         """
         plans = []
         for _ in range(12):
@@ -173,7 +173,7 @@ class FakeCluster:
             if is_quiet(plans[-1]):
                 if any(self._is_terminating(p) for p in self.pods.values()):
                     self.kubelet_deletes()
-                elif self.status.get("phase") == "CleanUp" and plans[-1].requeue_after:
+                elif self._is_ending and plans[-1].requeue_after:
                     self.advance(plans[-1].requeue_after)
                 elif self._is_undecided():
                     self.advance(losses.REPORT_LAG)
@@ -189,6 +189,10 @@ class FakeCluster:
         except InvalidJob:
             return False
         return not has_finished(job) and bool(losses.find(job, observed, observed, self.status, self.now).undecided)
+
+    @property
+    def _is_ending(self) -> bool:
+        return self.status.get("phase") == "CleanUp" or "has exited with 0: waiting" in self.status.get("reason", "")
 
     # --- the user
 

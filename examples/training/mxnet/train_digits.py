@@ -2,7 +2,7 @@
 """Train a small network on the UCI digits with MXNet 1.9, alone or over a parameter server.
 
 The same program is every process of a job; DMLC_ROLE, which the operator sets, says which one. A scheduler and a
-server serve until the training is over; a worker trains on its share, and the one of rank 0 tests the result:
+server serve until the training is over; a worker trains on its share, and the first one tests the result:
 
     final: test_accuracy=0.9750 workers=2 epochs=20 kv_store=dist_sync
 
@@ -104,6 +104,15 @@ def rendezvous_timeout(environment: Mapping[str, str]) -> float:
     return seconds
 
 
+def is_first(environment: Mapping[str, str], rank: int, workers: int) -> bool:
+    """Whether this worker, of that kv.rank, is the first one: worker 0 by $DMLC_WORKER_ID, which a v1 MXJob has.
+
+    MXNet ranks the workers by address, the largest text first, so kv.rank is not the index of the pod.
+    """
+    text = environment.get("DMLC_WORKER_ID", "")
+    return (number("DMLC_WORKER_ID", text, 0) if text and workers > 1 else rank) == 0
+
+
 def serve(cluster: Cluster) -> None:
     """Be the scheduler or a server until the workers are done."""
     members = f"{cluster.servers} servers and {cluster.workers} workers"
@@ -138,7 +147,7 @@ def accuracy(mx: Any, net: Any, data: digits.Digits) -> float:
 
 
 def train(options: argparse.Namespace, kv_store: str) -> None:
-    """Be a worker, or the only process: train on this rank's share, and test as rank 0."""
+    """Be a worker, or the only process: train on this rank's share, and test as the first worker."""
     import mxnet as mx
 
     mx.random.seed(options.seed)
@@ -148,7 +157,7 @@ def train(options: argparse.Namespace, kv_store: str) -> None:
     rank, workers = kv.rank, kv.num_workers
     own = data.take(digits.shard(train_indices, rank, workers))
     steps = digits.steps_per_epoch(len(train_indices), workers, options.batch_size)
-    say(f"worker {rank} of {workers}: {len(own)} of {len(train_indices)} samples, {steps} steps an epoch, {kv_store}")
+    say(f"rank {rank} of {workers}: {len(own)} of {len(train_indices)} samples, {steps} steps an epoch, {kv_store}")
 
     images, labels = mx.nd.array(own.images), mx.nd.array(own.labels)
     net = build(mx, options.num_layers)
@@ -174,12 +183,12 @@ def train(options: argparse.Namespace, kv_store: str) -> None:
             hits += float((output.argmax(axis=1) == y).sum().asscalar())
         seen = steps * options.batch_size
         say(
-            f"worker {rank}: epoch {epoch}/{options.num_epochs} loss={loss_sum / seen:.4f} "
+            f"rank {rank}: epoch {epoch}/{options.num_epochs} loss={loss_sum / seen:.4f} "
             f"accuracy={hits / seen:.4f} seconds={time.monotonic() - start:.2f}"
         )
         if not math.isfinite(loss_sum):
             raise RuntimeError(f"the loss is {loss_sum} in epoch {epoch}: lower --lr (it is {options.lr})")
-    if rank == 0:
+    if is_first(os.environ, rank, workers):
         tested = accuracy(mx, net, data.take(test_indices))
         say(f"final: test_accuracy={tested:.4f} workers={workers} epochs={options.num_epochs} kv_store={kv_store}")
 

@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 
-from devtools.cluster import gpu, lifecycle, registry
+from devtools.cluster import gobuild, gpu, lifecycle, registry, versions
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.estimate import clock
 from devtools.cluster.settings import Settings, settings_from
@@ -33,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
     gpus.add_argument("--resource", default="nvidia.com/gpu", help="extended resource (default: %(default)s)")
     push = commands.add_parser("push", help="push local images, so that pods can pull them under their own names")
     push.add_argument("images", nargs="+", metavar="IMAGE")
+    commands.add_parser("pin", help="write the checksums of each Kubernetes version in versions.py to hack/node/go")
     return top
 
 
@@ -74,6 +75,9 @@ def run(settings: Settings, arguments: argparse.Namespace) -> int:
             session, kind = lifecycle.existing(settings)
             for name in registry.push(settings, kind.engine, session.state.registry_port, arguments.images):
                 print(name)
+        case "pin":
+            for minor in versions.KUBERNETES:
+                print(gobuild.pin_kubernetes(settings.node_dir / "go", minor))
     return 0
 
 

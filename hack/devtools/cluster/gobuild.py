@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import subprocess
+import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from devtools.cluster import shell, versions
+from devtools.cluster import shell, upstream_module, versions
 from devtools.cluster.cache_entry import cache_entry
 from devtools.cluster.content_key import content_key
 from devtools.cluster.errors import ClusterError
@@ -26,6 +28,8 @@ class Program:
     module: str
     packages: Mapping[str, str]
     ldflags: str = "-s -w"
+    kubernetes: str = ""
+    """The version of Kubernetes whose own module files are used (`upstream_module`), "" for those of the folder."""
 
     @property
     def binaries(self) -> tuple[str, ...]:
@@ -48,21 +52,29 @@ def helm_ldflags(version: str, kubernetes: str) -> str:
     return " ".join(["-s -w", f"-X helm.sh/helm/v3/internal/version.version={version}", *stamps])
 
 
-KUBERNETES = Program(
-    "kubernetes",
-    {
-        f"k8s.io/kubernetes/cmd/{name}": name
-        for name in (
-            "kubeadm", "kubelet", "kubectl",
-            "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy",
-        )
-    },
-    kubernetes_ldflags(versions.KUBERNETES),
+KUBERNETES_COMMANDS = (
+    "kubeadm", "kubelet", "kubectl", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy",
 )  # fmt: skip
-KUBECTL = Program("kubernetes", {"k8s.io/kubernetes/cmd/kubectl": "kubectl"}, kubernetes_ldflags(versions.KUBERNETES))
+
+
+def kubernetes(minor: str, *commands: str) -> Program:
+    """Kubernetes' commands in the version of ``minor``, a key of ``versions.KUBERNETES``; all of them by default."""
+    version = versions.KUBERNETES[minor].version
+    packages = {f"k8s.io/kubernetes/cmd/{name}": name for name in commands or KUBERNETES_COMMANDS}
+    return Program(f"kubernetes-{minor}", packages, kubernetes_ldflags(version), version)
+
+
+def kubectl(minor: str) -> Program:
+    return kubernetes(minor, "kubectl")
+
+
 KIND = Program("kind", {"sigs.k8s.io/kind": "kind"})
 KWOK = Program("kwok", {"sigs.k8s.io/kwok/cmd/kwok": "kwok"})
-HELM = Program("helm", {"helm.sh/helm/v3/cmd/helm": "helm"}, helm_ldflags(versions.HELM, versions.KUBERNETES))
+HELM = Program(
+    "helm",
+    {"helm.sh/helm/v3/cmd/helm": "helm"},
+    helm_ldflags(versions.HELM, versions.KUBERNETES[versions.DEFAULT_KUBERNETES].version),
+)
 ETCD = Program("etcd", {".": "etcd"})
 COREDNS = Program("coredns", {".": "coredns"})
 PAUSE = Program("pause", {".": "pause"})
@@ -115,6 +127,14 @@ def module_dir(go_dir: Path, module: str, path: str) -> Path:
     return Path(out)
 
 
+def pin_kubernetes(go_dir: Path, minor: str) -> Path:
+    """Write the checksums of a minor version of Kubernetes, as ``versions.KUBERNETES`` has it; returns the file."""
+    program = kubernetes(minor)
+    checksums = go_dir / program.module / "go.sum"
+    upstream_module.pin(go_tool(), checksums, program.kubernetes)
+    return checksums
+
+
 def stale_packages(go: str, folder: Path, packages: Sequence[str]) -> int:
     """The number of packages that the build cache lacks. Downloads the modules that it needs."""
     listed = shell.run(
@@ -139,19 +159,31 @@ def _is_complete(folder: Path, program: Program) -> bool:
 
 def build(cache: Path, go_dir: Path, program: Program, step: Step | None = None) -> Path:
     """Build the program unless it is cached; returns the folder of its binaries. ``step`` receives the progress."""
-    folder = go_dir / program.module
 
     def make(partial: Path) -> None:
         go = go_tool()
-        total = stale_packages(go, folder, list(program.packages))
-        partial.mkdir()
-        _compile(go, folder, program, partial, step, total)
+        with _module_folder(go, go_dir, program) as folder:
+            total = stale_packages(go, folder, list(program.packages))
+            partial.mkdir()
+            _compile(go, folder, program, partial, step, total)
         for path, name in program.packages.items():
-            made = folder.name if path == "." else path.rpartition("/")[2]
+            made = program.module if path == "." else path.rpartition("/")[2]
             if made != name:
                 (partial / made).rename(partial / name)
 
     return cache_entry(program_dir(cache, go_dir, program), make, lambda found: _is_complete(found, program))
+
+
+@contextlib.contextmanager
+def _module_folder(go: str, go_dir: Path, program: Program) -> Iterator[Path]:
+    """The folder with the program's ``go.mod`` and ``go.sum``; paths of folders do not get into the binaries."""
+    if not program.kubernetes:
+        yield go_dir / program.module
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        checksums = go_dir / program.module / "go.sum"
+        upstream_module.write(go, checksums, program.kubernetes, Path(folder))
+        yield Path(folder)
 
 
 def _compile(go: str, folder: Path, program: Program, out: Path, step: Step | None, total: int) -> None:
@@ -179,4 +211,4 @@ def _compile(go: str, folder: Path, program: Program, out: Path, step: Step | No
         raise
     reader.join()
     if code != 0:
-        raise ClusterError(f"go build in {folder.name} failed ({code}):\n{shell.tail(''.join(lines))}")
+        raise ClusterError(f"go build of {program.module} failed ({code}):\n{shell.tail(''.join(lines))}")

@@ -73,7 +73,8 @@ def node_runtime(engine: Engine, own_image: bool) -> NodeRuntime:
 def kubeadm_patches(runtime: NodeRuntime) -> list[dict[str, Any]]:
     """Changes to kind's kubeadm configuration: more pods per node, and a control plane that is idle without load.
 
-    They change neither the API that is served nor the rate limits of the controllers.
+    They change neither the API that is served nor the rate limits of the controllers. They name no ``apiVersion``, so
+    that kind converts them: kubeadm reads v1beta3 below Kubernetes 1.36, and v1beta4, with other arguments, from there.
     """
     return [
         {
@@ -105,7 +106,8 @@ def kubeadm_patches(runtime: NodeRuntime) -> list[dict[str, Any]]:
             # a container that ends starts again at once, not after 10 s to 5 min: so do the control plane's programs
             "featureGates": {"KubeletCrashLoopBackOffMax": True},
             "crashLoopBackOff": {"maxContainerRestartPeriod": "2s"},
-            **({"cgroupDriver": "cgroupfs"} if runtime.cgroup_v1 else {}),
+            # since 1.35 the kubelet refuses cgroup v1 by default
+            **({"cgroupDriver": "cgroupfs", "failCgroupV1": False} if runtime.cgroup_v1 else {}),
         },
     ]
 
@@ -179,14 +181,6 @@ def write_hosts(settings: Settings, name: str) -> None:
         return  # a pull may be reading it
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
-
-
-def parse_default_image(source: str) -> str:
-    """The node image that this kind version was released with, from its Go source."""
-    for line in source.splitlines():
-        if line.startswith("const Image = "):
-            return line.split('"')[1]
-    raise ClusterError("kind's source names no default node image", f"this tool expects kind {versions.KIND}")
 
 
 # ---- the cluster network

@@ -23,6 +23,7 @@ from devtools.cluster import (
     registry,
     shell,
     slots,
+    versions,
 )
 from devtools.cluster.api import Api
 from devtools.cluster.engine import Engine
@@ -68,15 +69,6 @@ def link(settings: Settings, name: str, target: Path) -> None:
     place.symlink_to(target)
 
 
-def tool_programs(settings: Settings) -> list[gobuild.Program]:
-    """kind, kwok and kubectl; kubectl is part of the Kubernetes build where that exists."""
-    go_dir = settings.node_dir / "go"
-    programs = [gobuild.KIND, gobuild.KWOK]
-    if not gobuild.built(settings.cache_dir, go_dir, gobuild.KUBERNETES):
-        programs.append(gobuild.KUBECTL)
-    return programs
-
-
 def ensure_tool(settings: Settings, program: gobuild.Program, report: Reporter, step_name: str, title: str) -> Path:
     go_dir = settings.node_dir / "go"
     with report.step(step_name, title) as step:
@@ -91,11 +83,12 @@ def ensure_tool(settings: Settings, program: gobuild.Program, report: Reporter, 
 def ensure_kubectl(settings: Settings, report: Reporter) -> Path:
     """kubectl of the cluster's version: from the Kubernetes build if there is one, else built separately."""
     go_dir = settings.node_dir / "go"
-    if gobuild.built(settings.cache_dir, go_dir, gobuild.KUBERNETES):
-        path = gobuild.program_dir(settings.cache_dir, go_dir, gobuild.KUBERNETES) / "kubectl"
+    everything = gobuild.kubernetes(settings.kubernetes)
+    if gobuild.built(settings.cache_dir, go_dir, everything):
+        path = gobuild.program_dir(settings.cache_dir, go_dir, everything) / "kubectl"
         link(settings, "kubectl", path)
         return path
-    return ensure_tool(settings, gobuild.KUBECTL, report, "kubectl", "kubectl, compiled")
+    return ensure_tool(settings, gobuild.kubectl(settings.kubernetes), report, "kubectl", "kubectl, compiled")
 
 
 # ---- engine
@@ -217,10 +210,7 @@ def choose_block(session: Session, others: list[str]) -> str:
 
 
 def official_image(settings: Settings) -> str:
-    source = (
-        gobuild.module_dir(settings.node_dir / "go", "kind", "sigs.k8s.io/kind") / "pkg/apis/config/defaults/image.go"
-    )
-    return kindcluster.parse_default_image(source.read_text())
+    return versions.KUBERNETES[settings.kubernetes].node_image
 
 
 def has_image(engine: Engine, name: str) -> bool:
@@ -257,15 +247,14 @@ def ensure_node_image(session: Session, engine: Engine) -> str:
         )
         shell.pipe(["zstd", "-dcq", archive], [engine.docker, "load", "-q"], env=engine.env, producer_env=env)
         if engine.kind == "own":
-            _forget_older_images(engine, built)
+            _forget_older_images(engine, built, settings.kubernetes)
     return built
 
 
-def _forget_older_images(engine: Engine, current: str) -> None:
-    """Remove the node images built from earlier versions of the build files, unless a node uses them."""
-    listed = engine.run(
-        "images", "--filter", "reference=kindest/node:*-dljob-*", "--format", "{{.Repository}}:{{.Tag}}"
-    )
+def _forget_older_images(engine: Engine, current: str, minor: str) -> None:
+    """Remove the node images of this minor version built from earlier build files, unless a node uses them."""
+    reference = f"reference=kindest/node:v{minor}.*-dljob-*"
+    listed = engine.run("images", "--filter", reference, "--format", "{{.Repository}}:{{.Tag}}")
     for name in listed.stdout.split():
         if name != current:
             engine.run("image", "rm", name, check=False)

@@ -43,20 +43,39 @@ def architecture() -> str:
 def image_key(settings: Settings) -> str:
     """Changes with everything that goes into the node image from this repository or from the host's release."""
     host = packages.distribution()
-    here = Path(__file__).parent
+    here, go_dir = Path(__file__).parent, settings.node_dir / "go"
     return content_key(
-        versions.KUBERNETES, versions.KIND, architecture(), host.id, host.version,
+        version(settings), versions.KIND, architecture(), host.id, host.version,
         *versions.NODE_PACKAGES, *versions.KUBE_PROXY_PACKAGES,
-        trees=[settings.node_dir, here / "nodeimage.py", here / "imagetar.py"],
+        trees=[
+            *(go_dir / program.module for program in programs(settings).values()),
+            go_dir / "kind", settings.node_dir / "files", settings.node_dir / "setup.sh",
+            here / "nodeimage.py", here / "imagetar.py",
+        ],
     )  # fmt: skip
 
 
+def version(settings: Settings) -> str:
+    """The version of Kubernetes in an image that is built here."""
+    return versions.KUBERNETES[settings.kubernetes].version
+
+
+def programs(settings: Settings) -> dict[str, gobuild.Program]:
+    """The Go programs of the image, by the name of the step that builds them."""
+    return {
+        "kubernetes": gobuild.kubernetes(settings.kubernetes),
+        "coredns": gobuild.COREDNS,
+        "etcd": gobuild.ETCD,
+        "pause": gobuild.PAUSE,
+    }
+
+
 def image_name(settings: Settings) -> str:
-    return f"kindest/node:{versions.KUBERNETES}-dljob-{image_key(settings)}"
+    return f"kindest/node:{version(settings)}-dljob-{image_key(settings)}"
 
 
 def archive_path(settings: Settings) -> Path:
-    return settings.cache_dir / "node" / f"node-{image_key(settings)}.tar.zst"
+    return settings.cache_dir / "node" / f"node-{settings.kubernetes}-{image_key(settings)}.tar.zst"
 
 
 def pinned_images(listing: str) -> dict[str, str]:
@@ -108,8 +127,11 @@ def mmdebstrap_command(
 def plan(settings: Settings) -> list[str]:
     """The steps of a build that the cache does not spare."""
     go_dir = settings.node_dir / "go"
-    programs = {"kubernetes": gobuild.KUBERNETES, "coredns": gobuild.COREDNS, "etcd": gobuild.ETCD}
-    steps = [name for name, program in programs.items() if not gobuild.built(settings.cache_dir, go_dir, program)]
+    steps = [
+        name
+        for name, program in programs(settings).items()
+        if name != "pause" and not gobuild.built(settings.cache_dir, go_dir, program)
+    ]
     rootfs = (
         rootfs_path(settings, "minbase", versions.NODE_PACKAGES),
         rootfs_path(settings, "extract", versions.KUBE_PROXY_PACKAGES),
@@ -120,9 +142,12 @@ def plan(settings: Settings) -> list[str]:
 
 
 def forget_older(settings: Settings) -> None:
-    """Remove the archives of earlier node images: a changed line in one of its files makes a new one of 300 MB."""
+    """Remove the archives of earlier node images: a changed line in one of its files makes a new one of 300 MB.
+
+    Those of other minor versions of Kubernetes stay.
+    """
     current = archive_path(settings)
-    for archive in current.parent.glob("node-*.tar.zst"):
+    for archive in current.parent.glob(f"node-{settings.kubernetes}-*.tar.zst"):
         if archive != current:
             archive.unlink(missing_ok=True)
 
@@ -155,19 +180,14 @@ def build(settings: Settings, report: Reporter) -> Path:
 def _programs(settings: Settings, report: Reporter) -> dict[str, Path]:
     """Build all Go programs of the image; name -> file."""
     cache, go_dir = settings.cache_dir, settings.node_dir / "go"
-    titles = (
-        (gobuild.KUBERNETES, "kubernetes", f"Kubernetes {versions.KUBERNETES}, compiled"),
-        (gobuild.COREDNS, "coredns", "CoreDNS, compiled"),
-        (gobuild.ETCD, "etcd", "etcd, compiled"),
-        (gobuild.PAUSE, "pause", "pause, compiled"),
-    )
+    titles = {"kubernetes": f"Kubernetes {version(settings)}", "coredns": "CoreDNS"}
     binaries = {}
-    for program, step_name, title in titles:
-        with report.step(step_name, title) as step:
+    for name, program in programs(settings).items():
+        with report.step(name, f"{titles.get(name, name)}, compiled") as step:
             if gobuild.built(cache, go_dir, program):
                 step.skip()
             folder = gobuild.build(cache, go_dir, program, step)
-        binaries.update({name: folder / name for name in program.binaries})
+        binaries.update({binary: folder / binary for binary in program.binaries})
     return binaries
 
 
@@ -207,7 +227,7 @@ def _assemble(
         kind_files = gobuild.module_dir(settings.node_dir / "go", "kind", "sigs.k8s.io/kind") / "images/base/files"
         _install(settings, root, kind_files, binaries)
         listing = shell.run(
-            [binaries["kubeadm"], "config", "images", "list", "--kubernetes-version", versions.KUBERNETES]
+            [binaries["kubeadm"], "config", "images", "list", "--kubernetes-version", version(settings)]
         )
         sandbox = sandbox_image((root / "etc/containerd/config.toml").read_text())
         images = _control_plane(work, binaries, proxy_tar, pinned_images(listing.stdout), sandbox)
@@ -234,7 +254,7 @@ def _install(settings: Settings, root: Path, kind_files: Path, binaries: Mapping
     for name in ("kubeadm", "kubelet", "kubectl"):
         shutil.copyfile(binaries[name], root / "usr/bin" / name)
         (root / "usr/bin" / name).chmod(0o755)
-    (root / "kind/version").write_text(versions.KUBERNETES)
+    (root / "kind/version").write_text(version(settings))
     setup = root / "setup.sh"
     shutil.copyfile(settings.node_dir / "setup.sh", setup)
     path = {"PATH": DEFAULT_PATH.removeprefix("PATH=")}

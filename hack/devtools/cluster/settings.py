@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from devtools.cluster import versions
 from devtools.cluster.errors import ClusterError
 from devtools.cluster.process import RECORD
 from devtools.cluster.state import StateFile
@@ -28,6 +30,8 @@ class Settings:
     """The kind cluster's name; its node is ``<name>-control-plane``."""
     node_image: str | None = None
     """The user's node image, used instead of the official or the built one."""
+    kubernetes: str = versions.DEFAULT_KUBERNETES
+    """The minor version of Kubernetes, a key of ``versions.KUBERNETES``."""
     node_dir: Path = REPO_ROOT / "hack" / "node"
     """The folder with the sources of the node image."""
 
@@ -116,15 +120,17 @@ def cache_dir_from(env: Mapping[str, str]) -> Path:
 
 
 def settings_from(env: Mapping[str, str] | None = None) -> Settings:
-    """Settings from the environment: DLJOB_CLUSTER_DIR, DLJOB_CLUSTER_NAME, DLJOB_CACHE, KIND_NODE_IMAGE.
+    """Settings from the environment: DLJOB_CLUSTER_DIR, DLJOB_CLUSTER_NAME, DLJOB_CACHE, KIND_NODE_IMAGE, K8S.
 
-    If ``state_dir`` records a cluster, its name is the default, so that ``down`` works without DLJOB_CLUSTER_NAME.
-    Raises ClusterError if the environment gives another name, or if the record cannot be read.
+    If ``state_dir`` records a cluster, its name and its version are the defaults, so that ``down`` works without
+    DLJOB_CLUSTER_NAME and K8S. Raises ClusterError if the environment gives another name or version, if K8S is no
+    version that this tool has, or if the record cannot be read.
     """
     env = os.environ if env is None else env
     default_dir = REPO_ROOT / ".cluster"
     state_dir = Path(env.get("DLJOB_CLUSTER_DIR") or default_dir).resolve()
-    recorded = StateFile(state_dir).load().name
+    state = StateFile(state_dir).load()
+    recorded = state.name
     name = env.get("DLJOB_CLUSTER_NAME") or recorded or DEFAULT_NAME
     if recorded and name != recorded:
         raise ClusterError(
@@ -139,4 +145,26 @@ def settings_from(env: Mapping[str, str] | None = None) -> Settings:
         cache_dir=cache_dir_from(env),
         name=name,
         node_image=env.get("KIND_NODE_IMAGE") or None,
+        kubernetes=_kubernetes(env.get("K8S", ""), image_minor(state.node_image), state_dir),
     )
+
+
+def image_minor(node_image: str) -> str:
+    """1.37 from ``kindest/node:v1.37.0@sha256:...``; "" for a name that does not tell."""
+    match = re.search(r":v(\d+\.\d+)\.\d+(?![^@-])", node_image)
+    return match[1] if match else ""
+
+
+def _kubernetes(chosen: str, recorded: str, state_dir: Path) -> str:
+    """The minor version of Kubernetes: ``chosen``, else that of the recorded cluster, else the default."""
+    known = ", ".join(versions.KUBERNETES)
+    if chosen and chosen not in versions.KUBERNETES:
+        raise ClusterError(f"K8S is {chosen}, which is none of {known}", "choose one of these, or unset K8S")
+    if chosen and recorded and chosen != recorded:
+        raise ClusterError(
+            f"K8S is {chosen}, but the cluster of {state_dir} has Kubernetes {recorded}",
+            "unset K8S, run cluster-down first, or choose another folder for another cluster (DLJOB_CLUSTER_DIR=...)",
+        )
+    if recorded in versions.KUBERNETES:
+        return recorded
+    return chosen or versions.DEFAULT_KUBERNETES

@@ -26,6 +26,8 @@ class Parsing:
     flavor: ApiFlavor
     framework: Framework
     errors: list[str]
+    uid: str = ""
+    """Of the job, or its name where it has none."""
 
 
 @dataclass(frozen=True, slots=True)

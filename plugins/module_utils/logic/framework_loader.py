@@ -39,6 +39,7 @@ _CHOICES: Mapping[str, Sequence[str]] = {
     "names": (f.NAMES_RUNTIME_ID, f.NAMES_JOB),
     "service": (f.SERVICE_RUNTIME_ID, f.SERVICE_JOB),
     "status": (f.STATUS_V1ALPHA1, f.STATUS_V1),
+    "host_port": (f.HOST_PORT_DEFAULT, f.HOST_PORT_JOB),
     "fails_by": (f.FAILS_BY_TARGET, f.FAILS_BY_ANY),
     "environment_in": ("named", "all"),
 }
@@ -138,7 +139,7 @@ def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
             raise InvalidFramework(f"{where}.{key}: {value!r} is not a number of replicas")
     if most is not None and least > most:
         raise InvalidFramework(f"{where}: the minimum {least} is above the maximum {most}")
-    for key in ("long_running", "indexed", "resizable"):
+    for key in ("long_running", "coordinates", "indexed", "resizable"):
         if not isinstance(bounds.get(key, False), bool):
             raise InvalidFramework(f"{where}.{key}: {bounds[key]!r} is neither true nor false")
     after = _mapping(f"{where}.starts_after", bounds.get("starts_after") or {})
@@ -156,6 +157,7 @@ def _replica_type(name: str, bounds: Mapping[str, Any]) -> f.ReplicaType:
         minimum=least,
         maximum=most,
         long_running=bounds.get("long_running", False),
+        coordinates=bounds.get("coordinates", False),
         starts_after=after,
         starts_after_if=asked,
         indexed=bounds.get("indexed", True),

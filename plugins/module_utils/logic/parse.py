@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic import (
+    host_port,
     managers,
     naming,
     parse_replica_groups,
@@ -36,6 +37,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.errors import InvalidJob
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import (
+    HOST_PORT_JOB,
     LAYOUT_LIST,
     LAYOUT_MAP,
     SUCCEEDS_BY_ALL,
@@ -68,14 +70,14 @@ def parse_job(resource: Mapping[str, Any], framework: Framework) -> DLJob:
     spec = resource.get("spec")
     options = as_mapping(spec)
     errors = list(errors_of_versions(options, flavor, framework))
-    parsing = Parsing(options, flavor, framework, errors)
+    uid = str(metadata.get("uid") or "")
+    parsing = Parsing(options, flavor, framework, errors, uid or str(metadata.get("name") or ""))
 
     entries = list(_entries(spec, flavor, framework, errors))
     errors.extend(unknown_fields(resource, entries, flavor))
     groups = tuple(
         group for path, spelling, entry in entries if (group := _group(path, spelling, entry, parsing)) is not None
     )
-    uid = str(metadata.get("uid") or "")
     target = _success_target(options, groups, framework, errors)
     mode = _mode(options, framework, errors)
     services, asks_for_services = service_scope.requested(metadata.get("annotations"), flavor, framework, errors)
@@ -171,7 +173,8 @@ def _group(path: str, spelling: str, entry: Any, parsing: Parsing) -> ReplicaGro
         errors.append(f"{where}: {spelling!r} is not a replica type of {framework.name}; it must be one of {known}")
         return None
     replicas = integer(entry.get("replicas"), f"{path}.replicas", Bounds(1, 0, MAX_REPLICAS), errors)
-    port = flavor.default_port
+    has_own = flavor.host_port == HOST_PORT_JOB and host_port.is_on_host(entry)
+    port = host_port.of_job(parsing.uid) if has_own else flavor.default_port
     for name in flavor.port_fields:
         if name in entry:
             port = integer(entry[name], f"{path}.{name}", Bounds(port, 1, MAX_PORT), errors)

@@ -43,6 +43,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.logic.policies impo
     restart_counts,
     restart_job,
     service_scope,
+    settling,
     slices,
     start_order,
     startup_events,
@@ -253,7 +254,8 @@ def _active(
             completed.setdefault(pod.type, set()).add(pod.index)
     going_on = unfinished(current, completed)
     lost = losses.find(job, current, going_on, {} if changed else job.status, surroundings.now)
-    deciding = losses.without_consequences(going_on, lost)
+    excused = losses.without(going_on, lost.uids)
+    deciding = losses.without(excused, lost.undecided)
     cluster = build_cluster_spec(job, framework, attempt)
     replaceable = host_names.replaceable(job, framework, cluster)
     domain = surroundings.settings.cluster_domain
@@ -262,7 +264,20 @@ def _active(
     if not is_running:
         _report_ignored(job, context, report)
 
-    if succeeded(job, current, completed) and not failure.precedes_success(job, framework, current, deciding):
+    has_ended_well = succeeded(job, current, completed) and not (
+        failure.precedes_success(job, framework, current, excused)
+        or settling.fails(job, framework, current, excused, surroundings.now)
+    )
+    rest = settling.remaining(job, framework, current, going_on, surroundings.now) if has_ended_well else None
+    if rest is not None:
+        counts = replica_statuses.count(job, current, completed)
+        report.replicas(counts)
+        report.progress((retries, ignored), completed, attempt, batch_jobs.write(launched, current.pods))
+        report.losses(losses.write(lost.last), lost.counts)
+        _report_phase(job, report, replica_statuses.all_up(job, counts), anew=False)
+        report.waiting(settling.reason(job))
+        return Plan(status=report.status(), events=report.events, requeue_after=rest)  # nothing starts again any more
+    if has_ended_well:
         report.succeeded()
         report.replicas(replica_statuses.settled(job, replica_statuses.count(job, current, completed)))
         counted = restart_counts.made(job, current.pods, retries, ignored)
@@ -497,7 +512,7 @@ def _report_wait(job: DLJob, going_on: Observed, found: Losses, report: StatusBu
     held_up = f"{pod_creation.subject(waiting)}: {waiting.waiting}" if waiting else ""
     if waiting and pod_creation.is_denied(waiting) and clip(held_up) != job.status.get("reason"):
         report.event("Warning", c.EVENT_NOT_CREATED, held_up)
-    deciding = losses.without_consequences(going_on, found)
+    deciding = losses.without(going_on, found.uids | found.undecided)
     lost = "; ".join(failure.describe(p).message for p in failure.lost_pods(job, deciding))
     crash = crash_loops.first(going_on, job.status, found.uids)
     report.waiting(held_up or crash or (lost and f"the others go on: {lost}"))

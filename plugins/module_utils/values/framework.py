@@ -56,6 +56,9 @@ SERVICE_JOB = "job"
 FIRST_CONTAINER = "{first}"
 """A framework's ``container`` where the first container of a template runs it, whatever its name."""
 
+HOST_PORT_DEFAULT = "default"
+HOST_PORT_JOB = "job"
+
 FAILS_BY_TARGET = "target"
 FAILS_BY_ANY = "any"
 
@@ -69,6 +72,9 @@ class ReplicaType:
     maximum: int | None = None
     long_running: bool = False
     """Whether its processes run until they are terminated, as parameter servers do."""
+    coordinates: bool = False
+    """Whether its processes only coordinate those that compute, as ps-lite's scheduler and servers do: they have no
+    result of their own, and their exit with 0 says nothing of the others' results."""
     starts_after: Mapping[str, str] = field(default_factory=dict)
     """By type, the state that all its replicas must have reached before the first pod of this type is created: ready or
     completed."""
@@ -139,6 +145,9 @@ class ApiFlavor:
     """Types of which a job needs at least one replica, besides those with a minimum."""
     port_fields: tuple[str, ...] = ()
     default_port: int = 2222
+    host_port: str = HOST_PORT_DEFAULT
+    """The port with hostNetwork where the job names none: the default one, or one of the job's own
+    (:mod:`..logic.host_port`)."""
     port_name: str = ""
     """Name of the containerPort that the operator adds where the template has none of that name; "" adds none."""
     names: str = NAMES_RUNTIME_ID

@@ -113,7 +113,7 @@ class Informer:
         self._version = ""  # the resource version to watch from; "" to list first
         self._stopping = threading.Event()
         self._stream: WatchStream | None = None
-        self._last_error = ""
+        self._last_error: tuple[int, str] | None = None
         self._pause = _FIRST_PAUSE
         self._forbidden_since: float | None = None
         self._health = WatchHealth(self.what)
@@ -161,7 +161,8 @@ class Informer:
                     self._version = ""
                 # After a 404 the kind is no longer served, and `find` returns None.
                 if error.status != 404:
-                    self._failed(f"{error}{self.source.without}", rejected=error.status == 401)
+                    said = f"{error}{self.source.without}"
+                    self._failed(said, rejected=error.status == 401, is_starting=_is_starting(error))
                     if error.status == 403 and self.source.optional and self._is_forbidden():
                         self._clear()
             except ApiConnectionError as error:
@@ -284,7 +285,7 @@ class Informer:
                 self._health.opened()
                 if self._last_error:
                     _LOG.info("watch resumed", extra=logs.fields(**self._log_fields))
-                    self._last_error = ""
+                    self._last_error = None
                 self._read(stream)
         except ApiError as error:
             if error.status == 410:
@@ -319,12 +320,21 @@ class Informer:
                 self._on_change(change)
         self._version = obj["metadata"]["resourceVersion"]
 
-    def _failed(self, error: str, *, rejected: bool = False) -> None:
+    def _failed(self, error: str, *, rejected: bool = False, is_starting: bool = False) -> None:
         self._health.failed(error, rejected=rejected)
-        self._warn_once(error)
+        self._warn_once(error, is_starting=is_starting)
 
-    def _warn_once(self, error: str) -> None:
-        """Log an error once, not at every attempt."""
-        if error != self._last_error:
-            _LOG.warning("cannot watch", extra=logs.fields(**self._log_fields, error=error))
-            self._last_error = error
+    def _warn_once(self, error: str, *, is_starting: bool = False) -> None:
+        """Log an error once, not at every attempt.
+
+        One that passes by itself, as `is_starting` says, becomes a warning once the pauses have their full length.
+        """
+        level = logging.INFO if is_starting and self._pause < _LONGEST_PAUSE else logging.WARNING
+        if (level, error) != self._last_error:
+            _LOG.log(level, "cannot watch", extra=logs.fields(**self._log_fields, error=error))
+            self._last_error = (level, error)
+
+
+def _is_starting(error: ApiError) -> bool:
+    """Whether the API server is about to serve the kind, as it says for up to a second after a CRD has been created."""
+    return error.status == 429 and "(re)initializing" in error.message

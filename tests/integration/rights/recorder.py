@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
@@ -66,6 +66,8 @@ class Recorder:
     def __init__(self, server: str, ca_file: str) -> None:
         self.used: Counter[Request] = Counter()
         self.refused: Counter[Request] = Counter()
+        self.warnings: set[tuple[str, str, str]] = set()
+        """Method, path and text of each response with a header Warning: a deprecated API, or an unknown field."""
         self.lost: set[Right] = set()
         """The first answer to each of these is lost: the client receives the answer to a second try."""
         self.broken: Counter[Right] = Counter()
@@ -91,6 +93,10 @@ class Recorder:
                 yield f"http://127.0.0.1:{server.server_address[1]}"
             finally:
                 server.shutdown()
+
+    def note_warnings(self, method: str, path: str, texts: Iterable[str]) -> None:
+        with self.lock:
+            self.warnings.update((method, path, text) for text in texts)
 
     def note(self, request: Request | None, status: int) -> None:
         if request is not None:
@@ -135,6 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
         try:
             self.recorder.note(request, answer.status)
+            self.recorder.note_warnings(self.command, self.path, answer.headers.getlist("Warning"))
             if self.recorder.loses(request, answer.status):
                 answer.read()
                 self._say(409, "AlreadyExists", "it exists already")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 from ansible_collections.dljob.operator.plugins.module_utils.api import rest_client
 from ansible_collections.dljob.operator.plugins.module_utils.api.cluster_info import OperatorSettings
 from ansible_collections.dljob.operator.plugins.module_utils.api.context import Context
@@ -17,7 +18,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.shared.response imp
 from devtools.olm import csv, sources
 from integration.engine.support import remove_crd, until
 from integration.rights.conftest import Start
-from integration.rights.recorder import Right, request_of
+from integration.rights.recorder import Recorder, Right, request_of
 from integration.rights.support import (
     Operator,
     Resource,
@@ -29,6 +30,7 @@ from integration.rights.support import (
     unschedulable,
 )
 from support.builders import MXNET, pytorchjob
+from support.scripted_server import Exchange, scripted
 
 from dljob_operator.engine.crds import install_crds
 from dljob_operator.engine.kube import KubeApi
@@ -75,6 +77,22 @@ def test_a_request_is_one_right(method: str, url: str, right: tuple[str, str, st
 @pytest.mark.parametrize("url", ["/version", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/kubeflow.org/v1"])
 def test_discovery_is_none(url: str) -> None:
     assert request_of("GET", url) is None
+
+
+@pytest.mark.parametrize("texts", [(), ("deprecated",), ("unknown field", "deprecated")])
+def test_a_warning_of_the_server_is_recorded(texts: tuple[str, ...]) -> None:
+    def respond(exchange: Exchange) -> None:
+        exchange.handler.send_response(200)
+        for text in texts:
+            exchange.handler.send_header("Warning", f'299 - "{text}"')
+        exchange.handler.send_header("Content-Length", "0")
+        exchange.handler.end_headers()
+
+    with scripted(respond) as server:
+        recorder = Recorder(server.url, "")
+        with recorder.listening() as address:
+            assert urllib3.request("GET", f"{address}/api/v1/pods").status == 200
+    assert recorder.warnings == {("GET", "/api/v1/pods", f'299 - "{text}"') for text in texts}
 
 
 @pytest.fixture
@@ -294,6 +312,7 @@ def test_every_right_is_used(start: Start, openshift: None) -> None:
         assert roles >= NOT_ASKED_FOR
         assert NOT_ASKED_FOR & used == set()
         assert not recorder.refused, operator.log
+        assert recorder.warnings == set(), "the API server warns of a request, such as one to a deprecated API"
 
 
 def test_the_rights_in_the_operators_own_namespace_are_used(

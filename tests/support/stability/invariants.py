@@ -17,6 +17,7 @@ from ansible_collections.dljob.operator.plugins.module_utils.values.constants im
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 
+from support.builders import stamp
 from support.stability import policies
 from support.stability.api_server import Write
 from support.stability.state import Pod, State, Violation, read_status
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from support.stability.reconciler import Planned
 
 Status = Mapping[str, Any]
+
+
+WITHOUT_A_RESULT = ("scheduler", "server")
+"""The types of the scenarios that only coordinate others."""
 
 
 def require(holds: bool, text: str) -> None:
@@ -95,6 +100,8 @@ def check_status(planned: Planned, state: State, after: State) -> None:
     _check_evidence(planned, old, new)
     if new.get("state") == "Succeeded":
         return
+    if _is_ending(planned, new):
+        _check_ending(planned, new)
     if not planned.job.run_policy.suspend:
         _check_failure(planned, new)
     if new.get("state") == "Failed" or old.get("specHash") != new.get("specHash"):
@@ -112,20 +119,21 @@ def _check_failure(planned: Planned, new: Status) -> None:
     if not job.status.get("specHash"):
         return  # a reconcile that has not read the job's progress
     done = completed_.read(new.get("completed"))
+    counting = [pod for pod in planned.of_attempt if not (_is_ending(planned, new) and pod.type in WITHOUT_A_RESULT)]
     fatal = [
         pod.name
-        for pod in planned.of_attempt
+        for pod in counting
         if policies.action(job, pod) == "FailJob" and pod.index not in done.get(pod.type, ())
         if not policies.may_follow(new, pod)
     ]
     reason = (new.get("failure") or {}).get("reason") if new.get("state") == "Failed" else None
     require(bool(fatal) or reason != REASON_FAILURE_POLICY, "the job has failed by a rule that matches no pod")
     require(not fatal or reason is not None, f"the job goes on, and a rule fails it for {fatal}")
-    lost = [
-        pod.name for pod in planned.of_attempt if policies.is_lost(job, pod) and pod.index not in done.get(pod.type, ())
-    ]
+    lost = [pod.name for pod in counting if policies.is_lost(job, pod) and pod.index not in done.get(pod.type, ())]
     is_over = new.get("state") in ("Failed", "Succeeded")
     require(not lost or is_over, f"the job goes on, and the cluster deletes {lost}, which may not start again")
+    if _is_ending(planned, new):
+        return  # the success comes before the limits
     in_place = {f"{pod.type}-{pod.index}": pod.restarts for pod in planned.of_attempt if not pod.deleting}
     retries = Counter(new.get("retries", {}))
     if new.get("state") == "Failed":
@@ -190,6 +198,27 @@ def _check_evidence(planned: Planned, old: Status, new: Status) -> None:
         require(failure["pod"] in guilty, f"the job has failed by {failure['pod']}, which did not fail by itself")
 
 
+def _is_ending(planned: Planned, new: Status) -> bool:
+    """Whether the success target has succeeded, and the job only waits for the ends of others."""
+    return not planned.job.run_policy.suspend and "has exited with 0: waiting" in new.get("reason", "")
+
+
+def _check_ending(planned: Planned, new: Status) -> None:
+    """A job waits for replicas that run and whose failure would count, and meanwhile starts and ends none."""
+    job = planned.job
+    target = job.success_target.type.lower()
+    require(bool(completed_.read(new.get("completed")).get(target)), "the job is ending, and its target has not ended")
+    require(not planned.writes, f"the job is ending, and the operator writes {planned.writes}")
+    has_rule = any(rule.action == "FailJob" for rule in job.run_policy.failure_rules)
+    policed = {group.type.lower() for group in job.groups if has_rule or group.restart_policy in ("Never", "ExitCode")}
+    counting = policed - set(WITHOUT_A_RESULT)
+    runs = [pod for pod in planned.of_attempt if pod.type in counting and pod.is_active and not pod.deleting]
+    require(bool(runs) and job.flavor.fails_by == "any", "the job waits for the end of no replica")
+    ends = [pod.ended.finished_at for pod in planned.of_attempt if pod.type == target and pod.ended]
+    late = [end for end in ends if end <= stamp(-10)]
+    require(len(late) < len(ends), f"the job waits, and its target ended at {ends}")
+
+
 def _check_completed(planned: Planned, old: Status, new: Status) -> None:
     """A completed replica stays completed, within one spec and attempt, unless the job was suspended or shrank."""
     if planned.job.run_policy.suspend or old.get("attempt") != new.get("attempt"):
@@ -226,7 +255,7 @@ def _check_retries(planned: Planned, old: Status, new: Status) -> None:
     require(increase == begun and begun in (0, 1), f"attempt {begun} more, restarts of the job {increase} more")
     completed = completed_.read(old.get("completed"))
     due = [pod.name for pod in current if counters[pod.uid] == "job" and pod.index not in completed.get(pod.type, ())]
-    due = [] if planned.job.run_policy.suspend else due
+    due = [] if planned.job.run_policy.suspend or _is_ending(planned, new) else due
     require(begun == bool(due), f"attempt {begun} more, and a rule restarts the job for {due}")
 
 

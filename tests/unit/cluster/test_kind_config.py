@@ -57,11 +57,12 @@ def test_cgroup_v1_goes_without_systemd_on_both_sides(has_crun: bool) -> None:
     assert cri["containerd"]["runtimes"]["runc"]["options"] == expected
     patches = {p["kind"]: p for p in map(yaml.safe_load, document["kubeadmConfigPatches"])}
     assert patches["KubeletConfiguration"]["cgroupDriver"] == "cgroupfs"
+    assert patches["KubeletConfiguration"]["failCgroupV1"] is False, "since 1.35 the kubelet ends otherwise"
 
 
 def test_cgroup_v2_keeps_kinds_driver() -> None:
     patches = {p["kind"]: p for p in map(yaml.safe_load, config()["kubeadmConfigPatches"])}
-    assert "cgroupDriver" not in patches["KubeletConfiguration"]
+    assert not {"cgroupDriver", "failCgroupV1"} & set(patches["KubeletConfiguration"])
 
 
 def test_hosts_file_asks_the_names_own_folder_first() -> None:
@@ -108,15 +109,6 @@ def test_registry_configuration_is_yaml_for_the_port_that_the_node_asks() -> Non
     assert document["storage"]["filesystem"]["rootdirectory"] == registry.STORAGE
 
 
-def test_default_image_is_read_from_kinds_source() -> None:
-    assert (
-        kindcluster.parse_default_image('// x\nconst Image = "kindest/node:v1@sha256:0"\n')
-        == "kindest/node:v1@sha256:0"
-    )
-    with pytest.raises(ClusterError, match="kind"):
-        kindcluster.parse_default_image("")
-
-
 def test_kubeadms_images_by_their_short_names() -> None:
     listing = "W1121 warning: something\nregistry.k8s.io/etcd:3.6.5-0\nregistry.k8s.io/coredns/coredns:v1.12.1\n"
     assert nodeimage.pinned_images(listing) == {
@@ -146,23 +138,53 @@ def test_mmdebstrap_gets_the_hosts_own_sources() -> None:
     assert "--include=a,b" in command and "--skip=output/dev" in command
 
 
-def test_node_image_is_named_by_what_goes_into_it(tmp_path: Path) -> None:
-    node = tmp_path / "node"
-    node.mkdir()
-    (node / "setup.sh").write_text("1")
-    settings = Settings(Path("/state"), tmp_path, "dljob", node_dir=node)
-    before = nodeimage.image_name(settings)
-    assert before.startswith(f"kindest/node:{versions.KUBERNETES}-dljob-")
-    (node / "setup.sh").write_text("2")
-    assert nodeimage.image_name(settings) != before
-    assert nodeimage.image_key(settings) in nodeimage.archive_path(settings).name
+def test_patches_of_kubeadm_name_no_version_of_its_api() -> None:
+    """kind converts maps of arguments for the version that this kubeadm reads only where a patch names none."""
+    assert all("apiVersion" not in yaml.safe_load(patch) for patch in config()["kubeadmConfigPatches"])
 
 
-def test_older_node_images_are_forgotten(tmp_path: Path) -> None:
-    settings = Settings(Path("/state"), tmp_path, "dljob")
+def node_folder(folder: Path) -> Path:
+    """Sources of node images: two versions of Kubernetes, and what all images have."""
+    node = folder / "node"
+    for name in ("go/kubernetes-1.37/go.sum", "go/kubernetes-1.34/go.sum", "go/etcd/go.mod", "files/etc/x", "setup.sh"):
+        (node / name).parent.mkdir(parents=True, exist_ok=True)
+        (node / name).write_text("1")
+    return node
+
+
+@pytest.mark.parametrize(
+    ("changed", "images"),
+    [
+        ("setup.sh", {"1.37", "1.34"}),
+        ("files/etc/x", {"1.37", "1.34"}),
+        ("go/etcd/go.mod", {"1.37", "1.34"}),
+        ("go/kubernetes-1.37/go.sum", {"1.37"}),
+        ("go/kubernetes-1.34/go.sum", {"1.34"}),
+        ("go/helm/go.mod", set()),
+    ],
+)
+def test_node_image_is_named_by_what_goes_into_it(tmp_path: Path, changed: str, images: set[str]) -> None:
+    node = node_folder(tmp_path)
+    by_minor = {
+        minor: Settings(Path("/state"), tmp_path, "dljob", kubernetes=minor, node_dir=node)
+        for minor in ("1.37", "1.34")
+    }
+    before = {minor: nodeimage.image_name(settings) for minor, settings in by_minor.items()}
+    for minor, name in before.items():
+        assert name.startswith(f"kindest/node:{versions.KUBERNETES[minor].version}-dljob-")
+    (node / changed).parent.mkdir(exist_ok=True)
+    (node / changed).write_text("2")
+    assert {minor for minor, settings in by_minor.items() if nodeimage.image_name(settings) != before[minor]} == images
+    for settings in by_minor.values():
+        assert nodeimage.image_key(settings) in nodeimage.archive_path(settings).name
+
+
+def test_older_node_images_of_the_same_kubernetes_are_forgotten(tmp_path: Path) -> None:
+    settings = Settings(Path("/state"), tmp_path, "dljob", kubernetes="1.37")
     current = nodeimage.archive_path(settings)
     current.parent.mkdir()
-    for path in (current, current.with_name("node-0000.tar.zst"), current.with_name("other.txt")):
-        path.write_text("")
+    others = {"node-1.34-0000.tar.zst", "node-1.3-0000.tar.zst", "node-0000.tar.zst", "other.txt"}
+    for name in (current.name, "node-1.37-0000.tar.zst", *others):
+        current.with_name(name).write_text("")
     nodeimage.forget_older(settings)
-    assert {p.name for p in current.parent.iterdir()} == {current.name, "other.txt"}
+    assert {p.name for p in current.parent.iterdir()} == {current.name, *others}

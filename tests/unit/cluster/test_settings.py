@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
+from devtools.cluster import versions
 from devtools.cluster.errors import ClusterError
-from devtools.cluster.settings import DEFAULT_NAME, REPO_ROOT, Settings, cache_dir_from, settings_from
+from devtools.cluster.settings import DEFAULT_NAME, REPO_ROOT, Settings, cache_dir_from, image_minor, settings_from
 from devtools.cluster.state import State, StateFile
 
 
@@ -61,6 +62,58 @@ def test_a_folder_keeps_the_name_of_its_cluster(tmp_path: Path) -> None:
     assert "is called mine" in str(caught.value)
     StateFile(tmp_path).remove()
     assert settings_from(env).name.startswith(f"{DEFAULT_NAME}-")
+
+
+@pytest.mark.parametrize(
+    ("image", "minor"),
+    [
+        ("kindest/node:v1.34.4-dljob-c1d67a82ffee29a8", "1.34"),
+        ("kindest/node:v1.37.0@sha256:a1ed56cf", "1.37"),
+        ("127.0.0.1:5000/node:v1.35.8", "1.35"),
+        ("example/node:v1.37", ""),
+        ("example/node:latest", ""),
+        ("example/node:v1.37.0x", ""),
+        ("", ""),
+    ],
+)
+def test_the_kubernetes_of_a_node_image(image: str, minor: str) -> None:
+    assert image_minor(image) == minor
+
+
+OTHER = next(minor for minor in versions.KUBERNETES if minor != versions.DEFAULT_KUBERNETES)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "image", "minor"),
+    [
+        ("", "", versions.DEFAULT_KUBERNETES),
+        (OTHER, "", OTHER),
+        ("", f"kindest/node:v{OTHER}.0-dljob-0", OTHER),
+        (OTHER, f"kindest/node:v{OTHER}.0-dljob-0", OTHER),
+        ("", "kindest/node:v1.20.0", versions.DEFAULT_KUBERNETES),
+        (OTHER, "example/node:mine", OTHER),
+    ],
+    ids=["default", "chosen", "recorded", "both", "unknown", "no version"],
+)
+def test_the_version_of_kubernetes(tmp_path: Path, chosen: str, image: str, minor: str) -> None:
+    StateFile(tmp_path).save(State(name="mine", node_image=image))
+    assert settings_from({"HOME": "/h", "DLJOB_CLUSTER_DIR": str(tmp_path), "K8S": chosen}).kubernetes == minor
+
+
+@pytest.mark.parametrize(
+    ("chosen", "image", "says"),
+    [
+        ("1.20", "", "K8S is 1.20, which is none of 1.37, "),
+        (OTHER, f"kindest/node:v{versions.DEFAULT_KUBERNETES}.0", f"has Kubernetes {versions.DEFAULT_KUBERNETES}"),
+        (OTHER, "kindest/node:v1.20.0", "has Kubernetes 1.20"),
+    ],
+    ids=["unknown", "another", "an unknown one runs"],
+)
+def test_a_version_that_the_cluster_cannot_have(tmp_path: Path, chosen: str, image: str, says: str) -> None:
+    StateFile(tmp_path).save(State(name="mine", node_image=image))
+    with pytest.raises(ClusterError) as caught:
+        settings_from({"HOME": "/h", "DLJOB_CLUSTER_DIR": str(tmp_path), "K8S": chosen})
+    assert says in str(caught.value)
 
 
 def test_an_empty_record_has_no_name(tmp_path: Path) -> None:

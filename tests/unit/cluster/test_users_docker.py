@@ -5,6 +5,7 @@ The client is a script that records its arguments, and fails for those that the 
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -17,7 +18,7 @@ from devtools.cluster.progress import Reporter
 from devtools.cluster.settings import Settings
 from devtools.cluster.state import State, StateFile
 
-OFFICIAL = "kindest/node:v0@sha256:0"
+OFFICIAL = versions.KUBERNETES[versions.DEFAULT_KUBERNETES].node_image
 CLIENT = """#!/bin/sh
 printf '%s|%s\\n' "$DOCKER_HOST" "$*" >>"$0.log"
 while read -r refused; do
@@ -69,7 +70,6 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def session(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> lifecycle.Session:
-    monkeypatch.setattr(lifecycle, "official_image", lambda settings: OFFICIAL)
     monkeypatch.setattr(nodeimage, "build", lambda *_: pytest.fail("a node image is built"))
     settings.state_dir.mkdir()
     return lifecycle.Session(settings, StateFile(settings.state_dir), State(), Reporter(settings.cache_dir / "d.json"))
@@ -124,6 +124,16 @@ def test_the_official_node_image_is_pulled(docker: Docker, session: lifecycle.Se
     docker.refuse("image inspect *")
     assert lifecycle.ensure_node_image(session, docker.engine) == OFFICIAL
     assert docker.commands("pull") == [f"pull -q {OFFICIAL}"]
+
+
+@pytest.mark.parametrize("minor", list(versions.KUBERNETES))
+def test_the_official_node_image_has_the_chosen_kubernetes(
+    docker: Docker, session: lifecycle.Session, minor: str
+) -> None:
+    docker.refuse("image inspect *")
+    session.settings = dataclasses.replace(session.settings, kubernetes=minor)
+    pulled = lifecycle.ensure_node_image(session, docker.engine)
+    assert pulled.startswith(f"kindest/node:v{minor}.") and "@sha256:" in pulled
 
 
 def test_one_that_docker_has_is_not_pulled(docker: Docker, session: lifecycle.Session) -> None:

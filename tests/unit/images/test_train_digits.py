@@ -68,6 +68,22 @@ def test_alone_when_there_is_no_other_process(environment: dict[str, str]) -> No
     assert program.parse_cluster(environment) is None
 
 
+@pytest.mark.parametrize(
+    ("environment", "rank", "workers", "first"),
+    [
+        ({"DMLC_WORKER_ID": "0"}, 1, 2, True),  # MXNet ranks workers by address
+        ({"DMLC_WORKER_ID": "1"}, 0, 2, False),
+        ({}, 0, 2, True),  # a list layout has no such variable
+        ({"DMLC_WORKER_ID": ""}, 1, 2, False),
+        ({"DMLC_WORKER_ID": "1"}, 0, 1, True),  # each worker of a local job trains alone
+    ],
+)
+def test_the_first_worker_by_index_tests_the_result(
+    environment: dict[str, str], rank: int, workers: int, first: bool
+) -> None:
+    assert program.is_first(environment, rank, workers) is first
+
+
 @pytest.mark.parametrize("name", program.REQUIRED)
 @pytest.mark.parametrize("value", [None, ""])
 def test_a_missing_variable_is_named(name: str, value: str | None) -> None:

@@ -118,7 +118,7 @@ def test_a_failed_job_keeps_its_reason() -> None:
 
 
 def test_other_news_are_not_held_back() -> None:
-    fake_cluster = FakeCluster(job())
+    fake_cluster = FakeCluster(job().restart("OnFailure"))
     fake_cluster.start()
     fake_cluster.exit("scheduler", 0, 0)
     done = mark_retry(planned(fake_cluster.planned()), parse_job(fake_cluster.resource, MXNET), QUOTA)

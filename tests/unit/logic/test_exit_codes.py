@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.exit_codes import (
     ExitCodeClass,
     classify_exit_code,
 )
 from ansible_collections.dljob.operator.plugins.module_utils.values.observed import Termination
-from support.builders import mxjob
+from support.builders import ROOT, mxjob
 
 
 def classify(flavor: str, code: int, reason: str = "Error") -> ExitCodeClass:
@@ -54,3 +56,19 @@ def test_codes_of_which_kubeflow_v1alpha1_says_nothing_are_not_retried(code: int
 def test_out_of_memory(flavor: str, expected: ExitCodeClass) -> None:
     assert classify(flavor, 137, "OOMKilled") is expected
     assert classify(flavor, 137) is ExitCodeClass.RETRYABLE
+
+
+TABLE = re.compile(r"^\| (\d+)(?: or (\d+))? \| .* \| (.+) \|$", re.MULTILINE)
+
+
+def test_the_table_of_frameworks_has_the_classes_of_v1() -> None:
+    """docs/troubleshooting.md, the section on exit codes by framework."""
+    text = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    section = text.partition("### Exit codes by framework")[2].partition("\n## ")[0]
+    rows = TABLE.findall(section)
+    assert len(rows) == 15
+    words = {ExitCodeClass.PERMANENT: "permanent", ExitCodeClass.RETRYABLE: "retried"}
+    for first, second, described in rows:
+        classes = {code: words[classify("v1", int(code))] for code in (first, second) if code}
+        expected = ", ".join(f"{code} {word}" for code, word in classes.items()) if second else classes[first]
+        assert described == expected

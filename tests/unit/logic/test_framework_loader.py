@@ -113,6 +113,10 @@ def test_exit_codes(declared: list[Any], codes: set[int]) -> None:
             "replica_types.Leader.long_running: 'yes' is neither true nor false",
         ),
         (
+            {"replica_types": {"Leader": {"coordinates": 1}}},
+            "replica_types.Leader.coordinates: 1 is neither true nor false",
+        ),
+        (
             {"replica_types": {"Leader": {"indexed": 1}}},
             "replica_types.Leader.indexed: 1 is neither true nor false",
         ),
@@ -203,6 +207,7 @@ def test_mistakes(change: dict[str, Any], said: str) -> None:
         ({"port_fields": "port"}, r"flavors\[0\].port_fields must be a list of strings"),
         ({"names": "uid"}, "names: 'uid' is none of runtime-id, job"),
         ({"status": "v2"}, "status: 'v2' is none of v1alpha1, v1"),
+        ({"host_port": "uid"}, "host_port: 'uid' is none of default, job"),
         ({"fails_by": "all"}, "fails_by: 'all' is none of target, any"),
         ({"environment_in": "some"}, "environment_in: 'some' is none of named, all"),
         ({"exit_codes": [1]}, r"flavors\[0\].exit_codes must be a mapping"),
@@ -254,6 +259,7 @@ def test_a_type_that_a_batch_job_runs_needs_the_right() -> None:
 
 def test_type_named() -> None:
     assert MXNET.type_named("TUNER") == ReplicaType("Tuner")
+    assert MXNET.type_named("scheduler") == ReplicaType("Scheduler", maximum=1, coordinates=True)
     assert MXNET.type_named("TUNERTRACKER") == ReplicaType("TunerTracker", long_running=True)
     assert MXNET.type_named("master") is None
 

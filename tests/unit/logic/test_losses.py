@@ -371,3 +371,17 @@ def single(job: MXJob) -> Losses:
     made = job.job()
     seen = observed(made, [pod_of(made, "scheduler").restarted(1)])
     return losses.find(made, seen, seen, {}, at(LATER))
+
+
+@pytest.mark.parametrize("seconds", [-1, 0])
+def test_a_failure_that_is_not_decided_yet_keeps_the_job_from_success(seconds: int) -> None:
+    """The worker has failed for good before, or just after, its scheduler exited with 0."""
+    fake_cluster = FakeCluster(mxjob().v1().workers(2).restart("ExitCode"))
+    fake_cluster.start()
+    fake_cluster.exit("worker", 0, 1, seconds=seconds)
+    fake_cluster.exit("scheduler", 0, 0)
+    fake_cluster.step()
+    assert fake_cluster.status["state"] == "Running"
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Failed"
+    assert fake_cluster.status["failure"]["pod"] == "digits-worker-0"

@@ -14,6 +14,8 @@ DMLC = {
     "DMLC_NUM_SERVER": "2",
     "DMLC_NUM_WORKER": "3",
     "DMLC_USE_KUBERNETES": "1",
+    "PS_HEARTBEAT_INTERVAL": "1",
+    "PS_HEARTBEAT_TIMEOUT": "2",
 }
 MX_CONFIG = (
     '{"cluster":{"scheduler":[{"url":"digits-scheduler-0","port":9091}],'
@@ -70,6 +72,8 @@ def test_v1alpha1(flavor: str, port: str) -> None:
         "DMLC_NUM_SERVER": "2",
         "DMLC_NUM_WORKER": "3",
         "DMLC_USE_KUBERNETES": "1",
+        "PS_HEARTBEAT_INTERVAL": "1",
+        "PS_HEARTBEAT_TIMEOUT": "2",
     }
 
 
@@ -93,6 +97,12 @@ def test_no_servers_and_no_workers() -> None:
 def test_a_local_job_does_not_wait_for_a_scheduler() -> None:
     job = mxjob().v1alpha1().without("Scheduler").workers(1).option(jobMode="local").job()
     assert mxnet_environment(seen_from(job, "Worker")) == {}
+
+
+def test_heartbeats_of_the_container_stay() -> None:
+    job = v1().container("Worker", env=[{"name": "PS_HEARTBEAT_TIMEOUT", "value": "60"}]).job()
+    env = environment_of(manifest_of(job, "worker"))
+    assert (env["PS_HEARTBEAT_INTERVAL"], env["PS_HEARTBEAT_TIMEOUT"]) == ("1", "60")
 
 
 def test_it_reaches_the_pod() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from ansible_collections.dljob.operator.plugins.module_utils.logic.parse import parse_job
 from ansible_collections.dljob.operator.plugins.module_utils.logic.policies import restart_job
+from ansible_collections.dljob.operator.plugins.module_utils.logic.policies.cleanup import GRACE_PERIOD
 from ansible_collections.dljob.operator.plugins.module_utils.logic.spec_hash import SpecHashes, TypeHashes
 from ansible_collections.dljob.operator.plugins.module_utils.values.framework import Framework
 from support.builders import (
@@ -134,10 +135,21 @@ def test_the_first_rule_decides() -> None:
 
 def test_success_comes_before_a_rule() -> None:
     fake_cluster = running(job_with(rule("FailJob", on_codes(3))))
-    fake_cluster.exit("worker", 0, 3)
     fake_cluster.exit("scheduler", 0, 0)
+    fake_cluster.advance(GRACE_PERIOD + 1)
+    fake_cluster.exit("worker", 0, 3)
     fake_cluster.settle()
     assert fake_cluster.status["state"] == "Succeeded"
+
+
+def test_a_rule_fails_a_job_whose_workers_are_about_to_end() -> None:
+    fake_cluster = running(job_with(rule("FailJob", on_codes(3)), restart="OnFailure"))
+    fake_cluster.exit("scheduler", 0, 0)
+    fake_cluster.step()
+    assert fake_cluster.status["state"] == "Running"
+    fake_cluster.exit("worker", 0, 3)
+    fake_cluster.settle()
+    assert fake_cluster.status["state"] == "Failed"
 
 
 # --- Restart

@@ -76,6 +76,7 @@ IDENTITY: Mapping[str, set[str]] = {
 TUNING: Mapping[str, set[str]] = {
     "pytorch": {"PYTHONUNBUFFERED", "PET_NPROC_PER_NODE", "PET_MAX_RESTARTS", "PET_RDZV_CONF"}
     | {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE"},
+    "mxnet": {"PS_HEARTBEAT_INTERVAL", "PS_HEARTBEAT_TIMEOUT"},
     "jax": {"PYTHONUNBUFFERED"},
     "paddle": {"PYTHONUNBUFFERED"},
     "xgboost": {"PYTHONUNBUFFERED"},

@@ -121,6 +121,7 @@ GOLDEN = [
 OURS = {
     *("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID", "PADDLE_SERVER_NUM"),
     *("PET_MAX_RESTARTS", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"),
+    *("PS_HEARTBEAT_INTERVAL", "PS_HEARTBEAT_TIMEOUT"),
 }
 """Variables that v1 does not set: docs/compatibility.md has the reasons."""
 IDS = [row[0] for row in GOLDEN]

@@ -344,6 +344,7 @@ def error(code: int) -> dict[str, Any]:
 GONE = ApiError(410, "Expired", "too old")
 CUT = ApiConnectionError("cut")
 OVERLOADED = ApiError(429, "TooManyRequests", "try again later")
+STARTING = ApiError(429, "TooManyRequests", "storage is (re)initializing")
 
 
 def logged(caplog: pytest.LogCaptureFixture, message: str) -> list[dict[str, Any]]:
@@ -568,6 +569,30 @@ def test_an_error_is_logged_once_and_again_after_it_has_passed(caplog: pytest.Lo
         assert api.opened.wait(10)
     found = [record.__dict__["dljob_fields"].get("error") or record.getMessage() for record in caplog.records]
     assert found == ["watch synced", "cut", "watch resumed", "cut", "another", "cut", "watch resumed"]
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("failures", "levels"),
+    [
+        ([STARTING], ["INFO"]),
+        ([STARTING] * 8, ["INFO", "WARNING"]),
+        ([OVERLOADED], ["WARNING"]),
+        ([ApiError(500, "", STARTING.message)], ["WARNING"]),
+        ([STARTING, OVERLOADED, STARTING], ["INFO", "WARNING", "WARNING"]),
+    ],
+    ids=["new kind", "for long", "overload", "another status", "in turn"],
+)
+def test_a_kind_that_is_about_to_be_served_is_no_warning(
+    failures: list[Any], levels: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Since Kubernetes 1.37 the API server answers so for a moment after a CRD has been created."""
+    caplog.set_level("INFO", "dljob_operator")
+    api = Served([*failures, page()])
+    with following(api) as made:
+        assert made.informer.synced.wait(10) and api.opened.wait(10)
+    assert [one.levelname for one in caplog.records if one.getMessage() == "cannot watch"] == levels
+    assert caplog.records[-1].getMessage() == "watch resumed"
 
 
 @pytest.mark.usefixtures("quick")

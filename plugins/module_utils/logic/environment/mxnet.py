@@ -12,12 +12,20 @@ from typing import Any
 
 from ansible_collections.dljob.operator.plugins.module_utils.logic.environment.memoize import MemoizedPerCluster
 
+HEARTBEATS = {"PS_HEARTBEAT_INTERVAL": "1", "PS_HEARTBEAT_TIMEOUT": "2"}
+"""Seconds between the signs of life of a process, and after the last one until the scheduler counts it as dead.
+
+Without them, ps-lite's default, the scheduler of MXNet 1.9.1 never takes the replacement of a lost worker, and both the
+replacement and the others wait for ever. With them it does, if the replacement registers once the old one is dead: up
+to 3 s after its end. A new pod needs longer, since the operator waits 1 s and ``import mxnet`` takes more than that.
+"""
 TUNER_SERVER_KEY = "tuner-server-key"
 """The template annotation whose value v1 passes to all replicas in MX_CONFIG's labels."""
 
 
 def dmlc_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
-    """DMLC_ROLE, _PS_ROOT_URI, _PS_ROOT_PORT, _NUM_SERVER, _NUM_WORKER and _USE_KUBERNETES of ``cluster``'s task.
+    """DMLC_ROLE, _PS_ROOT_URI, _PS_ROOT_PORT, _NUM_SERVER, _NUM_WORKER and _USE_KUBERNETES of ``cluster``'s task, and
+    the :data:`HEARTBEATS`.
 
     A local job has no scheduler, so it gets none of them: with them MXNet would wait for a scheduler.
     """
@@ -32,6 +40,7 @@ def dmlc_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
         "DMLC_NUM_SERVER": str(len(replicas.get("Server") or [])),
         "DMLC_NUM_WORKER": str(len(replicas.get("Worker") or [])),
         "DMLC_USE_KUBERNETES": "1",
+        **HEARTBEATS,
     }
 
 
@@ -60,7 +69,7 @@ def _json(value: Any) -> str:
 
 
 def mxnet_environment(cluster: Mapping[str, Any]) -> dict[str, str]:
-    """The environment of an MXJob's process: the DMLC variables; in v1 also MX_CONFIG and DMLC_WORKER_ID (BytePS)."""
+    """The environment of an MXJob's process: DMLC_* and PS_*; in v1 also MX_CONFIG and DMLC_WORKER_ID (BytePS)."""
     task = cluster["task"]
     if cluster["job"].get("form") != "v1":
         return dmlc_environment(cluster)

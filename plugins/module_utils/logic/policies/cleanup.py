@@ -185,7 +185,7 @@ def grace_period(
 
     The other policies wait for sidecars only, see :func:`sidecar_period`.
     """
-    left, policy = _left_of_grace_period(succeeded_at, now), job.run_policy.clean_pod_policy
+    left, policy = left_of_grace_period(succeeded_at, now), job.run_policy.clean_pod_policy
     if left is None or policy == CLEAN_NONE:
         return None
     active = [pod for pod in observed.pods if pod.is_active and not pod.deleting]
@@ -199,12 +199,13 @@ def sidecar_period(observed: Observed, succeeded_at: str | None, now: datetime) 
     It may have work left when the program has exited: Katib's sends the metrics of a trial, which waits for them
     forever, or runs again where its job is gone.
     """
-    left = _left_of_grace_period(succeeded_at, now)
+    left = left_of_grace_period(succeeded_at, now)
     waits = any(pod.is_active and not pod.deleting and _awaits_sidecar(pod) for pod in observed.pods)
     return left if waits else None
 
 
-def _left_of_grace_period(succeeded_at: str | None, now: datetime) -> float | None:
+def left_of_grace_period(succeeded_at: str | None, now: datetime) -> float | None:
+    """Seconds until the :data:`GRACE_PERIOD` has passed since ``succeeded_at`` (RFC 3339), ``None`` from then on."""
     ago = clock.seconds_since(succeeded_at, now)
     # abs(): the clock of this process may be behind the one that set the time
     return None if ago is None or abs(ago) >= GRACE_PERIOD else GRACE_PERIOD - ago
@@ -212,9 +213,13 @@ def _left_of_grace_period(succeeded_at: str | None, now: datetime) -> float | No
 
 def _exits(pod: PodState, framework: Framework) -> bool:
     """Whether the program runs, and exits by itself once the job has succeeded."""
+    return pod.phase == "Running" and ends_by_itself(pod, framework)
+
+
+def ends_by_itself(pod: PodState, framework: Framework) -> bool:
+    """Whether the program of ``pod`` exits at the end of the training, and nothing starts it again."""
     type_ = framework.type_named(pod.type)
-    lasts = type_ is None or type_.long_running or pod.restart_policy == RESTART_ALWAYS
-    return pod.phase == "Running" and not lasts
+    return type_ is not None and not type_.long_running and pod.restart_policy != RESTART_ALWAYS
 
 
 def _awaits_sidecar(pod: PodState) -> bool:

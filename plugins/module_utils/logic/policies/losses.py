@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -147,9 +147,8 @@ def _undecided(found: Losses, unfinished: Observed, ends: Iterable[_End], now: d
     return dataclasses.replace(found, undecided=frozenset(waits), wait=max(waits.values()))
 
 
-def without_consequences(observed: Observed, losses: Losses) -> Observed:
-    """``observed`` without the pods whose failure is an excused consequence, or may be one."""
-    uids = losses.uids | losses.undecided
+def without(observed: Observed, uids: Collection[str]) -> Observed:
+    """``observed`` without the pods of these uids."""
     if not uids:
         return observed
     return dataclasses.replace(observed, pods=tuple(pod for pod in observed.pods if pod.uid not in uids))
