@@ -185,7 +185,8 @@ class Run:
         try:
             self._until(lambda: self._processes == workers and self._moved > began, f"{workers} train", 90)
         except NotRun:
-            return f"{workers} do not train within 90 s"
+            ended = outcome.state_of(self._status())
+            return f"the job ended before {workers} trained" if ended else f"{workers} do not train within 90 s"
         return f"{workers} train after {time.time() - began:.0f} s"
 
     def _suspend(self, before: Mapping[str, str]) -> str:
